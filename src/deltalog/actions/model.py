@@ -1,0 +1,251 @@
+"""The actions of the transaction log, as values.
+
+Owns one frozen dataclass per action, with the protocol's names in snake_case. Absent and null are
+both None. Used where there are few (protocol, metadata, what one commit adds); a table's files
+are Arrow tables (`actions.arrow`).
+
+Protocol: Actions
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protocol:
+    """What a reader and a writer must understand.
+
+    Feature lists are None below reader version 3 and writer version 7.
+
+    Protocol: Protocol Evolution, Table Features
+    """
+
+    min_reader_version: int
+    min_writer_version: int
+    reader_features: tuple[str, ...] | None = None
+    writer_features: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """How data files are encoded; only `parquet` can be read.
+
+    Protocol: Format Specification
+    """
+
+    provider: str = "parquet"
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metadata:
+    """Schema, partitioning and properties of the table.
+
+    Args:
+        id: the table's identity; it stays when anything else changes.
+        schema_string: the schema as one line of JSON, kept as it came.
+        partition_columns: logical names.
+        configuration: table properties, all of them, as texts.
+        created_time_ms: milliseconds since 1970, UTC.
+
+    Protocol: Change Metadata
+    """
+
+    id: str
+    schema_string: str
+    partition_columns: tuple[str, ...] = ()
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    format: Format = field(default_factory=Format)
+    name: str | None = None
+    description: str | None = None
+    created_time_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionVectorDescriptor:
+    """Where the deletion vector of a logical file is.
+
+    Args:
+        storage_type: `u` (file named by a UUID), `i` (inline) or `p` (absolute path).
+        path_or_inline_dv: meaning by storage type.
+        offset: position of the vector in its file; None is 0.
+        size_bytes: of the bitmap, without size prefix and checksum.
+        cardinality: how many rows it deletes.
+
+    Protocol: Deletion Vector Descriptor Schema
+    """
+
+    storage_type: str
+    path_or_inline_dv: str
+    size_bytes: int
+    cardinality: int
+    offset: int | None = None
+    max_row_index: int | None = None
+
+    @property
+    def unique_id(self) -> str:
+        """What tells this vector from any other of the same file."""
+        at = "" if self.offset is None else f"@{self.offset}"
+        return f"{self.storage_type}{self.path_or_inline_dv}{at}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddFile:
+    """A file that joins the table, or whose information is refreshed.
+
+    Args:
+        path: as a store takes it (decoded); relative to the root unless absolute.
+        partition_values: physical column name → serialised value.
+        stats: JSON text.
+
+    Protocol: Add File and Remove File
+    """
+
+    path: str
+    partition_values: Mapping[str, str | None]
+    size_bytes: int
+    modification_time_ms: int
+    data_change: bool
+    stats: str | None = None
+    tags: Mapping[str, str | None] | None = None
+    deletion_vector: DeletionVectorDescriptor | None = None
+    base_row_id: int | None = None
+    default_row_commit_version: int | None = None
+    clustering_provider: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveFile:
+    """A file that leaves the table; it stays as a tombstone until it expires.
+
+    Protocol: Add File and Remove File
+    """
+
+    path: str
+    data_change: bool
+    deletion_timestamp_ms: int | None = None
+    extended_file_metadata: bool | None = None
+    partition_values: Mapping[str, str | None] | None = None
+    size_bytes: int | None = None
+    stats: str | None = None
+    tags: Mapping[str, str | None] | None = None
+    deletion_vector: DeletionVectorDescriptor | None = None
+    base_row_id: int | None = None
+    default_row_commit_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddCDCFile:
+    """A file that holds the changed rows of this version.
+
+    Protocol: Add CDC File
+    """
+
+    path: str
+    partition_values: Mapping[str, str | None]
+    size_bytes: int
+    data_change: bool = False
+    tags: Mapping[str, str | None] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetTransaction:
+    """How far an application has written.
+
+    Protocol: Transaction Identifiers
+    """
+
+    app_id: str
+    version: int
+    last_updated_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainMetadata:
+    """A named configuration beside the schema.
+
+    `configuration` is a text as the protocol has it today; the draft's map is kept as a mapping.
+
+    Protocol: Domain Metadata
+    """
+
+    domain: str
+    configuration: str | Mapping[str, str]
+    removed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowIdHighWaterMark:
+    """The draft's action for the highest row id in use; today a domain (`delta.rowTracking`).
+
+    Protocol: Row IDs (draft)
+    """
+
+    high_water_mark: int
+    preserved_row_ids: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitInfo:
+    """Provenance of one commit: free form, so it is kept whole.
+
+    Protocol: Commit Provenance Information
+    """
+
+    values: Mapping[str, Any]
+
+    @property
+    def in_commit_timestamp_ms(self) -> int | None:
+        """The commit's own time, where the table has in-commit timestamps."""
+        value = self.values.get("inCommitTimestamp")
+        return value if isinstance(value, int) else None
+
+    @property
+    def txn_id(self) -> str | None:
+        """The writer's own name of this commit attempt."""
+        value = self.values.get("txnId")
+        return value if isinstance(value, str) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointMetadata:
+    """First action of a V2 checkpoint.
+
+    Protocol: Checkpoint Metadata
+    """
+
+    version: int
+    tags: Mapping[str, str | None] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sidecar:
+    """A file that holds file actions of a V2 checkpoint.
+
+    Protocol: Sidecar File Information
+    """
+
+    path: str
+    size_bytes: int
+    modification_time_ms: int
+    tags: Mapping[str, str | None] | None = None
+
+
+Action = (
+    Protocol
+    | Metadata
+    | AddFile
+    | RemoveFile
+    | AddCDCFile
+    | SetTransaction
+    | DomainMetadata
+    | RowIdHighWaterMark
+    | CommitInfo
+    | CheckpointMetadata
+    | Sidecar
+)

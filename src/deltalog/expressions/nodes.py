@@ -1,0 +1,310 @@
+"""The expression tree: what a predicate, a constraint or a computed value says.
+
+Owns the nodes and how people build them (`col("a") > 5`). Knows neither SQL text nor Arrow.
+All nodes are immutable values; `==` builds a comparison, so compare trees with `same_as`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from deltalog.errors import InvalidInputError
+from deltalog.schema.types import as_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from deltalog.schema.types import DataType
+
+COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">=", "<=>"})
+ARITHMETIC: Final = frozenset({"+", "-", "*", "/", "%"})
+
+
+class Expression:
+    """Any node. Operators build new nodes: `(col("a") > 5) & col("b").is_null()`."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> Comparison:  # type: ignore[override]
+        """`=` of SQL: unknown if either side is NULL."""
+        return Comparison("=", self, lit(other))
+
+    def __ne__(self, other: object) -> Comparison:  # type: ignore[override]
+        """`<>` of SQL."""
+        return Comparison("<>", self, lit(other))
+
+    def __lt__(self, other: object) -> Comparison:
+        """`<` of SQL."""
+        return Comparison("<", self, lit(other))
+
+    def __le__(self, other: object) -> Comparison:
+        """`<=` of SQL."""
+        return Comparison("<=", self, lit(other))
+
+    def __gt__(self, other: object) -> Comparison:
+        """`>` of SQL."""
+        return Comparison(">", self, lit(other))
+
+    def __ge__(self, other: object) -> Comparison:
+        """`>=` of SQL."""
+        return Comparison(">=", self, lit(other))
+
+    def __and__(self, other: Expression) -> And:
+        """AND, three-valued."""
+        return And((self, lit(other)))
+
+    def __or__(self, other: Expression) -> Or:
+        """OR, three-valued."""
+        return Or((self, lit(other)))
+
+    def __invert__(self) -> Not:
+        """NOT, three-valued."""
+        return Not(self)
+
+    def __add__(self, other: object) -> Arithmetic:
+        """Sum."""
+        return Arithmetic("+", self, lit(other))
+
+    def __sub__(self, other: object) -> Arithmetic:
+        """Difference."""
+        return Arithmetic("-", self, lit(other))
+
+    def __mul__(self, other: object) -> Arithmetic:
+        """Product."""
+        return Arithmetic("*", self, lit(other))
+
+    def __truediv__(self, other: object) -> Arithmetic:
+        """Quotient, as `/` of Spark SQL."""
+        return Arithmetic("/", self, lit(other))
+
+    def __mod__(self, other: object) -> Arithmetic:
+        """Remainder with the sign of the left side."""
+        return Arithmetic("%", self, lit(other))
+
+    def __radd__(self, other: object) -> Arithmetic:
+        """Sum with a value on the left."""
+        return Arithmetic("+", lit(other), self)
+
+    def __rsub__(self, other: object) -> Arithmetic:
+        """Difference with a value on the left."""
+        return Arithmetic("-", lit(other), self)
+
+    def __rmul__(self, other: object) -> Arithmetic:
+        """Product with a value on the left."""
+        return Arithmetic("*", lit(other), self)
+
+    def __bool__(self) -> NoReturn:
+        """Refuse `and`, `or`, `not` and chained comparisons: Python would drop one side."""
+        raise InvalidInputError(
+            f"cannot use the expression {self!r} as a Python truth value: "
+            "write & for and, | for or, ~ for not, and put comparisons in brackets"
+        )
+
+    def equals_null_safe(self, other: object) -> Comparison:
+        """`<=>` of SQL: NULL equals NULL, and the answer is never unknown."""
+        return Comparison("<=>", self, lit(other))
+
+    def is_null(self) -> IsNull:
+        """Whether the value is NULL; never unknown."""
+        return IsNull(self)
+
+    def is_not_null(self) -> Not:
+        """Whether the value is there; never unknown."""
+        return Not(IsNull(self))
+
+    def is_in(self, options: Iterable[object]) -> In:
+        """Whether the value is one of `options`; unknown if only a NULL could have been it."""
+        return In(self, tuple(lit(option) for option in options))
+
+    def between(self, low: object, high: object) -> And:
+        """Whether the value lies between `low` and `high`, both included."""
+        return And((self >= low, self <= high))
+
+    def like(self, pattern: str, escape: str = "\\") -> Like:
+        """`LIKE` of SQL: `%` is any text, `_` any one character."""
+        return Like(self, lit(pattern), escape)
+
+    def starts_with(self, prefix: str) -> Call:
+        """Whether a text begins with `prefix`."""
+        return Call("startswith", (self, lit(prefix)))
+
+    def cast(self, to: DataType | str) -> Cast:
+        """`CAST(… AS to)`: an error where Spark's ANSI mode gives one."""
+        return Cast(self, as_type(to))
+
+    def same_as(self, other: object) -> bool:
+        """Whether both trees are the same node by node."""
+        if type(self) is not type(other):
+            return False
+        return all(
+            _same(getattr(self, part.name), getattr(other, part.name))
+            for part in fields(self)  # type: ignore[arg-type]  # every node is a dataclass
+        )
+
+
+def _same(left: object, right: object) -> bool:
+    if isinstance(left, Expression):
+        return left.same_as(right)
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return len(left) == len(right) and all(map(_same, left, right))
+    return type(left) is type(right) and left == right
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column(Expression):
+    """A column, or a field inside one: `("a", "b")` is `a.b`."""
+
+    path: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The dotted name, for messages."""
+        return ".".join(self.path)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Literal(Expression):
+    """A constant.
+
+    Args:
+        value: None, bool, int, float, Decimal, str, bytes, date, datetime (aware: `timestamp`,
+            naive: `timestamp_ntz`), list or dict.
+        type: its type, or None to take the one that its neighbour needs.
+    """
+
+    value: Any
+    type: DataType | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison(Expression):
+    """`left op right` with an operator of `COMPARISONS`."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class And(Expression):
+    """All of them: false wins over unknown."""
+
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Or(Expression):
+    """Any of them: true wins over unknown."""
+
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Not(Expression):
+    """The opposite; unknown stays unknown."""
+
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IsNull(Expression):
+    """Whether the value is NULL."""
+
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class In(Expression):
+    """Whether the value is one of the options."""
+
+    operand: Expression
+    options: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Like(Expression):
+    """`LIKE` (or `ILIKE`) against a pattern."""
+
+    operand: Expression
+    pattern: Expression
+    escape: str = "\\"
+    ignore_case: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arithmetic(Expression):
+    """`left op right` with an operator of `ARITHMETIC`."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cast(Expression):
+    """The value in another type; `is_try` gives NULL where a cast would fail."""
+
+    operand: Expression
+    to: DataType
+    is_try: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case(Expression):
+    """`CASE WHEN condition THEN value … ELSE otherwise END`."""
+
+    branches: tuple[tuple[Expression, Expression], ...]
+    otherwise: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call(Expression):
+    """A function by its Spark name in lower case."""
+
+    function: str
+    arguments: tuple[Expression, ...] = ()
+
+
+def col(name: str) -> Column:
+    """A column by name; dots reach into structs, backticks quote: ``col("a.`b.c`")``.
+
+    Raises:
+        InvalidInputError: the name is empty or a backtick is left open.
+    """
+    return Column(_split_name(name))
+
+
+def lit(value: object) -> Expression:
+    """A constant; an expression comes back as it is."""
+    return value if isinstance(value, Expression) else Literal(value)
+
+
+def _split_name(name: str) -> tuple[str, ...]:
+    parts: list[str] = []
+    current: list[str] = []
+    quoted = was_quoted = False
+    position = 0
+    while position < len(name):
+        char = name[position]
+        if char == "`":
+            if quoted and name[position + 1 : position + 2] == "`":
+                current.append("`")
+                position += 1
+            else:
+                quoted = not quoted
+                was_quoted = True
+        elif char == "." and not quoted:
+            parts.append("".join(current))
+            current = []
+        else:
+            current.append(char)
+        position += 1
+    parts.append("".join(current))
+    if quoted or (not all(parts) and not was_quoted):
+        raise InvalidInputError(
+            f"cannot make a column of {name!r}: expected names between dots, "
+            "quoted by backticks where they hold a dot"
+        )
+    return tuple(parts)

@@ -1,0 +1,243 @@
+"""The data types of a Delta table, as values.
+
+Owns the types, their names and their tree. Knows nothing of column mapping rules, evolution or
+data: those are `columns`, `evolve` and `arrow`.
+
+Protocol: Schema Serialization Format (Primitive Types, Struct Type, Struct Field, Array Type,
+Map Type, Variant Type)
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalog.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+PRIMITIVE_NAMES: Final = frozenset(
+    {
+        "string",
+        "long",
+        "integer",
+        "short",
+        "byte",
+        "float",
+        "double",
+        "boolean",
+        "binary",
+        "date",
+        "timestamp",
+        "timestamp_ntz",
+        "void",
+    }
+)
+
+_DECIMAL: Final = re.compile(r"decimal(?:\(\s*(\d+)\s*,\s*(-?\d+)\s*\))?")
+
+
+@dataclass(frozen=True, slots=True)
+class PrimitiveType:
+    """A type without parts: `PrimitiveType("long")`, `PrimitiveType("decimal(10,2)")`.
+
+    Raises:
+        InvalidInputError: the name is none of the protocol's, or the decimal is out of range.
+
+    Protocol: Primitive Types
+    """
+
+    type: str
+
+    def __post_init__(self) -> None:
+        """Normalise `decimal` to `decimal(10,0)`, `null` to `void`, and refuse other names."""
+        if self.type in PRIMITIVE_NAMES:
+            return
+        if self.type == "null":
+            object.__setattr__(self, "type", "void")
+            return
+        match = _DECIMAL.fullmatch(self.type)
+        if match is None:
+            raise InvalidInputError(
+                f"cannot make a primitive type of {self.type!r}: expected decimal(p,s) or one of "
+                f"{', '.join(sorted(PRIMITIVE_NAMES))}"
+            )
+        precision, scale = int(match[1] or 10), int(match[2] or 0)
+        if not 1 <= precision <= 38 or not 0 <= scale <= precision:
+            raise InvalidInputError(
+                f"cannot make a decimal of precision {precision} and scale {scale}: expected "
+                "1 <= precision <= 38 and 0 <= scale <= precision"
+            )
+        object.__setattr__(self, "type", f"decimal({precision},{scale})")
+
+    @property
+    def is_decimal(self) -> bool:
+        """Whether this is a decimal of any precision."""
+        return self.type.startswith("decimal(")
+
+    @property
+    def precision(self) -> int:
+        """Digits of a decimal; InvalidInputError for any other type."""
+        return self._decimal_part(1)
+
+    @property
+    def scale(self) -> int:
+        """Digits after the point of a decimal; InvalidInputError for any other type."""
+        return self._decimal_part(2)
+
+    def _decimal_part(self, group: int) -> int:
+        match = _DECIMAL.fullmatch(self.type)
+        if match is None:
+            raise InvalidInputError(f"{self.type} has no precision or scale: it is no decimal")
+        return int(match[group])
+
+    def __str__(self) -> str:
+        """Spark's short name of the type."""
+        return self.type
+
+
+@dataclass(frozen=True, slots=True)
+class VariantType:
+    """A semi-structured value: numbers, texts, objects and lists, different in each row.
+
+    Protocol: Variant Type
+    """
+
+    def __str__(self) -> str:
+        """Spark's short name of the type."""
+        return "variant"
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownType:
+    """A type that the protocol has and deltalog cannot read: kept by name, refused on reading.
+
+    The schema and the history of such a table can be shown, and its metadata is kept whole.
+    """
+
+    name: str
+
+    def __str__(self) -> str:
+        """The name as it stands in the schema."""
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayType:
+    """A list of values of one type.
+
+    Protocol: Array Type
+    """
+
+    element_type: DataType
+    contains_null: bool = True
+
+    def __post_init__(self) -> None:
+        """Accept a type's name for the type."""
+        object.__setattr__(self, "element_type", as_type(self.element_type))
+
+    def __str__(self) -> str:
+        """Spark's short name of the type."""
+        return f"array<{self.element_type}>"
+
+
+@dataclass(frozen=True, slots=True)
+class MapType:
+    """Pairs of key and value; keys are never null.
+
+    Protocol: Map Type
+    """
+
+    key_type: DataType
+    value_type: DataType
+    value_contains_null: bool = True
+
+    def __post_init__(self) -> None:
+        """Accept types' names for the types."""
+        object.__setattr__(self, "key_type", as_type(self.key_type))
+        object.__setattr__(self, "value_type", as_type(self.value_type))
+
+    def __str__(self) -> str:
+        """Spark's short name of the type."""
+        return f"map<{self.key_type},{self.value_type}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One column of a table, or one field of a struct.
+
+    Args:
+        name: as shown to users; under column mapping the stored name is in `metadata`.
+        type: a type, or its name.
+        nullable: False if NULL is refused.
+        metadata: column metadata, kept whole; JSON values.
+
+    Protocol: Struct Field, Column Metadata
+    """
+
+    name: str
+    type: DataType
+    nullable: bool = True
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        """Accept a type's name for the type, and None for no metadata."""
+        object.__setattr__(self, "type", as_type(self.type))
+        object.__setattr__(self, "metadata", dict(self.metadata or {}))
+
+    def __str__(self) -> str:
+        """The column as a line of SQL DDL."""
+        return f"{self.name}: {self.type}{'' if self.nullable else ' not null'}"
+
+
+@dataclass(frozen=True, slots=True)
+class StructType:
+    """Named fields in order.
+
+    Protocol: Struct Type
+    """
+
+    fields: tuple[Field, ...] = ()
+
+    def __init__(self, fields: Sequence[Field] = ()) -> None:
+        """Keep any sequence of fields as a tuple."""
+        object.__setattr__(self, "fields", tuple(fields))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The fields' names, in order."""
+        return tuple(column.name for column in self.fields)
+
+    def __iter__(self) -> Iterator[Field]:
+        """The fields, in order."""
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        """How many fields."""
+        return len(self.fields)
+
+    def with_fields(self, fields: Sequence[Field]) -> StructType:
+        """The same kind of struct with other fields."""
+        return replace(self, fields=tuple(fields))
+
+    def __str__(self) -> str:
+        """Spark's short name of the type."""
+        inner = ",".join(f"{column.name}:{column.type}" for column in self.fields)
+        return f"struct<{inner}>"
+
+
+DataType = PrimitiveType | VariantType | UnknownType | ArrayType | MapType | StructType
+Schema = StructType
+
+
+def as_type(value: DataType | str) -> DataType:
+    """A type from itself or from its name.
+
+    Raises:
+        InvalidInputError: the name is none of the protocol's.
+    """
+    if not isinstance(value, str):
+        return value
+    return VariantType() if value == "variant" else PrimitiveType(value)

@@ -1,0 +1,77 @@
+"""The seam to bytes: what deltalog asks of a place where tables live.
+
+Owns the contract only. Any object that has these methods is a store: the fsspec adapter, the
+counting and faulty stores of `deltalog.testing`, a user's own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, BinaryIO, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from deltalog.paths import FileInfo
+
+ByteRange = tuple[int, int]
+
+
+@runtime_checkable
+class Store(Protocol):
+    """All bytes of one table pass here.
+
+    Paths are decoded (never percent-encoded), with `/` between parts: relative to the table's
+    root, or absolute URLs and absolute paths where the log names files elsewhere. Listings are
+    never cached. Every method raises `deltalog.errors` only: `ObjectNotFoundError` for what is
+    not there, `AccessDeniedError`, `AlreadyExistsError`, else `StorageError`. Stores are
+    thread-safe, picklable and survive a fork.
+    """
+
+    @property
+    def root(self) -> str:
+        """The table's location, without secrets: for messages and for absolute paths."""
+        ...
+
+    def list_from(self, directory: str, first: str) -> Iterator[FileInfo]:
+        """The files directly in `directory` whose name is at least `first`, by name ascending.
+
+        `FileInfo.path` is relative to the root (`directory/name`). A directory that does not
+        exist has no files. Cost: one listing (paginated by the store).
+        """
+        ...
+
+    def list_all(self, directory: str) -> Iterator[FileInfo]:
+        """Every file at any depth below `directory`, in no order."""
+        ...
+
+    def stat(self, path: str) -> FileInfo:
+        """Size and time of one file."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """The whole file."""
+        ...
+
+    def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
+        """Parts of a file, `[start, end)` each, in the order asked; sent together."""
+        ...
+
+    def read_many(self, paths: Sequence[str]) -> list[bytes]:
+        """Whole files, in the order asked; sent together."""
+        ...
+
+    def open(self, path: str) -> BinaryIO:
+        """A seekable file for reading."""
+        ...
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        """Create a file with all of `data`, or raise `AlreadyExistsError`; never half of it."""
+        ...
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace a file."""
+        ...
+
+    def delete_many(self, paths: Sequence[str]) -> None:
+        """Delete files; one that is gone already is no error."""
+        ...
