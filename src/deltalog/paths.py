@@ -3,12 +3,31 @@
 Owns decoding and encoding (exactly once), the canonical form that tells files apart, joining and
 confinement. Touches no storage.
 
+Two forms must not be mixed up. An *encoded* path is what stands in the log: a URI reference, in
+which `a b%` is `a%20b%25`. A *decoded* path is what a store is asked for. Only `decode_path`
+and `canonical_paths` take encoded paths. Directory names of partitions are escaped by Hive's
+rules before all this, so that the partition value `x:y` is the directory `p=x%3Ay` and stands in
+the log as `p=x%253Ay`.
+
 Protocol: Add File and Remove File (`path` is a URI as of RFC 2396)
 """
 
 from __future__ import annotations
 
+import codecs
+import re
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.errors import InvalidInputError, UnsafePathError
+
+if TYPE_CHECKING:
+    StringColumn = pa.StringArray | pa.ChunkedArray[pa.StringScalar]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +48,253 @@ class FileInfo:
     def name(self) -> str:
         """The last part of the path."""
         return self.path.rpartition("/")[2]
+
+
+class TableLocation(NamedTuple):
+    """A table URI taken apart: where, and which moment of it."""
+
+    uri: str
+    version: int | None = None
+    timestamp_ms: int | None = None
+
+
+def decode_path(encoded: str) -> str:
+    """The path that an action's `path` means: `%XX` undone once, as UTF-8.
+
+    A `+` is a plus. A `%` that starts no escape, and escapes that are no UTF-8, stay as they are.
+
+    Protocol: Add File and Remove File
+    """
+    return unquote(encoded, errors=_KEEP_ESCAPES) if "%" in encoded else encoded
+
+
+def encode_path(path: str) -> str:
+    """The URI reference for a decoded path; `decode_path` gives the path back.
+
+    Protocol: Add File and Remove File
+    """
+    scheme, rest = _split_scheme(path)
+    # Spark reads a relative reference with a colon in its first part as one that has a scheme.
+    safe = _UNESCAPED if not scheme else _UNESCAPED + ":"
+    return scheme + quote(rest, safe=safe, errors="surrogateescape")
+
+
+def is_absolute(path: str) -> bool:
+    """Whether a decoded path stands for itself: `/x`, `file:/x`, `s3://bucket/x`, `C:/x`."""
+    return path.startswith("/") or _SCHEME.match(path) is not None
+
+
+def join(root: str, path: str) -> str:
+    """The location of a decoded path that is absolute or relative to `root`."""
+    if is_absolute(path):
+        return path
+    return f"{root.rstrip('/')}/{path}"
+
+
+def canonical_path(path: str, root: str) -> str:
+    """One text per file: relative when the file is below `root`, else an absolute URL.
+
+    Spellings of one location become the same: `/x`, `file:/x` and `file:///x`; `s3a://` and
+    `s3://`; `wasbs://`, `abfss://` and `az://`; doubled slashes and `.` parts. Two Azure
+    locations of which only one names its account count as the same account.
+
+    Args:
+        path: decoded.
+        root: the table's location, decoded.
+    """
+    if not is_absolute(path):
+        return _tidy(path)
+    prefix, inner = _canonical_location(path)
+    root_prefix, root_inner = _canonical_location(root)
+    if _same_place(prefix, root_prefix):
+        if root_inner == "":
+            return inner
+        if inner.startswith(root_inner + "/"):
+            return inner[len(root_inner) + 1 :]
+    return f"{prefix}/{inner}"
+
+
+def canonical_paths(encoded: StringColumn, root: str) -> StringColumn:
+    """`canonical_path` of every *encoded* path of a column; null stays null.
+
+    Cost: one pass over the bytes when no path needs work (no escape, no colon, no odd slash);
+    otherwise Python touches each path that does.
+    """
+    if isinstance(encoded, pa.ChunkedArray):
+        chunks = [_canonical_chunk(cast("pa.StringArray", c), root) for c in encoded.chunks]
+        return pa.chunked_array(chunks, type=pa.string())
+    return _canonical_chunk(encoded, root)
+
+
+def check_confined(path: str, *, allow_absolute: bool = True) -> None:
+    r"""Raise `UnsafePathError` for a decoded path that could lead out of where it says it leads.
+
+    Refused: a `..` part (also behind a backslash, or escaped a second time as `%2e%2e`), NUL, a
+    path that starts with a backslash, schemes that no table lives on (`http`, `data`, …).
+
+    Args:
+        path: decoded.
+        allow_absolute: shallow clones name files of other tables by absolute path. False
+            refuses those too.
+    """
+    reason = None
+    if path == "":
+        reason = "it is empty"
+    elif "\0" in path:
+        reason = "it holds a NUL"
+    elif _CLIMBING.search(path):
+        reason = "it climbs with '..'"
+    elif path.startswith(("\\", "//")) or _DRIVE_BACKSLASH.match(path):
+        reason = "it names another host or drive"
+    elif is_absolute(path):
+        reason = _objection_to_absolute(path, allowed=allow_absolute)
+    if reason is not None:
+        raise UnsafePathError(f"path {path!r} is refused: {reason}")
+
+
+def check_all_confined(encoded: StringColumn, *, allow_absolute: bool = True) -> None:
+    """`check_confined` of every *encoded* path of a column.
+
+    Cost: one pass; Python touches only paths that hold an escape, a colon, a backslash, a NUL,
+    a leading slash or two dots.
+    """
+    suspects = encoded.filter(pc.match_substring_regex(encoded, r"[%:\\\x00]|\.\.|^/|^$"))
+    for path in cast("list[str]", suspects.to_pylist()):
+        check_confined(decode_path(path), allow_absolute=allow_absolute)
+
+
+def parse_table_uri(text: str) -> TableLocation:
+    """Take `table@v3` or `table@20240131123000000` (UTC, to the millisecond) apart.
+
+    Whether a directory has such a name literally is for the caller to find out first.
+
+    Raises:
+        InvalidInputError: the digits are no moment.
+    """
+    if found := _AT_VERSION.match(text):
+        return TableLocation(found["uri"], version=int(found["version"]))
+    if found := _AT_TIMESTAMP.match(text):
+        digits = found["moment"]
+        try:
+            second = datetime.strptime(digits[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+        except ValueError:
+            raise InvalidInputError(
+                f"table URI {text!r}: expected a moment as yyyyMMddHHmmssSSS after '@', "
+                f"found {digits!r}"
+            ) from None
+        whole_ms = (second - _EPOCH) // timedelta(milliseconds=1)
+        return TableLocation(found["uri"], timestamp_ms=whole_ms + int(digits[14:]))
+    return TableLocation(text)
+
+
+def split_location(location: str) -> tuple[str, str, str]:
+    """Scheme (lower case, `file` for a plain path), authority, and decoded path of a location.
+
+    `s3://bucket/a/b` is `("s3", "bucket", "a/b")`; `file:/x`, `file:///x` and `/x` are
+    `("file", "", "/x")`.
+    """
+    scheme, rest = _split_scheme(location)
+    name = scheme.rstrip(":/").lower()
+    if name in {"", "file"}:
+        return "file", "", "/" + rest.lstrip("/") if scheme else location
+    if name == "memory":
+        return name, "", "/" + rest.strip("/")
+    authority, _, path = rest.lstrip("/").partition("/")
+    return name, authority, path
+
+
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/+")
+_DRIVE_BACKSLASH: Final = re.compile(r"[A-Za-z]:\\")
+_CLIMBING: Final = re.compile(r"(?:^|[/\\])(?:\.|%2[eE]){2}(?:[/\\]|%2[fF]|%5[cC]|$)")
+_AT_VERSION: Final = re.compile(r"(?P<uri>.+)@v(?P<version>\d{1,19})\Z", re.DOTALL)
+_AT_TIMESTAMP: Final = re.compile(r"(?P<uri>.+)@(?P<moment>\d{17})\Z", re.DOTALL)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+# What RFC 2396 allows in a path, without the colon.
+_UNESCAPED: Final = "/-_.!~*'()@&=+$,;"
+_KEEP_ESCAPES: Final = "deltalog.keep_escapes"
+# Schemes that are one service under several names.
+_CANONICAL_SCHEME: Final = {
+    "s3a": "s3",
+    "s3n": "s3",
+    "gcs": "gs",
+    "abfs": "az",
+    "abfss": "az",
+    "adl": "az",
+    "wasb": "az",
+    "wasbs": "az",
+    "azure": "az",
+}
+_FORBIDDEN_SCHEMES: Final = frozenset(
+    {"http", "https", "ftp", "ftps", "sftp", "ssh", "data", "jar", "zip", "github", "git", "smb"}
+)
+_ODD: Final = r"[%:]|^/|//|(?:^|/)\.(?:/|$)|/$"
+
+
+def _escape_again(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    wrong = error.object[error.start : error.end]
+    return "".join(f"%{byte:02X}" for byte in wrong), error.end
+
+
+codecs.register_error(_KEEP_ESCAPES, _escape_again)
+
+
+def _split_scheme(location: str) -> tuple[str, str]:
+    """`("s3://", "bucket/x")`; the first is empty for paths without a scheme."""
+    found = _SCHEME.match(location)
+    if found is None:
+        return "", location
+    if found.end() - found[0].index(":") > 3:  # file:///x: the third slash belongs to the path
+        end = found[0].index(":") + 3
+        return location[:end], location[end:]
+    if found[0].endswith(":/") and not found[0].endswith("://"):  # file:/x
+        return location[: found.end() - 1], location[found.end() - 1 :]
+    return found[0], location[found.end() :]
+
+
+def _tidy(path: str) -> str:
+    if "//" not in path and "./" not in path and not path.endswith(("/", "/.")) and path != ".":
+        return path
+    return "/".join(part for part in path.split("/") if part not in {"", "."})
+
+
+def _canonical_location(location: str) -> tuple[str, str]:
+    """Prefix (`file://`, `s3://bucket`) and the tidy path behind it, without its first slash."""
+    scheme, authority, path = split_location(location)
+    scheme = _CANONICAL_SCHEME.get(scheme, scheme)
+    if scheme == "az" and "@" in authority:
+        container, _, host = authority.partition("@")
+        authority = f"{container}@{host.partition('.')[0].lower()}"
+    return f"{scheme}://{authority}", _tidy(path.strip("/"))
+
+
+def _same_place(one: str, other: str) -> bool:
+    if one == other:
+        return True
+    if not (one.startswith("az://") and other.startswith("az://")):
+        return False
+    container, _, account = one.partition("@")
+    other_container, _, other_account = other.partition("@")
+    return container == other_container and not (account and other_account)
+
+
+def _objection_to_absolute(path: str, *, allowed: bool) -> str | None:
+    if not allowed:
+        return "it is absolute"
+    scheme = _split_scheme(path)[0].rstrip(":/").lower()
+    if scheme in _FORBIDDEN_SCHEMES:
+        return f"a table's files are not read over {scheme!r}"
+    return None
+
+
+def _canonical_chunk(encoded: pa.StringArray, root: str) -> pa.StringArray:
+    odd = pc.match_substring_regex(encoded, _ODD)
+    if not pc.any(odd).as_py():
+        return encoded
+    slow = encoded.filter(odd).dictionary_encode()
+    distinct = cast("list[str]", slow.dictionary.to_pylist())
+    mended = pa.array([canonical_path(decode_path(path), root) for path in distinct], pa.string())
+    mask: pa.BooleanArray = pc.fill_null(odd, pa.scalar(value=False))
+    result: Any = pc.replace_with_mask(encoded, mask, mended.take(slow.indices))
+    return cast("pa.StringArray", result)
