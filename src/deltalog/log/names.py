@@ -1,0 +1,143 @@
+"""Names in `_delta_log`: what kind of file a name tells, and the names of new ones.
+
+Owns the naming rules. Knows nothing of what is in the files. A name that is none of these belongs
+to somebody else and is ignored.
+
+Protocol: Delta Log Entries, Checkpoints (naming schemes), Log Compaction Files, Version Checksum
+File
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from deltalog.paths import FileInfo
+
+LOG_DIRECTORY: Final = "_delta_log"
+SIDECAR_DIRECTORY: Final = "_delta_log/_sidecars"
+STAGED_DIRECTORY: Final = "_delta_log/_staged_commits"
+LAST_CHECKPOINT_NAME: Final = "_last_checkpoint"
+LAST_CHECKPOINT_PATH: Final = f"{LOG_DIRECTORY}/{LAST_CHECKPOINT_NAME}"
+
+_DIGITS: Final = 20
+_UUID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_OTHER: Final = re.compile(
+    r"(?P<version>\d{20})\."
+    r"(?:(?P<classic>checkpoint\.parquet)"
+    r"|checkpoint\.(?P<part>\d{10})\.(?P<parts>\d{10})\.parquet"
+    rf"|checkpoint\.(?P<uuid>{_UUID})\.(?:json|parquet)"
+    r"|(?P<end>\d{20})\.compacted\.json"
+    r"|(?P<checksum>crc))"
+)
+
+
+class LogFileKind(Enum):
+    """What a file of the log is."""
+
+    COMMIT = "commit"
+    CHECKPOINT = "checkpoint"
+    CHECKPOINT_PART = "checkpoint part"
+    CHECKPOINT_V2 = "V2 checkpoint"
+    COMPACTION = "compaction"
+    CHECKSUM = "checksum"
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A file of the log and what its name tells.
+
+    Args:
+        kind: what the file is.
+        version: the table version; the first one of a compaction.
+        info: path, size and time.
+        part: number of this part, from 1, and of how many (multi-part checkpoints).
+        parts: how many parts the checkpoint has.
+        end_version: the last version of a compaction.
+    """
+
+    kind: LogFileKind
+    version: int
+    info: FileInfo
+    part: int = 0
+    parts: int = 0
+    end_version: int = 0
+
+
+def parse_log_name(info: FileInfo) -> LogFile | None:
+    """What the file's name tells, or None for a name that means nothing in the log."""
+    name = info.name
+    stem = name[:_DIGITS]
+    # Most files of a log are commits; the pattern is for the rest.
+    if len(name) == _DIGITS + 5 and name.endswith(".json") and _is_number(stem):
+        return LogFile(LogFileKind.COMMIT, int(stem), info)
+    match = _OTHER.fullmatch(name)
+    if match is None or not name.isascii():
+        return None
+    version = int(match["version"])
+    if match["part"] is not None:
+        part, parts = int(match["part"]), int(match["parts"])
+        if not 1 <= part <= parts:
+            return None
+        return LogFile(LogFileKind.CHECKPOINT_PART, version, info, part=part, parts=parts)
+    if match["end"] is not None:
+        end = int(match["end"])
+        if end <= version:
+            return None
+        return LogFile(LogFileKind.COMPACTION, version, info, end_version=end)
+    if match["checksum"] is not None:
+        return LogFile(LogFileKind.CHECKSUM, version, info)
+    kind = LogFileKind.CHECKPOINT if match["classic"] is not None else LogFileKind.CHECKPOINT_V2
+    return LogFile(kind, version, info)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def log_path(name: str) -> str:
+    """The path of a file of the log, relative to the table's root."""
+    return f"{LOG_DIRECTORY}/{name}"
+
+
+def commit_name(version: int) -> str:
+    """`00000000000000000010.json`."""
+    return f"{version:020d}.json"
+
+
+def commit_path(version: int) -> str:
+    """Where the commit of `version` is, relative to the table's root."""
+    return log_path(commit_name(version))
+
+
+def checksum_name(version: int) -> str:
+    """`00000000000000000010.crc`."""
+    return f"{version:020d}.crc"
+
+
+def checkpoint_name(version: int) -> str:
+    """`00000000000000000010.checkpoint.parquet`."""
+    return f"{version:020d}.checkpoint.parquet"
+
+
+def checkpoint_part_name(version: int, part: int, parts: int) -> str:
+    """`00000000000000000010.checkpoint.0000000001.0000000003.parquet`; `part` counts from 1."""
+    return f"{version:020d}.checkpoint.{part:010d}.{parts:010d}.parquet"
+
+
+def v2_checkpoint_name(version: int, uuid: str, suffix: str) -> str:
+    """`00000000000000000010.checkpoint.<uuid>.<suffix>`; suffix `json` or `parquet`."""
+    return f"{version:020d}.checkpoint.{uuid}.{suffix}"
+
+
+def compaction_name(first: int, last: int) -> str:
+    """`<first>.<last>.compacted.json`, 20 digits each; `first` < `last`."""
+    return f"{first:020d}.{last:020d}.compacted.json"
+
+
+def first_name_of(version: int) -> str:
+    """Where a listing has to start to see every file of `version` and later."""
+    return f"{version:020d}."

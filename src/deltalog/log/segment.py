@@ -1,0 +1,295 @@
+"""Which files of the log make one version: a checkpoint, and every commit after it.
+
+Owns the choice and its completeness: a missing commit is an error, never a smaller table. Does no
+I/O; says nothing of what is in the files.
+
+Protocol: Action Reconciliation, Checkpoints, Log Compaction Files
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from deltalog.errors import (
+    CheckpointMissingError,
+    CheckpointUnreadableError,
+    InvalidInputError,
+    LogGapError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
+from deltalog.log.names import LogFile, LogFileKind, parse_log_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from deltalog.paths import FileInfo
+
+
+class CheckpointKind(IntEnum):
+    """How a checkpoint is laid out; of one version, the greatest is taken, as Spark does."""
+
+    CLASSIC = 1
+    MULTI_PART = 2
+    V2 = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointFiles:
+    """A complete checkpoint: all its top-level files, by part number.
+
+    A file with the classic name may hold a V2 checkpoint: only its content tells.
+    """
+
+    version: int
+    kind: CheckpointKind
+    files: tuple[FileInfo, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the first file, which no other checkpoint has."""
+        return self.files[0].name
+
+    @property
+    def order(self) -> tuple[int, int, int, str]:
+        """Sorts by version, then by kind, number of parts and name, as Spark does."""
+        return self.version, self.kind, len(self.files), self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSegment:
+    """The files that make one version.
+
+    Args:
+        version: the version that they make.
+        checkpoint: what to start from, or None for the empty table before version 0.
+        commits: every commit after the checkpoint up to `version`, ascending.
+        compactions: files that may stand for several of `commits`, by first version.
+        target_commit: the commit file of `version`; None if cleaned up (a checkpoint is there).
+        checksum: the version checksum of `version`.
+    """
+
+    version: int
+    checkpoint: CheckpointFiles | None
+    commits: tuple[LogFile, ...]
+    compactions: tuple[LogFile, ...] = ()
+    target_commit: FileInfo | None = None
+    checksum: FileInfo | None = None
+
+    @property
+    def first_version(self) -> int:
+        """The first version whose commit the segment needs."""
+        return 0 if self.checkpoint is None else self.checkpoint.version + 1
+
+    def files_newest_first(self) -> list[LogFile]:
+        """Commits and compactions that cover `commits` once, newest first, with few files."""
+        by_end: dict[int, LogFile] = {}
+        for compaction in self.compactions:  # ascending: the longest one of an end stays
+            by_end.setdefault(compaction.end_version, compaction)
+        commits = {commit.version: commit for commit in self.commits}
+        chosen: list[LogFile] = []
+        version = self.version
+        while version >= self.first_version:
+            best = by_end.get(version, commits[version])
+            chosen.append(best)
+            version = best.version - 1
+        return chosen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogListing:
+    """What a listing of the log showed, sorted by kind.
+
+    Args:
+        table: the table's location, for messages.
+        first: the listing saw every file of this version and later.
+        commits: by version; published commits, and ratified ones that a catalog handed in.
+        checkpoints: complete ones, in the order of `CheckpointFiles.order`.
+        compactions: by first version, then the longest first.
+        checksums: by version.
+    """
+
+    table: str
+    first: int
+    commits: Mapping[int, LogFile] = field(default_factory=dict)
+    checkpoints: tuple[CheckpointFiles, ...] = ()
+    compactions: tuple[LogFile, ...] = ()
+    checksums: Mapping[int, FileInfo] = field(default_factory=dict)
+
+    @property
+    def latest_version(self) -> int | None:
+        """The highest version that a commit or a checkpoint tells of."""
+        versions = [max(self.commits, default=-1)]
+        versions += [checkpoint.version for checkpoint in self.checkpoints[-1:]]
+        return max(versions) if max(versions) >= 0 else None
+
+
+def sort_listing(
+    files: Iterable[FileInfo],
+    *,
+    table: str,
+    first: int = 0,
+    ratified: Sequence[LogFile] = (),
+    last: int | None = None,
+) -> LogListing:
+    """Sort the files of a listing by kind; unknown names and empty checkpoints are left out.
+
+    Args:
+        files: in any order.
+        table: the table's location, for messages.
+        first: the version that the listing started at.
+        ratified: commits of a catalog; of one version, the published file is taken.
+        last: versions after this one do not count (a catalog has not ratified them).
+    """
+    commits: dict[int, LogFile] = {file.version: file for file in ratified}
+    checkpoints: list[CheckpointFiles] = []
+    parts: defaultdict[tuple[int, int], dict[int, FileInfo]] = defaultdict(dict)
+    compactions: list[LogFile] = []
+    checksums: dict[int, FileInfo] = {}
+    for info in files:
+        file = parse_log_name(info)
+        if file is None or file.version < first or (last is not None and file.version > last):
+            continue
+        if file.kind is LogFileKind.COMMIT:
+            commits[file.version] = file
+        elif file.kind is LogFileKind.CHECKSUM:
+            checksums[file.version] = info
+        elif file.kind is LogFileKind.COMPACTION:
+            compactions.append(file)
+        elif info.size_bytes == 0:
+            continue  # a writer died while writing it
+        elif file.kind is LogFileKind.CHECKPOINT_PART:
+            parts[file.version, file.parts][file.part] = info
+        else:
+            kind = (
+                CheckpointKind.CLASSIC if file.kind is LogFileKind.CHECKPOINT else CheckpointKind.V2
+            )
+            checkpoints.append(
+                CheckpointFiles(version=file.version, kind=kind, files=(info,)),
+            )
+    for (version, count), found in parts.items():
+        if len(found) == count:
+            in_order = tuple(found[part] for part in sorted(found))
+            checkpoints.append(
+                CheckpointFiles(version=version, kind=CheckpointKind.MULTI_PART, files=in_order),
+            )
+    return LogListing(
+        table=table,
+        first=first,
+        commits=dict(sorted(commits.items())),
+        checkpoints=tuple(sorted(checkpoints, key=lambda checkpoint: checkpoint.order)),
+        compactions=tuple(sorted(compactions, key=lambda file: (file.version, -file.end_version))),
+        checksums=checksums,
+    )
+
+
+def build_segment(
+    listing: LogListing,
+    version: int | None = None,
+    *,
+    unreadable: Mapping[str, str] | None = None,
+) -> LogSegment:
+    """The files that make `version`, or the latest version.
+
+    Args:
+        listing: the log from its start, or from a checkpoint that `version` can start from.
+        version: None is the latest.
+        unreadable: names of checkpoints that turned out to be unusable, with the reason.
+
+    Raises:
+        TableNotFoundError: the log is empty.
+        VersionNotFoundError: `version` is after the latest.
+        LogGapError: commits are missing between others, at or before the latest version.
+        CheckpointMissingError: the first commits are gone and no complete checkpoint covers them.
+        CheckpointUnreadableError: the same, because those that do are in `unreadable`.
+
+    Protocol: Action Reconciliation
+    """
+    latest = listing.latest_version
+    if latest is None:
+        raise TableNotFoundError(
+            f"cannot open {listing.table}: expected a Delta table, found no commit and no complete "
+            "checkpoint in its _delta_log"
+        )
+    if version is None:
+        version = latest
+    if version < 0:
+        raise InvalidInputError(
+            f"cannot read version {version} of {listing.table}: versions count from 0"
+        )
+    if version > latest:
+        raise VersionNotFoundError(
+            f"cannot read version {version} of {listing.table}: the latest version is {latest}"
+        )
+    unreadable = unreadable or {}
+    # A hole after the newest checkpoint breaks the table, whatever version is asked for:
+    # nobody can say what the log would have been.
+    _commits_after(listing, _checkpoint_for(listing, latest, unreadable), latest, unreadable)
+    checkpoint = _checkpoint_for(listing, version, unreadable)
+    commits = _commits_after(listing, checkpoint, version, unreadable)
+    start = 0 if checkpoint is None else checkpoint.version + 1
+    target = listing.commits.get(version)
+    return LogSegment(
+        version=version,
+        checkpoint=checkpoint,
+        commits=commits,
+        compactions=tuple(
+            file
+            for file in listing.compactions
+            if start <= file.version and file.end_version <= version
+        ),
+        target_commit=None if target is None else target.info,
+        checksum=listing.checksums.get(version),
+    )
+
+
+def _checkpoint_for(
+    listing: LogListing, version: int, unreadable: Mapping[str, str]
+) -> CheckpointFiles | None:
+    for checkpoint in reversed(listing.checkpoints):
+        if checkpoint.version <= version and checkpoint.name not in unreadable:
+            return checkpoint
+    return None
+
+
+def _commits_after(
+    listing: LogListing,
+    checkpoint: CheckpointFiles | None,
+    version: int,
+    unreadable: Mapping[str, str],
+) -> tuple[LogFile, ...]:
+    start = 0 if checkpoint is None else checkpoint.version + 1
+    found = tuple(file for at, file in listing.commits.items() if start <= at <= version)
+    if len(found) == version - start + 1:
+        return found
+    present = {file.version for file in found}
+    missing = next(at for at in range(start, version + 1) if at not in present)
+    if checkpoint is None and not any(at <= missing for at in listing.commits):
+        _raise_checkpoint_missing(listing, version, unreadable)
+    since = "the start" if checkpoint is None else f"the checkpoint of version {checkpoint.version}"
+    raise LogGapError(
+        f"cannot read version {version} of {listing.table}: expected every commit from {since} on, "
+        f"commit {missing} is missing"
+    )
+
+
+def _raise_checkpoint_missing(
+    listing: LogListing, version: int, unreadable: Mapping[str, str]
+) -> None:
+    first = min(listing.commits, default=None)
+    if unreadable:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in unreadable.items())
+        raise CheckpointUnreadableError(
+            f"cannot read version {version} of {listing.table}: no other checkpoint or commits "
+            f"stand in for what cannot be read ({reasons})"
+        )
+    readable = min((checkpoint.version for checkpoint in listing.checkpoints), default=None)
+    earliest = "" if readable is None else f"; the earliest version left is {readable}"
+    begins = "there are no commits" if first is None else f"the commits begin at version {first}"
+    raise CheckpointMissingError(
+        f"cannot read version {version} of {listing.table}: {begins} and no complete checkpoint "
+        f"covers what was before{earliest}"
+    )

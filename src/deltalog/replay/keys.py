@@ -1,0 +1,60 @@
+"""What tells logical files apart: the canonical path and the deletion vector, as one column.
+
+Owns the key. Knows nothing of versions or of which action wins.
+
+Protocol: Action Reconciliation (a logical file is a data file plus an optional deletion vector)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.paths import canonical_paths
+
+if TYPE_CHECKING:
+    StringColumn = pa.StringArray | pa.ChunkedArray[pa.StringScalar]
+    Column = pa.Array[Any] | pa.ChunkedArray[Any]
+
+_SEPARATOR: Final = "\0"  # in no path and in no vector's id
+# The stubs know no chunked column beside a Python scalar.
+_compute: Final[Any] = pc
+
+
+def file_keys(paths: StringColumn, deletion_vectors: Column | None, root: str) -> StringColumn:
+    """One text for each logical file: the canonical path, and the vector's id if there is one.
+
+    Args:
+        paths: as they stand in the log (encoded).
+        deletion_vectors: descriptors of the same rows; None if no row has one.
+        root: the table's location.
+
+    Cost: one pass over the paths; the vectors cost only where a row has one.
+    """
+    keys = canonical_paths(paths, root)
+    if deletion_vectors is None or deletion_vectors.null_count == len(deletion_vectors):
+        return keys
+    ids = vector_ids(deletion_vectors)
+    joined = _compute.binary_join_element_wise(keys, ids, _SEPARATOR)
+    result: StringColumn = _compute.if_else(ids.is_valid(), joined, keys)
+    return result
+
+
+def vector_ids(deletion_vectors: Column) -> StringColumn:
+    """`storageType + pathOrInlineDv + ("@" + offset)`; null where there is no vector.
+
+    Protocol: Deletion Vector Descriptor Schema (derived field `uniqueId`)
+    """
+    place = _compute.binary_join_element_wise(
+        _text(deletion_vectors, "storageType"), _text(deletion_vectors, "pathOrInlineDv"), ""
+    )
+    offset = _text(deletion_vectors, "offset")
+    at = _compute.binary_join_element_wise(place, offset, "@")
+    result: StringColumn = _compute.if_else(offset.is_valid(), at, place)
+    return result
+
+
+def _text(vectors: Column, member: str) -> Any:
+    return _compute.cast(_compute.struct_field(vectors, member), pa.string())

@@ -1,0 +1,93 @@
+"""Reconciliation: of all the actions that name a logical file, the newest one decides.
+
+Owns the rule. Within one version removes beat adds, so that the order of lines never matters
+(ledger D-19).
+
+Protocol: Action Reconciliation
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    StringColumn = pa.StringArray | pa.ChunkedArray[pa.StringScalar]
+    Column = pa.Array[Any] | pa.ChunkedArray[Any]
+
+_ROW_BITS: Final = 32
+_ROW_MASK: Final = (1 << _ROW_BITS) - 1
+# The stubs know no chunked column beside a Python scalar.
+_compute: Final[Any] = pc
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survivors:
+    """What reconciliation leaves.
+
+    Args:
+        adds: row numbers of the adds that are live, ascending.
+        removes: row numbers of the removes that are tombstones, ascending.
+        keys: every key that any action named, once each.
+    """
+
+    adds: pa.Int64Array
+    removes: pa.Int64Array
+    keys: StringColumn
+
+
+def reconcile(
+    add_keys: StringColumn, add_versions: Column, remove_keys: StringColumn, remove_versions: Column
+) -> Survivors:
+    """The adds and removes that are the newest action of their key.
+
+    If one version adds a key twice, the later row is taken.
+
+    Args:
+        add_keys: `file_keys` of the adds, in any order.
+        add_versions: the version of each, int64.
+        remove_keys: `file_keys` of the removes.
+        remove_versions: the version of each, int64.
+
+    Protocol: Action Reconciliation
+    Cost: one hash aggregation over all keys.
+    """
+    columns = [
+        pa.table({"key": add_keys, "order": _order(add_versions, is_remove=0)}),
+        pa.table({"key": remove_keys, "order": _order(remove_versions, is_remove=1)}),
+    ]
+    newest = pa.concat_tables(columns).group_by("key").aggregate([("order", "max")])
+    order = newest.column("order_max")
+    kind = _compute.bit_wise_and(_compute.shift_right(order, _ROW_BITS), 1)
+    return Survivors(
+        adds=_rows(order.filter(_compute.equal(kind, 0))),
+        removes=_rows(order.filter(_compute.equal(kind, 1))),
+        keys=newest.column("key"),
+    )
+
+
+def not_mentioned(keys: StringColumn, mentioned: StringColumn) -> Column:
+    """Which of the checkpoint's `keys` no later action names: those stay as they are."""
+    distinct = mentioned.combine_chunks() if isinstance(mentioned, pa.ChunkedArray) else mentioned
+    result: Column = _compute.invert(_compute.is_in(keys, value_set=distinct))
+    return result
+
+
+def _order(versions: Column, *, is_remove: int) -> Column:
+    """A number that grows with version, then from add to remove, then with the row."""
+    rows = pa.array(range(len(versions)), pa.int64())
+    rank = _compute.add(_compute.multiply(versions, 2), is_remove)
+    shifted = _compute.shift_left(rank, pa.scalar(_ROW_BITS, pa.int64()))
+    result: Column = _compute.bit_wise_or(shifted, rows)
+    return result
+
+
+def _rows(order: Column) -> pa.Int64Array:
+    rows = _compute.bit_wise_and(order, _ROW_MASK)
+    if isinstance(rows, pa.ChunkedArray):
+        rows = rows.combine_chunks()
+    result: pa.Int64Array = rows.take(_compute.sort_indices(rows))
+    return result
