@@ -1,0 +1,40 @@
+# Targets prepare what they need. PYTHON=python3.13 picks one, PYTEST="-k name" narrows the tests.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+AZURITE := .cache/azurite
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+say = @printf '\n==> %s\n'
+
+.PHONY: help demo test check lint doctest docs bench clean
+.NOTPARALLEL:
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
+demo: $(BIN)/.ready-demo ## real flights: written by deltalake, read with deltalog
+	$(BIN)/python examples/demo.py
+test: $(BIN)/.ready-dev $(AZURITE)/.ready ## the whole test suite
+	$(say) "running the tests"
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST)
+check: lint doctest docs ## everything but the tests
+lint: $(BIN)/.ready-dev ## format, lint, types, import contracts, spelling
+	$(say) "format, lint" && $(BIN)/ruff format --check . && $(BIN)/ruff check .
+	$(say) "types" && $(BIN)/mypy
+	$(say) "import contracts" && $(BIN)/lint-imports
+	$(say) "spelling" && $(BIN)/codespell
+doctest: $(BIN)/.ready-dev ## the examples in docstrings, README and docs
+	$(say) "running the examples" && $(BIN)/python -m pytest -q --doctest-modules src docs/test_examples.py
+docs: $(BIN)/.ready-dev ## build the documentation; a warning is an error
+	$(say) "building docs/_build/html" && $(BIN)/sphinx-build -q -W --keep-going -n docs docs/_build/html
+bench: $(BIN)/.ready-dev ## measure beside deltalake; rewrites docs/benchmarks.md
+	$(BIN)/python -m benchmarks $(BENCH)
+clean: ## remove what the targets made
+	rm -rf $(VENV) .cache docs/_build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+
+$(BIN)/.ready-%: pyproject.toml constraints.txt
+	$(say) "preparing $(VENV) for '$*' (a minute or two the first time)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(INSTALL) pip && $(INSTALL) --build-constraint constraints.txt -e . --group $* && touch $@
+$(AZURITE)/.ready: # without npm the tests that need Azure's emulator are skipped
+	$(say) "preparing the Azure emulator" && mkdir -p $(AZURITE) && ! command -v npm >/dev/null || \
+	{ npm install --silent --no-audit --no-fund --prefix $(AZURITE) azurite@3.37.0 && touch $@; }
