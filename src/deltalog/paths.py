@@ -187,6 +187,12 @@ def parse_table_uri(text: str) -> TableLocation:
     return TableLocation(text)
 
 
+def canonical_scheme(scheme: str) -> str:
+    """One name per service: `s3a` is `s3`, `abfss` is `az`; a drive letter and none are `file`."""
+    scheme = scheme.lower()
+    return "file" if len(scheme) < 2 else _CANONICAL_SCHEME.get(scheme, scheme)
+
+
 def split_location(location: str) -> tuple[str, str, str]:
     """Scheme (lower case, `file` for a plain path), authority, and decoded path of a location.
 
@@ -195,8 +201,10 @@ def split_location(location: str) -> tuple[str, str, str]:
     """
     scheme, rest = _split_scheme(location)
     name = scheme.rstrip(":/").lower()
-    if name in {"", "file"}:
-        return "file", "", "/" + rest.lstrip("/") if scheme else location
+    if len(name) < 2:  # none, or a drive letter
+        return "file", "", location
+    if name == "file":
+        return name, "", "/" + rest.removeprefix("localhost/").lstrip("/")
     if name == "memory":
         return name, "", "/" + rest.strip("/")
     authority, _, path = rest.lstrip("/").partition("/")
@@ -262,7 +270,7 @@ def _tidy(path: str) -> str:
 def _canonical_location(location: str) -> tuple[str, str]:
     """Prefix (`file://`, `s3://bucket`) and the tidy path behind it, without its first slash."""
     scheme, authority, path = split_location(location)
-    scheme = _CANONICAL_SCHEME.get(scheme, scheme)
+    scheme = canonical_scheme(scheme)
     if scheme == "az" and "@" in authority:
         container, _, host = authority.partition("@")
         authority = f"{container}@{host.partition('.')[0].lower()}"
@@ -295,6 +303,6 @@ def _canonical_chunk(encoded: pa.StringArray, root: str) -> pa.StringArray:
     slow = encoded.filter(odd).dictionary_encode()
     distinct = cast("list[str]", slow.dictionary.to_pylist())
     mended = pa.array([canonical_path(decode_path(path), root) for path in distinct], pa.string())
-    mask: pa.BooleanArray = pc.fill_null(odd, pa.scalar(value=False))
+    mask: Any = pc.fill_null(odd, pa.scalar(value=False))
     result: Any = pc.replace_with_mask(encoded, mask, mended.take(slow.indices))
     return cast("pa.StringArray", result)

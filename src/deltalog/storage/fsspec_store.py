@@ -1,0 +1,461 @@
+"""The store that everyone uses: local files, memory, and whatever fsspec can reach.
+
+Owns which file system serves which path, credentials that are renewed, and that every method
+raises `deltalog.errors` only. Refuses to know what the files hold.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, TypeVar
+
+import fsspec
+
+from deltalog.errors import (
+    AccessDeniedError,
+    AlreadyExistsError,
+    DeltaError,
+    InvalidInputError,
+    StorageError,
+    UnsafePathError,
+)
+from deltalog.paths import FileInfo, canonical_scheme, is_absolute, join, split_location
+from deltalog.storage.faults import redact, storage_error
+from deltalog.storage.fsspec_files import FsspecFiles, MemoryFiles
+from deltalog.storage.local_files import LocalFiles, local_path
+from deltalog.storage.options import filesystem_options, secrets_of
+from deltalog.storage.store import ByteRange, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+StorageOptions = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
+CommitLock = Callable[[], AbstractContextManager[Any]]
+_Result = TypeVar("_Result")
+
+
+class Files(Protocol):
+    """The verbs over one file system's own paths."""
+
+    kind: str
+
+    def list_directory(self, directory: str, first: str) -> list[FileInfo]:
+        """Files directly in a directory from name `first` on; `path` is the name."""
+        ...
+
+    def list_tree(self, directory: str) -> Iterator[FileInfo]:
+        """Files at any depth; `path` is relative to the directory."""
+        ...
+
+    def stat(self, path: str) -> FileInfo:
+        """Size and time."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """The whole file."""
+        ...
+
+    def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
+        """Parts of a file."""
+        ...
+
+    def read_many(self, paths: Sequence[str]) -> list[bytes]:
+        """Whole files."""
+        ...
+
+    def open(self, path: str) -> BinaryIO:
+        """A seekable file."""
+        ...
+
+    def create(self, path: str, data: bytes) -> None:
+        """Create, or raise `FileExistsError`."""
+        ...
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace."""
+        ...
+
+    def delete_many(self, paths: Sequence[str]) -> None:
+        """Delete; gone ones are no error."""
+        ...
+
+
+def open_store(
+    table: str | PurePath | Store,
+    storage_options: StorageOptions | None = None,
+    filesystem: Any = None,
+    *,
+    commit_lock: CommitLock | None = None,
+) -> Store:
+    """The store for a table's location.
+
+    Args:
+        table: a path or URL, taken literally (`%41` is three characters), or a store.
+        storage_options: credentials and settings, in fsspec's or the native libraries'
+            spellings; or a callable that gives fresh ones, called again when access is denied.
+        filesystem: an fsspec or pyarrow file system, in which `table` is a path.
+        commit_lock: makes a lock that all writers of the table share, for file systems that
+            cannot create a file atomically.
+
+    Raises:
+        InvalidInputError: the location or the file system is none that can be used.
+
+    Cost: no request.
+    """
+    if isinstance(table, str | PurePath):
+        return FsspecStore(
+            str(table), storage_options, filesystem=filesystem, commit_lock=commit_lock
+        )
+    if isinstance(table, Store):
+        return table
+    raise InvalidInputError(
+        f"expected a table's location as a text, a path or a Store, found {type(table).__name__}"
+    )
+
+
+class FsspecStore:
+    """A `Store` over local files, memory or an fsspec file system.
+
+    Paths that name other places (`s3://other/…`, `file:///…`) are served by a sibling file
+    system that is made with the same options.
+
+    Args:
+        location: path or URL of the table.
+        storage_options: as in `open_store`.
+        filesystem: as in `open_store`.
+        commit_lock: as in `open_store`.
+    """
+
+    def __init__(
+        self,
+        location: str,
+        storage_options: StorageOptions | None = None,
+        *,
+        filesystem: Any = None,
+        commit_lock: CommitLock | None = None,
+    ) -> None:
+        self._options = storage_options if storage_options is not None else {}
+        self._given, location = _own_filesystem(filesystem, location)
+        self._commit_lock = commit_lock
+        self._root, self._base = _root_and_base(location, self._given)
+        self._kind = "file" if isinstance(self._given, LocalFiles) else _kind(self._root)
+        if self._given is not None and not isinstance(self._given, LocalFiles):
+            self._kind = _kind_of_filesystem(self._given)
+        self._forget_files()
+
+    @property
+    def root(self) -> str:
+        """The table's location, without secrets: for messages and for absolute paths."""
+        return self._root
+
+    def list_from(self, directory: str, first: str) -> Iterator[FileInfo]:
+        """The files directly in `directory` whose name is at least `first`, by name ascending."""
+        found = self._run("list", directory, lambda files, path: files.list_directory(path, first))
+        found.sort(key=lambda file: file.path)
+        prefix = directory.rstrip("/") + "/" if directory else ""
+        return (FileInfo(prefix + f.path, f.size_bytes, f.modified_ms) for f in found)
+
+    def list_all(self, directory: str) -> Iterator[FileInfo]:
+        """Every file at any depth below `directory`, in no order."""
+        found = self._run("list", directory, lambda files, path: list(files.list_tree(path)))
+        prefix = directory.rstrip("/") + "/" if directory else ""
+        return (FileInfo(prefix + f.path, f.size_bytes, f.modified_ms) for f in found)
+
+    def stat(self, path: str) -> FileInfo:
+        """Size and time of one file."""
+        found = self._run("stat", path, lambda files, full: files.stat(full))
+        return FileInfo(path, found.size_bytes, found.modified_ms)
+
+    def read(self, path: str) -> bytes:
+        """The whole file."""
+        return self._run("read", path, lambda files, full: files.read(full))
+
+    def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
+        """Parts of a file, `[start, end)` each, in the order asked; sent together."""
+        return self._run("read", path, lambda files, full: files.read_ranges(full, ranges))
+
+    def read_many(self, paths: Sequence[str]) -> list[bytes]:
+        """Whole files, in the order asked; sent together."""
+        groups = self._by_files(paths)
+        results: list[bytes] = [b""] * len(paths)
+        for place, numbers in groups.items():
+            asked = [paths[number] for number in numbers]
+            for number, data in zip(numbers, self._read_group(place, asked), strict=True):
+                results[number] = data
+        return results
+
+    def open(self, path: str) -> BinaryIO:
+        """A seekable file for reading."""
+        return self._run("open", path, lambda files, full: files.open(full))
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        """Create a file with all of `data`, or raise `AlreadyExistsError`; never half of it."""
+        try:
+            self._run("create", path, lambda files, full: files.create(full, data))
+        except AlreadyExistsError:
+            raise AlreadyExistsError(
+                f"cannot create {join(self._root, path)!r}: it exists"
+            ) from None
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace a file."""
+        self._run("write", path, lambda files, full: files.put(full, data))
+
+    def delete_many(self, paths: Sequence[str]) -> None:
+        """Delete files; one that is gone already is no error."""
+        for place, numbers in self._by_files(paths).items():
+            self._delete_group(place, [paths[number] for number in numbers])
+
+    def native_path(self, path: str) -> str | None:
+        """The operating system's name of a file, or None where it has none."""
+        return self._own_path(path) if self._place(path)[0] == "file" else None
+
+    def __repr__(self) -> str:
+        return f"FsspecStore({self._root!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        for name in ("_files", "_lock", "_process"):
+            del state[name]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._forget_files()
+
+    def _forget_files(self) -> None:
+        self._files: dict[tuple[str, str], Files] = {}
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    def _run(
+        self,
+        operation: str,
+        path: str,
+        act: Callable[[Files, str], _Result],
+        place: tuple[str, str] | None = None,
+    ) -> _Result:
+        place = place or self._place(path)
+        try:
+            return self._attempt(operation, path, act, place)
+        except AccessDeniedError:
+            if not callable(self._options):
+                raise
+        # The credentials may have expired: ask for new ones, once.
+        with self._lock:
+            self._files.clear()
+        return self._attempt(operation, path, act, place)
+
+    def _attempt(
+        self,
+        operation: str,
+        path: str,
+        act: Callable[[Files, str], _Result],
+        place: tuple[str, str],
+    ) -> _Result:
+        secrets: tuple[str, ...] = ()
+        try:
+            files = self._open_files(place)
+            secrets = secrets_of(self._options if isinstance(self._options, Mapping) else {})
+            return act(files, self._own_path(path))
+        except DeltaError:
+            raise
+        except Exception as error:  # noqa: BLE001  # the mapping is total
+            mapped = storage_error(
+                error, operation=operation, path=join(self._root, path), secrets=secrets
+            )
+            # A foreign message that holds a secret must not show up in a traceback either.
+            clean = redact(str(error), secrets) == str(error)
+            raise mapped from (error if clean else None)
+
+    def _read_group(self, place: tuple[str, str], paths: Sequence[str]) -> list[bytes]:
+        return self._run(
+            "read",
+            paths[0],
+            lambda files, _: files.read_many([self._own_path(path) for path in paths]),
+            place=place,
+        )
+
+    def _delete_group(self, place: tuple[str, str], paths: Sequence[str]) -> None:
+        self._run(
+            "delete",
+            paths[0],
+            lambda files, _: files.delete_many([self._own_path(path) for path in paths]),
+            place=place,
+        )
+
+    def _by_files(self, paths: Sequence[str]) -> dict[tuple[str, str], list[int]]:
+        groups: dict[tuple[str, str], list[int]] = {}
+        for number, path in enumerate(paths):
+            groups.setdefault(self._place(path), []).append(number)
+        return groups
+
+    def _place(self, path: str) -> tuple[str, str]:
+        """Which file system serves a path: its kind, and the account where kinds have those."""
+        if not is_absolute(path):
+            return self._kind, ""
+        scheme, authority, _ = split_location(path)
+        kind = canonical_scheme(scheme)
+        if kind == "file" and self._kind not in {"file", "memory"}:
+            raise UnsafePathError(
+                f"path {path!r} is refused: a table at {self._root!r} names a local file"
+            )
+        if kind == self._kind and self._given is not None:
+            return kind, ""
+        account = authority.partition("@")[2] if kind == "az" else ""
+        own = split_location(self._root)[1].partition("@")[2] if self._kind == "az" else ""
+        return kind, "" if kind == self._kind and account in {"", own} else account
+
+    def _own_path(self, path: str) -> str:
+        """The path that the file system of `_place` understands."""
+        if not is_absolute(path):
+            if not path:
+                return self._base
+            return f"{self._base}/{path}" if self._base != "/" else f"/{path}"
+        scheme, authority, inner = split_location(path)
+        match canonical_scheme(scheme):
+            case "file" | "memory":
+                return inner
+            case "http" | "https":
+                return path
+            case "az":
+                return f"{authority.partition('@')[0]}/{inner}"
+            case "hdfs" | "viewfs":
+                return f"/{inner}"
+            case _:
+                return f"{authority}/{inner}"
+
+    def _open_files(self, place: tuple[str, str]) -> Files:
+        if self._process != os.getpid():
+            self._forget_files()  # file systems with event loops and sockets do not survive a fork
+        with self._lock:
+            files = self._files.get(place)
+        if files is None:
+            files = self._make_files(*place)
+            with self._lock:
+                files = self._files.setdefault(place, files)
+        return files
+
+    def _make_files(self, kind: str, account: str) -> Files:
+        if isinstance(self._given, LocalFiles) and kind == "file":
+            return self._given
+        if self._given is not None and kind == self._kind:
+            return _files_over(_renewed(self._given), kind, self._commit_lock)
+        if kind == "file":
+            return LocalFiles()
+        if kind in _NEVER_SIBLINGS and kind != self._kind:
+            raise UnsafePathError(
+                f"a table at {self._root!r} names files of scheme {kind!r}, which is refused"
+            )
+        options = self._options() if callable(self._options) else self._options
+        location = self._root if kind == self._kind and not account else f"{kind}://x@{account}/"
+        arguments = filesystem_options(kind, options, location, own=kind == self._kind)
+        return _files_over(_make_filesystem(kind, arguments), kind, self._commit_lock)
+
+
+_NEVER_SIBLINGS: Final = frozenset({"http", "https", "ftp", "sftp", "ssh", "smb", "github"})
+
+
+def _files_over(filesystem: Any, kind: str, lock: CommitLock | None) -> Files:
+    if kind == "memory":
+        return MemoryFiles(filesystem)
+    return FsspecFiles(filesystem, kind, lock)
+
+
+def _make_filesystem(kind: str, arguments: Mapping[str, Any]) -> Any:
+    if kind == "memory":
+        return fsspec.filesystem("memory")
+    protocol = {"az": "abfs"}.get(kind, kind)
+    try:
+        return fsspec.filesystem(
+            protocol, **{"use_listings_cache": False, "skip_instance_cache": True, **arguments}
+        )
+    except ImportError as error:
+        extra = {"az": "azure", "s3": "s3", "gs": "gcs"}.get(kind)
+        advice = f"pip install 'deltalog[{extra}]'" if extra else "install its fsspec package"
+        raise StorageError(f"cannot open {kind!r} locations: {error}; {advice}") from error
+    except ValueError as error:
+        if "Protocol not known" in str(error):
+            raise InvalidInputError(f"no file system is known for {kind!r} locations") from None
+        raise
+
+
+def _renewed(filesystem: Any) -> Any:
+    """The user's file system, or one made like it when this process is not the user's."""
+    if getattr(filesystem, "_pid", os.getpid()) == os.getpid():
+        return filesystem
+    arguments = {**filesystem.storage_options, "skip_instance_cache": True}
+    return type(filesystem)(*filesystem.storage_args, **arguments)
+
+
+def _own_filesystem(filesystem: Any, location: str) -> tuple[Any, str]:
+    """An fsspec file system or `LocalFiles` for what the user gave, and the path in it."""
+    if filesystem is None:
+        return None, location
+    if isinstance(filesystem, fsspec.AbstractFileSystem):
+        if "file" in _protocols(filesystem):
+            return LocalFiles(), location
+        return filesystem, location
+    if type(filesystem).__module__.startswith("pyarrow"):
+        return _from_arrow(filesystem, location)
+    raise InvalidInputError(
+        f"expected an fsspec or pyarrow file system, found {type(filesystem).__name__}"
+    )
+
+
+def _from_arrow(filesystem: Any, location: str) -> tuple[Any, str]:
+    base = getattr(filesystem, "base_path", None)
+    if base is not None:  # SubTreeFileSystem
+        return _from_arrow(filesystem.base_fs, f"{base.rstrip('/')}/{location.lstrip('/')}")
+    handler = getattr(filesystem, "handler", None)
+    if handler is not None and hasattr(handler, "fs"):  # PyFileSystem(FSSpecHandler)
+        return _own_filesystem(handler.fs, location)
+    if filesystem.type_name == "local":
+        return LocalFiles(), location
+    from fsspec.implementations.arrow import ArrowFSWrapper  # noqa: PLC0415  # rare and slow
+
+    return ArrowFSWrapper(filesystem), location
+
+
+def _protocols(filesystem: Any) -> tuple[str, ...]:
+    protocol = filesystem.protocol
+    return (protocol,) if isinstance(protocol, str) else tuple(protocol)
+
+
+def _kind_of_filesystem(filesystem: Any) -> str:
+    return canonical_scheme(_protocols(filesystem)[0])
+
+
+def _kind(location: str) -> str:
+    return canonical_scheme(split_location(location)[0])
+
+
+def _root_and_base(location: str, filesystem: Any) -> tuple[str, str]:
+    """The location for people and logs, and the root in the file system's own spelling."""
+    if not location:
+        raise InvalidInputError("expected a table's location, found an empty text")
+    if isinstance(filesystem, LocalFiles):
+        location = location.removeprefix("file://")
+        path = local_path(location)
+        return path, path
+    if filesystem is not None:
+        base = filesystem._strip_protocol(location).rstrip("/")  # noqa: SLF001  # no public name
+        return filesystem.unstrip_protocol(base), base
+    scheme, authority, inner = split_location(location)
+    kind = canonical_scheme(scheme)
+    if kind == "file":
+        path = local_path(inner)
+        return path, path
+    root = redact(location).rstrip("/")
+    if kind == "memory":
+        return f"memory://{inner}", inner
+    if kind in {"http", "https"}:
+        return root, location.rstrip("/")
+    if kind in {"hdfs", "viewfs"}:
+        return root, f"/{inner}".rstrip("/")
+    bucket = authority.partition("@")[0] if kind == "az" else authority
+    return root, f"{bucket}/{inner}".rstrip("/")

@@ -1,0 +1,464 @@
+"""Parquet files: footers, projected reads, writes. The only user of `pyarrow.parquet`.
+
+Local files are read by Arrow itself. Elsewhere a file costs one ranged read for its footer (two
+when the footer is larger than 64 KiB) and one batch of ranged reads for exactly the column chunks
+that are asked for. `int96` timestamps are read as microseconds: as nanoseconds they overflow
+silently (9999-12-31 would be 1816).
+"""
+
+from __future__ import annotations
+
+import bisect
+import io
+import struct
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq  # noqa: TID251  # this is the one place
+
+from deltalog.clock import now_ms
+from deltalog.errors import (
+    DataFileMissingError,
+    DataFileUnreadableError,
+    DeltaError,
+    ObjectNotFoundError,
+)
+from deltalog.paths import FileInfo, join
+from deltalog.storage.faults import storage_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from deltalog.storage.store import ByteRange, Store
+
+_Result = TypeVar("_Result")
+Column = str | tuple[str, ...]
+TAIL_BYTES: Final = 64 * 1024
+
+
+def open_parquet(
+    store: Store, path: str, *, size_bytes: int | None = None, footer: pq.FileMetaData | None = None
+) -> ParquetReader:
+    """A reader for one Parquet file.
+
+    Args:
+        store: where the file is.
+        path: decoded.
+        size_bytes: the file's length if it is known; saves a request on object stores.
+        footer: the file's footer if it was read before; saves another.
+
+    Raises:
+        DataFileMissingError: there is no such file.
+        DataFileUnreadableError: it is no Parquet file.
+
+    Cost: local: one open. Elsewhere: one ranged read, and one `stat` without `size_bytes`.
+    """
+    return _guarded(store, path, lambda: ParquetReader(store, path, size_bytes, footer))
+
+
+class ParquetReader:
+    """One Parquet file, its footer read.
+
+    Attributes:
+        path: decoded, as it was asked for.
+        metadata: the footer: rows, row groups, column chunks and their statistics.
+        arrow_schema: what reading all columns gives.
+        leaf_paths: Parquet's dotted path of every leaf column (`add.tags.key_value.key`).
+        leaves: the same as parts, containers' own levels left out (`("add", "tags", "key")`).
+    """
+
+    def __init__(
+        self, store: Store, path: str, size_bytes: int | None, footer: pq.FileMetaData | None
+    ) -> None:
+        self.path = path
+        self._store = store
+        native = native_path(store, path)
+        self._native = native is not None
+        self._segments = _Segments()
+        if native is not None:
+            source: Any = pa.OSFile(native, "rb")
+            self._size = size_bytes or 0
+        else:
+            self._size = store.stat(path).size_bytes if size_bytes is None else size_bytes
+            if footer is None:
+                footer = _read_footer(store, path, self._size)
+            source = pa.PythonFile(_SparseFile(self._segments, self._size), mode="r")
+        self._file = pq.ParquetFile(source, metadata=footer, coerce_int96_timestamp_unit="us")
+        self.metadata: pq.FileMetaData = self._file.metadata
+        self.arrow_schema: pa.Schema = self._file.schema_arrow
+        schema = self.metadata.schema
+        self.leaf_paths: tuple[str, ...] = tuple(
+            schema.column(number).path for number in range(len(schema))
+        )
+        self.leaves: tuple[tuple[str, ...], ...] = tuple(_walk_leaves(self.arrow_schema))
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the file."""
+        return self.metadata.num_rows
+
+    @property
+    def row_group_starts(self) -> list[int]:
+        """The row number at which each row group starts, and the number of rows at the end."""
+        starts = [0]
+        for number in range(self.metadata.num_row_groups):
+            starts.append(starts[-1] + self.metadata.row_group(number).num_rows)
+        return starts
+
+    def leaf_indices(self, columns: Sequence[Column] | None) -> list[int]:
+        """The numbers of the leaf columns that `columns` name, ascending; absent ones are left out.
+
+        A tuple of parts names a field and everything below it. A text names a top-level column,
+        or failing that, a field by Parquet's dotted path.
+        """
+        if columns is None:
+            return list(range(len(self.leaf_paths)))
+        top_level = set(self.arrow_schema.names)
+        wanted: set[int] = set()
+        for column in columns:
+            parts = (column,) if isinstance(column, str) and column in top_level else column
+            if isinstance(parts, str):
+                wanted.update(
+                    number
+                    for number, path in enumerate(self.leaf_paths)
+                    if path == parts or path.startswith(parts + ".")
+                )
+            else:
+                wanted.update(
+                    number for number, leaf in enumerate(self.leaves) if leaf[: len(parts)] == parts
+                )
+        return sorted(wanted)
+
+    def read(
+        self, columns: Sequence[Column] | None = None, row_groups: Sequence[int] | None = None
+    ) -> pa.Table:
+        """The asked columns of the asked row groups; columns that the file lacks are left out.
+
+        Args:
+            columns: as in `leaf_indices`; None is all, an empty list gives rows without columns.
+            row_groups: numbers; None is all.
+
+        Returns:
+            Columns in the file's order, types as in `arrow_schema`.
+
+        Raises:
+            DataFileMissingError: the file has gone.
+            DataFileUnreadableError: its content is damaged.
+
+        Cost: elsewhere than local: one batch of ranged reads.
+        """
+        groups = self._all_groups if row_groups is None else list(row_groups)
+        indices = self.leaf_indices(columns)
+        return _guarded(self._store, self.path, lambda: self._read(groups, indices))
+
+    def iter_batches(
+        self,
+        row_groups: Sequence[int] | None = None,
+        columns: Sequence[Column] | None = None,
+        batch_size: int = 131_072,
+    ) -> Iterator[pa.RecordBatch]:
+        """The same rows as `read`, in batches of at most `batch_size`, one row group at a time.
+
+        Cost: elsewhere than local: one batch of ranged reads per row group; one row group's
+        asked columns in memory.
+        """
+        indices = self.leaf_indices(columns)
+        for group in self._all_groups if row_groups is None else row_groups:
+
+            def read_group(number: int = group) -> pa.Table:
+                return self._read([number], indices)
+
+            table = _guarded(self._store, self.path, read_group)
+            yield from table.to_batches(max_chunksize=batch_size)
+
+    def close(self) -> None:
+        """Give the file back; using the reader afterwards is an error."""
+        self._file.close(force=True)
+
+    @property
+    def _all_groups(self) -> list[int]:
+        return list(range(self.metadata.num_row_groups))
+
+    def _read(self, groups: list[int], indices: list[int]) -> pa.Table:
+        if not indices:
+            rows = sum(self.metadata.row_group(group).num_rows for group in groups)
+            return pa.table({"_": pa.nulls(rows)}).select([])
+        if not self._native:
+            self._fetch(groups, indices)
+        try:
+            table = self._file.reader.read_row_groups(groups, column_indices=indices)
+        finally:
+            self._segments.clear()
+        return table
+
+    def _fetch(self, groups: list[int], indices: list[int]) -> None:
+        """Fetch the column chunks, near ones with one request."""
+        wanted = sorted(
+            _chunk_range(self.metadata.row_group(group).column(index), self._size)
+            for group in groups
+            for index in indices
+        )
+        merged = coalesce(wanted)
+        parts = self._store.read_ranges(self.path, merged)
+        for (start, end), data in zip(merged, parts, strict=True):
+            if len(data) != end - start:
+                raise pa.ArrowInvalid(f"expected {end - start} bytes at {start}, found {len(data)}")
+            self._segments.add(start, data)
+
+
+def read_footer(store: Store, path: str, *, size_bytes: int | None = None) -> pq.FileMetaData:
+    """The footer of a Parquet file.
+
+    Raises and costs as `open_parquet`.
+    """
+    return open_parquet(store, path, size_bytes=size_bytes).metadata
+
+
+def read_parquet_schema(store: Store, path: str, *, size_bytes: int | None = None) -> pa.Schema:
+    """The Arrow schema of a Parquet file, field ids in the metadata `PARQUET:field_id`.
+
+    Raises and costs as `open_parquet`.
+    """
+    return open_parquet(store, path, size_bytes=size_bytes).arrow_schema
+
+
+def write_parquet(store: Store, path: str, table: pa.Table, **options: Any) -> FileInfo:
+    """Write `table` as one Parquet file that was not there before.
+
+    Args:
+        store: where to.
+        path: decoded; the directories are made.
+        table: what.
+        options: `pyarrow.parquet.ParquetWriter`'s (`compression`, …).
+
+    Cost: one request; local files are written without a copy in memory.
+    """
+    row_group_size = options.pop("row_group_size", None)
+    with ParquetSink(store, path, table.schema, **options) as sink:
+        sink.write(table, row_group_size=row_group_size)
+    return sink.file
+
+
+class ParquetSink:
+    """Writes one Parquet file piece by piece; a context manager.
+
+    Nothing is at `path` until the `with` block ends well.
+
+    Args:
+        store: where to.
+        path: decoded.
+        schema: of the pieces.
+        options: `pyarrow.parquet.ParquetWriter`'s.
+
+    Attributes:
+        file: path, size and time, once closed.
+        metadata: the footer, once closed.
+    """
+
+    file: FileInfo
+    metadata: pq.FileMetaData
+
+    def __init__(self, store: Store, path: str, schema: pa.Schema, **options: Any) -> None:
+        self._store = store
+        self._path = path
+        self._buffer = pa.BufferOutputStream()
+        self._collected: list[pq.FileMetaData] = []
+        self._writer = pq.ParquetWriter(
+            self._buffer, schema, metadata_collector=self._collected, **options
+        )
+
+    def write(self, data: pa.Table | pa.RecordBatch, *, row_group_size: int | None = None) -> None:
+        """Append rows as one or more row groups."""
+        self._writer.write(data, row_group_size=row_group_size)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes encoded so far; the row group in work may be missing."""
+        return self._buffer.tell()
+
+    def close(self) -> FileInfo:
+        """Write the footer and put the file in place."""
+        self._writer.close()
+        data = self._buffer.getvalue()
+        self._store.put(self._path, data.to_pybytes())
+        self.metadata = self._collected[0]
+        self.file = FileInfo(self._path, data.size, now_ms())
+        return self.file
+
+    def abandon(self) -> None:
+        """Leave nothing behind."""
+        self._writer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
+
+
+def native_path(store: Store, path: str) -> str | None:
+    """The operating system's name of a file, if the store tells one (`NativeStore`)."""
+    tell = getattr(store, "native_path", None)
+    return cast("str | None", tell(path)) if tell is not None else None
+
+
+def coalesce(
+    ranges: Sequence[ByteRange],
+    *,
+    max_gap_bytes: int = 1024 * 1024,
+    max_range_bytes: int = 16 * 1024 * 1024,
+) -> list[ByteRange]:
+    """Fewer ranges that cover the sorted `ranges`: gaps that cost less than a request are read."""
+    merged: list[ByteRange] = []
+    for start, end in ranges:
+        if merged:
+            first, last = merged[-1]
+            if start - last <= max_gap_bytes and max(end, last) - first <= max_range_bytes:
+                merged[-1] = (first, max(end, last))
+                continue
+            if end <= last:
+                continue
+            merged.append((max(start, last), end))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+class _Segments:
+    """The parts of a file that were fetched."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._parts: list[bytes] = []
+
+    def add(self, start: int, data: bytes) -> None:
+        place = bisect.bisect(self._starts, start)
+        self._starts.insert(place, start)
+        self._parts.insert(place, data)
+
+    def clear(self) -> None:
+        self._starts.clear()
+        self._parts.clear()
+
+    def read(self, start: int, end: int) -> bytes:
+        pieces = []
+        place = bisect.bisect(self._starts, start) - 1
+        while start < end:
+            if not 0 <= place < len(self._starts):
+                raise OSError(f"bytes {start} to {end} were not fetched")
+            first, part = self._starts[place], self._parts[place]
+            piece = part[start - first : end - first]
+            if not piece:
+                raise OSError(f"bytes {start} to {end} were not fetched")
+            pieces.append(piece)
+            start += len(piece)
+            place += 1
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+class _SparseFile(io.RawIOBase):
+    """What Arrow reads from: the fetched parts of a file, at their places."""
+
+    def __init__(self, segments: _Segments, size_bytes: int) -> None:
+        super().__init__()
+        self._segments = segments
+        self._size = size_bytes
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = base + offset
+        return self._position
+
+    def read(self, size: int | None = -1) -> bytes:
+        end = self._size if size is None or size < 0 else min(self._size, self._position + size)
+        if end <= self._position:
+            return b""
+        data = self._segments.read(self._position, end)
+        self._position = end
+        return data
+
+
+def _read_footer(store: Store, path: str, size: int) -> pq.FileMetaData:
+    start = max(0, size - TAIL_BYTES)
+    (tail,) = store.read_ranges(path, [(start, size)])
+    if len(tail) < 12 or tail[-4:] not in {b"PAR1", b"PARE"}:
+        raise pa.ArrowInvalid("Parquet magic bytes not found at the end")
+    footer_bytes = struct.unpack("<I", tail[-8:-4])[0] + 8
+    if footer_bytes > size:
+        raise pa.ArrowInvalid(f"a footer of {footer_bytes} bytes in a file of {size}")
+    if footer_bytes > len(tail):
+        (head,) = store.read_ranges(path, [(size - footer_bytes, start)])
+        tail = head + tail
+    return pq.read_metadata(pa.BufferReader(b"PAR1" + tail[-footer_bytes:]))
+
+
+def _chunk_range(column: pq.ColumnChunkMetaData, size: int) -> ByteRange:
+    start = column.data_page_offset
+    dictionary = column.dictionary_page_offset
+    # Old writers put 0 or nonsense there when there is no dictionary.
+    if dictionary is not None and 0 < dictionary < start:
+        start = dictionary
+    # parquet-mr before 1.2.9 left the header of the dictionary page out of the length.
+    return start, min(size, start + column.total_compressed_size + 100)
+
+
+def _walk_leaves(schema: pa.Schema) -> Iterator[tuple[str, ...]]:
+    for field in schema:
+        yield from _leaves_below(field.type, (field.name,))
+
+
+def _leaves_below(dtype: pa.DataType, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    if isinstance(dtype, pa.BaseExtensionType):
+        dtype = dtype.storage_type
+    if isinstance(dtype, pa.StructType):
+        for number in range(dtype.num_fields):
+            field = dtype.field(number)
+            yield from _leaves_below(field.type, (*path, field.name))
+    elif isinstance(dtype, pa.MapType):
+        yield from _leaves_below(dtype.key_type, (*path, "key"))
+        yield from _leaves_below(dtype.item_type, (*path, "value"))
+    elif (
+        pa.types.is_list(dtype)
+        or pa.types.is_large_list(dtype)
+        or pa.types.is_fixed_size_list(dtype)
+    ):
+        yield from _leaves_below(dtype.value_type, (*path, "element"))
+    else:
+        yield path
+
+
+def _guarded(store: Store, path: str, act: Callable[[], _Result]) -> _Result:
+    """Arrow's and the store's exceptions as the errors of data files."""
+    try:
+        return act()
+    except (ObjectNotFoundError, FileNotFoundError) as error:
+        raise DataFileMissingError(
+            f"cannot read {join(store.root, path)!r}: there is no such file"
+        ) from error
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise _unreadable(store, path, error) from error
+    except OSError as error:
+        if isinstance(error, DeltaError):
+            raise
+        if error.errno is None:  # Arrow's word for damaged pages and footers
+            raise _unreadable(store, path, error) from error
+        raise storage_error(error, operation="read", path=join(store.root, path)) from error
+
+
+def _unreadable(store: Store, path: str, error: Exception) -> DataFileUnreadableError:
+    return DataFileUnreadableError(
+        f"cannot read {join(store.root, path)!r} as Parquet: {type(error).__name__}: {error}"
+    )
