@@ -1,0 +1,233 @@
+"""The set of deleted rows of one file, and its bytes.
+
+Owns the three serialised forms that exist and the one that is written, and every use of pyroaring.
+Knows no files and no descriptors: those are `codec`.
+
+The row numbers are physical positions in the data file, counted over all its row groups.
+
+Protocol: Deletion Vector Format, Roaring Bitmaps
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from deltalog.errors import DeletionVectorError, InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MAGIC_PORTABLE: Final = 1681511377
+MAGIC_NATIVE: Final = 1681511376
+
+_MAGIC_BYTES: Final = 4
+_MAX_ROWS: Final = 1 << 63
+
+
+class DeletionBitmap:
+    """An immutable set of row numbers, 0 to 2^63-1.
+
+    Cost: kept compressed; set operations and counts never unpack the rows.
+    """
+
+    __slots__ = ("_rows",)
+
+    _rows: BitMap64
+
+    def __init__(self, rows: Iterable[int] | BitMap64 = ()) -> None:
+        """Take a few row numbers, or a bitmap that nobody changes any more.
+
+        For many rows see `from_arrow`.
+
+        Raises:
+            InvalidInputError: a row number is negative or beyond 2^63-1.
+        """
+        try:
+            self._rows = rows if isinstance(rows, BitMap64) else BitMap64(rows)
+        except (OverflowError, TypeError) as error:
+            raise InvalidInputError(
+                f"cannot make a deletion vector: expected row numbers >= 0, {error}"
+            ) from error
+        if self._rows and self._rows.max() >= _MAX_ROWS:
+            raise InvalidInputError(
+                "cannot make a deletion vector: a row number is negative or beyond 2^63-1"
+            )
+
+    @classmethod
+    def from_arrow(cls, rows: pa.Array[Any] | pa.ChunkedArray[Any]) -> Self:
+        """The set of the row numbers in an int64 or uint64 column, in any order.
+
+        Raises:
+            InvalidInputError: a row number is NULL or negative.
+        """
+        chunks = rows.chunks if isinstance(rows, pa.ChunkedArray) else [rows]
+        numbers = array("Q")
+        for chunk in chunks:
+            if chunk.null_count or chunk.type not in (pa.int64(), pa.uint64()):
+                raise InvalidInputError(
+                    f"cannot make a deletion vector of {chunk.type} with {chunk.null_count} NULLs: "
+                    "expected row numbers as int64 without NULL"
+                )
+            data = chunk.buffers()[1]
+            if data is not None and len(chunk):
+                numbers.frombytes(data.slice(chunk.offset * 8, len(chunk) * 8))
+        return cls(BitMap64(numbers))
+
+    @classmethod
+    def from_range(cls, start_row: int, stop_row: int) -> Self:
+        """All rows from `start_row` up to, not including, `stop_row`."""
+        rows = BitMap64()
+        rows.add_range(start_row, max(start_row, stop_row))
+        return cls(rows)
+
+    @classmethod
+    def parse(cls, data: bytes | memoryview) -> Self:
+        """Read any of the three forms in the wild; trailing bytes are padding.
+
+        Little-endian portable is the protocol's. Delta also reads a little-endian native form, and
+        the protocol's own inline example turns out to be native and big-endian.
+
+        Raises:
+            DeletionVectorError: unknown magic number, torn or corrupt bitmap, or a row number
+                beyond 2^63-1.
+        """
+        view = memoryview(data)
+        if len(view) < _MAGIC_BYTES:
+            raise DeletionVectorError(
+                f"cannot read a deletion vector of {len(view)} bytes: its magic number is cut off"
+            )
+        little, big = (int.from_bytes(view[:_MAGIC_BYTES], order) for order in ("little", "big"))
+        body = view[_MAGIC_BYTES:]
+        if little == MAGIC_NATIVE:
+            body = memoryview(_portable_of_native(body, "<"))
+        elif big == MAGIC_NATIVE:
+            body = memoryview(_portable_of_native(body, ">"))
+        elif little != MAGIC_PORTABLE:
+            raise DeletionVectorError(
+                f"cannot read a deletion vector: expected magic number {MAGIC_PORTABLE} "
+                f"or {MAGIC_NATIVE}, found {little}"
+            )
+        try:
+            # IndexError is what pyroaring raises for no bytes at all.
+            rows = BitMap64.deserialize(bytes(body))
+        except (ValueError, IndexError) as error:
+            raise DeletionVectorError(
+                f"cannot read a deletion vector: its bitmap of {len(body)} bytes is torn or corrupt"
+            ) from error
+        if rows and rows.max() >= _MAX_ROWS:
+            raise DeletionVectorError(
+                "cannot read a deletion vector: the key of a bitmap is negative "
+                "(row numbers end at 2^63-1)"
+            )
+        return cls(rows)
+
+    def encode(self) -> bytes:
+        """The little-endian portable form, run-length packed where that is shorter."""
+        rows = self._rows.copy()
+        rows.run_optimize()
+        return MAGIC_PORTABLE.to_bytes(_MAGIC_BYTES, "little") + bytes(rows.serialize())
+
+    def to_arrow(self) -> pa.Int64Array:
+        """The row numbers, ascending."""
+        numbers = self._rows.to_array()
+        # Values stay below 2^63 (checked at every entry), so signed and unsigned agree.
+        return pa.Array.from_buffers(  # type: ignore[return-value]  # int64 is asked for
+            pa.int64(), len(numbers), [None, pa.py_buffer(numbers)], null_count=0
+        )
+
+    @property
+    def cardinality(self) -> int:
+        """How many rows are deleted."""
+        return len(self._rows)
+
+    @property
+    def max_row(self) -> int | None:
+        """The highest deleted row, None if there is none."""
+        return int(self._rows.max()) if self._rows else None
+
+    def count_between(self, start_row: int, stop_row: int) -> int:
+        """How many rows are deleted from `start_row` up to, not including, `stop_row`."""
+        return int(self._rows.range_cardinality(start_row, stop_row)) if stop_row > start_row else 0
+
+    def between(self, start_row: int, stop_row: int) -> DeletionBitmap:
+        """The deleted rows from `start_row` up to, not including, `stop_row`."""
+        return self & DeletionBitmap.from_range(start_row, stop_row)
+
+    def is_superset(self, other: DeletionBitmap) -> bool:
+        """Whether every row of `other` is deleted here too."""
+        return bool(self._rows.issuperset(other._rows))
+
+    def union(self, *others: DeletionBitmap) -> DeletionBitmap:
+        """Rows deleted in any of them."""
+        return DeletionBitmap(BitMap64.union(self._rows, *map(_rows_of, others)))
+
+    def __or__(self, other: DeletionBitmap) -> DeletionBitmap:
+        """Rows deleted in either."""
+        return DeletionBitmap(self._rows | other._rows)
+
+    def __and__(self, other: DeletionBitmap) -> DeletionBitmap:
+        """Rows deleted in both."""
+        return DeletionBitmap(self._rows & other._rows)
+
+    def __sub__(self, other: DeletionBitmap) -> DeletionBitmap:
+        """Rows deleted here and not in `other`."""
+        return DeletionBitmap(self._rows - other._rows)
+
+    def __contains__(self, row: int) -> bool:
+        return row in self._rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __bool__(self) -> bool:
+        return bool(self._rows)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, DeletionBitmap):
+            return NotImplemented
+        return bool(self._rows == other._rows)
+
+    def __hash__(self) -> int:
+        # Not of the bytes: equal sets may be packed in two ways.
+        return hash((len(self._rows), self.max_row))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DeletionBitmap.parse, (self.encode(),)
+
+    def __repr__(self) -> str:
+        return f"DeletionBitmap(cardinality={self.cardinality}, max_row={self.max_row})"
+
+
+def _rows_of(bitmap: DeletionBitmap) -> BitMap64:
+    return bitmap._rows  # noqa: SLF001 -- of this file's own class
+
+
+def _portable_of_native(body: memoryview, order: str) -> bytes:
+    """Native form (count, then length and bitmap each; the key is the position) as portable."""
+    integer = struct.Struct(order + "i")
+    parts: list[bytes] = []
+    position = integer.size
+    try:
+        (count,) = integer.unpack_from(body, 0)
+        if count < 0:
+            raise DeletionVectorError(f"cannot read a deletion vector of {count} bitmaps")
+        # Every bitmap takes bytes, so a false count ends at the end of the data.
+        for key in range(count):
+            (length,) = integer.unpack_from(body, position)
+            bitmap = bytes(body[position + integer.size : position + integer.size + length])
+            position += integer.size + max(length, 0)
+            if length < 0 or len(bitmap) < length:
+                raise DeletionVectorError(
+                    f"cannot read a deletion vector: bitmap {key} of {count} is cut off"
+                )
+            parts.append(key.to_bytes(4, "little") + bitmap)
+    except struct.error as error:
+        raise DeletionVectorError(
+            "cannot read a deletion vector: its list of bitmaps is cut off"
+        ) from error
+    return struct.pack("<q", len(parts)) + b"".join(parts)

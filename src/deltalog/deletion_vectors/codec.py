@@ -1,0 +1,304 @@
+"""Deletion vectors as they are stored: in the log, and in files.
+
+Owns Z85, the meaning of a descriptor (inline bytes, file name, absolute path), and the framing of
+deletion vector files. Reads and writes no files itself.
+
+Integers of a file are big-endian (size, checksum), those of a bitmap little-endian.
+
+Protocol: Deletion Vectors (Deletion Vector Descriptor Schema, Deletion Vector File Storage Format)
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from deltalog.actions.model import DeletionVectorDescriptor
+from deltalog.deletion_vectors.bitmap import DeletionBitmap
+from deltalog.errors import DeletionVectorError, UnsupportedFeatureError
+from deltalog.paths import check_confined, decode_path, encode_path
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FORMAT_VERSION: Final = 1
+INLINE: Final = "i"
+UUID_FILE: Final = "u"
+ABSOLUTE_PATH: Final = "p"
+
+_UUID_CHARS: Final = 20
+_INT_BYTES: Final = 4
+# ZeroMQ RFC 32. Python's base85 packs the same way with another alphabet.
+_Z85: Final = (
+    "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+)
+_B85: Final = (
+    "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+)
+_TO_B85: Final = {ord(char): " " for char in _B85} | str.maketrans(_Z85, _B85)
+_TO_Z85: Final = str.maketrans(_B85, _Z85)
+
+
+def encode_z85(data: bytes) -> str:
+    """Five printable characters for every four bytes.
+
+    Raises:
+        DeletionVectorError: the length is no multiple of four.
+    """
+    if len(data) % 4:
+        raise DeletionVectorError(
+            f"cannot encode {len(data)} bytes as Z85: expected a multiple of 4"
+        )
+    return base64.b85encode(data).decode("ascii").translate(_TO_Z85)
+
+
+def decode_z85(text: str) -> bytes:
+    """The bytes of a Z85 text.
+
+    Raises:
+        DeletionVectorError: the length is no multiple of five, a character is not of the
+            alphabet, or five characters mean more than 32 bits.
+    """
+    if len(text) % 5:
+        raise DeletionVectorError(
+            f"cannot decode {text!r} as Z85: expected a multiple of 5 characters, found {len(text)}"
+        )
+    try:
+        return base64.b85decode(text.translate(_TO_B85))
+    except ValueError as error:
+        raise DeletionVectorError(
+            f"cannot decode {text!r} as Z85: a character is not of its alphabet, or a group of "
+            "five exceeds 32 bits"
+        ) from error
+
+
+def file_name(uuid: UUID, prefix: str = "") -> str:
+    """Path of a deletion vector file, relative to the table's root."""
+    name = f"deletion_vector_{uuid}.bin"
+    return f"{prefix}/{name}" if prefix else name
+
+
+def location(descriptor: DeletionVectorDescriptor) -> str | None:
+    """Decoded path of the file that holds the vector; None if the descriptor holds it itself.
+
+    Raises:
+        DeletionVectorError: the descriptor names no file that could be.
+        UnsafePathError: the path leads out of where it says it leads.
+        UnsupportedFeatureError: a storage type of a feature that deltalog does not know.
+    """
+    text = descriptor.path_or_inline_dv
+    match descriptor.storage_type:
+        case "i":
+            return None
+        case "u":
+            if len(text) < _UUID_CHARS:
+                raise DeletionVectorError(
+                    f"cannot find the deletion vector {text!r}: expected at least {_UUID_CHARS} "
+                    f"characters of a file's UUID, found {len(text)}"
+                )
+            prefix, encoded = text[:-_UUID_CHARS], text[-_UUID_CHARS:]
+            path = file_name(UUID(bytes=decode_z85(encoded)), prefix)
+        case "p":
+            path = decode_path(text)
+        case other:
+            raise _unknown_storage_type(other)
+    check_confined(path)
+    return path
+
+
+def byte_range(descriptor: DeletionVectorDescriptor) -> tuple[int, int]:
+    """Position and length in bytes of the framed vector: size field, bitmap, checksum."""
+    if descriptor.size_bytes < 0 or (descriptor.offset or 0) < 0:
+        raise DeletionVectorError(
+            f"cannot find the deletion vector {descriptor.unique_id!r}: "
+            f"its offset or its size ({descriptor.size_bytes}) is negative"
+        )
+    return descriptor.offset or 0, descriptor.size_bytes + 2 * _INT_BYTES
+
+
+def parse_inline(descriptor: DeletionVectorDescriptor) -> DeletionBitmap:
+    """The vector that an inline descriptor holds.
+
+    Raises:
+        DeletionVectorError: it is no Z85 text, is shorter than its size, or is no bitmap.
+    """
+    data = decode_z85(descriptor.path_or_inline_dv)
+    if not 0 <= descriptor.size_bytes <= len(data):
+        raise DeletionVectorError(
+            f"cannot read inline deletion vector {descriptor.path_or_inline_dv!r}: "
+            f"expected {descriptor.size_bytes} bytes, found {len(data)}"
+        )
+    # Writers pad with zeros to a multiple of four bytes.
+    bitmap = DeletionBitmap.parse(data[: descriptor.size_bytes])
+    return _check_cardinality(bitmap, descriptor)
+
+
+def check_file_version(data: bytes | memoryview) -> None:
+    """Raise DeletionVectorError unless a file's first byte is a format version known here."""
+    found = bytes(data[:1])
+    if found != bytes([FORMAT_VERSION]):
+        raise DeletionVectorError(
+            f"cannot read a deletion vector file: expected format version {FORMAT_VERSION}, "
+            f"found {found[0] if found else 'an empty file'}"
+        )
+
+
+def parse_framed(
+    data: bytes | memoryview, descriptor: DeletionVectorDescriptor, *, data_offset: int = 0
+) -> DeletionBitmap:
+    """The vector in a part of its file, checked against its descriptor.
+
+    Args:
+        data: the file, or the part that `byte_range` names.
+        descriptor: of the vector.
+        data_offset: position in the file of the first byte of `data`.
+
+    Raises:
+        DeletionVectorError: the file is too short, or size, checksum, magic number, bitmap or
+            cardinality is wrong; the message says which.
+
+    Protocol: Deletion Vector File Storage Format
+    """
+    start, length = byte_range(descriptor)
+    frame = memoryview(data)[start - data_offset : start - data_offset + length]
+    if start < data_offset or len(frame) < length:
+        raise _unreadable(descriptor, f"the file ends after {len(frame)} of its {length} bytes")
+    size = int.from_bytes(frame[:_INT_BYTES], "big")
+    if size != descriptor.size_bytes:
+        raise _unreadable(
+            descriptor, f"expected a size field of {descriptor.size_bytes}, found {size}"
+        )
+    content = frame[_INT_BYTES:-_INT_BYTES]
+    expected, found = int.from_bytes(frame[-_INT_BYTES:], "big"), zlib.crc32(content)
+    if expected != found:
+        raise _unreadable(descriptor, f"expected checksum {expected:08x}, found {found:08x}")
+    try:
+        bitmap = DeletionBitmap.parse(content)
+    except DeletionVectorError as error:
+        raise error.with_note(f"in deletion vector {descriptor.unique_id!r}")  # noqa: B904 -- itself
+    return _check_cardinality(bitmap, descriptor)
+
+
+def parse_file(data: bytes, descriptor: DeletionVectorDescriptor) -> DeletionBitmap:
+    """The vector in a whole file.
+
+    Raises:
+        DeletionVectorError: the file's version is unknown, or `parse_framed` raises.
+    """
+    check_file_version(data)
+    return parse_framed(data, descriptor)
+
+
+def inline_descriptor(bitmap: DeletionBitmap) -> DeletionVectorDescriptor:
+    """A descriptor that holds the vector itself."""
+    data = bitmap.encode()
+    return DeletionVectorDescriptor(
+        storage_type=INLINE,
+        path_or_inline_dv=encode_z85(data + bytes(-len(data) % 4)),
+        size_bytes=len(data),
+        cardinality=bitmap.cardinality,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionVectorFile:
+    """One new file with vectors of many data files.
+
+    Args:
+        path: relative to the table's root.
+        data: the whole content.
+        descriptors: one for each vector, in the order they came.
+    """
+
+    path: str
+    data: bytes
+    descriptors: tuple[DeletionVectorDescriptor, ...]
+
+
+def encode_file(
+    bitmaps: Sequence[DeletionBitmap], uuid: UUID, *, prefix: str = ""
+) -> DeletionVectorFile:
+    """Put vectors into one file, and describe each.
+
+    Args:
+        bitmaps: one for each data file.
+        uuid: a new one; names the file.
+        prefix: directory below the table's root, for tables with random file prefixes.
+    """
+    parts = [bytes([FORMAT_VERSION])]
+    descriptors: list[DeletionVectorDescriptor] = []
+    offset = 1
+    for bitmap in bitmaps:
+        content = bitmap.encode()
+        parts += (
+            len(content).to_bytes(_INT_BYTES, "big"),
+            content,
+            zlib.crc32(content).to_bytes(_INT_BYTES, "big"),
+        )
+        descriptors.append(
+            DeletionVectorDescriptor(
+                storage_type=UUID_FILE,
+                path_or_inline_dv=prefix + encode_z85(uuid.bytes),
+                offset=offset,
+                size_bytes=len(content),
+                cardinality=bitmap.cardinality,
+            )
+        )
+        offset += len(content) + 2 * _INT_BYTES
+    return DeletionVectorFile(
+        path=file_name(uuid, prefix), data=b"".join(parts), descriptors=tuple(descriptors)
+    )
+
+
+def absolute_descriptor(
+    descriptor: DeletionVectorDescriptor, root: str
+) -> DeletionVectorDescriptor:
+    """The same vector seen from another table, as a shallow clone names it.
+
+    Args:
+        descriptor: of a table at `root`; inline and absolute ones come back as they are.
+        root: absolute, decoded location of that table.
+    """
+    path = location(descriptor)
+    if path is None or descriptor.storage_type != UUID_FILE:
+        return descriptor
+    return DeletionVectorDescriptor(
+        storage_type=ABSOLUTE_PATH,
+        path_or_inline_dv=encode_path(f"{root.rstrip('/')}/{path}"),
+        offset=descriptor.offset,
+        size_bytes=descriptor.size_bytes,
+        cardinality=descriptor.cardinality,
+        max_row_index=descriptor.max_row_index,
+    )
+
+
+def _check_cardinality(
+    bitmap: DeletionBitmap, descriptor: DeletionVectorDescriptor
+) -> DeletionBitmap:
+    if bitmap.cardinality != descriptor.cardinality:
+        raise _unreadable(
+            descriptor,
+            f"expected a cardinality of {descriptor.cardinality}, found {bitmap.cardinality} rows",
+        )
+    return bitmap
+
+
+def _unreadable(descriptor: DeletionVectorDescriptor, reason: str) -> DeletionVectorError:
+    return DeletionVectorError(f"cannot read deletion vector {descriptor.unique_id!r}: {reason}")
+
+
+def _unknown_storage_type(storage_type: str) -> Exception:
+    # `r` is the only further one proposed; it comes with its own reader feature.
+    if storage_type == "r":
+        return UnsupportedFeatureError(
+            table="a table with deletion vectors of storage type 'r'",
+            version=None,
+            operation="read",
+            features=["adaptiveMetadata-preview"],
+        )
+    return DeletionVectorError(
+        f"cannot find a deletion vector of storage type {storage_type!r}: expected 'u', 'i' or 'p'"
+    )
