@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
+from deltalog.schema.interchange import Interchange
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -40,7 +41,7 @@ _DECIMAL: Final = re.compile(r"decimal(?:\(\s*(\d+)\s*,\s*(-?\d+)\s*\))?")
 
 
 @dataclass(frozen=True, slots=True)
-class PrimitiveType:
+class PrimitiveType(Interchange):
     """A type without parts: `PrimitiveType("long")`, `PrimitiveType("decimal(10,2)")`.
 
     Raises:
@@ -99,11 +100,16 @@ class PrimitiveType:
 
 
 @dataclass(frozen=True, slots=True)
-class VariantType:
+class VariantType(Interchange):
     """A semi-structured value: numbers, texts, objects and lists, different in each row.
 
     Protocol: Variant Type
     """
+
+    @property
+    def type(self) -> str:
+        """`variant`, the kind of type."""
+        return "variant"
 
     def __str__(self) -> str:
         """Spark's short name of the type."""
@@ -111,13 +117,18 @@ class VariantType:
 
 
 @dataclass(frozen=True, slots=True)
-class UnknownType:
+class UnknownType(Interchange):
     """A type that the protocol has and deltalog cannot read: kept by name, refused on reading.
 
     The schema and the history of such a table can be shown, and its metadata is kept whole.
+
+    Args:
+        name: the name in the schema.
+        definition: the whole JSON of a type that is more than a name, as compact text.
     """
 
     name: str
+    definition: str | None = None
 
     def __str__(self) -> str:
         """The name as it stands in the schema."""
@@ -125,7 +136,7 @@ class UnknownType:
 
 
 @dataclass(frozen=True, slots=True)
-class ArrayType:
+class ArrayType(Interchange):
     """A list of values of one type.
 
     Protocol: Array Type
@@ -138,13 +149,18 @@ class ArrayType:
         """Accept a type's name for the type."""
         object.__setattr__(self, "element_type", as_type(self.element_type))
 
+    @property
+    def type(self) -> str:
+        """`array`, the kind of type."""
+        return "array"
+
     def __str__(self) -> str:
         """Spark's short name of the type."""
         return f"array<{self.element_type}>"
 
 
 @dataclass(frozen=True, slots=True)
-class MapType:
+class MapType(Interchange):
     """Pairs of key and value; keys are never null.
 
     Protocol: Map Type
@@ -159,13 +175,18 @@ class MapType:
         object.__setattr__(self, "key_type", as_type(self.key_type))
         object.__setattr__(self, "value_type", as_type(self.value_type))
 
+    @property
+    def type(self) -> str:
+        """`map`, the kind of type."""
+        return "map"
+
     def __str__(self) -> str:
         """Spark's short name of the type."""
         return f"map<{self.key_type},{self.value_type}>"
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class Field(Interchange):
     """One column of a table, or one field of a struct.
 
     Args:
@@ -193,7 +214,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class StructType:
+class StructType(Interchange):
     """Named fields in order.
 
     Protocol: Struct Type
@@ -204,6 +225,11 @@ class StructType:
     def __init__(self, fields: Sequence[Field] = ()) -> None:
         """Keep any sequence of fields as a tuple."""
         object.__setattr__(self, "fields", tuple(fields))
+
+    @property
+    def type(self) -> str:
+        """`struct`, the kind of type."""
+        return "struct"
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -1,0 +1,238 @@
+"""Column mapping: logical names for people, physical names and ids for files.
+
+Owns the modes, how a field's physical name and id are found, assigned and checked. Whether a
+table has column mapping at all is `configuration`'s answer.
+
+Protocol: Column Mapping
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalog.errors import InvalidMetadataError
+from deltalog.schema.columns import canonical_path_of, walk
+from deltalog.schema.types import ArrayType, Field, MapType, StructType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from deltalog.schema.types import DataType
+
+ID_KEY: Final = "delta.columnMapping.id"
+PHYSICAL_NAME_KEY: Final = "delta.columnMapping.physicalName"
+MAX_COLUMN_ID_PROPERTY: Final = "delta.columnMapping.maxColumnId"
+MODE_PROPERTY: Final = "delta.columnMapping.mode"
+
+_MAX_ID: Final = 2**31 - 1
+
+
+class Mode(StrEnum):
+    """How columns are found in data files.
+
+    Protocol: Column Mapping (`delta.columnMapping.mode`)
+    """
+
+    NONE = "none"
+    ID = "id"
+    NAME = "name"
+
+    @classmethod
+    def parse(cls, text: str | None) -> Mode:
+        """The mode that a property's text names; absent is `none`.
+
+        Raises:
+            InvalidMetadataError: there is no such mode.
+        """
+        try:
+            return cls.NONE if text is None else cls(text.strip().lower())
+        except ValueError as error:
+            raise InvalidMetadataError(
+                f"{MODE_PROPERTY}: expected none, id or name, found {text!r}"
+            ) from error
+
+
+def physical_name(field: Field, mode: Mode = Mode.NAME) -> str:
+    """The name of the field in data files, partition values and statistics.
+
+    A field without the entry goes by its display name; `validate` refuses such tables.
+    """
+    if mode is Mode.NONE:
+        return field.name
+    name = field.metadata.get(PHYSICAL_NAME_KEY)
+    return name if isinstance(name, str) else field.name
+
+
+def field_id(field: Field) -> int | None:
+    """The field's id, or None where it has none."""
+    value = field.metadata.get(ID_KEY)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    # Some writers quote numbers in field metadata.
+    return int(value) if isinstance(value, str) and value.isdecimal() else None
+
+
+def to_physical_schema(schema: StructType, mode: Mode) -> StructType:
+    """The schema with physical names at every depth; metadata stays."""
+    return schema if mode is Mode.NONE else _rename(schema)
+
+
+def physical_path(
+    schema: StructType, logical_path: str | tuple[str, ...], mode: Mode
+) -> tuple[str, ...]:
+    """The physical names along a path; case of the logical names does not matter.
+
+    Raises:
+        InvalidInputError: the schema has no such column.
+    """
+    path = canonical_path_of(schema, logical_path)
+    if mode is Mode.NONE:
+        return path
+    names: list[str] = []
+    current: DataType = schema
+    for segment in path:
+        name, current = _step(current, segment)
+        names.append(name)
+    return tuple(names)
+
+
+def physical_names(schema: StructType, columns: Sequence[str], mode: Mode) -> tuple[str, ...]:
+    """The physical names of top-level columns, such as the partition columns."""
+    return tuple(physical_path(schema, (column,), mode)[0] for column in columns)
+
+
+def logical_names(schema: StructType, mode: Mode) -> dict[str, str]:
+    """Physical name → logical name of the top-level columns."""
+    return {physical_name(field, mode): field.name for field in schema.fields}
+
+
+def assign(
+    schema: StructType, max_id: int = 0, *, keep_names: bool = False
+) -> tuple[StructType, int]:
+    """Give an id and a physical name to every field that lacks them, at every depth.
+
+    Args:
+        schema: with what was assigned before.
+        max_id: the highest id ever given (`delta.columnMapping.maxColumnId`).
+        keep_names: True when an existing table gets column mapping: its files have the display
+            names. Otherwise names are random, so that a name used again never shows old data.
+
+    Returns:
+        The schema, and the highest id ever given.
+
+    Protocol: Writer Requirements for Column Mapping
+    """
+    highest = max([max_id, *(field_id(field) or 0 for _, field in walk(schema))])
+
+    def complete(field: Field) -> Field:
+        nonlocal highest
+        entries: dict[str, Any] = dict(field.metadata)
+        if field_id(field) is None:
+            highest += 1
+            entries[ID_KEY] = highest
+        if not isinstance(entries.get(PHYSICAL_NAME_KEY), str):
+            entries[PHYSICAL_NAME_KEY] = field.name if keep_names else f"col-{uuid.uuid4()}"
+        return replace(field, metadata=entries)
+
+    return map_fields(schema, complete), highest
+
+
+def strip(schema: StructType) -> StructType:
+    """The schema without ids and physical names: for a new table made of this one's columns."""
+
+    def bare(field: Field) -> Field:
+        return replace(
+            field,
+            metadata={
+                key: value
+                for key, value in field.metadata.items()
+                if not key.startswith("delta.columnMapping.")
+            },
+        )
+
+    return map_fields(schema, bare)
+
+
+def validate(schema: StructType, mode: Mode, *, max_id: int | None = None) -> None:
+    """Check that every field has its own id and its own physical path.
+
+    Raises:
+        InvalidMetadataError: an entry is missing, out of range or there twice.
+
+    Protocol: Column Mapping
+    """
+    if mode is Mode.NONE:
+        return
+    ids: dict[int, str] = {}
+    for path, field in walk(schema):
+        name = ".".join(path)
+        number = field_id(field)
+        if number is None or not 0 <= number <= _MAX_ID:
+            raise InvalidMetadataError(
+                f"column {name!r}: expected a 32-bit {ID_KEY}, found {field.metadata.get(ID_KEY)!r}"
+            )
+        if number in ids:
+            raise InvalidMetadataError(
+                f"columns {ids[number]!r} and {name!r} have the same {ID_KEY} {number}"
+            )
+        if max_id is not None and number > max_id:
+            raise InvalidMetadataError(
+                f"column {name!r}: {ID_KEY} {number} is above {MAX_COLUMN_ID_PROPERTY} {max_id}"
+            )
+        ids[number] = name
+        if not isinstance(field.metadata.get(PHYSICAL_NAME_KEY), str):
+            raise InvalidMetadataError(
+                f"column {name!r}: expected {PHYSICAL_NAME_KEY}, "
+                f"found {field.metadata.get(PHYSICAL_NAME_KEY)!r}"
+            )
+    seen: set[tuple[str, ...]] = set()
+    for path, _ in walk(_rename(schema)):
+        if path in seen:
+            raise InvalidMetadataError(f"two columns have the physical name {'.'.join(path)!r}")
+        seen.add(path)
+
+
+def map_fields(schema: StructType, change: Callable[[Field], Field]) -> StructType:
+    """The schema with every struct field replaced, parents before their children."""
+    return StructType([_map_field(field, change) for field in schema.fields])
+
+
+def _map_field(field: Field, change: Callable[[Field], Field]) -> Field:
+    changed = change(field)
+    return replace(changed, type=_map_type(changed.type, change))
+
+
+def _map_type(data_type: DataType, change: Callable[[Field], Field]) -> DataType:
+    match data_type:
+        case StructType():
+            return map_fields(data_type, change)
+        case ArrayType():
+            return replace(data_type, element_type=_map_type(data_type.element_type, change))
+        case MapType():
+            return replace(
+                data_type,
+                key_type=_map_type(data_type.key_type, change),
+                value_type=_map_type(data_type.value_type, change),
+            )
+        case _:
+            return data_type
+
+
+def _rename(schema: StructType) -> StructType:
+    return map_fields(schema, lambda field: replace(field, name=physical_name(field)))
+
+
+def _step(current: DataType, segment: str) -> tuple[str, DataType]:
+    match current:
+        case StructType():
+            field = next(field for field in current.fields if field.name == segment)
+            return physical_name(field), field.type
+        case ArrayType():
+            return segment, current.element_type
+        case MapType():
+            return segment, current.key_type if segment == "key" else current.value_type
+        case _:
+            raise InvalidMetadataError(f"{current} has no field {segment!r}")

@@ -1,0 +1,323 @@
+"""The types of a table as Arrow types, and back.
+
+Owns which Arrow type stands for which type of the protocol, the extension type of variants and
+how column metadata travels in an Arrow field. Converts no data: that is `conform`.
+
+Protocol: Primitive Types, Variant Type
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from deltalog._json import dumps, loads
+from deltalog.errors import InvalidInputError, MalformedLogError, UnsupportedTypeError
+from deltalog.schema.interchange import Interchange
+from deltalog.schema.types import (
+    ArrayType,
+    Field,
+    MapType,
+    PrimitiveType,
+    StructType,
+    UnknownType,
+    VariantType,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from deltalog.schema.types import DataType
+
+VARIANT_STORAGE: Final = pa.struct(
+    [
+        pa.field("metadata", pa.binary(), nullable=False),
+        pa.field("value", pa.binary(), nullable=False),
+    ]
+)
+
+
+class VariantExtensionType(pa.ExtensionType):
+    """A variant in Arrow, under Arrow's canonical name `arrow.parquet.variant`.
+
+    Args:
+        storage_type: `struct<metadata: binary not null, value: binary not null>`; what comes from
+            elsewhere may be shredded and has a `typed_value` too.
+    """
+
+    def __init__(self, storage_type: pa.DataType = VARIANT_STORAGE) -> None:
+        super().__init__(storage_type, "arrow.parquet.variant")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        """Nothing to keep: the type has no parameters."""
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> Self:
+        """The type from a file or a message."""
+        del serialized
+        return cls(storage_type)
+
+    def __hash__(self) -> int:
+        """Equal types are interchangeable as keys."""
+        return hash((self.extension_name, self.storage_type))
+
+
+VARIANT: Final = VariantExtensionType()
+# Another library may have been first; arrays of ours work all the same.
+with contextlib.suppress(pa.ArrowKeyError):
+    pa.register_extension_type(VARIANT)  # type: ignore[arg-type]  # stubs know the old base class
+
+_PRIMITIVES: Final[dict[str, pa.DataType]] = {
+    "string": pa.string(),
+    "long": pa.int64(),
+    "integer": pa.int32(),
+    "short": pa.int16(),
+    "byte": pa.int8(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "void": pa.null(),
+}
+
+
+class _Form(NamedTuple):
+    large: bool
+    with_metadata: bool
+
+
+_map_of: Final[Callable[[pa.Field[Any], pa.Field[Any]], pa.DataType]] = pa.map_  # type: ignore[assignment]  # it takes fields, which the stubs do not know
+_LARGE: Final[dict[str, pa.DataType]] = {"string": pa.large_string(), "binary": pa.large_binary()}
+
+
+def to_arrow_schema(
+    schema: StructType, *, as_large_types: bool = False, with_metadata: bool = False
+) -> pa.Schema:
+    """The Arrow schema that rows of the table have.
+
+    Args:
+        schema: of the table, or a part of it.
+        as_large_types: texts, binaries and lists with 64-bit offsets.
+        with_metadata: column metadata goes along, as texts.
+
+    Raises:
+        UnsupportedTypeError: a column has a type that is not known.
+    """
+    form = _Form(as_large_types, with_metadata)
+    return pa.schema([_to_arrow_field(field, (), form) for field in schema.fields])
+
+
+def to_arrow_type(
+    data_type: DataType, *, as_large_types: bool = False, with_metadata: bool = False
+) -> pa.DataType:
+    """The Arrow type of a type.
+
+    Raises:
+        UnsupportedTypeError: the type is not known.
+    """
+    return _to_arrow_type(data_type, (), _Form(as_large_types, with_metadata))
+
+
+def _to_arrow_field(field: Field, path: tuple[str, ...], form: _Form) -> pa.Field[Any]:
+    return pa.field(
+        field.name,
+        _to_arrow_type(field.type, (*path, field.name), form),
+        field.nullable,
+        _encode_metadata(field.metadata) if form.with_metadata and field.metadata else None,
+    )
+
+
+def _to_arrow_type(data_type: DataType, path: tuple[str, ...], form: _Form) -> pa.DataType:
+    match data_type:
+        case PrimitiveType():
+            if data_type.is_decimal:
+                return pa.decimal128(data_type.precision, data_type.scale)
+            primitive = _PRIMITIVES[data_type.type]
+            return _LARGE.get(data_type.type, primitive) if form.large else primitive
+        case VariantType():
+            return VARIANT
+        case StructType():
+            return pa.struct([_to_arrow_field(field, path, form) for field in data_type.fields])
+        case ArrayType():
+            element = _to_arrow_type(data_type.element_type, (*path, "element"), form)
+            item = pa.field("element", element, data_type.contains_null)
+            return pa.large_list(item) if form.large else pa.list_(item)
+        case MapType():
+            key = _to_arrow_type(data_type.key_type, (*path, "key"), form)
+            value = _to_arrow_type(data_type.value_type, (*path, "value"), form)
+            key_field = pa.field("key", key, nullable=False)
+            value_field = pa.field("value", value, data_type.value_contains_null)
+            return _map_of(key_field, value_field)
+        case UnknownType():
+            at = f"column {'.'.join(path)!r} has" if path else "cannot use"
+            raise UnsupportedTypeError(
+                f"{at} the type {data_type.name!r}, which deltalog does not know; "
+                "leave the column out, or use an engine that knows it"
+            )
+
+
+def from_arrow_schema(schema: pa.Schema) -> StructType:
+    """The table schema that holds data of an Arrow schema.
+
+    Raises:
+        InvalidInputError: Delta has no type for one of the columns.
+    """
+    return StructType([_from_arrow_field(field, ()) for field in schema])
+
+
+def from_arrow_type(arrow_type: pa.DataType) -> DataType:
+    """The type that holds values of an Arrow type of any flavour.
+
+    Unsigned integers become the next wider signed type, naive timestamps `timestamp_ntz`.
+
+    Raises:
+        InvalidInputError: Delta has no type for it (times, durations, intervals, unions).
+    """
+    return _from_arrow_type(arrow_type, ())
+
+
+def _from_arrow_field(field: pa.Field[Any], path: tuple[str, ...]) -> Field:
+    return Field(
+        field.name,
+        _from_arrow_type(field.type, (*path, field.name)),
+        nullable=field.nullable,
+        metadata=_decode_metadata(field.metadata or {}),
+    )
+
+
+def _from_arrow_type(arrow_type: Any, path: tuple[str, ...]) -> DataType:
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        if arrow_type.extension_name == VARIANT.extension_name:
+            return VariantType()
+        return _from_arrow_type(arrow_type.storage_type, path)
+    if pt.is_dictionary(arrow_type) or pt.is_run_end_encoded(arrow_type):
+        return _from_arrow_type(arrow_type.value_type, path)
+    if is_list(arrow_type):
+        element = _from_arrow_type(arrow_type.value_type, (*path, "element"))
+        return ArrayType(element, arrow_type.value_field.nullable)
+    if pt.is_map(arrow_type):
+        return MapType(
+            _from_arrow_type(arrow_type.key_type, (*path, "key")),
+            _from_arrow_type(arrow_type.item_type, (*path, "value")),
+            arrow_type.item_field.nullable,
+        )
+    if pt.is_struct(arrow_type):
+        return StructType([_from_arrow_field(field, path) for field in arrow_type.fields])
+    return PrimitiveType(_primitive_name(arrow_type, path))
+
+
+def is_list(arrow_type: pa.DataType) -> bool:
+    """Whether the type is a list of any flavour."""
+    return any(test(arrow_type) for test in _IS_LIST)
+
+
+_IS_LIST: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
+    pt.is_list,
+    pt.is_large_list,
+    pt.is_fixed_size_list,
+    pt.is_list_view,
+    pt.is_large_list_view,
+)
+_NAMES: Final[dict[pa.DataType, str]] = {
+    **{arrow_type: name for name, arrow_type in _PRIMITIVES.items()},
+    pa.uint8(): "short",
+    pa.uint16(): "integer",
+    pa.uint32(): "long",
+    pa.uint64(): "long",
+    pa.float16(): "float",
+    pa.date64(): "date",
+    pa.large_string(): "string",
+    pa.string_view(): "string",
+    pa.large_binary(): "binary",
+    pa.binary_view(): "binary",
+}
+
+
+def _primitive_name(arrow_type: Any, path: tuple[str, ...]) -> str:
+    name = _NAMES.get(arrow_type)
+    if name is not None:
+        return name
+    if pt.is_timestamp(arrow_type):
+        return "timestamp_ntz" if arrow_type.tz is None else "timestamp"
+    if pt.is_fixed_size_binary(arrow_type):
+        return "binary"
+    if pt.is_decimal(arrow_type):
+        # Arrow has scales that Delta lacks: 1E3 is 1000, and 0.001 may say precision 1.
+        scale = max(arrow_type.scale, 0)
+        precision = max(arrow_type.precision - min(arrow_type.scale, 0), scale)
+        if scale <= 38:
+            return f"decimal({min(precision, 38)},{scale})"
+    at = f" of column {'.'.join(path)!r}" if path else ""
+    raise InvalidInputError(
+        f"cannot store the Arrow type {arrow_type}{at}: Delta has no such type; "
+        "cast it first, for example to a text or an integer"
+    )
+
+
+def _encode_metadata(metadata: Mapping[str, Any]) -> dict[str, str]:
+    return {key: _encode_entry(key, value) for key, value in metadata.items()}
+
+
+def _encode_entry(key: str, value: Any) -> str:
+    if isinstance(value, str) and _decode_entry(key, value) == value:
+        return value
+    return dumps(value).decode()
+
+
+def _decode_metadata(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
+    return {
+        key.decode(): _decode_entry(key.decode(), value.decode(errors="replace"))
+        for key, value in metadata.items()
+        if not key.startswith((b"PARQUET:", b"ARROW:"))
+    }
+
+
+def _decode_entry(key: str, text: str) -> Any:
+    # Arrow metadata is text only. Where engines keep numbers and lists, JSON is read as such; a
+    # user's own entry ("comment": "4") stays a text.
+    if not key.startswith(("delta.", "__", "parquet.")):
+        return text
+    try:
+        return loads(text)
+    except MalformedLogError:
+        return text
+
+
+def _to_arrow(value: Any, large: bool) -> Any:  # noqa: FBT001  # private
+    if isinstance(value, StructType):
+        return to_arrow_schema(value, as_large_types=large, with_metadata=True)
+    if isinstance(value, Field):
+        return _to_arrow_field(value, (), _Form(large, with_metadata=True))
+    return to_arrow_type(value, as_large_types=large, with_metadata=True)
+
+
+def _from_arrow(value: Any, kind: type[Any]) -> Any:
+    if not isinstance(value, pa.Schema | pa.Field | pa.DataType):
+        if not hasattr(value, "__arrow_c_schema__"):
+            raise InvalidInputError(
+                f"cannot make a {kind.__name__} of {value!r}: expected a pyarrow Schema, Field or "
+                "DataType, or an object with __arrow_c_schema__"
+            )
+        value = (
+            (pa.field(value) if kind is Field else pa.schema(value))
+            if kind
+            in {
+                Field,
+                StructType,
+            }
+            else pa.field(value).type
+        )
+    if isinstance(value, pa.Schema):
+        return from_arrow_schema(value)
+    return _from_arrow_field(value, ()) if isinstance(value, pa.Field) else from_arrow_type(value)
+
+
+Interchange._to_arrow = staticmethod(_to_arrow)  # noqa: SLF001  # the seam that `interchange` describes
+Interchange._from_arrow = staticmethod(_from_arrow)  # noqa: SLF001  # as above

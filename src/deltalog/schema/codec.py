@@ -1,0 +1,211 @@
+"""The schema of a table as the JSON text in `schemaString`, and back.
+
+Owns the stored form of types and fields. What is not understood is kept: unknown types by name,
+field metadata whole and in its order.
+
+Protocol: Schema Serialization Format
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalog._json import dumps, loads
+from deltalog.errors import InvalidInputError, InvalidMetadataError, MalformedLogError
+from deltalog.schema.interchange import Interchange
+from deltalog.schema.types import (
+    ArrayType,
+    Field,
+    MapType,
+    PrimitiveType,
+    StructType,
+    UnknownType,
+    VariantType,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deltalog.schema.types import DataType
+
+# delta-rs wrote this name for some releases.
+_ALIASES: Final = {"timestampNtz": "timestamp_ntz"}
+
+
+def parse_schema(text: str) -> StructType:
+    """The schema that a `schemaString` holds.
+
+    Raises:
+        InvalidMetadataError: the text is no JSON of a struct; the message has the field's path.
+
+    Protocol: Schema Serialization Format
+    """
+    tree = _loads(text)
+    schema = _type_from_tree(tree, "schemaString")
+    if not isinstance(schema, StructType):
+        raise InvalidMetadataError(f"schemaString: expected a struct, found {str(schema)!r}")
+    return schema
+
+
+def parse_type(text: str) -> DataType:
+    """The type that a JSON text holds, such as `"long"` or `{"type":"array",…}`.
+
+    Raises:
+        InvalidMetadataError: the text is no JSON of a type.
+    """
+    return _type_from_tree(_loads(text), "type")
+
+
+def encode_schema(schema: StructType) -> str:
+    """The schema as one line of JSON, as Spark writes it.
+
+    Protocol: Schema Serialization Format
+    """
+    return _dumps(_tree_of(schema))
+
+
+def encode_type(data_type: DataType) -> str:
+    """A type as one line of JSON."""
+    return _dumps(_tree_of(data_type))
+
+
+def _loads(text: str) -> Any:
+    try:
+        return loads(text)
+    except MalformedLogError as error:
+        raise InvalidMetadataError(f"schemaString: expected JSON, found {text!r}") from error
+
+
+def _dumps(tree: Any) -> str:
+    return dumps(tree).decode()
+
+
+def _type_from_tree(tree: Any, where: str) -> DataType:
+    if isinstance(tree, str):
+        return _named_type(tree, where)
+    if isinstance(tree, dict):
+        kind = tree.get("type")
+        parse = _NESTED.get(kind) if isinstance(kind, str) else None
+        if parse is not None:
+            return parse(tree, where)
+        if isinstance(kind, str):
+            if len(tree) == 1:
+                return _named_type(kind, where)
+            return UnknownType(kind, _dumps(tree))
+    raise InvalidMetadataError(f"{where}: expected a type, found {tree!r}")
+
+
+def _named_type(name: str, where: str) -> DataType:
+    if name == "variant":
+        return VariantType()
+    try:
+        return PrimitiveType(_ALIASES.get(name, name))
+    except InvalidInputError as error:
+        if name.startswith("decimal"):  # out of range, not from the future
+            raise InvalidMetadataError(f"{where}: {error}") from error
+        return UnknownType(name)
+
+
+def _struct(tree: dict[str, Any], where: str) -> StructType:
+    fields = _required(tree, "fields", list, where)
+    return StructType(
+        [_field_from_tree(field, f"{where}.fields[{at}]") for at, field in enumerate(fields)]
+    )
+
+
+def _array(tree: dict[str, Any], where: str) -> ArrayType:
+    return ArrayType(_child(tree, "elementType", where), _flag(tree, "containsNull", where))
+
+
+def _map(tree: dict[str, Any], where: str) -> MapType:
+    return MapType(
+        _child(tree, "keyType", where),
+        _child(tree, "valueType", where),
+        _flag(tree, "valueContainsNull", where),
+    )
+
+
+_NESTED: Final[dict[str, Callable[[dict[str, Any], str], DataType]]] = {
+    "struct": _struct,
+    "array": _array,
+    "map": _map,
+}
+
+
+def _field_from_tree(tree: Any, where: str) -> Field:
+    if not isinstance(tree, dict):
+        raise InvalidMetadataError(f"{where}: expected an object, found {tree!r}")
+    name = _required(tree, "name", str, where)
+    metadata = tree.get("metadata")
+    if metadata is not None and not isinstance(metadata, dict):
+        raise InvalidMetadataError(f"{where}.metadata: expected an object, found {metadata!r}")
+    return Field(
+        name,
+        _child(tree, "type", f"{where} ({name})"),
+        nullable=_flag(tree, "nullable", where),
+        metadata=metadata or {},
+    )
+
+
+def _child(tree: dict[str, Any], key: str, where: str) -> DataType:
+    if key not in tree:
+        raise InvalidMetadataError(f"{where}.{key}: expected a type, found nothing")
+    return _type_from_tree(tree[key], f"{where}.{key}")
+
+
+def _required(tree: dict[str, Any], key: str, kind: type, where: str) -> Any:
+    value = tree.get(key)
+    if not isinstance(value, kind):
+        raise InvalidMetadataError(f"{where}.{key}: expected {kind.__name__}, found {value!r}")
+    return value
+
+
+def _flag(tree: dict[str, Any], key: str, where: str) -> bool:
+    # Absent means that NULL is allowed: the protocol's first table lacks `valueContainsNull`.
+    value = tree.get(key)
+    if value is not None and not isinstance(value, bool):
+        raise InvalidMetadataError(f"{where}.{key}: expected bool, found {value!r}")
+    return True if value is None else value
+
+
+def _tree_of(value: DataType | Field) -> Any:
+    match value:
+        case Field():
+            return {
+                "name": value.name,
+                "type": _tree_of(value.type),
+                "nullable": value.nullable,
+                "metadata": dict(value.metadata),
+            }
+        case StructType():
+            return {"type": "struct", "fields": [_tree_of(field) for field in value.fields]}
+        case ArrayType():
+            return {
+                "type": "array",
+                "elementType": _tree_of(value.element_type),
+                "containsNull": value.contains_null,
+            }
+        case MapType():
+            return {
+                "type": "map",
+                "keyType": _tree_of(value.key_type),
+                "valueType": _tree_of(value.value_type),
+                "valueContainsNull": value.value_contains_null,
+            }
+        case UnknownType():
+            return value.name if value.definition is None else loads(value.definition)
+        case _:
+            return value.type
+
+
+def _to_json(value: Any) -> str:
+    return _dumps(_tree_of(value))
+
+
+def _from_json(text: str, kind: type[Any]) -> Any:
+    tree = _loads(text)
+    return _field_from_tree(tree, "field") if kind is Field else _type_from_tree(tree, "type")
+
+
+Interchange._to_json = staticmethod(_to_json)  # noqa: SLF001  # the seam that `interchange` describes
+Interchange._from_json = staticmethod(_from_json)  # noqa: SLF001  # as above

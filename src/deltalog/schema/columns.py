@@ -1,0 +1,178 @@
+"""Columns by name and by path.
+
+Owns look-up (case-insensitive, as the protocol compares names), walking and projection. A path is
+a tuple of names; inside containers its segments are `element`, `key` and `value`.
+
+Protocol: Schema Serialization Format
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from deltalog.errors import InvalidInputError
+from deltalog.schema.types import ArrayType, Field, MapType, StructType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from deltalog.schema.types import DataType
+
+Path = tuple[str, ...]
+
+_LIST_SEGMENTS: Final = ("element",)
+_MAP_SEGMENTS: Final = ("key", "value")
+
+
+def find_field(schema: StructType, path: str | Path) -> Field:
+    """The field at a path; case does not matter, but an exact name wins.
+
+    Args:
+        schema: where to look.
+        path: names; a text is one name, or a dotted path where no column has that name.
+
+    Raises:
+        InvalidInputError: there is no such field, or several differ by case only.
+    """
+    return _resolve(schema, path)[1]
+
+
+def canonical_path_of(schema: StructType, path: str | Path) -> Path:
+    """The path in the schema's own spelling.
+
+    Raises:
+        InvalidInputError: there is no such field, or several differ by case only.
+    """
+    return _resolve(schema, path)[0]
+
+
+def walk(schema: StructType) -> Iterator[tuple[Path, Field]]:
+    """Every struct field at every depth, parents first.
+
+    Fields of structs inside lists and maps have `element`, `key` or `value` in their path.
+    """
+    yield from _walk(schema, ())
+
+
+def leaf_columns(schema: StructType) -> Iterator[tuple[Path, Field]]:
+    """The fields that are no structs: what statistics and skipping count as columns.
+
+    Lists, maps and variants are leaves.
+    """
+    for field in schema.fields:
+        if isinstance(field.type, StructType):
+            for path, leaf in leaf_columns(field.type):
+                yield (field.name, *path), leaf
+        else:
+            yield (field.name,), field
+
+
+def project(schema: StructType, columns: Iterable[str | Path]) -> StructType:
+    """The schema of some columns, in the order asked for; `a.b` keeps only `b` of struct `a`.
+
+    Raises:
+        InvalidInputError: there is no such column.
+    """
+    chosen: dict[str, list[Path]] = {}
+    for column in columns:
+        first, *rest = canonical_path_of(schema, column)
+        chosen.setdefault(first, []).append(tuple(rest))
+    fields = {field.name: field for field in schema.fields}
+    return StructType([_narrow(fields[name], rests) for name, rests in chosen.items()])
+
+
+def duplicates(schema: StructType) -> list[Path]:
+    """The fields whose name stands a second time in their struct, whatever the case.
+
+    Protocol: column names are compared case-insensitively.
+    """
+    seen: set[Path] = set()
+    found: list[Path] = []
+    for path, _ in walk(schema):
+        key = (*path[:-1], path[-1].lower())
+        if key in seen:
+            found.append(path)
+        seen.add(key)
+    return found
+
+
+def _narrow(field: Field, rests: list[Path]) -> Field:
+    if () in rests or not isinstance(field.type, StructType):
+        return field
+    return replace(field, type=project(field.type, rests))
+
+
+def _walk(data_type: DataType, path: Path) -> Iterator[tuple[Path, Field]]:
+    match data_type:
+        case StructType():
+            for field in data_type.fields:
+                here = (*path, field.name)
+                yield here, field
+                yield from _walk(field.type, here)
+        case ArrayType():
+            yield from _walk(data_type.element_type, (*path, "element"))
+        case MapType():
+            yield from _walk(data_type.key_type, (*path, "key"))
+            yield from _walk(data_type.value_type, (*path, "value"))
+        case _:
+            return
+
+
+def _resolve(schema: StructType, path: str | Path) -> tuple[Path, Field]:
+    if isinstance(path, str):
+        is_dotted = "." in path and not _matches(schema, path)
+        path = tuple(path.split(".")) if is_dotted else (path,)
+    if not path:
+        raise InvalidInputError("cannot look up a column without a name")
+    resolved: list[str] = []
+    current: DataType = schema
+    field = Field("", schema)
+    for name in path:
+        field = _step(current, name, path, resolved)
+        resolved.append(field.name)
+        current = field.type
+    return tuple(resolved), field
+
+
+def _step(current: DataType, name: str, path: Path, resolved: list[str]) -> Field:
+    match current:
+        case ArrayType() if name.lower() in _LIST_SEGMENTS:
+            return Field("element", current.element_type, nullable=current.contains_null)
+        case MapType() if name.lower() in _MAP_SEGMENTS:
+            if name.lower() == "key":
+                return Field("key", current.key_type, nullable=False)
+            return Field("value", current.value_type, nullable=current.value_contains_null)
+        case StructType():
+            return _by_name(current, name, path, resolved)
+        case _:
+            raise InvalidInputError(
+                f"there is no column {'.'.join(path)!r}: {'.'.join(resolved)!r} is of type "
+                f"{current} and has no field {name!r}"
+            )
+
+
+def _matches(schema: StructType, name: str) -> list[Field]:
+    exact = [field for field in schema.fields if field.name == name]
+    folded = name.lower()
+    return exact or [field for field in schema.fields if field.name.lower() == folded]
+
+
+def _by_name(struct: StructType, name: str, path: Path, resolved: list[str]) -> Field:
+    found = _matches(struct, name)
+    if len(found) == 1:
+        return found[0]
+    whole = ".".join(path)
+    if found:
+        names = ", ".join(repr(field.name) for field in found)
+        raise InvalidInputError(f"the column {whole!r} is ambiguous: it may be {names}")
+    prefix = "".join(f"{part}." for part in resolved)
+    by_folded = {known.lower(): known for known in struct.names}
+    close = difflib.get_close_matches(name.lower(), by_folded, n=1)
+    if close:
+        hint = f"did you mean {prefix + by_folded[close[0]]!r}?"
+    else:
+        hint = f"the columns are {', '.join(repr(prefix + known) for known in struct.names[:20])}"
+        hint += ", …" if len(struct.names) > 20 else ""
+    raise InvalidInputError(f"there is no column {whole!r}: {hint}")

@@ -1,0 +1,73 @@
+"""How types meet JSON and Arrow: the methods that deltalake's users know.
+
+Owns the methods' names alone. The forms are owned by `codec` and `arrow`, which stand on `types`
+and therefore below this file; they join in here when the package is imported.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from deltalog.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Interchange:
+    """Anything of a schema that can be handed over: a type, a field, a schema."""
+
+    __slots__ = ()
+
+    _to_json: ClassVar[Callable[[Any], str]]
+    _from_json: ClassVar[Callable[[str, type[Any]], Any]]
+    _to_arrow: ClassVar[Callable[[Any, bool], Any]]
+    _from_arrow: ClassVar[Callable[[Any, type[Any]], Any]]
+
+    def to_json(self) -> str:
+        """The protocol's JSON, in one line."""
+        return Interchange._to_json(self)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The value that a JSON text of the protocol stands for.
+
+        Raises:
+            InvalidMetadataError: the text is no JSON of a type or field.
+            InvalidInputError: it is another kind of type.
+        """
+        return cls._checked(Interchange._from_json(text, cls), text)
+
+    def to_arrow(self, as_large_types: bool = False) -> Any:  # noqa: FBT001, FBT002  # deltalake's signature
+        """As `pyarrow.Schema`, `Field` or `DataType`, with field metadata.
+
+        Args:
+            as_large_types: texts, binaries and lists with 64-bit offsets.
+
+        Raises:
+            UnsupportedTypeError: the type is not known.
+        """
+        return Interchange._to_arrow(self, as_large_types)
+
+    @classmethod
+    def from_arrow(cls, value: Any) -> Self:
+        """The value for a `pyarrow.Schema`, `Field` or `DataType`.
+
+        Anything with `__arrow_c_schema__` will do.
+
+        Raises:
+            InvalidInputError: Delta has no such type, or it is another kind of type.
+        """
+        return cls._checked(Interchange._from_arrow(value, cls), value)
+
+    def __arrow_c_schema__(self) -> object:
+        """The Arrow C data interface, for pyarrow, Polars, DuckDB and others."""
+        return self.to_arrow().__arrow_c_schema__()
+
+    @classmethod
+    def _checked(cls, value: Any, source: object) -> Self:
+        if not isinstance(value, cls):
+            raise InvalidInputError(
+                f"cannot make a {cls.__name__} of {source!r}: it is a {type(value).__name__}"
+            )
+        return value
