@@ -1,0 +1,276 @@
+"""JSON in and out: the one door to orjson.
+
+Owns the mapping of its errors, newline-delimited JSON with positions, typed access to the members
+of an object, and a reader that keeps the lexemes of numbers. Knows nothing of actions.
+
+Whole numbers beyond 64 bits and NaN or Infinity are no JSON for orjson; the standard library's
+reader takes over there, so that such a value is kept and not rounded.
+"""
+
+from __future__ import annotations
+
+import re
+from json import JSONDecodeError, JSONDecoder, JSONEncoder  # noqa: TID251 -- this is its room
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+import orjson
+
+from deltalog.errors import InvalidInputError, MalformedLogError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+T = TypeVar("T")
+
+_LONG_NUMBER: Final = re.compile(rb"(?<![\d.eE+\"])\d{19,}(?![\d.eE\"])")
+_NOT_BLANK: Final = re.compile(r"[^ \t\r\n]")
+_TOLERANT: Final = JSONDecoder()
+_COMPACT: Final = JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
+class Lexeme(str):
+    """A number as it was written: `1.0` stays `1.0`."""
+
+    __slots__ = ()
+
+
+def loads(data: bytes | str, where: str = "JSON text") -> Any:
+    """The value of one JSON document.
+
+    Args:
+        data: UTF-8 bytes, or text.
+        where: what the text is, for the error's message.
+
+    Raises:
+        MalformedLogError: it is no JSON; the message holds the position.
+    """
+    raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    if _LONG_NUMBER.search(raw) is None:
+        try:
+            return orjson.loads(raw)
+        except orjson.JSONDecodeError:
+            pass  # the tolerant reader below decides, and gives the position
+    text = _decode(raw, where)
+    try:
+        return _TOLERANT.decode(text)
+    except JSONDecodeError as error:
+        raise _malformed(where, error) from None
+    except RecursionError:
+        raise MalformedLogError(f"{where}: nested too deeply") from None
+
+
+def dumps(value: Any) -> bytes:
+    """One value as compact JSON in UTF-8, on one line.
+
+    NaN and Infinity become null, as JSON has no word for them: who needs them quotes them first.
+
+    Raises:
+        InvalidInputError: the value holds something that JSON cannot.
+    """
+    try:
+        return orjson.dumps(value)
+    except orjson.JSONEncodeError as error:
+        # Whole numbers beyond 64 bits are legal JSON and no orjson.
+        try:
+            return _COMPACT.encode(value).encode()
+        except (TypeError, ValueError, RecursionError):
+            raise InvalidInputError(f"cannot write as JSON: {error}") from None
+
+
+def iter_objects(data: bytes, where: str = "commit") -> list[dict[str, Any]]:
+    """The objects of a newline-delimited JSON file, in order.
+
+    Blank lines, CRLF and a missing last line end are accepted, and so are objects that stand on
+    several lines (ledger LOG-03).
+
+    Args:
+        data: the whole file.
+        where: what the file is, for the error's message.
+
+    Raises:
+        MalformedLogError: a line is torn, or no object; the message names the line.
+
+    Cost: orjson per line; files with objects over several lines are read by the standard library.
+    """
+    try:
+        objects = [orjson.loads(line) for line in data.split(b"\n") if line]
+    except orjson.JSONDecodeError:
+        return _stream_objects(data, where)
+    if all(type(value) is dict for value in objects):
+        return objects
+    return _stream_objects(data, where)
+
+
+def parse_lexemes(text: str | bytes, where: str = "JSON text") -> Any:
+    """The value of a JSON document, its numbers as `Lexeme`.
+
+    Stricter than `loads`: an object that has a key twice is refused, and so are NaN and Infinity
+    (ledger SUM-03, SUM-08).
+
+    Raises:
+        MalformedLogError: it is no JSON, or a key stands twice in one object.
+    """
+    decoded = _decode(text, where) if isinstance(text, bytes) else text
+    try:
+        return _EXACT.decode(decoded)
+    except JSONDecodeError as error:
+        raise _malformed(where, error) from None
+    except MalformedLogError as error:
+        raise MalformedLogError(f"{where}: {error}") from None
+    except RecursionError:
+        raise MalformedLogError(f"{where}: nested too deeply") from None
+
+
+class JsonObject:
+    """A JSON object that knows where it is, for errors that say so.
+
+    Args:
+        values: the members; also a row of a checkpoint, whose maps are lists of pairs.
+        where: path of the object (`version 12, line 3: add`).
+        error: what a wrong member raises.
+    """
+
+    __slots__ = ("error", "values", "where")
+
+    def __init__(
+        self,
+        values: object,
+        where: str,
+        error: type[MalformedLogError] = MalformedLogError,
+    ) -> None:
+        if not isinstance(values, dict):
+            raise error(f"{where}: expected object, found {_kind(values)}")
+        self.values: dict[str, Any] = values
+        self.where = where
+        self.error = error
+
+    def optional(self, name: str, kind: type[T]) -> T | None:
+        """The member, or None if it is absent or null."""
+        value = self.values.get(name)
+        if value is None or type(value) is kind:
+            return value
+        if kind is int and type(value) is float and value.is_integer() and abs(value) < 2**53:
+            return cast("T", int(value))  # `1.0`: some writers go through floats
+        raise self._wrong(name, kind.__name__, value)
+
+    def required(self, name: str, kind: type[T]) -> T:
+        """The member; absent and null are errors."""
+        value = self.optional(name, kind)
+        if value is None:
+            raise self.error(f"{self.where}.{name}: required {kind.__name__} is missing")
+        return value
+
+    def child(self, name: str, parse: Callable[[JsonObject], T]) -> T | None:
+        """What `parse` makes of an object inside this one, or None if there is none."""
+        value = self.values.get(name)
+        if value is None:
+            return None
+        return parse(JsonObject(value, f"{self.where}.{name}", self.error))
+
+    def texts(self, name: str) -> tuple[str, ...] | None:
+        """A list of texts, or None if it is absent or null."""
+        value = self.values.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, list | tuple):
+            raise self._wrong(name, "list of texts", value)
+        for index, item in enumerate(value):
+            if not isinstance(item, str):
+                raise self._wrong(f"{name}[{index}]", "str", item)
+        return tuple(value)
+
+    def mapping(self, name: str) -> dict[str, str | None] | None:
+        """A map of texts, or None if it is absent or null.
+
+        Numbers and booleans become their JSON text; a list of pairs is Arrow's form of a map.
+        """
+        value = self.values.get(name)
+        if value is None:
+            return None
+        if isinstance(value, dict):
+            pairs: Iterable[tuple[Any, Any]] = value.items()
+        elif isinstance(value, list) and all(isinstance(p, tuple) and len(p) == 2 for p in value):
+            pairs = value
+        else:
+            raise self._wrong(name, "map of texts", value)
+        return {key: self._text(f"{name}.{key}", item) for key, item in pairs}
+
+    def mapping_of_strings(self, name: str) -> dict[str, str] | None:
+        """As `mapping`, without the keys whose value is null."""
+        found = self.mapping(name)
+        if found is None:
+            return None
+        return {key: value for key, value in found.items() if value is not None}
+
+    def _text(self, name: str, value: object) -> str | None:
+        if value is None or type(value) is str:
+            return value
+        if type(value) is bool or type(value) is int or type(value) is float:
+            return dumps(value).decode()
+        raise self._wrong(name, "str", value)
+
+    def _wrong(self, name: str, expected: str, found: object) -> MalformedLogError:
+        return self.error(f"{self.where}.{name}: expected {expected}, found {_kind(found)}")
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, dict):
+        return "object"
+    shown = repr(value)
+    return f"{type(value).__name__} {shown if len(shown) <= 60 else shown[:57] + '...'}"
+
+
+def _decode(data: bytes, where: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise MalformedLogError(f"{where}: no UTF-8 at byte {error.start}") from None
+
+
+def _malformed(where: str, error: JSONDecodeError) -> MalformedLogError:
+    return MalformedLogError(f"{where}, line {error.lineno}, column {error.colno}: {error.msg}")
+
+
+def _stream_objects(data: bytes, where: str) -> list[dict[str, Any]]:
+    """The objects of a file one after the other, however they are laid out in lines."""
+    text = _decode(data, where)
+    objects: list[dict[str, Any]] = []
+    position = 0
+    while (start := _NOT_BLANK.search(text, position)) is not None:
+        line = text.count("\n", 0, start.start()) + 1
+        try:
+            value, position = _TOLERANT.raw_decode(text, start.start())
+        except JSONDecodeError as error:
+            raise MalformedLogError(
+                f"{where}, line {line}: cannot parse an action: {error.msg} "
+                f"(line {error.lineno}, column {error.colno})"
+            ) from None
+        except RecursionError:
+            raise MalformedLogError(f"{where}, line {line}: nested too deeply") from None
+        if not isinstance(value, dict):
+            raise MalformedLogError(f"{where}, line {line}: expected object, found {_kind(value)}")
+        objects.append(value)
+    return objects
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise MalformedLogError(f"key {twice!r} stands twice in one object")
+    return members
+
+
+def _no_constant(word: str) -> Any:
+    raise MalformedLogError(f"{word} is no JSON")
+
+
+_EXACT: Final = JSONDecoder(
+    object_pairs_hook=_without_duplicates,
+    parse_int=Lexeme,
+    parse_float=Lexeme,
+    parse_constant=_no_constant,
+)

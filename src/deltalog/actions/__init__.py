@@ -1,0 +1,52 @@
+"""The actions of the transaction log: values, their JSON and Arrow forms, table properties.
+
+Core: no I/O. Files import only those before them: properties, model, codec, arrow.
+
+Protocol: Actions, Table Properties
+"""
+
+from __future__ import annotations
+
+from deltalog.actions.codec import (
+    action_from_json,
+    action_to_json,
+    actions_from_json,
+    encode_actions,
+)
+from deltalog.actions.model import (
+    Action,
+    AddCDCFile,
+    AddFile,
+    CheckpointMetadata,
+    CommitInfo,
+    DeletionVectorDescriptor,
+    DomainMetadata,
+    Format,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    RowIdHighWaterMark,
+    SetTransaction,
+    Sidecar,
+)
+
+__all__ = [
+    "Action",
+    "AddCDCFile",
+    "AddFile",
+    "CheckpointMetadata",
+    "CommitInfo",
+    "DeletionVectorDescriptor",
+    "DomainMetadata",
+    "Format",
+    "Metadata",
+    "Protocol",
+    "RemoveFile",
+    "RowIdHighWaterMark",
+    "SetTransaction",
+    "Sidecar",
+    "action_from_json",
+    "action_to_json",
+    "actions_from_json",
+    "encode_actions",
+]

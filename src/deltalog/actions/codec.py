@@ -1,0 +1,388 @@
+"""Actions ⇄ JSON objects, one line of a commit each.
+
+Owns the log's camelCase, what is required of each action, and every shape an action ever had: the
+first protocol's, the draft's and today's (ledger B1, B3). A checkpoint's rows as dicts are read by
+the same functions. Actions and members that nobody knows are ignored.
+
+Protocol: Actions
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalog._json import JsonObject, dumps
+from deltalog.actions.model import (
+    Action,
+    AddCDCFile,
+    AddFile,
+    CheckpointMetadata,
+    CommitInfo,
+    DeletionVectorDescriptor,
+    DomainMetadata,
+    Format,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    RowIdHighWaterMark,
+    SetTransaction,
+    Sidecar,
+)
+from deltalog.errors import InvalidMetadataError, InvalidProtocolError, MalformedLogError
+from deltalog.paths import decode_path, encode_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+
+def action_from_json(values: Mapping[str, Any], where: str = "action") -> Action | None:
+    """The action of one line, or None if its kind is unknown.
+
+    Args:
+        values: the object of the line; also a row of a checkpoint, all but one member null.
+        where: `version 12, line 3`, for errors.
+
+    Raises:
+        MalformedLogError: a required member is missing, or one has a wrong type.
+    """
+    for kind, value in values.items():
+        if value is not None and (parse := _PARSERS.get(kind)) is not None:
+            return parse(
+                JsonObject(value, f"{where}: {kind}", _ERRORS.get(kind, MalformedLogError))
+            )
+    return None
+
+
+def actions_from_json(objects: Iterable[Mapping[str, Any]], where: str = "commit") -> list[Action]:
+    """The known actions of a commit's lines, in order."""
+    found = (
+        action_from_json(values, f"{where}, line {number}")
+        for number, values in enumerate(objects, 1)
+    )
+    return [action for action in found if action is not None]
+
+
+def action_to_json(action: Action) -> dict[str, Any]:
+    """The object of one line; members that are None are left out, but for `partitionValues`."""
+    kind, encode = _ENCODERS[type(action)]
+    return {kind: encode(action)}
+
+
+def encode_actions(actions: Iterable[Action]) -> bytes:
+    """A commit's bytes: one action a line, each line ended."""
+    return b"".join(dumps(action_to_json(action)) + b"\n" for action in actions)
+
+
+def protocol_from_json(node: JsonObject) -> Protocol:
+    """Protocol: Protocol Evolution."""
+    # The protocol's own examples say readerVersion and writerVersion (ledger B-05).
+    reader = node.optional("minReaderVersion", int)
+    writer = node.optional("minWriterVersion", int)
+    reader = node.required("readerVersion", int) if reader is None else reader
+    writer = node.required("writerVersion", int) if writer is None else writer
+    reader_features = node.texts("readerFeatures")
+    writer_features = node.texts("writerFeatures")
+    return Protocol(
+        min_reader_version=reader,
+        min_writer_version=writer,
+        # Some writers state empty lists where there must be none; that says nothing.
+        reader_features=(reader_features or None) if reader < 3 else reader_features,
+        writer_features=(writer_features or None) if writer < 7 else writer_features,
+    )
+
+
+def metadata_from_json(node: JsonObject) -> Metadata:
+    """Protocol: Change Metadata."""
+    return Metadata(
+        id=node.optional("id", str) or "",
+        schema_string=node.required("schemaString", str),
+        partition_columns=node.texts("partitionColumns") or (),
+        configuration=node.mapping_of_strings("configuration") or {},
+        format=node.child("format", _format_from_json) or Format(),
+        name=node.optional("name", str),
+        description=node.optional("description", str),
+        created_time_ms=node.optional("createdTime", int),
+    )
+
+
+def _format_from_json(node: JsonObject) -> Format:
+    return Format(
+        provider=node.optional("provider", str) or "parquet",
+        options=node.mapping_of_strings("options") or {},
+    )
+
+
+def deletion_vector_from_json(node: JsonObject) -> DeletionVectorDescriptor:
+    """Protocol: Deletion Vector Descriptor Schema."""
+    return DeletionVectorDescriptor(
+        storage_type=node.required("storageType", str),
+        path_or_inline_dv=node.required("pathOrInlineDv", str),
+        offset=node.optional("offset", int),
+        size_bytes=node.required("sizeInBytes", int),
+        cardinality=node.required("cardinality", int),
+        max_row_index=node.optional("maxRowIndex", int),
+    )
+
+
+def add_from_json(node: JsonObject) -> AddFile:
+    """Protocol: Add File and Remove File."""
+    return AddFile(
+        path=decode_path(node.required("path", str)),
+        partition_values=node.mapping("partitionValues") or {},
+        size_bytes=node.required("size", int),
+        modification_time_ms=node.optional("modificationTime", int) or 0,
+        data_change=_data_change(node),
+        stats=node.optional("stats", str),
+        tags=node.mapping("tags"),
+        deletion_vector=node.child("deletionVector", deletion_vector_from_json),
+        base_row_id=node.optional("baseRowId", int),
+        default_row_commit_version=node.optional("defaultRowCommitVersion", int),
+        clustering_provider=node.optional("clusteringProvider", str),
+    )
+
+
+def remove_from_json(node: JsonObject) -> RemoveFile:
+    """Protocol: Add File and Remove File."""
+    return RemoveFile(
+        path=decode_path(node.required("path", str)),
+        data_change=_data_change(node),
+        deletion_timestamp_ms=node.optional("deletionTimestamp", int),
+        extended_file_metadata=node.optional("extendedFileMetadata", bool),
+        partition_values=node.mapping("partitionValues"),
+        size_bytes=node.optional("size", int),
+        stats=node.optional("stats", str),
+        tags=node.mapping("tags"),
+        deletion_vector=node.child("deletionVector", deletion_vector_from_json),
+        base_row_id=node.optional("baseRowId", int),
+        default_row_commit_version=node.optional("defaultRowCommitVersion", int),
+    )
+
+
+def cdc_from_json(node: JsonObject) -> AddCDCFile:
+    """Protocol: Add CDC File."""
+    return AddCDCFile(
+        path=decode_path(node.required("path", str)),
+        partition_values=node.mapping("partitionValues") or {},
+        size_bytes=node.required("size", int),
+        data_change=node.optional("dataChange", bool) or False,
+        tags=node.mapping("tags"),
+    )
+
+
+def txn_from_json(node: JsonObject) -> SetTransaction:
+    """Protocol: Transaction Identifiers."""
+    return SetTransaction(
+        app_id=node.required("appId", str),
+        version=node.required("version", int),
+        last_updated_ms=node.optional("lastUpdated", int),
+    )
+
+
+def domain_from_json(node: JsonObject) -> DomainMetadata:
+    """A text today, a map of texts in the draft (ledger B-79).
+
+    Protocol: Domain Metadata
+    """
+    configuration: str | Mapping[str, str] | None
+    if isinstance(node.values.get("configuration"), dict | list):
+        configuration = node.mapping_of_strings("configuration")
+    else:
+        configuration = node.optional("configuration", str)
+    return DomainMetadata(
+        domain=node.required("domain", str),
+        configuration="" if configuration is None else configuration,
+        removed=node.optional("removed", bool) or False,
+    )
+
+
+def high_water_mark_from_json(node: JsonObject) -> RowIdHighWaterMark:
+    """Protocol: Row IDs (draft)."""
+    return RowIdHighWaterMark(
+        high_water_mark=node.required("highWaterMark", int),
+        preserved_row_ids=node.required("preservedRowIds", bool),
+    )
+
+
+def commit_info_from_json(node: JsonObject) -> CommitInfo:
+    """Protocol: Commit Provenance Information."""
+    return CommitInfo(values=node.values)
+
+
+def checkpoint_metadata_from_json(node: JsonObject) -> CheckpointMetadata:
+    """Protocol: Checkpoint Metadata."""
+    return CheckpointMetadata(version=node.required("version", int), tags=node.mapping("tags"))
+
+
+def sidecar_from_json(node: JsonObject) -> Sidecar:
+    """Protocol: Sidecar File Information."""
+    return Sidecar(
+        path=decode_path(node.required("path", str)),
+        size_bytes=node.required("sizeInBytes", int),
+        modification_time_ms=node.optional("modificationTime", int) or 0,
+        tags=node.mapping("tags"),
+    )
+
+
+def _data_change(node: JsonObject) -> bool:
+    # Required today; a log that lacks it comes from before the member existed, when every file
+    # changed data.
+    found = node.optional("dataChange", bool)
+    return True if found is None else found
+
+
+_PARSERS: Final[Mapping[str, Callable[[JsonObject], Action]]] = {
+    "add": add_from_json,
+    "remove": remove_from_json,
+    "cdc": cdc_from_json,
+    "metaData": metadata_from_json,
+    "protocol": protocol_from_json,
+    "txn": txn_from_json,
+    "domainMetadata": domain_from_json,
+    "commitInfo": commit_info_from_json,
+    "rowIdHighWaterMark": high_water_mark_from_json,
+    "checkpointMetadata": checkpoint_metadata_from_json,
+    "sidecar": sidecar_from_json,
+}
+
+_ERRORS: Final[Mapping[str, type[MalformedLogError]]] = {
+    "metaData": InvalidMetadataError,
+    "protocol": InvalidProtocolError,
+}
+
+
+def _present(**members: Any) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def _protocol(action: Protocol) -> dict[str, Any]:
+    return _present(
+        minReaderVersion=action.min_reader_version,
+        minWriterVersion=action.min_writer_version,
+        readerFeatures=_listed(action.reader_features),
+        writerFeatures=_listed(action.writer_features),
+    )
+
+
+def _listed(values: tuple[str, ...] | None) -> list[str] | None:
+    return None if values is None else list(values)
+
+
+def _metadata(action: Metadata) -> dict[str, Any]:
+    return _present(
+        id=action.id,
+        name=action.name,
+        description=action.description,
+        format={"provider": action.format.provider, "options": dict(action.format.options)},
+        schemaString=action.schema_string,
+        partitionColumns=list(action.partition_columns),
+        configuration=dict(action.configuration),
+        createdTime=action.created_time_ms,
+    )
+
+
+def deletion_vector_to_json(vector: DeletionVectorDescriptor | None) -> dict[str, Any] | None:
+    """The object of a descriptor, or None for None."""
+    if vector is None:
+        return None
+    return _present(
+        storageType=vector.storage_type,
+        pathOrInlineDv=vector.path_or_inline_dv,
+        offset=vector.offset,
+        sizeInBytes=vector.size_bytes,
+        cardinality=vector.cardinality,
+        maxRowIndex=vector.max_row_index,
+    )
+
+
+def _mapping(values: Mapping[str, str | None] | None) -> dict[str, str | None] | None:
+    return None if values is None else dict(values)
+
+
+def _add(action: AddFile) -> dict[str, Any]:
+    return _present(
+        path=encode_path(action.path),
+        partitionValues=dict(action.partition_values),
+        size=action.size_bytes,
+        modificationTime=action.modification_time_ms,
+        dataChange=action.data_change,
+        stats=action.stats,
+        tags=_mapping(action.tags),
+        deletionVector=deletion_vector_to_json(action.deletion_vector),
+        baseRowId=action.base_row_id,
+        defaultRowCommitVersion=action.default_row_commit_version,
+        clusteringProvider=action.clustering_provider,
+    )
+
+
+def _remove(action: RemoveFile) -> dict[str, Any]:
+    return _present(
+        path=encode_path(action.path),
+        deletionTimestamp=action.deletion_timestamp_ms,
+        dataChange=action.data_change,
+        extendedFileMetadata=action.extended_file_metadata,
+        partitionValues=_mapping(action.partition_values),
+        size=action.size_bytes,
+        stats=action.stats,
+        tags=_mapping(action.tags),
+        deletionVector=deletion_vector_to_json(action.deletion_vector),
+        baseRowId=action.base_row_id,
+        defaultRowCommitVersion=action.default_row_commit_version,
+    )
+
+
+def _cdc(action: AddCDCFile) -> dict[str, Any]:
+    return _present(
+        path=encode_path(action.path),
+        partitionValues=dict(action.partition_values),
+        size=action.size_bytes,
+        dataChange=action.data_change,
+        tags=_mapping(action.tags),
+    )
+
+
+def _txn(action: SetTransaction) -> dict[str, Any]:
+    return _present(appId=action.app_id, version=action.version, lastUpdated=action.last_updated_ms)
+
+
+def _domain(action: DomainMetadata) -> dict[str, Any]:
+    text = action.configuration
+    return {
+        "domain": action.domain,
+        "configuration": text if isinstance(text, str) else dict(text),
+        "removed": action.removed,
+    }
+
+
+def _high_water_mark(action: RowIdHighWaterMark) -> dict[str, Any]:
+    return {
+        "highWaterMark": action.high_water_mark,
+        "preservedRowIds": action.preserved_row_ids,
+    }
+
+
+def _checkpoint_metadata(action: CheckpointMetadata) -> dict[str, Any]:
+    return _present(version=action.version, tags=_mapping(action.tags))
+
+
+def _sidecar(action: Sidecar) -> dict[str, Any]:
+    return _present(
+        path=encode_path(action.path),
+        sizeInBytes=action.size_bytes,
+        modificationTime=action.modification_time_ms,
+        tags=_mapping(action.tags),
+    )
+
+
+_ENCODERS: Final[Mapping[type[Action], tuple[str, Callable[[Any], dict[str, Any]]]]] = {
+    AddFile: ("add", _add),
+    RemoveFile: ("remove", _remove),
+    AddCDCFile: ("cdc", _cdc),
+    Metadata: ("metaData", _metadata),
+    Protocol: ("protocol", _protocol),
+    SetTransaction: ("txn", _txn),
+    DomainMetadata: ("domainMetadata", _domain),
+    CommitInfo: ("commitInfo", lambda action: dict(action.values)),
+    RowIdHighWaterMark: ("rowIdHighWaterMark", _high_water_mark),
+    CheckpointMetadata: ("checkpointMetadata", _checkpoint_metadata),
+    Sidecar: ("sidecar", _sidecar),
+}
