@@ -1,0 +1,83 @@
+"""What every test can use, and the rules that hold for all of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.support.requirements import known_ids
+
+REQUIRE_ALL = os.environ.get("DELTALOG_REQUIRE_ALL", "") not in {"", "0"}
+
+settings.register_profile(
+    "deltalog",
+    deadline=None,  # two cores shared by two workers: a slow moment is no defect
+    derandomize=bool(os.environ.get("CI")),
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "deltalog"))
+
+
+def _tables(variable: str) -> Path:
+    directory = os.environ.get(variable)
+    if not directory:
+        pytest.skip(f"{variable} does not name a directory of tables")
+    path = Path(directory)
+    if not (path / "manifest.json").is_file():
+        pytest.fail(f"{variable}: there is no manifest.json in {path}")
+    return path
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Path:
+    """Directory of the tables that other projects ship."""
+    return _tables("DELTALOG_CORPUS")
+
+
+@pytest.fixture(scope="session")
+def reference() -> Path:
+    """Directory of the tables that Delta Spark wrote for this project."""
+    return _tables("DELTALOG_REFERENCE")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse requirement ids that no row has."""
+    ids = known_ids()
+    wrong = [
+        f"{item.nodeid}: {name!r}"
+        for item in items
+        for mark in item.iter_markers("protocol")
+        for name in mark.args
+        if name not in ids
+    ]
+    if wrong:
+        listed = "\n  ".join(sorted(set(wrong)))
+        raise pytest.UsageError(f"markers name rows that requirements.toml lacks:\n  {listed}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """With DELTALOG_REQUIRE_ALL=1 a skipped test is a failed one."""
+    report = yield
+    if REQUIRE_ALL and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} was skipped, and all is required: {report.longrepr}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """The same for files that are skipped as a whole."""
+    report = yield
+    if REQUIRE_ALL and report.skipped:
+        report.outcome = "failed"
+        report.longrepr = f"{collector.nodeid} was skipped, and all is required"
+    return report
