@@ -15,6 +15,7 @@ import errno
 import os
 import sys
 import threading
+import time
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 CONDITIONAL_KINDS: Final = frozenset({"s3", "gs", "az"})
+_CONFLICT_ATTEMPTS: Final = 6
 
 
 def create_local(path: str, data: bytes) -> None:
@@ -108,7 +110,31 @@ def create_remote(
             f"cannot commit to {path!r}: no atomic put-if-absent is known for file systems of "
             f"kind {kind!r}; use one of file, memory, s3, gs, az, or hand in `commit_lock`"
         )
-    filesystem.pipe_file(path, data, mode="create")
+    for attempt in range(_CONFLICT_ATTEMPTS):
+        try:
+            filesystem.pipe_file(path, data, mode="create")
+        except OSError as error:
+            if attempt + 1 == _CONFLICT_ATTEMPTS or not _writes_met(error):
+                raise
+            time.sleep(0.05 * 2**attempt)
+        else:
+            return
+
+
+def _writes_met(error: BaseException | None) -> bool:
+    """Whether S3 says that another conditional write was under way, so that nobody knows yet.
+
+    Amazon asks to send the request again then.
+    """
+    while error is not None:
+        answer = getattr(error, "response", None)
+        if isinstance(answer, dict) and answer.get("Error", {}).get("Code") in {
+            "ConditionalRequestConflict",
+            "OperationAborted",
+        }:
+            return True
+        error = error.__cause__
+    return False
 
 
 class _MemoryLock:

@@ -40,6 +40,12 @@ def storage_error(
     return kind(f"cannot {operation} {redact(path, secrets)!r}: {detail}")
 
 
+def holds_secret(error: BaseException, secrets: Iterable[str] = ()) -> bool:
+    """Whether the text of an exception, or of one that caused it, must not be shown."""
+    secrets = tuple(secrets)
+    return any(redact(str(one), secrets) != str(one) for one in _chain(error))
+
+
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """`text` without passwords, keys, signatures and tokens."""
     for secret in secrets:
@@ -59,7 +65,7 @@ def _kind(error: Exception) -> type[StorageError]:
     return StorageError
 
 
-def _chain(error: Exception) -> Iterator[BaseException]:
+def _chain(error: BaseException) -> Iterator[BaseException]:
     """The error and what it says it was caused by; libraries wrap one another."""
     seen: set[int] = set()
     current: BaseException | None = error
@@ -136,7 +142,8 @@ _BY_CODE: Final[dict[str, type[StorageError]]] = {
         ObjectNotFoundError,
     ),
     **dict.fromkeys(
-        ("409", "412", "PreconditionFailed", "BlobAlreadyExists", "PathAlreadyExists"),
+        # No plain 409: S3 means by it that two conditional writes met, and neither may be there.
+        ("412", "PreconditionFailed", "BlobAlreadyExists", "PathAlreadyExists"),
         AlreadyExistsError,
     ),
     **dict.fromkeys(

@@ -9,11 +9,8 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, TypeVar
-
-import fsspec
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 
 from deltalog.errors import (
     AccessDeniedError,
@@ -24,64 +21,26 @@ from deltalog.errors import (
     UnsafePathError,
 )
 from deltalog.paths import FileInfo, canonical_scheme, is_absolute, join, split_location
-from deltalog.storage.faults import redact, storage_error
-from deltalog.storage.fsspec_files import FsspecFiles, MemoryFiles
+from deltalog.storage.faults import holds_secret, redact, storage_error
+from deltalog.storage.filesystems import (
+    CommitLock,
+    Files,
+    files_over,
+    kind_of_filesystem,
+    make_filesystem,
+    own_filesystem,
+    renewed,
+)
 from deltalog.storage.local_files import LocalFiles, local_path
-from deltalog.storage.options import filesystem_options, secrets_of
+from deltalog.storage.options import commit_objection, filesystem_options, secrets_of
 from deltalog.storage.store import ByteRange, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 StorageOptions = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
-CommitLock = Callable[[], AbstractContextManager[Any]]
+Place = tuple[str, str]
 _Result = TypeVar("_Result")
-
-
-class Files(Protocol):
-    """The verbs over one file system's own paths."""
-
-    kind: str
-
-    def list_directory(self, directory: str, first: str) -> list[FileInfo]:
-        """Files directly in a directory from name `first` on; `path` is the name."""
-        ...
-
-    def list_tree(self, directory: str) -> Iterator[FileInfo]:
-        """Files at any depth; `path` is relative to the directory."""
-        ...
-
-    def stat(self, path: str) -> FileInfo:
-        """Size and time."""
-        ...
-
-    def read(self, path: str) -> bytes:
-        """The whole file."""
-        ...
-
-    def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
-        """Parts of a file."""
-        ...
-
-    def read_many(self, paths: Sequence[str]) -> list[bytes]:
-        """Whole files."""
-        ...
-
-    def open(self, path: str) -> BinaryIO:
-        """A seekable file."""
-        ...
-
-    def create(self, path: str, data: bytes) -> None:
-        """Create, or raise `FileExistsError`."""
-        ...
-
-    def put(self, path: str, data: bytes) -> None:
-        """Create or replace."""
-        ...
-
-    def delete_many(self, paths: Sequence[str]) -> None:
-        """Delete; gone ones are no error."""
-        ...
 
 
 def open_store(
@@ -139,12 +98,14 @@ class FsspecStore:
         commit_lock: CommitLock | None = None,
     ) -> None:
         self._options = storage_options if storage_options is not None else {}
-        self._given, location = _own_filesystem(filesystem, location)
+        self._given, location = own_filesystem(filesystem, location)
         self._commit_lock = commit_lock
+        self._location = location
         self._root, self._base = _root_and_base(location, self._given)
-        self._kind = "file" if isinstance(self._given, LocalFiles) else _kind(self._root)
-        if self._given is not None and not isinstance(self._given, LocalFiles):
-            self._kind = _kind_of_filesystem(self._given)
+        if self._given is None:
+            self._kind = canonical_scheme(split_location(self._root)[0])
+        else:
+            self._kind = kind_of_filesystem(self._given)
         self._forget_files()
 
     @property
@@ -194,6 +155,9 @@ class FsspecStore:
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         """Create a file with all of `data`, or raise `AlreadyExistsError`; never half of it."""
+        options = self._options if isinstance(self._options, Mapping) else {}
+        if (objection := commit_objection(self._kind, options)) is not None:
+            raise StorageError(f"cannot create {join(self._root, path)!r}: {objection}")
         try:
             self._run("create", path, lambda files, full: files.create(full, data))
         except AlreadyExistsError:
@@ -219,7 +183,7 @@ class FsspecStore:
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        for name in ("_files", "_lock", "_process"):
+        for name in ("_files", "_lock", "_process", "_secrets"):
             del state[name]
         return state
 
@@ -228,16 +192,17 @@ class FsspecStore:
         self._forget_files()
 
     def _forget_files(self) -> None:
-        self._files: dict[tuple[str, str], Files] = {}
+        self._files: dict[Place, Files] = {}
         self._lock = threading.Lock()
         self._process = os.getpid()
+        self._secrets: tuple[str, ...] = ()
 
     def _run(
         self,
         operation: str,
         path: str,
         act: Callable[[Files, str], _Result],
-        place: tuple[str, str] | None = None,
+        place: Place | None = None,
     ) -> _Result:
         place = place or self._place(path)
         try:
@@ -255,24 +220,21 @@ class FsspecStore:
         operation: str,
         path: str,
         act: Callable[[Files, str], _Result],
-        place: tuple[str, str],
+        place: Place,
     ) -> _Result:
-        secrets: tuple[str, ...] = ()
         try:
             files = self._open_files(place)
-            secrets = secrets_of(self._options if isinstance(self._options, Mapping) else {})
             return act(files, self._own_path(path))
         except DeltaError:
             raise
         except Exception as error:  # noqa: BLE001  # the mapping is total
             mapped = storage_error(
-                error, operation=operation, path=join(self._root, path), secrets=secrets
+                error, operation=operation, path=join(self._root, path), secrets=self._secrets
             )
             # A foreign message that holds a secret must not show up in a traceback either.
-            clean = redact(str(error), secrets) == str(error)
-            raise mapped from (error if clean else None)
+            raise mapped from (None if holds_secret(error, self._secrets) else error)
 
-    def _read_group(self, place: tuple[str, str], paths: Sequence[str]) -> list[bytes]:
+    def _read_group(self, place: Place, paths: Sequence[str]) -> list[bytes]:
         return self._run(
             "read",
             paths[0],
@@ -280,7 +242,7 @@ class FsspecStore:
             place=place,
         )
 
-    def _delete_group(self, place: tuple[str, str], paths: Sequence[str]) -> None:
+    def _delete_group(self, place: Place, paths: Sequence[str]) -> None:
         self._run(
             "delete",
             paths[0],
@@ -288,13 +250,13 @@ class FsspecStore:
             place=place,
         )
 
-    def _by_files(self, paths: Sequence[str]) -> dict[tuple[str, str], list[int]]:
-        groups: dict[tuple[str, str], list[int]] = {}
+    def _by_files(self, paths: Sequence[str]) -> dict[Place, list[int]]:
+        groups: dict[Place, list[int]] = {}
         for number, path in enumerate(paths):
             groups.setdefault(self._place(path), []).append(number)
         return groups
 
-    def _place(self, path: str) -> tuple[str, str]:
+    def _place(self, path: str) -> Place:
         """Which file system serves a path: its kind, and the account where kinds have those."""
         if not is_absolute(path):
             return self._kind, ""
@@ -329,7 +291,7 @@ class FsspecStore:
             case _:
                 return f"{authority}/{inner}"
 
-    def _open_files(self, place: tuple[str, str]) -> Files:
+    def _open_files(self, place: Place) -> Files:
         if self._process != os.getpid():
             self._forget_files()  # file systems with event loops and sockets do not survive a fork
         with self._lock:
@@ -344,94 +306,24 @@ class FsspecStore:
         if isinstance(self._given, LocalFiles) and kind == "file":
             return self._given
         if self._given is not None and kind == self._kind:
-            return _files_over(_renewed(self._given), kind, self._commit_lock)
+            return files_over(renewed(self._given), kind, self._commit_lock)
         if kind == "file":
             return LocalFiles()
-        if kind in _NEVER_SIBLINGS and kind != self._kind:
+        own = kind == self._kind
+        if kind in _NEVER_SIBLINGS and not own:
             raise UnsafePathError(
                 f"a table at {self._root!r} names files of scheme {kind!r}, which is refused"
             )
         options = self._options() if callable(self._options) else self._options
-        location = self._root if kind == self._kind and not account else f"{kind}://x@{account}/"
-        arguments = filesystem_options(kind, options, location, own=kind == self._kind)
-        return _files_over(_make_filesystem(kind, arguments), kind, self._commit_lock)
+        self._secrets = secrets_of(options)
+        location = self._location if own and not account else f"{kind}://_@{account}/"
+        arguments = filesystem_options(kind, options, location, own=own)
+        self._secrets = tuple({*self._secrets, *secrets_of(arguments)})
+        filesystem = make_filesystem(kind, arguments, location)
+        return files_over(filesystem, kind, self._commit_lock)
 
 
 _NEVER_SIBLINGS: Final = frozenset({"http", "https", "ftp", "sftp", "ssh", "smb", "github"})
-
-
-def _files_over(filesystem: Any, kind: str, lock: CommitLock | None) -> Files:
-    if kind == "memory":
-        return MemoryFiles(filesystem)
-    return FsspecFiles(filesystem, kind, lock)
-
-
-def _make_filesystem(kind: str, arguments: Mapping[str, Any]) -> Any:
-    if kind == "memory":
-        return fsspec.filesystem("memory")
-    protocol = {"az": "abfs"}.get(kind, kind)
-    try:
-        return fsspec.filesystem(
-            protocol, **{"use_listings_cache": False, "skip_instance_cache": True, **arguments}
-        )
-    except ImportError as error:
-        extra = {"az": "azure", "s3": "s3", "gs": "gcs"}.get(kind)
-        advice = f"pip install 'deltalog[{extra}]'" if extra else "install its fsspec package"
-        raise StorageError(f"cannot open {kind!r} locations: {error}; {advice}") from error
-    except ValueError as error:
-        if "Protocol not known" in str(error):
-            raise InvalidInputError(f"no file system is known for {kind!r} locations") from None
-        raise
-
-
-def _renewed(filesystem: Any) -> Any:
-    """The user's file system, or one made like it when this process is not the user's."""
-    if getattr(filesystem, "_pid", os.getpid()) == os.getpid():
-        return filesystem
-    arguments = {**filesystem.storage_options, "skip_instance_cache": True}
-    return type(filesystem)(*filesystem.storage_args, **arguments)
-
-
-def _own_filesystem(filesystem: Any, location: str) -> tuple[Any, str]:
-    """An fsspec file system or `LocalFiles` for what the user gave, and the path in it."""
-    if filesystem is None:
-        return None, location
-    if isinstance(filesystem, fsspec.AbstractFileSystem):
-        if "file" in _protocols(filesystem):
-            return LocalFiles(), location
-        return filesystem, location
-    if type(filesystem).__module__.startswith("pyarrow"):
-        return _from_arrow(filesystem, location)
-    raise InvalidInputError(
-        f"expected an fsspec or pyarrow file system, found {type(filesystem).__name__}"
-    )
-
-
-def _from_arrow(filesystem: Any, location: str) -> tuple[Any, str]:
-    base = getattr(filesystem, "base_path", None)
-    if base is not None:  # SubTreeFileSystem
-        return _from_arrow(filesystem.base_fs, f"{base.rstrip('/')}/{location.lstrip('/')}")
-    handler = getattr(filesystem, "handler", None)
-    if handler is not None and hasattr(handler, "fs"):  # PyFileSystem(FSSpecHandler)
-        return _own_filesystem(handler.fs, location)
-    if filesystem.type_name == "local":
-        return LocalFiles(), location
-    from fsspec.implementations.arrow import ArrowFSWrapper  # noqa: PLC0415  # rare and slow
-
-    return ArrowFSWrapper(filesystem), location
-
-
-def _protocols(filesystem: Any) -> tuple[str, ...]:
-    protocol = filesystem.protocol
-    return (protocol,) if isinstance(protocol, str) else tuple(protocol)
-
-
-def _kind_of_filesystem(filesystem: Any) -> str:
-    return canonical_scheme(_protocols(filesystem)[0])
-
-
-def _kind(location: str) -> str:
-    return canonical_scheme(split_location(location)[0])
 
 
 def _root_and_base(location: str, filesystem: Any) -> tuple[str, str]:
