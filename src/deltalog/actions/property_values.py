@@ -1,0 +1,135 @@
+"""The texts of table properties, as values.
+
+Owns how each kind of value is written; a parser raises ValueError with what it expected. Which
+property has which kind is `properties`.
+
+Protocol: Table Properties
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+_UNIT_US: Final = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+_INTERVAL_PART: Final = re.compile(r"([+-]?\d+)(?:\.(\d{1,6}))?\s+([a-z]+?)s?(?:\s+|$)")
+_COLUMN_PART: Final = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`.,]+?))\s*([.,]|$)")
+
+
+def parse_boolean(text: str) -> bool:
+    """`true` or `false`, in any case."""
+    folded = text.strip().lower()
+    if folded not in {"true", "false"}:
+        raise ValueError("expected true or false")
+    return folded == "true"
+
+
+def parse_interval_ms(text: str) -> int:
+    """Milliseconds of an interval such as `interval 1 week` or `2 days 12 hours`.
+
+    Months and years have no fixed length and are refused, as everywhere in Delta.
+
+    Raises:
+        ValueError: it is no interval, or a negative one.
+    """
+    words = text.strip().lower().removeprefix("interval").strip()
+    total_us = position = 0
+    while position < len(words):
+        part = _INTERVAL_PART.match(words, position)
+        if part is None or (part[2] is not None and part[3] != "second"):
+            raise ValueError("expected an interval such as 'interval 2 weeks'")
+        if part[3] in {"month", "year"}:
+            raise ValueError("expected an interval of weeks or less ('365 days' for a year)")
+        if part[3] not in _UNIT_US:
+            raise ValueError(f"expected units {', '.join(f'{unit}s' for unit in _UNIT_US)}")
+        total_us += int(part[1]) * _UNIT_US[part[3]]
+        fraction_us = int((part[2] or "").ljust(6, "0"))
+        total_us += -fraction_us if part[1].startswith("-") else fraction_us
+        position = part.end()
+    if not words or total_us < 0:
+        raise ValueError("expected an interval that is not negative, such as 'interval 2 weeks'")
+    return total_us // 1_000
+
+
+def parse_column_list(text: str) -> tuple[tuple[str, ...], ...]:
+    """Paths of a comma-separated list; backticks quote a name, a dot steps into a struct."""
+    paths: list[tuple[str, ...]] = []
+    path: list[str] = []
+    position = 0
+    while True:
+        part = _COLUMN_PART.match(text, position)
+        if part is None:
+            raise ValueError("expected column names separated by commas")
+        path.append(part[2] if part[1] is None else part[1].replace("``", "`"))
+        position = part.end()
+        if part[3] != ".":
+            paths.append(tuple(path))
+            path = []
+        if not part[3]:
+            return tuple(paths)
+
+
+def parse_whole(least: int) -> Callable[[str], int]:
+    """A whole number, not below `least`."""
+
+    def parse(text: str) -> int:
+        number = int(text) if re.fullmatch(r"\s*[+-]?\d+\s*", text, re.ASCII) else least - 1
+        if number < least:
+            raise ValueError(f"expected a whole number of {least} or more")
+        return number
+
+    return parse
+
+
+def parse_bytes(text: str) -> int:
+    """A number of bytes, or a size such as `128mb`."""
+    match = re.fullmatch(r"\s*(\d+)\s*([kmgt]?)i?b?\s*", text.lower(), re.ASCII)
+    if match is None or int(match[1]) == 0:
+        raise ValueError("expected a size such as 134217728 or 128mb")
+    return int(match[1]) << (10 * " kmgt".index(match[2] or " "))
+
+
+def parse_one_of(*words: str) -> Callable[[str], str]:
+    """One of some words, in any case; the value is in their own spelling."""
+    by_folded = {word.lower(): word for word in words}
+
+    def parse(text: str) -> str:
+        found = by_folded.get(text.strip().lower())
+        if found is None:
+            raise ValueError(f"expected one of {', '.join(words)}")
+        return found
+
+    return parse
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """Names separated by commas, in lower case."""
+    return tuple(part.strip().lower() for part in text.split(",") if part.strip())
+
+
+def parse_text(text: str) -> str:
+    """Any text."""
+    return text
+
+
+def optional(parse: Callable[[str], T]) -> Callable[[str], T | None]:
+    """The same parser, for a property whose default is None."""
+    return parse
+
+
+def parse_auto_compact(text: str) -> bool:
+    """A boolean; Databricks also has `auto` and the old `legacy`, and both mean yes."""
+    return text.strip().lower() in {"auto", "legacy"} or parse_boolean(text)
