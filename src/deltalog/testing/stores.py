@@ -1,0 +1,240 @@
+"""Stores for tests: one that counts, one that fails when told to.
+
+Both wrap any other store, and hide its native files so that every byte passes them.
+"""
+
+from __future__ import annotations
+
+import enum
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
+
+from deltalog.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from deltalog.paths import FileInfo
+    from deltalog.storage.store import ByteRange, Store
+
+_Result = TypeVar("_Result")
+WRITES: Final = frozenset({"put_if_absent", "put", "delete_many"})
+
+
+class _Wrapper:
+    """A store that asks `_pass` before each call of the store it wraps."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._lock = threading.Lock()
+
+    @property
+    def root(self) -> str:
+        return self.store.root
+
+    def list_from(self, directory: str, first: str) -> Iterator[FileInfo]:
+        return iter(
+            self._pass(
+                "list_from", (directory,), lambda: list(self.store.list_from(directory, first))
+            )
+        )
+
+    def list_all(self, directory: str) -> Iterator[FileInfo]:
+        return iter(
+            self._pass("list_all", (directory,), lambda: list(self.store.list_all(directory)))
+        )
+
+    def stat(self, path: str) -> FileInfo:
+        return self._pass("stat", (path,), lambda: self.store.stat(path))
+
+    def read(self, path: str) -> bytes:
+        return self._pass("read", (path,), lambda: self.store.read(path))
+
+    def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
+        return self._pass("read_ranges", (path,), lambda: self.store.read_ranges(path, ranges))
+
+    def read_many(self, paths: Sequence[str]) -> list[bytes]:
+        return self._pass("read_many", tuple(paths), lambda: self.store.read_many(paths))
+
+    def open(self, path: str) -> BinaryIO:
+        return self._pass("open", (path,), lambda: self.store.open(path))
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        self._pass("put_if_absent", (path,), lambda: self.store.put_if_absent(path, data), data)
+
+    def put(self, path: str, data: bytes) -> None:
+        self._pass("put", (path,), lambda: self.store.put(path, data), data)
+
+    def delete_many(self, paths: Sequence[str]) -> None:
+        self._pass("delete_many", tuple(paths), lambda: self.store.delete_many(paths))
+
+    def _pass(
+        self, verb: str, paths: tuple[str, ...], act: Callable[[], _Result], data: bytes = b""
+    ) -> _Result:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.store!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call that a store got.
+
+    Args:
+        verb: the method's name.
+        paths: what it was asked for.
+        files: how many files or ranges, or entries of a listing, it handed over.
+        size_bytes: how much it read or wrote.
+    """
+
+    verb: str
+    paths: tuple[str, ...]
+    files: int
+    size_bytes: int
+
+
+class CountingStore(_Wrapper):
+    """Counts what passes: calls, bytes, Parquet footers.
+
+    Files opened with `open` are counted as one call; what is read from them is not.
+
+    Attributes:
+        calls: every call that succeeded, in order.
+        footers_opened: reads that got the end of a Parquet file.
+    """
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was counted."""
+        self.calls: list[Call] = []
+        self.footers_opened = 0
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Calls by verb; verbs that were not called are left out."""
+        return dict(Counter(call.verb for call in self.calls))
+
+    @property
+    def total_calls(self) -> int:
+        """All calls."""
+        return len(self.calls)
+
+    @property
+    def size_bytes(self) -> dict[str, int]:
+        """Bytes read or written by verb."""
+        total: Counter[str] = Counter()
+        for call in self.calls:
+            total[call.verb] += call.size_bytes
+        return {verb: size for verb, size in total.items() if size}
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes that came in."""
+        return sum(call.size_bytes for call in self.calls if call.verb not in WRITES)
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes that went out."""
+        return sum(call.size_bytes for call in self.calls if call.verb in WRITES)
+
+    def paths(self, *verbs: str) -> list[str]:
+        """The paths that were asked for, by any of `verbs` (all by default), in order."""
+        return [
+            path for call in self.calls if not verbs or call.verb in verbs for path in call.paths
+        ]
+
+    def _pass(
+        self, verb: str, paths: tuple[str, ...], act: Callable[[], _Result], data: bytes = b""
+    ) -> _Result:
+        result = act()
+        parts: list[Any] = result if isinstance(result, list) else [result]
+        blobs = [part for part in parts if isinstance(part, bytes)]
+        size = sum(map(len, blobs)) + len(data)
+        with self._lock:
+            self.calls.append(Call(verb, paths, len(parts), size))
+            self.footers_opened += sum(blob[-4:] == b"PAR1" for blob in blobs)
+        return result
+
+
+class Harm(enum.Enum):
+    """What happens to a call."""
+
+    REFUSE = "nothing is done, and an error comes back"
+    LOSE_RESPONSE = "it is done, and an error comes back"
+    CRASH = "nothing is done, and every call after it fails too"
+
+
+@dataclass(slots=True)
+class Fault:
+    """Harm to one call.
+
+    Args:
+        call: counted from 1, among the calls that `verb` and `path` select.
+        harm: what happens.
+        verb: only calls of this method count; None is all.
+        path: only calls whose first path holds this text count.
+        error: what is raised; None is a `StorageError`.
+        times: how many calls in a row are hit.
+    """
+
+    call: int = 1
+    harm: Harm = Harm.REFUSE
+    verb: str | None = None
+    path: str = ""
+    error: Exception | None = None
+    times: int = 1
+    seen: int = field(default=0, init=False)
+
+    def strikes(self, verb: str, paths: tuple[str, ...]) -> bool:
+        """Count a call, and tell whether it is hit."""
+        if self.verb not in {None, verb} or (self.path and self.path not in "".join(paths[:1])):
+            return False
+        self.seen += 1
+        return self.call <= self.seen < self.call + self.times
+
+
+class FaultyStore(_Wrapper):
+    """Fails as its faults say, and otherwise does what the store it wraps does.
+
+    Attributes:
+        calls: `(verb, first path)` of every call, hit or not.
+        crashed: whether a `Harm.CRASH` has struck; set it to False to start anew.
+    """
+
+    def __init__(self, store: Store, *faults: Fault) -> None:
+        super().__init__(store)
+        self.faults = list(faults)
+        self.calls: list[tuple[str, str]] = []
+        self.crashed = False
+
+    def _pass(
+        self, verb: str, paths: tuple[str, ...], act: Callable[[], _Result], data: bytes = b""
+    ) -> _Result:
+        del data
+        first = paths[0] if paths else ""
+        with self._lock:
+            self.calls.append((verb, first))
+            struck = [fault for fault in self.faults if fault.strikes(verb, paths)]
+            self.crashed = self.crashed or any(fault.harm is Harm.CRASH for fault in struck)
+        if self.crashed:
+            raise StorageError(f"cannot {verb} {first!r}: the store crashed (injected)")
+        if not struck:
+            return act()
+        if struck[0].harm is Harm.LOSE_RESPONSE:
+            act()
+        raise struck[0].error or StorageError(
+            f"cannot {verb} {first!r}: {struck[0].harm.value} (injected)"
+        )
