@@ -1,0 +1,114 @@
+"""The error tree: its shape is a promise, and every leaf survives a process boundary."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+from collections.abc import Iterator
+
+import pytest
+
+import deltalog.errors
+from deltalog.errors import DeltaError, UnsupportedFeatureError
+
+# Two blanks a level; what a class is besides a DeltaError stands in parentheses.
+TREE = """\
+DeltaError
+  CommitFailedError
+    CommitConflictError
+      ConcurrentAppendError
+      ConcurrentDeleteDeleteError
+      ConcurrentDeleteReadError
+      ConcurrentTransactionError
+      DomainMetadataConflictError
+      MetadataChangedError
+      ProtocolChangedError
+    CommitRetriesExhaustedError
+  ConstraintViolationError
+  DeltaProtocolError
+    ChangeDataFeedNotEnabledError
+    DataFileMissingError
+    DataFileUnreadableError
+    DeletionVectorError
+    IncompatibleChangesError
+    MalformedLogError
+      CheckpointMissingError
+      CheckpointUnreadableError
+      InvalidMetadataError
+      InvalidPartitionValueError
+      InvalidProtocolError
+      LogGapError
+      NoMetadataError
+      NoProtocolError
+      UnsafePathError
+    UnsupportedFeatureError
+      CatalogManagedError
+    UnsupportedProtocolError
+    UnsupportedTypeError
+    VersionNotFoundError
+  InternalError
+  InvalidInputError (ValueError)
+  SchemaMismatchError
+  StorageError (OSError)
+    AccessDeniedError
+    AlreadyExistsError
+    ObjectNotFoundError
+  TableExistsError (FileExistsError)
+  TableNotFoundError (FileNotFoundError)
+"""
+
+
+def _classes(parent: type[DeltaError] = DeltaError) -> Iterator[tuple[int, type[DeltaError]]]:
+    yield 0, parent
+    for child in sorted(parent.__subclasses__(), key=lambda cls: cls.__name__):
+        if child.__module__ == "deltalog.errors":
+            yield from ((depth + 1, cls) for depth, cls in _classes(child))
+
+
+ALL = [cls for _, cls in _classes()]
+
+
+def _make(cls: type[DeltaError]) -> DeltaError:
+    if issubclass(cls, UnsupportedFeatureError):
+        return cls(table="t", version=3, operation="read", features=["later", "another"])
+    return cls("what was attempted and what was found")
+
+
+def _line(depth: int, cls: type[DeltaError]) -> str:
+    others = [base.__name__ for base in cls.__bases__ if not issubclass(base, DeltaError)]
+    besides = f" ({', '.join(others)})" if others and cls is not DeltaError else ""
+    return f"{'  ' * depth}{cls.__name__}{besides}\n"
+
+
+def test_the_tree_has_its_shape() -> None:
+    assert "".join(_line(depth, cls) for depth, cls in _classes()) == TREE
+
+
+def test_the_module_holds_the_tree_and_nothing_else() -> None:
+    public = {
+        name
+        for name, value in vars(deltalog.errors).items()
+        if inspect.isclass(value) and value.__module__ == "deltalog.errors"
+    }
+    assert public == {cls.__name__ for cls in ALL}
+
+
+def test_codes_tell_errors_apart() -> None:
+    codes = [cls.code for cls in ALL]
+    assert len(set(codes)) == len(codes)
+    assert all(code == code.lower() and " " not in code for code in codes)
+
+
+@pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.__name__)
+def test_an_error_survives_pickling(cls: type[DeltaError]) -> None:
+    error = _make(cls).with_note("while reading version 3")
+    back = pickle.loads(pickle.dumps(error))
+    assert type(back) is cls
+    assert (str(back), back.code, back.__notes__) == (str(error), error.code, error.__notes__)
+    assert vars(back) == vars(error)
+
+
+@pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.__name__)
+def test_an_error_says_when_it_is_raised(cls: type[DeltaError]) -> None:
+    assert cls.__doc__
+    assert cls.__doc__ != cls.__mro__[1].__doc__

@@ -1,0 +1,48 @@
+"""`import deltalog` is quick, and loads nothing slow."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+SLOW = (
+    "pyarrow.dataset",
+    "pyarrow.parquet",
+    "sqlglot",
+    "fsspec.implementations",
+    "s3fs",
+    "adlfs",
+    "gcsfs",
+    "pandas",
+    "polars",
+    "duckdb",
+    "deltalake",
+    "pyspark",
+)
+
+
+def _run(code: str) -> str:
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    return result.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("statement", "most_seconds"),
+    [("import deltalog", 0.3), ("from deltalog import DeltaTable", 0.5)],
+)
+def test_importing_is_quick(statement: str, most_seconds: float) -> None:
+    code = (
+        f"import time; start = time.process_time(); {statement}; print(time.process_time() - start)"
+    )
+    # Processor time, the best of several: the machine may be busy with other tests.
+    assert min(float(_run(code)) for _ in range(4)) < most_seconds
+
+
+@pytest.mark.parametrize("statement", ["import deltalog", "from deltalog import DeltaTable"])
+def test_importing_loads_nothing_slow(statement: str) -> None:
+    loaded = set(_run(f"import sys; {statement}; print(*sys.modules)").split())
+    assert sorted(name for name in loaded if name.startswith(SLOW)) == []
