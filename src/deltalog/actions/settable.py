@@ -34,7 +34,7 @@ _OPEN_PREFIXES: Final = (
 )
 
 _BY_FOLDED: Final = {
-    **{alias.lower(): alias for found in PROPERTIES.values() for alias in found.aliases},
+    **{alias.lower(): found.key for found in PROPERTIES.values() for alias in found.aliases},
     **{key.lower(): key for key in PROPERTIES},
     **{
         key.lower(): key

@@ -1,0 +1,83 @@
+"""What a schema holds that calls for a table feature.
+
+Owns the keys of column metadata that belong to features.
+
+Protocol: Column Metadata, Primitive Types
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalog.schema.columns import walk
+from deltalog.schema.types import ArrayType, MapType, PrimitiveType, StructType, VariantType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from deltalog.schema.types import DataType
+
+INVARIANTS_KEY: Final = "delta.invariants"
+GENERATION_EXPRESSION_KEY: Final = "delta.generationExpression"
+IDENTITY_START_KEY: Final = "delta.identity.start"
+IDENTITY_STEP_KEY: Final = "delta.identity.step"
+IDENTITY_HIGH_WATER_MARK_KEY: Final = "delta.identity.highWaterMark"
+IDENTITY_ALLOW_EXPLICIT_INSERT_KEY: Final = "delta.identity.allowExplicitInsert"
+CURRENT_DEFAULT_KEY: Final = "CURRENT_DEFAULT"
+COLLATIONS_KEY: Final = "__COLLATIONS"
+CHAR_VARCHAR_KEY: Final = "__CHAR_VARCHAR_TYPE_STRING"
+
+
+def has_invariants(schema: StructType) -> bool:
+    """Whether a column carries an invariant."""
+    return any(INVARIANTS_KEY in metadata for metadata in _metadata(schema))
+
+
+def has_generated_columns(schema: StructType) -> bool:
+    """Whether a column is computed from others."""
+    return any(GENERATION_EXPRESSION_KEY in metadata for metadata in _metadata(schema))
+
+
+def has_identity_columns(schema: StructType) -> bool:
+    """Whether a column numbers new rows."""
+    return any(IDENTITY_STEP_KEY in metadata for metadata in _metadata(schema))
+
+
+def has_column_defaults(schema: StructType) -> bool:
+    """Whether a column has a default value."""
+    return any(CURRENT_DEFAULT_KEY in metadata for metadata in _metadata(schema))
+
+
+def has_collations(schema: StructType) -> bool:
+    """Whether a string column compares by the rules of a language."""
+    return any(COLLATIONS_KEY in metadata for metadata in _metadata(schema))
+
+
+def has_timestamp_ntz(schema: StructType) -> bool:
+    """Whether a timestamp without a zone stands anywhere in the schema."""
+    return any(found == PrimitiveType("timestamp_ntz") for found in all_types(schema))
+
+
+def has_variant(schema: StructType) -> bool:
+    """Whether a variant stands anywhere in the schema."""
+    return any(isinstance(found, VariantType) for found in all_types(schema))
+
+
+def all_types(data_type: DataType) -> Iterator[DataType]:
+    """The type and every type inside it."""
+    yield data_type
+    match data_type:
+        case StructType():
+            for field in data_type.fields:
+                yield from all_types(field.type)
+        case ArrayType():
+            yield from all_types(data_type.element_type)
+        case MapType():
+            yield from all_types(data_type.key_type)
+            yield from all_types(data_type.value_type)
+        case _:
+            return
+
+
+def _metadata(schema: StructType) -> Iterator[Any]:
+    return (field.metadata for _, field in walk(schema))
