@@ -20,6 +20,7 @@ from deltalog.schema.columns import (
     project,
     walk,
 )
+from deltalog.schema.conform import conform, conform_array
 from deltalog.schema.types import (
     ArrayType,
     DataType,
@@ -48,6 +49,8 @@ __all__ = [
     "VariantType",
     "as_type",
     "canonical_path_of",
+    "conform",
+    "conform_array",
     "duplicates",
     "encode_schema",
     "encode_type",
