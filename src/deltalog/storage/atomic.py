@@ -33,15 +33,29 @@ _CONFLICT_ATTEMPTS: Final = 6
 def create_local(path: str, data: bytes) -> None:
     """Create a local file with all of `data`, or raise `FileExistsError`.
 
-    A temporary file beside it gets the data; a hard link then takes the name, which is atomic
-    and fails when the name is taken. Where hard links do not exist, a rename that never replaces
-    does the same.
+    A temporary file beside it gets the data, and then the name (see `take_name`).
     """
     if os.path.lexists(path):  # spares the temporary file; the link below is what decides
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
-    temporary = write_temporary(path, data)
+    take_name(write_temporary(path, data), path)
+
+
+def take_name(temporary: str, path: str) -> None:
+    """Give a finished file its name, or raise `FileExistsError`; the temporary name goes.
+
+    A hard link is atomic and fails when the name is taken. Where there are none, a rename that
+    never replaces does the same.
+
+    Raises:
+        StorageError: the file system has neither.
+    """
     try:
-        _take_name(temporary, path)
+        try:
+            os.link(temporary, path)
+        except OSError as error:
+            if error.errno not in _NO_HARD_LINKS:
+                raise
+            rename_without_replacing(temporary, path)
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)  # noqa: PTH108  # a string path; Path costs more than the call
@@ -157,15 +171,6 @@ _NO_HARD_LINKS: Final = frozenset(
 _AT_FDCWD: Final = -100
 _RENAME_NOREPLACE: Final = 1
 _RENAME_EXCL: Final = 4
-
-
-def _take_name(temporary: str, path: str) -> None:
-    try:
-        os.link(temporary, path)
-    except OSError as error:
-        if error.errno not in _NO_HARD_LINKS:
-            raise
-        rename_without_replacing(temporary, path)
 
 
 def rename_without_replacing(source: str, target: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
@@ -42,11 +43,17 @@ class FsspecFiles:
         self.filesystem = filesystem
         self.kind = kind
         self._lock = lock
+        # s3fs asks for the size first, to fetch large files in parts; ours are small.
+        self._whole = {"max_concurrency": 1} if _is_s3fs(filesystem) else {}
 
     def list_directory(self, directory: str, first: str) -> list[FileInfo]:
         """Files directly in `directory` from name `first` on, unordered; `path` is the name."""
         self._forget(directory)
         try:
+            if _is_s3fs(self.filesystem):
+                return _list_s3(self.filesystem, directory, first)
+            if self.kind == "gs" and hasattr(self.filesystem, "call"):
+                return _list_google(self.filesystem, directory, first)
             entries = self.filesystem.ls(directory, detail=True)
         except (FileNotFoundError, NotADirectoryError):
             return []
@@ -84,7 +91,7 @@ class FsspecFiles:
 
     def read(self, path: str) -> bytes:
         """The whole file."""
-        return cast("bytes", self.filesystem.cat_file(path))
+        return cast("bytes", self.filesystem.cat_file(path, **self._whole))
 
     def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
         """Parts of a file; sent together."""
@@ -112,9 +119,11 @@ class FsspecFiles:
         """Delete objects; gone ones are no error."""
         if not paths:
             return
-        if self.kind == "s3" and hasattr(self.filesystem, "bulk_delete"):
-            for start in range(0, len(paths), 1000):
-                self.filesystem.bulk_delete(list(paths[start : start + 1000]))
+        if _is_s3fs(self.filesystem):
+            ordered = sorted(paths)
+            for _, group in itertools.groupby(ordered, lambda path: path.partition("/")[0]):
+                while some := list(itertools.islice(group, 1000)):
+                    _delete_s3(self.filesystem, some)
             return
         map_in_pool(self._delete, paths)
 
@@ -123,23 +132,27 @@ class FsspecFiles:
             self.filesystem.rm_file(path)
 
     def _fetch(self, parts: list[tuple[str, int | None, int | None]]) -> list[bytes]:
-        wanted = [part for part in parts if part[1] is None or part[1] < (part[2] or 0)]
+        wanted = [part for part in parts if not _is_empty(part)]
         if len(wanted) > 1 and getattr(self.filesystem, "async_impl", False):
-            paths, starts, ends = (list(column) for column in zip(*wanted, strict=True))
-            answers = self.filesystem.cat_ranges(paths, starts, ends, on_error="return")
-            for answer in answers:
-                if isinstance(answer, BaseException):
-                    raise answer
+            answers = self._fetch_together(wanted)
         else:
             answers = map_in_pool(self._fetch_one, wanted)
         queue = iter(answers)
-        return [
-            bytes(next(queue)) if start is None or start < (end or 0) else b""
-            for _, start, end in parts
-        ]
+        return [b"" if _is_empty(part) else bytes(next(queue)) for part in parts]
+
+    def _fetch_together(self, parts: list[tuple[str, int | None, int | None]]) -> list[bytes]:
+        paths, starts, ends = (list(column) for column in zip(*parts, strict=True))
+        whole = self._whole if starts[0] is None else {}
+        answers = self.filesystem.cat_ranges(paths, starts, ends, on_error="return", **whole)
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+        return cast("list[bytes]", answers)
 
     def _fetch_one(self, part: tuple[str, int | None, int | None]) -> bytes:
         path, start, end = part
+        if start is None:
+            return self.read(path)
         return cast("bytes", self.filesystem.cat_file(path, start=start, end=end))
 
     def _forget(self, path: str) -> None:
@@ -214,6 +227,72 @@ class MemoryFiles(FsspecFiles):
 
 _WITH_DIRECTORIES: Final = frozenset({"hdfs", "webhdfs", "viewfs", "sftp", "ssh", "smb", "file"})
 _TIME_KEYS: Final = ("LastModified", "last_modified", "mtime", "updated", "modified", "created")
+
+
+def _is_s3fs(filesystem: Any) -> bool:
+    return hasattr(filesystem, "call_s3")
+
+
+def _is_empty(part: tuple[str, int | None, int | None]) -> bool:
+    return part[1] is not None and part[2] is not None and part[1] >= part[2]
+
+
+def _delete_s3(filesystem: Any, paths: Sequence[str]) -> None:
+    """Delete up to 1,000 objects of one bucket with one request."""
+    keys = [{"Key": path.partition("/")[2]} for path in paths]
+    answer = filesystem.call_s3(
+        "delete_objects",
+        Bucket=paths[0].partition("/")[0],
+        Delete={"Objects": keys, "Quiet": True},
+    )
+    for failure in answer.get("Errors", []):
+        if failure.get("Code") not in {"NoSuchKey", "NoSuchVersion"}:
+            kind = PermissionError if failure.get("Code") == "AccessDenied" else OSError
+            raise kind(f"{failure.get('Key')}: {failure.get('Code')}: {failure.get('Message')}")
+
+
+def _list_s3(filesystem: Any, directory: str, first: str) -> list[FileInfo]:
+    """A listing that starts near `first`: s3fs itself would list the whole directory.
+
+    Cost: one request per 1,000 names from `first` on.
+    """
+    bucket, _, key = directory.partition("/")
+    prefix = f"{key}/" if key else ""
+    # `StartAfter` leaves out the name itself, so it gets a text that sorts before it.
+    query = {"Bucket": bucket, "Prefix": prefix, "Delimiter": "/", **filesystem.req_kw}
+    if first:
+        query["StartAfter"] = prefix + first[:-1]
+    found: list[FileInfo] = []
+    while True:
+        page = filesystem.call_s3("list_objects_v2", **query)
+        for entry in page.get("Contents", []):
+            name = entry["Key"][len(prefix) :]
+            if name and name >= first:
+                moment = _milliseconds(entry["LastModified"])
+                found.append(FileInfo(name, int(entry["Size"]), moment))
+        if not page.get("NextContinuationToken"):
+            return found
+        query["ContinuationToken"] = page["NextContinuationToken"]
+
+
+def _list_google(filesystem: Any, directory: str, first: str) -> list[FileInfo]:
+    """A listing that starts at `first`: gcsfs itself would list the whole directory.
+
+    Cost: one request per 1,000 names from `first` on.
+    """
+    bucket, _, key = directory.partition("/")
+    prefix = f"{key}/" if key else ""
+    query = {"prefix": prefix, "delimiter": "/", "startOffset": prefix + first}
+    found: list[FileInfo] = []
+    while True:
+        page = filesystem.call("GET", "b/{}/o", bucket, json_out=True, **query)
+        for entry in page.get("items", []):
+            name = entry["name"][len(prefix) :]
+            if name:
+                found.append(FileInfo(name, int(entry["size"]), _milliseconds(entry["updated"])))
+        if not page.get("nextPageToken"):
+            return found
+        query["pageToken"] = page["nextPageToken"]
 
 
 def _own_name(entry: Mapping[str, Any]) -> str:

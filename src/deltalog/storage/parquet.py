@@ -9,8 +9,10 @@ silently (9999-12-31 would be 1816).
 from __future__ import annotations
 
 import bisect
+import contextlib
 import io
 import struct
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 import pyarrow as pa
@@ -18,12 +20,14 @@ import pyarrow.parquet as pq  # noqa: TID251  # this is the one place
 
 from deltalog.clock import now_ms
 from deltalog.errors import (
+    AlreadyExistsError,
     DataFileMissingError,
     DataFileUnreadableError,
     DeltaError,
     ObjectNotFoundError,
 )
 from deltalog.paths import FileInfo, join
+from deltalog.storage.atomic import take_name, write_temporary
 from deltalog.storage.faults import storage_error
 
 if TYPE_CHECKING:
@@ -229,7 +233,10 @@ def write_parquet(store: Store, path: str, table: pa.Table, **options: Any) -> F
         store: where to.
         path: decoded; the directories are made.
         table: what.
-        options: `pyarrow.parquet.ParquetWriter`'s (`compression`, …).
+        options: `pyarrow.parquet.ParquetWriter`'s (`compression`, …), and `row_group_size`.
+
+    Raises:
+        AlreadyExistsError: there is a file of that name.
 
     Cost: one request; local files are written without a copy in memory.
     """
@@ -242,7 +249,8 @@ def write_parquet(store: Store, path: str, table: pa.Table, **options: Any) -> F
 class ParquetSink:
     """Writes one Parquet file piece by piece; a context manager.
 
-    Nothing is at `path` until the `with` block ends well.
+    Nothing is at `path` until the `with` block ends well, and nothing that was there before is
+    replaced. Local files grow beside their place; elsewhere the file is held in memory.
 
     Args:
         store: where to.
@@ -253,6 +261,8 @@ class ParquetSink:
     Attributes:
         file: path, size and time, once closed.
         metadata: the footer, once closed.
+
+    Protocol: Add File and Remove File (data files have unique names)
     """
 
     file: FileInfo
@@ -261,33 +271,74 @@ class ParquetSink:
     def __init__(self, store: Store, path: str, schema: pa.Schema, **options: Any) -> None:
         self._store = store
         self._path = path
-        self._buffer = pa.BufferOutputStream()
+        self._native = native_path(store, path)
+        self._temporary: str | None = None
+        self._out: Any = pa.BufferOutputStream()
         self._collected: list[pq.FileMetaData] = []
+        if self._native is not None:
+            with self._errors_mapped():
+                self._temporary = write_temporary(self._native, b"")
+                self._out = pa.OSFile(self._temporary, "wb")
         self._writer = pq.ParquetWriter(
-            self._buffer, schema, metadata_collector=self._collected, **options
+            self._out, schema, metadata_collector=self._collected, **options
         )
 
     def write(self, data: pa.Table | pa.RecordBatch, *, row_group_size: int | None = None) -> None:
         """Append rows as one or more row groups."""
-        self._writer.write(data, row_group_size=row_group_size)
+        with self._errors_mapped():
+            self._writer.write(data, row_group_size=row_group_size)
 
     @property
     def size_bytes(self) -> int:
-        """Bytes encoded so far; the row group in work may be missing."""
-        return self._buffer.tell()
+        """Bytes encoded so far."""
+        return int(self._out.tell())
 
     def close(self) -> FileInfo:
-        """Write the footer and put the file in place."""
-        self._writer.close()
-        data = self._buffer.getvalue()
-        self._store.put(self._path, data.to_pybytes())
+        """Write the footer and put the file in place.
+
+        Raises:
+            AlreadyExistsError: there is a file of that name.
+        """
+        with self._errors_mapped():
+            size = self._finish()
         self.metadata = self._collected[0]
-        self.file = FileInfo(self._path, data.size, now_ms())
+        self.file = FileInfo(self._path, size, now_ms())
         return self.file
 
     def abandon(self) -> None:
         """Leave nothing behind."""
+        if self._temporary is not None:
+            with contextlib.suppress(OSError):
+                self._out.close()
+                Path(self._temporary).unlink()
+        # The writer would write a footer when it is collected.
+        self._writer.is_open = False
+
+    def _finish(self) -> int:
         self._writer.close()
+        if self._temporary is not None and self._native is not None:
+            size = int(self._out.tell())
+            self._out.close()
+            take_name(self._temporary, self._native)
+            return size
+        data = self._out.getvalue().to_pybytes()
+        try:
+            self._store.put_if_absent(self._path, data)
+        except AlreadyExistsError:
+            # A request that was sent again may have met its own first success.
+            if self._store.read(self._path) != data:
+                raise
+        return len(data)
+
+    @contextlib.contextmanager
+    def _errors_mapped(self) -> Iterator[None]:
+        try:
+            yield
+        except DeltaError:
+            raise
+        except OSError as error:
+            where = join(self._store.root, self._path)
+            raise storage_error(error, operation="write", path=where) from error
 
     def __enter__(self) -> Self:
         return self

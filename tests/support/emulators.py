@@ -1,0 +1,144 @@
+"""Object stores that run on this machine, as fixtures.
+
+S3 is moto's server in a thread. Azure is Azurite in a process of its own; it comes from npm into
+`.cache/azurite` of the project when DELTALOG_REQUIRE_ALL=1 asks for it, and otherwise its tests
+are skipped until somebody ran `npm install --prefix .cache/azurite azurite`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+AZURITE_DIRECTORY = Path(__file__).parents[2] / ".cache" / "azurite"
+AZURITE_KEY = (
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
+REQUIRE_ALL = os.environ.get("DELTALOG_REQUIRE_ALL", "") not in {"", "0"}
+
+
+@dataclass(frozen=True, slots=True)
+class Emulator:
+    """A running object store: the URL of a fresh directory and the options that open it."""
+
+    url: str
+    options: dict[str, str]
+    endpoint: str
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    """URL of an S3 server."""
+    pytest.importorskip("s3fs", reason="s3fs is not installed")
+    server_module = pytest.importorskip("moto.server", reason="moto is not installed")
+    server = server_module.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def s3(s3_endpoint: str) -> Emulator:
+    """A fresh bucket, in the native libraries' spelling of options."""
+    import fsspec
+
+    bucket = f"bucket-{uuid.uuid4().hex[:12]}"
+    fsspec.filesystem(
+        "s3",
+        key="testing",
+        secret="testing-secret",
+        endpoint_url=s3_endpoint,  # noqa: S106
+    ).mkdir(bucket)
+    options = {
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing-secret",
+        "aws_region": "us-east-1",
+        "AWS_ENDPOINT_URL": s3_endpoint,
+        "allow_http": "true",
+    }
+    return Emulator(f"s3://{bucket}/a table", options, s3_endpoint)
+
+
+@pytest.fixture(scope="session")
+def azurite_endpoint() -> Iterator[str]:
+    """URL of an Azure blob service with the account `devstoreaccount1`."""
+    pytest.importorskip("adlfs", reason="adlfs is not installed")
+    program = _azurite()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen(
+        [
+            str(program),
+            "--blobHost",
+            "127.0.0.1",
+            "--blobPort",
+            str(port),
+            "--inMemoryPersistence",
+            "--silent",
+            "--skipApiVersionCheck",
+            "--disableTelemetry",
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        _wait_for(port, process)
+        yield f"http://127.0.0.1:{port}/devstoreaccount1"
+    finally:
+        process.terminate()
+        process.wait(timeout=10)
+
+
+@pytest.fixture
+def azure(azurite_endpoint: str) -> Emulator:
+    """A fresh container, in the native libraries' spelling of options."""
+    from azure.storage.blob import BlobServiceClient
+
+    container = f"container-{uuid.uuid4().hex[:12]}"
+    with BlobServiceClient(azurite_endpoint, credential=AZURITE_KEY) as client:
+        client.create_container(container)
+    options = {
+        "azure_storage_account_name": "devstoreaccount1",
+        "AZURE_STORAGE_ACCOUNT_KEY": AZURITE_KEY,
+        "azure_storage_endpoint": azurite_endpoint,
+        "allow_http": "true",
+    }
+    return Emulator(f"az://{container}/a table", options, azurite_endpoint)
+
+
+def _azurite() -> Path:
+    program = AZURITE_DIRECTORY / "node_modules" / ".bin" / "azurite-blob"
+    if program.exists():
+        return program
+    npm = shutil.which("npm")
+    if not REQUIRE_ALL or npm is None:
+        pytest.skip(f"Azurite is not in {AZURITE_DIRECTORY} (npm install --prefix … azurite)")
+    AZURITE_DIRECTORY.mkdir(parents=True, exist_ok=True)
+    subprocess.run(
+        [npm, "install", "--no-audit", "--no-fund", "--prefix", str(AZURITE_DIRECTORY), "azurite"],
+        check=True,
+        capture_output=True,
+    )
+    return program
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    for _ in range(300):
+        if process.poll() is not None:
+            pytest.fail(f"Azurite ended with {process.returncode} before it listened")
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    pytest.fail("Azurite did not listen within 30 s")
