@@ -1,7 +1,7 @@
 """The actions of the transaction log: values, their JSON and Arrow forms, table properties.
 
 Core: no I/O. Files import only those before them: property_values, properties,
-settable, model, codec, arrow.
+settable, model, commit_rules, codec, arrow.
 
 Protocol: Actions, Table Properties
 """

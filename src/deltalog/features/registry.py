@@ -14,7 +14,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from deltalog.features.schema_traits import (
-    has_collations,
     has_column_defaults,
     has_generated_columns,
     has_identity_columns,
@@ -393,7 +392,6 @@ _TABLE: Final = (
         protocol="RFC collated string type",
         aliases=("collations-preview",),
         requires=("domainMetadata",),
-        enabled_by=lambda _, schema: has_collations(schema),
         write=Support.NONE,
     ),
     TableFeature(

@@ -48,11 +48,6 @@ def has_column_defaults(schema: StructType) -> bool:
     return any(CURRENT_DEFAULT_KEY in metadata for metadata in _metadata(schema))
 
 
-def has_collations(schema: StructType) -> bool:
-    """Whether a string column compares by the rules of a language."""
-    return any(COLLATIONS_KEY in metadata for metadata in _metadata(schema))
-
-
 def has_timestamp_ntz(schema: StructType) -> bool:
     """Whether a timestamp without a zone stands anywhere in the schema."""
     return any(found == PrimitiveType("timestamp_ntz") for found in all_types(schema))

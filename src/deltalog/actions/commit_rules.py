@@ -1,0 +1,66 @@
+"""What one commit must not hold.
+
+Within a commit the order of actions means nothing, so no two of them may speak of the same thing.
+
+Protocol: Actions, Action Reconciliation
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from deltalog.actions.model import (
+    Action,
+    AddFile,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    RowIdHighWaterMark,
+    SetTransaction,
+)
+from deltalog.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+def check_commit(actions: Sequence[Action]) -> None:
+    """Refuse a commit whose actions contradict each other.
+
+    A path may stand in an `add` and a `remove` with different deletion vectors, and in a `cdc`.
+
+    Raises:
+        InvalidInputError: it names the actions.
+    """
+    for kind in (Metadata, Protocol, CommitInfo, RowIdHighWaterMark):
+        if sum(isinstance(action, kind) for action in actions) > 1:
+            raise InvalidInputError(f"cannot commit more than one {kind.__name__} action")
+    adds = [action for action in actions if isinstance(action, AddFile)]
+    removes = [action for action in actions if isinstance(action, RemoveFile)]
+    _refuse_twice("add actions of path", (add.path for add in adds))
+    _refuse_twice("remove actions of path", (remove.path for remove in removes))
+    _refuse_twice(
+        "actions of transaction",
+        (action.app_id for action in actions if isinstance(action, SetTransaction)),
+    )
+    _refuse_twice(
+        "actions of domain",
+        (action.domain for action in actions if isinstance(action, DomainMetadata)),
+    )
+    both = {_file_key(add) for add in adds} & {_file_key(remove) for remove in removes}
+    if both:
+        raise InvalidInputError(f"cannot add and remove the same file in one commit: {min(both)!r}")
+
+
+def _file_key(action: AddFile | RemoveFile) -> tuple[str, str]:
+    vector = action.deletion_vector
+    return action.path, "" if vector is None else vector.unique_id
+
+
+def _refuse_twice(what: str, names: Iterable[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise InvalidInputError(f"cannot commit two {what} {twice[0]!r}")

@@ -1,0 +1,186 @@
+"""Protocol, metadata and properties of a table, checked against each other.
+
+Every room below asks here whether something is on for a table; nothing else interprets the
+protocol or a property. What cannot be honoured is refused by `features.support` when data is
+read: opening a table shows its schema and protocol whatever they need.
+
+Protocol: Table Features, Change Metadata, Column Mapping
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from deltalog import column_mapping
+from deltalog.actions.properties import TableProperties
+from deltalog.errors import InvalidMetadataError
+from deltalog.features import in_commit_timestamps, row_ids
+from deltalog.features.protocol_change import supported_features
+from deltalog.features.registry import FEATURES, canonical_name
+from deltalog.schema import StructType, parse_schema, to_arrow_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from deltalog.actions.model import Metadata, Protocol
+    from deltalog.features.in_commit_timestamps import InCommitTimestamps
+    from deltalog.schema import Field
+
+
+@dataclass(frozen=True)
+class TableConfiguration:
+    """What is on for one version of a table. Answers are worked out once, when asked for.
+
+    Raises:
+        InvalidMetadataError: on access, where protocol, schema and properties contradict.
+    """
+
+    protocol: Protocol
+    metadata: Metadata
+
+    @cached_property
+    def schema(self) -> StructType:
+        """The logical schema."""
+        return parse_schema(self.metadata.schema_string)
+
+    @cached_property
+    def arrow_schema(self) -> pa.Schema:
+        """The logical schema as Arrow shows it."""
+        return to_arrow_schema(self.schema)
+
+    @cached_property
+    def properties(self) -> TableProperties:
+        """The table's properties, typed."""
+        return TableProperties(self.metadata.configuration)
+
+    @cached_property
+    def partition_columns(self) -> tuple[str, ...]:
+        """Logical names of the partition columns, spelled as the schema does."""
+        return tuple(field.name for field in self.partition_schema.fields)
+
+    @cached_property
+    def partition_schema(self) -> StructType:
+        """The partition columns, in the order of partitioning."""
+        return StructType([self._top_level(name) for name in self.metadata.partition_columns])
+
+    @cached_property
+    def data_schema(self) -> StructType:
+        """The columns that are stored in data files, in schema order."""
+        partitioned = set(self.partition_columns)
+        return StructType([field for field in self.schema if field.name not in partitioned])
+
+    @property
+    def data_columns(self) -> tuple[str, ...]:
+        """Logical names of the columns that are stored in data files."""
+        return self.data_schema.names
+
+    @cached_property
+    def features(self) -> dict[str, str]:
+        """Every supported feature, implied or listed: current name → the table's spelling."""
+        return supported_features(self.protocol)
+
+    def supports(self, feature: str) -> bool:
+        """Whether the protocol has the feature; an alias asks for the same feature."""
+        return canonical_name(feature) in self.features
+
+    def is_active(self, feature: str) -> bool:
+        """Whether the feature is supported, and properties and schema put it to use.
+
+        Protocol: Active Features
+        """
+        if not self.supports(feature):
+            return False
+        known = FEATURES.get(canonical_name(feature))
+        if known is None or known.enabled_by is None:
+            return True
+        return known.enabled_by(self.properties, self.schema)
+
+    @cached_property
+    def column_mapping_mode(self) -> column_mapping.Mode:
+        """How columns are found in data files.
+
+        The property counts only where the protocol allows the feature (ledger CM-02): reader
+        version 2, or the feature in a list. Real tables have it in the writers' list alone.
+        """
+        mode = column_mapping.Mode.parse(
+            self.metadata.configuration.get(column_mapping.MODE_PROPERTY)
+        )
+        allowed = self.protocol.min_reader_version == 2 or self.supports("columnMapping")
+        return mode if allowed else column_mapping.Mode.NONE
+
+    @cached_property
+    def physical_schema(self) -> StructType:
+        """The schema with the names that data files, partition values and statistics have.
+
+        Raises:
+            InvalidMetadataError: a field lacks its id or physical name, or shares it.
+        """
+        column_mapping.validate(self.schema, self.column_mapping_mode)
+        return column_mapping.to_physical_schema(self.schema, self.column_mapping_mode)
+
+    @cached_property
+    def physical_partition_columns(self) -> tuple[str, ...]:
+        """The keys of `partitionValues`, in the order of partitioning."""
+        return column_mapping.physical_names(
+            self.schema, self.partition_columns, self.column_mapping_mode
+        )
+
+    @property
+    def may_have_deletion_vectors(self) -> bool:
+        """Whether files may carry deletion vectors; where not, one in the log is an error."""
+        return self.supports("deletionVectors")
+
+    @property
+    def writes_deletion_vectors(self) -> bool:
+        """Whether commands may mark rows as deleted instead of rewriting files."""
+        return self.is_active("deletionVectors")
+
+    @property
+    def change_data_feed_enabled(self) -> bool:
+        """Whether this version records row-level changes."""
+        return self.is_active("changeDataFeed")
+
+    @cached_property
+    def row_id_dialect(self) -> row_ids.Dialect | None:
+        """How row ids are kept in the log, or None if there are none."""
+        return row_ids.dialect_of(self.features)
+
+    @property
+    def row_ids_enabled(self) -> bool:
+        """Whether every row has an id that lasts."""
+        return row_ids.is_enabled(self.row_id_dialect, self.properties)
+
+    @property
+    def row_id_column(self) -> str | None:
+        """The hidden column of data files that holds kept row ids."""
+        return row_ids.row_id_column(self.row_id_dialect, self.properties)
+
+    @property
+    def row_commit_version_column(self) -> str | None:
+        """The hidden column of data files that holds kept row commit versions."""
+        return row_ids.row_commit_version_column(self.row_id_dialect, self.properties)
+
+    @cached_property
+    def in_commit_timestamps(self) -> InCommitTimestamps | None:
+        """From which version on commits carry their own time, or None."""
+        return in_commit_timestamps.enablement(
+            self.properties, supported=self.supports("inCommitTimestamp")
+        )
+
+    @property
+    def is_catalog_managed(self) -> bool:
+        """Whether a catalog decides which commits count."""
+        return self.supports("catalogManaged")
+
+    def _top_level(self, name: str) -> Field:
+        exact = [field for field in self.schema if field.name == name]
+        folded = [field for field in self.schema if field.name.lower() == name.lower()]
+        found = exact or folded
+        if len(found) != 1:
+            raise InvalidMetadataError(
+                f"partitionColumns: expected columns of the schema, found {name!r}; "
+                f"the columns are {', '.join(self.schema.names)}"
+            )
+        return found[0]

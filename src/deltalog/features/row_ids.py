@@ -1,0 +1,120 @@
+"""Row ids and row commit versions, in the draft's dialect and in today's.
+
+Owns which dialect a table speaks, the names of its hidden columns, and the two forms of the high
+water mark. Giving ids to new files is a writer's affair.
+
+Protocol: Row Tracking; Row IDs (draft)
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from deltalog._json import JsonObject, dumps, loads
+from deltalog.actions.model import DomainMetadata, RowIdHighWaterMark
+from deltalog.errors import DeltaProtocolError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from deltalog.actions.properties import TableProperties
+
+ROW_TRACKING_DOMAIN: Final = "delta.rowTracking"
+NO_ROW_ID: Final = -1
+"""The high water mark of a table that has given no row id."""
+
+
+class Dialect(StrEnum):
+    """How row ids are kept in the log."""
+
+    CURRENT = "rowTracking"
+    DRAFT = "rowIds"
+
+
+def dialect_of(features: Collection[str]) -> Dialect | None:
+    """The dialect of a table, or None if it has no row ids; today's wins over the draft's.
+
+    Args:
+        features: current names of the features that the protocol supports.
+    """
+    return next((dialect for dialect in Dialect if dialect.value in features), None)
+
+
+def is_enabled(dialect: Dialect | None, properties: TableProperties) -> bool:
+    """Whether every row has a lasting id; where it is only supported, ids may not last."""
+    if dialect is None:
+        return False
+    draft = dialect is Dialect.DRAFT
+    return properties.enable_row_ids if draft else properties.enable_row_tracking
+
+
+def is_assigning(dialect: Dialect | None, properties: TableProperties) -> bool:
+    """Whether new files get row ids: wherever they are supported and not suspended."""
+    return dialect is not None and not properties.row_tracking_suspended
+
+
+def row_id_column(dialect: Dialect | None, properties: TableProperties) -> str | None:
+    """The hidden column of data files with kept row ids, or None if none was ever named."""
+    if dialect is None:
+        return None
+    if dialect is Dialect.DRAFT:
+        return properties.row_ids_physical_column_name
+    return properties.materialized_row_id_column_name
+
+
+def row_commit_version_column(dialect: Dialect | None, properties: TableProperties) -> str | None:
+    """The hidden column of data files with kept row commit versions; the draft has none."""
+    if dialect is not Dialect.CURRENT:
+        return None
+    return properties.materialized_row_commit_version_column_name
+
+
+def high_water_mark(
+    domains: Mapping[str, DomainMetadata], action: RowIdHighWaterMark | None = None
+) -> int | None:
+    """The highest row id that may be in use, or None if none was ever given.
+
+    A table that changed its dialect has both forms; the higher one holds (ledger B-72).
+
+    Raises:
+        MalformedLogError: the domain's configuration is none of row tracking.
+    """
+    marks = [] if action is None else [action.high_water_mark]
+    domain = domains.get(ROW_TRACKING_DOMAIN)
+    if domain is not None and not domain.removed:
+        text = domain.configuration
+        values = loads(text, ROW_TRACKING_DOMAIN) if isinstance(text, str) else dict(text)
+        marks.append(JsonObject(values, ROW_TRACKING_DOMAIN).required("rowIdHighWaterMark", int))
+    return max(marks, default=None)
+
+
+def high_water_mark_action(
+    dialect: Dialect, mark: int, *, preserved: bool
+) -> DomainMetadata | RowIdHighWaterMark:
+    """The action that records a new mark in the table's dialect.
+
+    Args:
+        dialect: of the table.
+        mark: the highest row id that may be in use.
+        preserved: whether copied rows kept their ids; today that is a tag of the commit.
+    """
+    if dialect is Dialect.DRAFT:
+        return RowIdHighWaterMark(high_water_mark=mark, preserved_row_ids=preserved)
+    text = dumps({"rowIdHighWaterMark": mark, "domainName": ROW_TRACKING_DOMAIN}).decode()
+    return DomainMetadata(domain=ROW_TRACKING_DOMAIN, configuration=text)
+
+
+def check_enabled(dialect: Dialect | None, properties: TableProperties, table: str) -> None:
+    """Refuse to show row ids that may not last.
+
+    Raises:
+        DeltaProtocolError: row ids are not enabled.
+
+    Protocol: Reader Requirements for Row Tracking
+    """
+    if not is_enabled(dialect, properties):
+        raise DeltaProtocolError(
+            f"cannot read row ids of {table}: row tracking is not enabled; "
+            "set delta.enableRowTracking=true first"
+        )

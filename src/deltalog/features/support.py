@@ -1,0 +1,266 @@
+"""May deltalog read this table, may it write it, and if not, why.
+
+Owns the checks of protocol, features, types and format before any data is touched. Unknown actions
+and members are ignored elsewhere; unknown features never are.
+
+Protocol: Protocol Evolution, Table Features, Requirements for Readers
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from deltalog.actions.model import Protocol as ProtocolAction
+from deltalog.errors import (
+    CatalogManagedError,
+    InvalidProtocolError,
+    UnsupportedFeatureError,
+    UnsupportedProtocolError,
+    UnsupportedTypeError,
+)
+from deltalog.features.protocol_change import (
+    READER_FEATURES_VERSION,
+    WRITER_FEATURES_VERSION,
+    supported_features,
+)
+from deltalog.features.registry import Engine, Kind, Support, canonical_name, find_feature
+from deltalog.features.schema_traits import all_types
+from deltalog.schema.columns import walk
+from deltalog.schema.types import UnknownType
+
+if TYPE_CHECKING:
+    from deltalog.actions.model import Metadata
+    from deltalog.schema.types import StructType
+
+_CATALOG_MANAGED: Final = "catalogManaged"
+
+
+class TableFacts(Protocol):
+    """What the checks ask of a table; `configuration.TableConfiguration` answers it."""
+
+    @property
+    def protocol(self) -> ProtocolAction:
+        """The protocol action."""
+
+    @property
+    def metadata(self) -> Metadata:
+        """The metadata action."""
+
+    @property
+    def schema(self) -> StructType:
+        """The logical schema."""
+
+
+def check_protocol(protocol: ProtocolAction) -> None:
+    """Refuse a protocol that contradicts itself.
+
+    Raises:
+        InvalidProtocolError: versions and lists do not go together.
+
+    Protocol: Table Features
+    """
+    reader, writer = protocol.min_reader_version, protocol.min_writer_version
+    if reader < 1 or writer < 1:
+        raise _invalid(protocol, "expected versions of 1 or more")
+    if reader == READER_FEATURES_VERSION and writer < WRITER_FEATURES_VERSION:
+        raise _invalid(protocol, "reader version 3 needs writer version 7")
+    lists = (
+        ("readerFeatures", protocol.reader_features, reader, READER_FEATURES_VERSION),
+        ("writerFeatures", protocol.writer_features, writer, WRITER_FEATURES_VERSION),
+    )
+    for name, features, version, needed in lists:
+        if version == needed and features is None:
+            raise _invalid(protocol, f"version {version} needs {name}")
+        if version < needed and features:
+            raise _invalid(protocol, f"{name} needs version {needed}")
+
+
+def check_readable(
+    configuration: TableFacts,
+    *,
+    table: str,
+    version: int | None = None,
+    operation: str = "read",
+    has_log_tail: bool = False,
+) -> None:
+    """Refuse what deltalog would read wrongly, before any data is read.
+
+    Args:
+        configuration: of the table at that version.
+        table: where the table is, for the message.
+        version: of the table, for the message.
+        operation: what is attempted, as a verb.
+        has_log_tail: whether a catalog told which commits count.
+
+    Raises:
+        UnsupportedProtocolError: the reader version is too high.
+        InvalidProtocolError: the protocol contradicts itself.
+        CatalogManagedError: only a catalog may say which commits count.
+        UnsupportedFeatureError: a reader feature, or the format of the files, is unknown.
+        UnsupportedTypeError: a column has an unknown type.
+        InvalidMetadataError: the schema is none.
+
+    Protocol: Reader Version Requirements
+    """
+    protocol = configuration.protocol
+    if protocol.min_reader_version > READER_FEATURES_VERSION:
+        raise UnsupportedProtocolError(
+            f"cannot {operation} {table}{_at(version)}: it needs reader version "
+            f"{protocol.min_reader_version}, deltalog knows versions up to "
+            f"{READER_FEATURES_VERSION}; use a newer deltalog"
+        )
+    check_protocol(protocol)
+    blockers = reader_blockers(protocol, has_log_tail=has_log_tail)
+    if blockers and all(canonical_name(name) == _CATALOG_MANAGED for name in blockers):
+        raise CatalogManagedError(
+            table=table,
+            version=version,
+            operation=operation,
+            features=blockers,
+            hint="a catalog decides which commits count: hand in its log tail",
+        )
+    if blockers:
+        raise UnsupportedFeatureError(
+            table=table,
+            version=version,
+            operation=operation,
+            features=blockers,
+            hint=_engines_hint(blockers),
+        )
+    provider = configuration.metadata.format.provider
+    if provider.lower() != "parquet":
+        raise UnsupportedFeatureError(
+            table=table,
+            version=version,
+            operation=operation,
+            features=[f"format {provider}"],
+            hint="only Parquet files can be read",
+        )
+    check_types(configuration.schema, table=table, version=version, operation=operation)
+
+
+def check_types(
+    schema: StructType, *, table: str, version: int | None = None, operation: str = "read"
+) -> None:
+    """Refuse columns of types that deltalog does not know.
+
+    Raises:
+        UnsupportedTypeError: it names the columns and their types.
+    """
+    unknown = [
+        f"{'.'.join(path)} ({found})"
+        for path, field in walk(schema)
+        for found in all_types(field.type)
+        if isinstance(found, UnknownType)
+    ]
+    if unknown:
+        raise UnsupportedTypeError(
+            f"cannot {operation} {table}{_at(version)}: unknown type of column "
+            f"{', '.join(dict.fromkeys(unknown))}; use a newer deltalog"
+        )
+
+
+def check_writable(
+    configuration: TableFacts, *, table: str, version: int | None = None, operation: str = "write"
+) -> None:
+    """Refuse to write what deltalog would write wrongly; who writes must be able to read, too.
+
+    Raises:
+        UnsupportedProtocolError: a version is too high.
+        UnsupportedFeatureError: a feature cannot be honoured in writing.
+        DeltaProtocolError: also whatever `check_readable` raises.
+
+    Protocol: Writer Version Requirements
+    """
+    check_readable(configuration, table=table, version=version, operation=operation)
+    protocol = configuration.protocol
+    if protocol.min_writer_version > WRITER_FEATURES_VERSION:
+        raise UnsupportedProtocolError(
+            f"cannot {operation} {table}{_at(version)}: it needs writer version "
+            f"{protocol.min_writer_version}, deltalog knows versions up to "
+            f"{WRITER_FEATURES_VERSION}; use a newer deltalog"
+        )
+    blockers = writer_blockers(protocol)
+    if blockers:
+        raise UnsupportedFeatureError(
+            table=table,
+            version=version,
+            operation=operation,
+            features=blockers,
+            hint=_engines_hint(blockers, writing=True),
+        )
+
+
+def reader_blockers(protocol: ProtocolAction, *, has_log_tail: bool = False) -> tuple[str, ...]:
+    """The features, as the table spells them, that keep deltalog from reading."""
+    blockers: list[str] = []
+    for name in protocol.reader_features or ():
+        feature = find_feature(name)
+        is_known = feature is not None and feature.read is Support.FULL
+        if not is_known or (canonical_name(name) == _CATALOG_MANAGED and not has_log_tail):
+            blockers.append(name)
+    return tuple(blockers)
+
+
+def writer_blockers(protocol: ProtocolAction) -> tuple[str, ...]:
+    """The features, as the table spells them, that keep deltalog from writing."""
+    blockers: list[str] = []
+    for spelled in supported_features(protocol).values():
+        feature = find_feature(spelled)
+        if feature is None or feature.write is not Support.FULL:
+            blockers.append(spelled)
+    return tuple(blockers)
+
+
+def engines_for(features: tuple[str, ...], *, writing: bool = False) -> tuple[Engine, ...]:
+    """The other engines that can read, or write, a table with these features."""
+    known = [find_feature(name) for name in features]
+    return tuple(
+        engine
+        for engine in Engine
+        if all(
+            feature is not None and engine in (feature.written_by if writing else feature.read_by)
+            for feature in known
+        )
+    )
+
+
+def misplaced_reader_features(protocol: ProtocolAction) -> tuple[str, ...]:
+    """Features that stand in one list only although readers and writers must know them.
+
+    A reader follows either list; `doctor` reports it and a writer does not make such protocols.
+    """
+    reader, writer = set(protocol.reader_features or ()), set(protocol.writer_features or ())
+    if protocol.min_reader_version < READER_FEATURES_VERSION:
+        return ()
+    found = [name for name in sorted(writer - reader) if _is_reader_feature(name)]
+    return (*sorted(reader - writer), *found)
+
+
+def _is_reader_feature(name: str) -> bool:
+    feature = find_feature(name)
+    return feature is not None and feature.kind is Kind.READER_WRITER
+
+
+def _engines_hint(blockers: tuple[str, ...], *, writing: bool = False) -> str:
+    engines = engines_for(blockers, writing=writing)
+    if not engines:
+        return "use an engine that knows it, or a newer deltalog"
+    verb = "write" if writing else "read"
+    return f"{' and '.join(engines)} can {verb} it; or use a newer deltalog"
+
+
+def _invalid(protocol: ProtocolAction, why: str) -> InvalidProtocolError:
+    return InvalidProtocolError(
+        f"invalid protocol (reader {protocol.min_reader_version}, writer "
+        f"{protocol.min_writer_version}, readerFeatures {_shown(protocol.reader_features)}, "
+        f"writerFeatures {_shown(protocol.writer_features)}): {why}"
+    )
+
+
+def _shown(features: tuple[str, ...] | None) -> str:
+    return "absent" if features is None else f"[{', '.join(features)}]"
+
+
+def _at(version: int | None) -> str:
+    return "" if version is None else f" at version {version}"
