@@ -57,19 +57,39 @@ class CommitTable:
         adds: `FILE_SCHEMA` and `version`, oldest version first.
         removes: `REMOVE_SCHEMA` and `version`.
         cdc: `CDC_SCHEMA` and `version`.
-        protocols: with their versions, oldest first; so are the four that follow.
+        protocol_nodes: with their versions, oldest first; so are the four that follow. Not
+            checked yet: one that was replaced later may be incomplete.
+        metadata_nodes: as above.
         commit_infos: the parsed `commitInfo` by version, as they are.
     """
 
     adds: pa.Table
     removes: pa.Table
     cdc: pa.Table
-    protocols: tuple[tuple[int, Protocol], ...] = ()
-    metadatas: tuple[tuple[int, Metadata], ...] = ()
+    protocol_nodes: tuple[tuple[int, JsonObject], ...] = ()
+    metadata_nodes: tuple[tuple[int, JsonObject], ...] = ()
     txns: tuple[tuple[int, SetTransaction], ...] = ()
     domains: tuple[tuple[int, DomainMetadata], ...] = ()
     high_water_marks: tuple[tuple[int, RowIdHighWaterMark], ...] = ()
     commit_infos: Mapping[int, Mapping[str, Any]]
+
+    @property
+    def protocols(self) -> tuple[tuple[int, Protocol], ...]:
+        """Every protocol with its version, oldest first.
+
+        Raises:
+            InvalidProtocolError: one is incomplete.
+        """
+        return tuple((version, protocol_from_json(node)) for version, node in self.protocol_nodes)
+
+    @property
+    def metadatas(self) -> tuple[tuple[int, Metadata], ...]:
+        """Every metadata with its version, oldest first.
+
+        Raises:
+            InvalidMetadataError: one is incomplete.
+        """
+        return tuple((version, metadata_from_json(node)) for version, node in self.metadata_nodes)
 
 
 def read_in_batches(
@@ -137,8 +157,8 @@ def concat_commits(tables: Sequence[CommitTable]) -> CommitTable:
         adds=pa.concat_tables([table.adds for table in tables]),
         removes=pa.concat_tables([table.removes for table in tables]),
         cdc=pa.concat_tables([table.cdc for table in tables]),
-        protocols=tuple(item for table in tables for item in table.protocols),
-        metadatas=tuple(item for table in tables for item in table.metadatas),
+        protocol_nodes=tuple(item for table in tables for item in table.protocol_nodes),
+        metadata_nodes=tuple(item for table in tables for item in table.metadata_nodes),
         txns=tuple(item for table in tables for item in table.txns),
         domains=tuple(item for table in tables for item in table.domains),
         high_water_marks=tuple(item for table in tables for item in table.high_water_marks),
@@ -148,25 +168,24 @@ def concat_commits(tables: Sequence[CommitTable]) -> CommitTable:
 
 def find_protocol_and_metadata(
     version: int, data: bytes
-) -> tuple[Protocol | None, Metadata | None]:
-    """The protocol and the metadata of one commit, without parsing a commit that has neither.
+) -> tuple[JsonObject | None, JsonObject | None]:
+    """The protocol and the metadata of one commit, not checked yet.
 
-    Cost: two searches through the bytes of most commits.
+    Cost: two searches through the bytes of most commits; only one that may have either is parsed.
     """
     if b'"protocol"' not in data and b'"metaData"' not in data:
         return None, None
-    protocol = metadata = None
-    for number, values in enumerate(iter_objects(data, f"version {version}"), 1):
-        where = f"version {version}, line {number}"
-        if (found := values.get("protocol")) is not None:
-            protocol = protocol_from_json(
-                JsonObject(found, f"{where}: protocol", InvalidProtocolError)
-            )
-        if (found := values.get("metaData")) is not None:
-            metadata = metadata_from_json(
-                JsonObject(found, f"{where}: metaData", InvalidMetadataError)
-            )
-    return protocol, metadata
+    found: dict[str, JsonObject] = {}
+    for line, values in enumerate(iter_objects(data, f"version {version}"), 1):
+        for kind in ("protocol", "metaData"):
+            if (value := values.get(kind)) is not None:
+                found[kind] = _node(kind, value, version, line)
+    return found.get("protocol"), found.get("metaData")
+
+
+def _node(kind: str, value: Any, version: int, line: int) -> JsonObject:
+    error = _ERRORS.get(kind, MalformedLogError)
+    return JsonObject(value, f"version {version}, line {line}: {kind}", error)
 
 
 class _Files:
@@ -208,10 +227,8 @@ class _Gathered:
                     found.actions.append(value)
                     found.versions.append(version)
                     found.lines.append(line)
-                elif (reader := _SMALL.get(kind)) is not None:
-                    parse, error = reader
-                    node = JsonObject(value, f"version {version}, line {line}: {kind}", error)
-                    small[kind].append((version, parse(node)))
+                elif (parse := _SMALL.get(kind)) is not None:
+                    small[kind].append((version, parse(_node(kind, value, version, line))))
                 elif kind == "commitInfo" and self._keep_infos and isinstance(value, dict):
                     self._infos.setdefault(version, value)
 
@@ -221,8 +238,8 @@ class _Gathered:
             adds=self._files["add"].table(FILE_SCHEMA, adds_from_json),
             removes=self._files["remove"].table(REMOVE_SCHEMA, removes_from_json),
             cdc=self._files["cdc"].table(CDC_SCHEMA, cdc_from_json),
-            protocols=tuple(small["protocol"]),
-            metadatas=tuple(small["metaData"]),
+            protocol_nodes=tuple(small["protocol"]),
+            metadata_nodes=tuple(small["metaData"]),
             txns=tuple(small["txn"]),
             domains=tuple(small["domainMetadata"]),
             high_water_marks=tuple(small["rowIdHighWaterMark"]),
@@ -230,10 +247,14 @@ class _Gathered:
         )
 
 
-_SMALL: Final[Mapping[str, tuple[Callable[[JsonObject], Any], type[MalformedLogError]]]] = {
-    "protocol": (protocol_from_json, InvalidProtocolError),
-    "metaData": (metadata_from_json, InvalidMetadataError),
-    "txn": (txn_from_json, MalformedLogError),
-    "domainMetadata": (domain_from_json, MalformedLogError),
-    "rowIdHighWaterMark": (high_water_mark_from_json, MalformedLogError),
+_SMALL: Final[Mapping[str, Callable[[JsonObject], Any]]] = {
+    "protocol": lambda node: node,
+    "metaData": lambda node: node,
+    "txn": txn_from_json,
+    "domainMetadata": domain_from_json,
+    "rowIdHighWaterMark": high_water_mark_from_json,
+}
+_ERRORS: Final[Mapping[str, type[MalformedLogError]]] = {
+    "protocol": InvalidProtocolError,
+    "metaData": InvalidMetadataError,
 }

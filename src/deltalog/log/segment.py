@@ -267,29 +267,20 @@ def _commits_after(
         return found
     present = {file.version for file in found}
     missing = next(at for at in range(start, version + 1) if at not in present)
-    if checkpoint is None and not any(at <= missing for at in listing.commits):
-        _raise_checkpoint_missing(listing, version, unreadable)
-    since = "the start" if checkpoint is None else f"the checkpoint of version {checkpoint.version}"
-    raise LogGapError(
-        f"cannot read version {version} of {listing.table}: expected every commit from {since} on, "
-        f"commit {missing} is missing"
-    )
-
-
-def _raise_checkpoint_missing(
-    listing: LogListing, version: int, unreadable: Mapping[str, str]
-) -> None:
-    first = min(listing.commits, default=None)
+    what = f"cannot read version {version} of {listing.table}"
     if unreadable:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in unreadable.items())
+        reasons = "; ".join(unreadable.values())
         raise CheckpointUnreadableError(
-            f"cannot read version {version} of {listing.table}: no other checkpoint or commits "
-            f"stand in for what cannot be read ({reasons})"
+            f"{what}: commit {missing} is gone, and the checkpoint that covers it is unusable "
+            f"({reasons})"
         )
-    readable = min((checkpoint.version for checkpoint in listing.checkpoints), default=None)
-    earliest = "" if readable is None else f"; the earliest version left is {readable}"
-    begins = "there are no commits" if first is None else f"the commits begin at version {first}"
-    raise CheckpointMissingError(
-        f"cannot read version {version} of {listing.table}: {begins} and no complete checkpoint "
-        f"covers what was before{earliest}"
-    )
+    if checkpoint is None and not any(at <= missing for at in listing.commits):
+        first = min(listing.commits, default=None)
+        begins = "there are no commits" if first is None else f"the commits begin at {first}"
+        earliest = min((found.version for found in listing.checkpoints), default=None)
+        left = "" if earliest is None else f"; the earliest version left is {earliest}"
+        raise CheckpointMissingError(
+            f"{what}: {begins}, and no complete checkpoint covers what was before{left}"
+        )
+    since = "the start" if checkpoint is None else f"the checkpoint of version {checkpoint.version}"
+    raise LogGapError(f"{what}: expected every commit from {since} on, commit {missing} is missing")

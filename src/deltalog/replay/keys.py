@@ -26,6 +26,9 @@ _compute: Final[Any] = pc
 def file_keys(paths: StringColumn, deletion_vectors: Column | None, root: str) -> StringColumn:
     """One text for each logical file: the canonical path, and the vector's id if there is one.
 
+    Outside of the root, `/x` and `file:/x` are two files here, as for the Delta kernels: `/x` names
+    no file system, so what it is the same as depends on the engine (ledger D-06).
+
     Args:
         paths: as they stand in the log (encoded).
         deletion_vectors: descriptors of the same rows; None if no row has one.
@@ -34,6 +37,10 @@ def file_keys(paths: StringColumn, deletion_vectors: Column | None, root: str) -
     Cost: one pass over the paths; the vectors cost only where a row has one.
     """
     keys = canonical_paths(paths, root)
+    bare = _compute.starts_with(paths, "/")
+    if _compute.any(bare).as_py():
+        outside = _compute.and_(bare, _compute.starts_with(keys, "file:"))
+        keys = _compute.if_else(outside, paths, keys)
     if deletion_vectors is None or deletion_vectors.null_count == len(deletion_vectors):
         return keys
     ids = vector_ids(deletion_vectors)

@@ -1,0 +1,173 @@
+"""The files of a checkpoint, whatever its layout: each a source of actions.
+
+Owns how one file is read, Parquet or JSON, and where sidecars are. Which files make a checkpoint
+is for `log.segment`, what their actions mean for `replay`.
+
+Protocol: Checkpoints, V2 Spec, Sidecar Files
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import pyarrow as pa
+
+from deltalog._json import iter_objects
+from deltalog.actions.arrow import adds_from_json, removes_from_json
+from deltalog.checkpoints.schema import MARKERS, chunked, valid_rows
+from deltalog.log.names import SIDECAR_DIRECTORY
+from deltalog.paths import check_confined, is_absolute
+from deltalog.storage.parquet import open_parquet
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deltalog.actions.model import Sidecar
+    from deltalog.paths import FileInfo
+    from deltalog.storage.parquet import ParquetReader
+    from deltalog.storage.store import Store
+
+_BATCH_ROWS: Final = 1 << 17
+
+
+Leaf = tuple[str, ...]
+
+
+class CheckpointFile(Protocol):
+    """One file that holds actions."""
+
+    def values(self, kinds: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
+        """The actions of each kind as dicts: for the kinds of which there are few."""
+        ...
+
+    def leaves(self, kind: str) -> Sequence[Leaf]:
+        """What the file holds of actions of this kind; each leaf's path begins with `kind`."""
+        ...
+
+    def actions(self, kind: str, fields: Sequence[Leaf]) -> pa.ChunkedArray[Any]:
+        """The actions of a kind in the file's order, as structs of the leaves below `fields`."""
+        ...
+
+
+def sidecar_location(sidecar: Sidecar) -> str:
+    """Where a sidecar is: beside the log's others unless its path is absolute.
+
+    Raises:
+        UnsafePathError: the path leads elsewhere.
+
+    Protocol: Sidecar File Information
+    """
+    check_confined(sidecar.path)
+    return sidecar.path if is_absolute(sidecar.path) else f"{SIDECAR_DIRECTORY}/{sidecar.path}"
+
+
+def open_checkpoint_file(store: Store, info: FileInfo) -> CheckpointFile:
+    """The file as a source of actions; nothing is read before it is asked for."""
+    if info.name.endswith(".json"):
+        return JsonCheckpointFile(store, info)
+    return ParquetCheckpointFile(store, info)
+
+
+class ParquetCheckpointFile:
+    """A Parquet file of actions; reads the leaves asked for, in the row groups that have them."""
+
+    def __init__(self, store: Store, info: FileInfo) -> None:
+        self._store = store
+        self._info = info
+
+    @cached_property
+    def _reader(self) -> ParquetReader:
+        return open_parquet(self._store, self._info.path, size_bytes=self._info.size_bytes or None)
+
+    def leaves(self, kind: str) -> Sequence[Leaf]:
+        """See `CheckpointFile`. Cost: the footer, once."""
+        return [leaf for leaf in self._reader.leaves if leaf[0] == kind]
+
+    def values(self, kinds: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
+        """See `CheckpointFile`.
+
+        Cost: the leaves of these kinds in the row groups that have such actions. The rows are
+        gone through in batches: a checkpoint of a million files has two rows that count here.
+        """
+        found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in kinds}
+        by_groups: dict[tuple[int, ...], list[str]] = {}
+        for kind in kinds:
+            groups = tuple(self._row_groups(kind))
+            if groups:
+                by_groups.setdefault(groups, []).append(kind)
+        for groups, present in by_groups.items():
+            for batch in self._reader.iter_batches(
+                row_groups=groups, columns=[(kind,) for kind in present], batch_size=_BATCH_ROWS
+            ):
+                for kind in present:
+                    column: Any = batch.column(kind)
+                    if column.null_count < len(column):
+                        found[kind] += column.drop_null().to_pylist()
+        return found
+
+    def actions(self, kind: str, fields: Sequence[Leaf]) -> pa.ChunkedArray[Any]:
+        """See `CheckpointFile`. Cost: these leaves, in the row groups that have such actions."""
+        groups = self._row_groups(kind)
+        if not groups:
+            return chunked([], pa.struct([]))
+        # The marker leaf gives the rows where nothing else is there or tells them.
+        nullable = self._reader.arrow_schema.field(kind).nullable
+        if not nullable or not self._reader.leaf_indices(fields):
+            fields = [*fields, (kind, MARKERS[kind])]
+        return valid_rows(self._reader.read(columns=fields, row_groups=groups), kind)
+
+    def _row_groups(self, kind: str) -> list[int]:
+        """Row groups that may hold such actions, by the null counts of the footer."""
+        marker = self._reader.leaf_indices([(kind, MARKERS[kind])])
+        if len(marker) != 1:
+            return []
+        metadata = self._reader.metadata
+        groups = []
+        for group in range(metadata.num_row_groups):
+            row_group = metadata.row_group(group)
+            statistics = row_group.column(marker[0]).statistics
+            nulls = None if statistics is None else statistics.null_count
+            if nulls is None or nulls < row_group.num_rows:
+                groups.append(group)
+        return groups
+
+
+class JsonCheckpointFile:
+    """A V2 checkpoint's top-level file in JSON; small, so it is read whole."""
+
+    def __init__(self, store: Store, info: FileInfo) -> None:
+        self._store = store
+        self._info = info
+
+    @cached_property
+    def _actions(self) -> Mapping[str, list[Any]]:
+        found: dict[str, list[Any]] = {}
+        for values in iter_objects(self._store.read(self._info.path), self._info.name):
+            for kind, value in values.items():
+                if value is not None:
+                    found.setdefault(kind, []).append(value)
+        return found
+
+    @cached_property
+    def _tables(self) -> Mapping[str, pa.Table]:
+        return {
+            "add": adds_from_json(self._actions.get("add", [])),
+            "remove": removes_from_json(self._actions.get("remove", [])),
+        }
+
+    def leaves(self, kind: str) -> Sequence[Leaf]:
+        """See `CheckpointFile`."""
+        table = self._tables.get(kind)
+        return [] if table is None else [(kind, name) for name in table.column_names]
+
+    def values(self, kinds: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
+        """See `CheckpointFile`."""
+        return {kind: self._actions.get(kind, []) for kind in kinds}
+
+    def actions(self, kind: str, fields: Sequence[Leaf]) -> pa.ChunkedArray[Any]:
+        """See `CheckpointFile`."""
+        table = self._tables[kind]
+        names = [field[1] for field in fields if field[1] in table.column_names]
+        structs: pa.ChunkedArray[Any] = table.select(names or [MARKERS[kind]]).to_struct_array()
+        return structs

@@ -1,0 +1,165 @@
+"""A checkpoint, read by column: only what is asked for, and each column once.
+
+Owns where the actions of a checkpoint are, across its files and sidecars, and keeps the columns
+that were read. Whatever makes it unusable leaves as `CheckpointUnreadableError`: then there may be
+an older checkpoint. What is live is for `snapshot`.
+
+Protocol: Checkpoints, V2 Spec, Checkpoint Schema
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog._json import JsonObject
+from deltalog.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA
+from deltalog.actions.codec import sidecar_from_json
+from deltalog.checkpoints.layout import open_checkpoint_file, sidecar_location
+from deltalog.checkpoints.schema import chunked, member
+from deltalog.errors import (
+    CheckpointUnreadableError,
+    DataFileMissingError,
+    DataFileUnreadableError,
+    MalformedLogError,
+    ObjectNotFoundError,
+)
+from deltalog.paths import FileInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from deltalog.checkpoints.layout import CheckpointFile
+    from deltalog.log.segment import CheckpointFiles
+    from deltalog.storage.store import Store
+
+_SCHEMAS: Final = {"add": FILE_SCHEMA, "remove": REMOVE_SCHEMA}
+
+
+class Checkpoint:
+    """The actions of one checkpoint, read on demand.
+
+    Columns that were read stay in memory; a pickled copy starts without them. Two threads that
+    ask for the same column at once may both read it: they get equal columns.
+
+    Args:
+        store: of the table.
+        files: which files it has.
+    """
+
+    def __init__(self, store: Store, files: CheckpointFiles) -> None:
+        self._store = store
+        self.files = files
+        self._columns: dict[tuple[str, str], pa.ChunkedArray[Any]] = {}
+        self._values: dict[str, list[dict[str, Any]]] = {}
+
+    @property
+    def version(self) -> int:
+        """The table version that it holds."""
+        return self.files.version
+
+    def __getstate__(self) -> tuple[Store, CheckpointFiles]:
+        return self._store, self.files
+
+    def __setstate__(self, state: tuple[Store, CheckpointFiles]) -> None:
+        self.__init__(*state)  # type: ignore[misc]  # a copy is made anew, without the columns
+
+    def values(self, kinds: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
+        """The actions of these kinds as dicts (`protocol`, `metaData`, `txn`, …; not files).
+
+        Cost: their leaves, in the row groups that have any; never a sidecar.
+        """
+        missing = [kind for kind in kinds if kind not in self._values]
+        if missing:
+            found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in missing}
+            with self._unreadable():
+                for file in self._top_files:
+                    for kind, values in file.values(missing).items():
+                        found[kind] += values
+            self._values.update(found)
+        return {kind: self._values[kind] for kind in kinds}
+
+    def columns(self, kind: str, names: Sequence[str]) -> pa.Table:
+        """Members of all `add` or `remove` actions, in the order of the files.
+
+        Args:
+            kind: `add` or `remove`.
+            names: of `FILE_SCHEMA` or `REMOVE_SCHEMA`.
+
+        Returns:
+            One row per action; every call gives the same rows in the same order.
+
+        Cost: the leaves of the columns that were not read before.
+        """
+        schema = _SCHEMAS[kind]
+        missing = [name for name in names if (kind, name) not in self._columns]
+        if missing:
+            found: dict[str, list[pa.ChunkedArray[Any]]] = {name: [] for name in missing}
+            with self._unreadable():
+                for file in self._data_files:
+                    actions = file.actions(kind, [(kind, name) for name in missing])
+                    for name in missing:
+                        found[name].append(member(actions, name, schema.field(name).type))
+            for name, parts in found.items():
+                chunks = [chunk for part in parts for chunk in part.chunks]
+                self._columns[kind, name] = chunked(chunks, schema.field(name).type)
+        return pa.table({name: self._columns[kind, name] for name in names})
+
+    def num_actions(self, kind: str) -> int:
+        """How many `add` or `remove` actions there are.
+
+        Cost: one small column.
+        """
+        return self.columns(kind, ["size"]).num_rows
+
+    def parts(self, fields: Sequence[tuple[str, ...]]) -> Iterator[pa.ChunkedArray[Any]]:
+        """Structs of these fields of the `add` actions, file by file; nothing is kept.
+
+        For what has no fixed type: `stats_parsed` and `partitionValues_parsed`.
+        """
+        with self._unreadable():
+            for file in self._data_files:
+                yield file.actions("add", fields)
+
+    @cached_property
+    def _top_files(self) -> Sequence[CheckpointFile]:
+        return [open_checkpoint_file(self._store, info) for info in self.files.files]
+
+    @cached_property
+    def _data_files(self) -> Sequence[CheckpointFile]:
+        """The files that hold file actions: the sidecars, or the top-level files."""
+        rows = self.values(["sidecar"])["sidecar"]
+        if not rows:
+            return self._top_files
+        sidecars = [
+            sidecar_from_json(JsonObject(row, f"{self.files.name}: sidecar")) for row in rows
+        ]
+        return [
+            open_checkpoint_file(
+                self._store,
+                FileInfo(
+                    sidecar_location(sidecar), sidecar.size_bytes, sidecar.modification_time_ms
+                ),
+            )
+            for sidecar in sidecars
+        ]
+
+    @contextmanager
+    def _unreadable(self) -> Iterator[None]:
+        try:
+            yield
+        except CheckpointUnreadableError:
+            raise
+        except (
+            DataFileMissingError,
+            DataFileUnreadableError,
+            ObjectNotFoundError,
+            MalformedLogError,
+            pa.ArrowException,
+        ) as error:
+            raise CheckpointUnreadableError(
+                f"cannot read checkpoint {self.files.name} of {self._store.root}: {error}"
+            ) from error

@@ -1,0 +1,134 @@
+"""Columns of a checkpoint: which leaves an action is read from, and their form in memory.
+
+Owns leaf selection and the cast to the types of `actions.arrow`: writers differ in flavour (large
+or dictionary strings, names of list elements, required or optional members), readers do not see it.
+
+Protocol: Checkpoint Schema
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.actions.arrow import DELETION_VECTOR_TYPE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    Column = pa.Array[Any] | pa.ChunkedArray[Any]
+
+# The stubs know no chunked column beside a Python scalar.
+_compute: Final[Any] = pc
+
+PARTITION_VALUES: Final = "partitionValues"
+PARTITION_VALUES_PARSED: Final = "partitionValues_parsed"
+STATS: Final = "stats"
+STATS_PARSED: Final = "stats_parsed"
+
+# A member that every action of the kind has: its null count tells where the actions are.
+MARKERS: Final[Mapping[str, str]] = {
+    "add": "path",
+    "remove": "path",
+    "protocol": "minReaderVersion",
+    "metaData": "schemaString",
+    "txn": "appId",
+    "domainMetadata": "domain",
+    "rowIdHighWaterMark": "highWaterMark",
+    "sidecar": "path",
+    "checkpointMetadata": "version",
+}
+
+
+def chunked(chunks: Sequence[pa.Array[Any]], data_type: pa.DataType) -> pa.ChunkedArray[Any]:
+    """The chunks as one column; empty with its type if there are none."""
+    make: Any = pa.chunked_array  # the stubs have an overload per type, and none for any type
+    result: pa.ChunkedArray[Any] = make(chunks, type=data_type)
+    return result
+
+
+def nulls(rows: int, data_type: pa.DataType) -> pa.Array[Any]:
+    """A column that holds nothing."""
+    make: Any = pa.nulls  # as above
+    result: pa.Array[Any] = make(rows, data_type)
+    return result
+
+
+def member(actions: Column, name: str, data_type: pa.DataType) -> pa.ChunkedArray[Any]:
+    """One member of a struct column in the type asked for; all null where it is not there."""
+    struct_type = actions.type
+    if not pa.types.is_struct(struct_type) or struct_type.get_field_index(name) < 0:
+        return chunked([nulls(len(actions), data_type)], data_type)
+    found = _compute.struct_field(actions, name)
+    chunks = found.chunks if isinstance(found, pa.ChunkedArray) else [found]
+    return chunked([conform(chunk, data_type) for chunk in chunks], data_type)
+
+
+def conform(values: pa.Array[Any], data_type: pa.DataType) -> pa.Array[Any]:
+    """`values` as `data_type`, whatever the writer's flavour of it.
+
+    Raises:
+        pa.ArrowException: there is no such form of these values.
+    """
+    if values.type.equals(data_type):
+        return values
+    if isinstance(values, pa.ExtensionArray):
+        values = values.storage
+    if pa.types.is_null(values.type):
+        return nulls(len(values), data_type)
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()  # type: ignore[attr-defined]  # a DictionaryArray
+    if pa.types.is_struct(data_type):
+        return _conform_struct(values, data_type)
+    result: pa.Array[Any] = _compute.cast(values, data_type)
+    return result
+
+
+def _conform_struct(values: Any, data_type: Any) -> pa.Array[Any]:
+    have = {field.name for field in values.type}
+    children = [
+        conform(_compute.struct_field(values, field.name), field.type)
+        if field.name in have
+        else nulls(len(values), field.type)
+        for field in data_type
+    ]
+    absent = values.is_null()
+    if data_type.equals(DELETION_VECTOR_TYPE):
+        # Some writers have a struct of nulls where there is no vector.
+        absent = children[0].is_null()
+    result: pa.Array[Any] = pa.StructArray.from_arrays(
+        children, fields=list(data_type), mask=absent
+    )
+    return result
+
+
+def valid_rows(table: pa.Table, kind: str) -> pa.ChunkedArray[Any]:
+    """The rows of the struct column `kind` that hold such an action."""
+    column = table.column(kind)
+    return column if column.null_count == 0 else column.drop_null()
+
+
+def struct_leaves(
+    fields: Iterable[pa.Field[Any]], above: tuple[str, ...] = ()
+) -> list[tuple[tuple[str, ...], pa.DataType]]:
+    """Paths and types of the fields that are no structs, at any depth, in order."""
+    found: list[tuple[tuple[str, ...], pa.DataType]] = []
+    for field in fields:
+        path = (*above, field.name)
+        if isinstance(field.type, pa.StructType):
+            found += struct_leaves(field.type, path)
+        else:
+            found.append((path, field.type))
+    return found
+
+
+def nested(column: Column, path: Sequence[str]) -> Column | None:
+    """A member of a struct column at any depth, or None if it is not there."""
+    for name in path:
+        data_type = column.type
+        if not pa.types.is_struct(data_type) or data_type.get_field_index(name) < 0:
+            return None
+        column = _compute.struct_field(column, name)
+    return column

@@ -1,0 +1,8 @@
+"""Snapshots: one version of a table, read on demand."""
+
+from __future__ import annotations
+
+from deltalog.snapshot.load import load_snapshot
+from deltalog.snapshot.snapshot import Snapshot
+
+__all__ = ["Snapshot", "load_snapshot"]

@@ -1,0 +1,314 @@
+"""What the log says at one version, read as it is asked for.
+
+Owns the order of reading (commits newest first, then the checkpoint), the columns that were put
+together, and the way out when a checkpoint turns out to be unusable. A user sees `Snapshot`.
+
+Protocol: Action Reconciliation
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog._json import JsonObject
+from deltalog.actions.codec import (
+    domain_from_json,
+    high_water_mark_from_json,
+    metadata_from_json,
+    protocol_from_json,
+    txn_from_json,
+)
+from deltalog.checkpoints.reader import Checkpoint
+from deltalog.errors import (
+    CheckpointUnreadableError,
+    InvalidMetadataError,
+    InvalidProtocolError,
+    NoMetadataError,
+    NoProtocolError,
+)
+from deltalog.log.hint import read_hint
+from deltalog.log.listing import list_log
+from deltalog.log.reader import (
+    VERSION_COLUMN,
+    CommitTable,
+    concat_commits,
+    find_protocol_and_metadata,
+    parse_commits,
+    read_in_batches,
+)
+from deltalog.log.segment import build_segment
+from deltalog.replay import Survivors, file_keys, not_mentioned, reconcile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from deltalog.actions.model import (
+        DomainMetadata,
+        Metadata,
+        Protocol,
+        SetTransaction,
+    )
+    from deltalog.catalog import LogTail
+    from deltalog.log.names import LogFile
+    from deltalog.log.segment import LogSegment
+    from deltalog.storage.store import Store
+
+logger = logging.getLogger(__name__)
+
+_Action = TypeVar("_Action")
+
+_RETAINED_BYTES: Final = 64 << 20
+_KEY_COLUMNS: Final = ("path", "deletionVector")
+_SMALL_KINDS: Final = ("txn", "domainMetadata", "rowIdHighWaterMark")
+_compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
+
+
+class LogState:
+    """The actions that make one version, lazily.
+
+    What was read is kept, and is not pickled. Threads may share a state: two that ask for the
+    same thing at once may both read it, and get equal answers.
+
+    Args:
+        store: of the table.
+        segment: the files that make the version.
+        parsed: the actions of the segment's first commits, if they are known.
+        parsed_to: the last version in `parsed`.
+        checkpoint: the segment's checkpoint with what was read of it, if it is known.
+        unreadable: names of checkpoints that were tried in vain, with the reason.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        segment: LogSegment,
+        *,
+        parsed: CommitTable | None = None,
+        parsed_to: int = -1,
+        checkpoint: Checkpoint | None = None,
+        unreadable: Mapping[str, str] | None = None,
+    ) -> None:
+        self.store = store
+        self.segment = segment
+        self.unreadable = unreadable or {}
+        self._parsed = parsed
+        self._parsed_to = parsed_to
+        self._retained: dict[str, bytes] = {}
+        self._room = _RETAINED_BYTES
+        self._live: dict[str, pa.ChunkedArray[Any]] = {}
+        if checkpoint is None and segment.checkpoint is not None:
+            checkpoint = Checkpoint(store, segment.checkpoint)
+        self.checkpoint = checkpoint
+
+    def read_protocol_and_metadata(self) -> tuple[Protocol, Metadata]:
+        """The newest of both.
+
+        Raises:
+            NoProtocolError, NoMetadataError: there is none.
+            InvalidProtocolError, InvalidMetadataError: the newest one is incomplete.
+
+        Cost: commits, newest first, until both are found; then four small leaves of the
+        checkpoint. Nothing per file.
+        """
+        protocol: JsonObject | None = None
+        metadata: JsonObject | None = None
+        for batch in read_in_batches(self.store, self._unparsed_newest_first()):
+            for file, data in batch:
+                self._retain(file, data)
+                if protocol is None or metadata is None:
+                    found = find_protocol_and_metadata(file.end_version or file.version, data)
+                    protocol, metadata = protocol or found[0], metadata or found[1]
+            if protocol is not None and metadata is not None:
+                break
+        if self.checkpoint is not None and (protocol is None or metadata is None):
+            rows = self.checkpoint.values(["protocol", "metaData"])
+            where = self.checkpoint.files.name
+            for row in rows["protocol"] if protocol is None else ():
+                protocol = JsonObject(row, f"{where}: protocol", InvalidProtocolError)
+            for row in rows["metaData"] if metadata is None else ():
+                metadata = JsonObject(row, f"{where}: metaData", InvalidMetadataError)
+        what = f"version {self.segment.version} of {self.store.root}"
+        if protocol is None:
+            raise NoProtocolError(f"cannot open {what}: there is no protocol action in its log")
+        if metadata is None:
+            raise NoMetadataError(f"cannot open {what}: there is no metaData action in its log")
+        return protocol_from_json(protocol), metadata_from_json(metadata)
+
+    @cached_property
+    def commits(self) -> CommitTable:
+        """The actions of every commit after the checkpoint, oldest first.
+
+        Cost: one request per commit that was not read before.
+        """
+        files = list(reversed(self._unparsed_newest_first()))
+        retained = self._retained  # the newest of them
+        older = [file for file in files if file.info.path not in retained]
+        tables = [] if self._parsed is None else [self._parsed]
+        tables += [parse_commits(batch) for batch in read_in_batches(self.store, older)]
+        newer = [(file, retained[file.info.path]) for file in files[len(older) :]]
+        if newer:
+            tables.append(parse_commits(newer))
+        self._retained = {}
+        return concat_commits(tables)
+
+    def files(self, names: Sequence[str]) -> pa.Table:
+        """Columns of the live adds: those of the checkpoint first, then those of the commits.
+
+        Every call gives the same rows in the same order.
+
+        Args:
+            names: of `FILE_SCHEMA`.
+
+        Cost: the leaves that were not read before; the checkpoint's paths if later commits name
+        any file.
+        """
+        missing = [name for name in names if name not in self._live]
+        if missing:
+            tables = [self.live_commit_adds.select(missing)]
+            if self.checkpoint is not None:
+                tables.insert(0, self.keep(self.checkpoint.columns("add", missing)))
+            table = pa.concat_tables(tables)
+            self._live.update({name: table.column(name) for name in missing})
+        if not names:
+            return self.files(["size"]).select([])
+        return pa.table({name: self._live[name] for name in names})
+
+    @cached_property
+    def num_files(self) -> int:
+        """How many logical files are live."""
+        return self.files(["size"]).num_rows
+
+    @cached_property
+    def live_commit_adds(self) -> pa.Table:
+        """The adds of `commits` that are live."""
+        return self.commits.adds.take(self._survivors.adds)
+
+    def keep(self, adds: pa.Table) -> pa.Table:
+        """The rows of the checkpoint's adds that no later commit names."""
+        return adds if self._kept_adds is None else adds.filter(self._kept_adds)
+
+    def tombstones(self, names: Sequence[str]) -> pa.Table:
+        """Columns of the removes that are still on record; expired ones too.
+
+        Args:
+            names: of `REMOVE_SCHEMA`.
+        """
+        tables = [self.commits.removes.take(self._survivors.removes).select(names)]
+        if self.checkpoint is not None:
+            removes = self.checkpoint.columns("remove", names)
+            kept = self._kept("remove")
+            tables.insert(0, removes if kept is None else removes.filter(kept))
+        return pa.concat_tables(tables)
+
+    @cached_property
+    def app_transactions(self) -> Mapping[str, SetTransaction]:
+        """The latest `txn` of each application, expired ones too."""
+        found = {txn.app_id: txn for txn in self._small("txn", txn_from_json)}
+        found.update({txn.app_id: txn for _, txn in self.commits.txns})
+        return found
+
+    @cached_property
+    def domains(self) -> Mapping[str, DomainMetadata]:
+        """The latest `domainMetadata` of each domain; removed ones are not there."""
+        found = {
+            domain.domain: domain for domain in self._small("domainMetadata", domain_from_json)
+        }
+        found.update({domain.domain: domain for _, domain in self.commits.domains})
+        return {name: domain for name, domain in found.items() if not domain.removed}
+
+    @cached_property
+    def draft_high_water_mark(self) -> int | None:
+        """The latest `rowIdHighWaterMark` action (draft)."""
+        marks = [mark for _, mark in self.commits.high_water_marks]
+        if not marks:
+            marks = self._small("rowIdHighWaterMark", high_water_mark_from_json)
+        return marks[-1].high_water_mark if marks else None
+
+    def _small(self, kind: str, parse: Callable[[JsonObject], _Action]) -> list[_Action]:
+        if self.checkpoint is None:
+            return []
+        where = f"{self.checkpoint.files.name}: {kind}"
+        rows = self.checkpoint.values(_SMALL_KINDS)[kind]
+        return [parse(JsonObject(row, where)) for row in rows]
+
+    @cached_property
+    def _survivors(self) -> Survivors:
+        adds, removes = self.commits.adds, self.commits.removes
+        return reconcile(
+            self._keys(adds),
+            adds.column(VERSION_COLUMN),
+            self._keys(removes),
+            removes.column(VERSION_COLUMN),
+        )
+
+    def _keys(self, files: pa.Table) -> pa.ChunkedArray[pa.StringScalar]:
+        paths = cast("pa.ChunkedArray[pa.StringScalar]", files.column("path"))
+        keys = file_keys(paths, files.column("deletionVector"), self.store.root)
+        return cast("pa.ChunkedArray[pa.StringScalar]", keys)
+
+    @cached_property
+    def _kept_adds(self) -> pa.ChunkedArray[pa.BooleanScalar] | None:
+        return self._kept("add")
+
+    def _kept(self, kind: str) -> pa.ChunkedArray[pa.BooleanScalar] | None:
+        """Which of the checkpoint's actions still count; None is all of them."""
+        if self.checkpoint is None or len(self._survivors.keys) == 0:
+            return None
+        keys = self._keys(self.checkpoint.columns(kind, _KEY_COLUMNS))
+        kept: Any = not_mentioned(keys, self._survivors.keys)
+        return None if _compute.all(kept).as_py() is not False else kept
+
+    def _unparsed_newest_first(self) -> list[LogFile]:
+        return [
+            file for file in self.segment.files_newest_first() if file.version > self._parsed_to
+        ]
+
+    def _retain(self, file: LogFile, data: bytes) -> None:
+        # The newest commits without a hole, as long as they are small together.
+        self._room -= len(data)
+        if self._room >= 0:
+            self._retained[file.info.path] = data
+
+
+def open_log(
+    store: Store, version: int | None = None, *, log_tail: LogTail | None = None
+) -> tuple[LogState, Protocol, Metadata]:
+    """The state at `version`, or the latest, with its protocol and metadata.
+
+    Raises:
+        TableNotFoundError, VersionNotFoundError: there is nothing of the kind.
+        MalformedLogError: the log cannot make the version (leaves of it say why).
+
+    Cost: the hint, one listing, the commits after the checkpoint, and of the checkpoint its
+    footer and the leaves of two actions. Two listings if the hint is stale.
+    """
+    listing = list_log(store, version=version, hint=read_hint(store), log_tail=log_tail)
+    state = LogState(store, build_segment(listing, version))
+    while True:
+        try:
+            return state, *state.read_protocol_and_metadata()
+        except CheckpointUnreadableError as error:
+            state = without_checkpoint(state, error, log_tail)
+
+
+def without_checkpoint(
+    state: LogState, error: CheckpointUnreadableError, log_tail: LogTail | None
+) -> LogState:
+    """The same version from an older checkpoint, or from all commits.
+
+    Raises:
+        CheckpointUnreadableError: nothing stands in for the checkpoint.
+    """
+    broken = state.segment.checkpoint
+    if broken is None:
+        raise error
+    logger.warning("trying without a checkpoint of %s: %s", state.store.root, error)
+    unreadable = {**state.unreadable, broken.name: str(error)}
+    listing = list_log(state.store, from_version=0, log_tail=log_tail)
+    segment = build_segment(listing, state.segment.version, unreadable=unreadable)
+    return LogState(state.store, segment, unreadable=unreadable)
