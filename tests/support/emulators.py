@@ -53,12 +53,8 @@ def s3(s3_endpoint: str) -> Emulator:
     import fsspec
 
     bucket = f"bucket-{uuid.uuid4().hex[:12]}"
-    fsspec.filesystem(
-        "s3",
-        key="testing",
-        secret="testing-secret",
-        endpoint_url=s3_endpoint,  # noqa: S106
-    ).mkdir(bucket)
+    access = {"key": "testing", "secret": "testing-secret", "endpoint_url": s3_endpoint}
+    fsspec.filesystem("s3", **access).mkdir(bucket)
     options = {
         "AWS_ACCESS_KEY_ID": "testing",
         "AWS_SECRET_ACCESS_KEY": "testing-secret",
