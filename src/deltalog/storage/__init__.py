@@ -1,1 +1,11 @@
-"""The only door to bytes: stores, atomic creation, Parquet files."""
+"""The only door to bytes: stores, atomic creation, Parquet files.
+
+`parquet` and `read_ahead` are imported by their own names: the first takes a tenth of a second.
+"""
+
+from __future__ import annotations
+
+from deltalog.storage.fsspec_store import FsspecStore, StorageOptions, open_store
+from deltalog.storage.store import ByteRange, Store
+
+__all__ = ["ByteRange", "FsspecStore", "StorageOptions", "Store", "open_store"]

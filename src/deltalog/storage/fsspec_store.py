@@ -288,6 +288,8 @@ class FsspecStore:
                 return f"{authority.partition('@')[0]}/{inner}"
             case "hdfs" | "viewfs":
                 return f"/{inner}"
+            case kind if kind == self._kind and self._given is not None and kind not in _BUCKETS:
+                return str(self._given._strip_protocol(path))  # noqa: SLF001  # no public name
             case _:
                 return f"{authority}/{inner}"
 
@@ -323,6 +325,7 @@ class FsspecStore:
         return files_over(filesystem, kind, self._commit_lock)
 
 
+_BUCKETS: Final = frozenset({"s3", "gs"})
 _NEVER_SIBLINGS: Final = frozenset({"http", "https", "ftp", "sftp", "ssh", "smb", "github"})
 
 
