@@ -1,0 +1,88 @@
+"""`python -m benchmarks [--size SIZE] [--only NAME …] [--directory DIR] [--report FILE]`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.report import Measured, Result, render
+from benchmarks.tables import build
+from benchmarks.workloads import SIZES, WORKLOADS, Size, Workload
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def _measure(subject: str, path: Path, needle: int) -> dict[str, object]:
+    result = subprocess.run(
+        [sys.executable, "-m", "benchmarks.measure", subject, str(path), str(needle)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    found: dict[str, object] = json.loads(result.stdout.splitlines()[-1])
+    return found
+
+
+def _run(workload: Workload, directory: Path, size: Size) -> Result:
+    path = build(workload.table, directory, size)
+    plain = build("rows", directory, size) if workload.table == "vectors" else path
+    rows = size.files * 1_000 if workload.table == "checkpointed" else size.rows
+    needle = rows * 2 // 3
+    subjects = (workload.ours, *workload.others)
+    found: dict[str, list[dict[str, object]]] = {subject: [] for subject in subjects}
+    for _ in range(size.repeats):  # in turns: what else the machine does hits all alike
+        for subject in subjects:
+            where = path if subject == workload.ours else plain
+            found[subject].append(_measure(subject, where, needle))
+    measured = [_medians(subject, runs) for subject, runs in found.items()]
+    if workload.same_answer:
+        answers = {subject.subject: subject.answer for subject in measured}
+        assert len(set(answers.values())) == 1, f"{workload.name}: answers differ: {answers}"
+    ours, *others = measured
+    return Result(workload=workload, ours=ours, other=min(others, key=lambda one: one.seconds))
+
+
+def _medians(subject: str, runs: list[dict[str, object]]) -> Measured:
+    return Measured(
+        subject=subject,
+        seconds=statistics.median(float(str(run["seconds"])) for run in runs),
+        memory_bytes=int(statistics.median(int(str(run["memory_bytes"])) for run in runs)),
+        answer=runs[0]["answer"],
+    )
+
+
+def main() -> None:
+    """Measure all workloads, or those that are named."""
+    parser = argparse.ArgumentParser(prog="benchmarks")
+    parser.add_argument("--size", choices=SIZES, default="full")
+    parser.add_argument("--only", nargs="*", default=[], help="names of workloads")
+    parser.add_argument("--directory", type=Path, default=ROOT / ".cache" / "benchmarks")
+    parser.add_argument("--report", type=Path, help="where the page goes")
+    arguments = parser.parse_args()
+    size = SIZES[arguments.size]
+    results = []
+    for workload in WORKLOADS:
+        if not arguments.only or workload.name in arguments.only:
+            print(f"==> {workload.name}", flush=True)
+            results.append(_run(workload, arguments.directory, size))
+            last = results[-1]
+            print(
+                f"    {last.ours.seconds:.4f} s, {last.other.subject} {last.other.seconds:.4f} s: "
+                f"{last.ratio:.2f} times, goal {last.workload.goal:.2f}, "
+                f"memory {last.memory_ratio:.2f}",
+                flush=True,
+            )
+    whole = arguments.size == "full" and not arguments.only
+    page = arguments.report or (ROOT / "docs" / "benchmarks.md" if whole else None)
+    if page is not None:
+        page.write_text(render(results, size), "utf-8")
+        print(f"==> wrote {page}")
+
+
+if __name__ == "__main__":
+    main()

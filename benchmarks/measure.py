@@ -1,0 +1,54 @@
+"""One measurement, in this process: `python -m benchmarks.measure SUBJECT PATH NEEDLE`.
+
+Prints a JSON object with seconds, the peak of resident memory above what the imports took, and the
+answer.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.subjects import SUBJECTS, WARMED
+
+WARM_REPEATS = 25
+_STATUS = Path("/proc/self/status")
+
+
+def _memory_bytes(name: str) -> int:
+    """A line of the process's status, in bytes; 0 where the system has none."""
+    if not _STATUS.exists():
+        return 0
+    lines = dict(line.split(":", 1) for line in _STATUS.read_text("utf-8").splitlines())
+    return int(lines[name].split()[0]) * 1024
+
+
+def _forget_peak() -> None:
+    if _STATUS.exists():
+        Path("/proc/self/clear_refs").write_text("5", "utf-8")
+
+
+def main() -> None:
+    """Measure one subject and print what was found."""
+    subject, path, needle = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+    call = SUBJECTS[subject](path, needle)
+    if subject in WARMED:
+        for _ in range(3):
+            call()
+    before = _memory_bytes("VmRSS")
+    _forget_peak()
+    times = []
+    for _ in range(WARM_REPEATS if subject in WARMED else 1):
+        start = time.perf_counter()
+        answer = call()
+        times.append(time.perf_counter() - start)
+    peak = max(0, _memory_bytes("VmHWM") - before)
+    found = {"seconds": statistics.median(times), "memory_bytes": peak, "answer": answer}
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

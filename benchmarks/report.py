@@ -1,0 +1,91 @@
+"""What was found, as a page of the documentation."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from dataclasses import dataclass
+
+from benchmarks.workloads import Size, Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """Medians of one subject."""
+
+    subject: str
+    seconds: float
+    memory_bytes: int
+    answer: object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One workload: ours, and the quickest of the others."""
+
+    workload: Workload
+    ours: Measured
+    other: Measured
+
+    @property
+    def ratio(self) -> float:
+        """How many times quicker we are."""
+        return self.other.seconds / self.ours.seconds
+
+    @property
+    def memory_ratio(self) -> float:
+        """Our memory as a part of theirs."""
+        return self.ours.memory_bytes / max(1, self.other.memory_bytes)
+
+    @property
+    def is_met(self) -> bool:
+        """Whether both goals are reached."""
+        goal = self.workload.memory_goal
+        return self.ratio >= self.workload.goal and (goal is None or self.memory_ratio <= goal)
+
+
+_PAGE = """\
+# Benchmarks
+
+`make bench` builds the tables with pyarrow and the standard library, asks each library in a
+process of its own, in turns, and rewrites this page. Times are medians of {repeats} runs, without
+imports; memory is the peak above what the imports took. The quickest way of the other library
+counts. A ratio above 1 means that deltalog is quicker.
+
+| workload | deltalog | other | ratio | goal | met |
+|---|---|---|---|---|---|
+{rows}
+Measured on {machine} with Python {python}, {versions}.
+"""
+
+
+def render(results: list[Result], size: Size) -> str:
+    """The page, in Markdown."""
+    packages = ("deltalog", "deltalake", "pyarrow")
+    return _PAGE.format(
+        repeats=size.repeats,
+        rows="".join(_row(result, size) for result in results),
+        machine=f"{os.cpu_count()} cores ({platform.machine()})",
+        python=platform.python_version(),
+        versions=", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages),
+    )
+
+
+def _row(result: Result, size: Size) -> str:
+    workload = result.workload
+    title = workload.title.format(files=size.files, commits=size.commits, rows=size.rows)
+    goal = f"≥ {workload.goal:.2f}"
+    ratio = f"{result.ratio:.2f}"
+    if workload.memory_goal is not None:
+        goal += f", memory ≤ {workload.memory_goal:.2f}"
+        ratio += f", memory {result.memory_ratio:.2f}"
+    return (
+        f"| {title} | {_cell(result.ours)} | {_cell(result.other)} "
+        f"| {ratio} | {goal} | {'yes' if result.is_met else 'no'} |\n"
+    )
+
+
+def _cell(measured: Measured) -> str:
+    memory = measured.memory_bytes / 1_000_000
+    return f"`{measured.subject}` {measured.seconds * 1_000:,.1f} ms, {memory:,.0f} MB"

@@ -1,0 +1,137 @@
+"""Who is measured: one function per library and question, in the library's best way.
+
+A subject prepares (not measured: its imports, a warm table where the workload says so) and returns
+the call that is measured; the call returns its answer, so that nobody is quick by being wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+Call = Callable[[], object]
+
+
+def deltalog_open(path: Path, needle: int) -> Call:
+    from deltalog import DeltaTable
+
+    del needle
+    return lambda: DeltaTable(path).version()
+
+
+def deltalake_open(path: Path, needle: int) -> Call:
+    from deltalake import DeltaTable
+
+    del needle
+    return lambda: DeltaTable(path).version()
+
+
+def deltalog_plan(path: Path, needle: int) -> Call:
+    from deltalog import DeltaTable, col
+
+    return lambda: len(list(DeltaTable(path).scan(predicate=col("id") == needle).tasks()))
+
+
+def deltalake_plan(path: Path, needle: int) -> Call:
+    from deltalake import DeltaTable
+
+    return lambda: len(DeltaTable(path).file_uris(file_pruning_predicate=[("id", "=", needle)]))
+
+
+def deltalog_count_files(path: Path, needle: int) -> Call:
+    from deltalog import DeltaTable
+
+    del needle
+    return lambda: len(DeltaTable(path).file_uris())
+
+
+def deltalake_count_files(path: Path, needle: int) -> Call:
+    from deltalake import DeltaTable
+
+    del needle
+    return lambda: len(DeltaTable(path).file_uris())
+
+
+def deltalog_read(path: Path, needle: int) -> Call:
+    from deltalog import DeltaTable
+
+    del needle
+    return lambda: DeltaTable(path).scan().to_table().num_rows
+
+
+deltalog_read_vectors = deltalog_read
+
+
+def deltalake_read(path: Path, needle: int) -> Call:
+    from deltalake import DeltaTable
+
+    del needle
+    return lambda: DeltaTable(path).to_pyarrow_table().num_rows
+
+
+def deltalake_query(path: Path, needle: int) -> Call:
+    from deltalake import DeltaTable, QueryBuilder
+
+    del needle
+
+    def call() -> object:
+        query = QueryBuilder().register("t", DeltaTable(path)).execute("select * from t")
+        return sum(batch.num_rows for batch in query)
+
+    return call
+
+
+def pyarrow_read(path: Path, needle: int) -> Call:
+    import pyarrow.dataset as ds
+
+    del needle
+    files = sorted(str(file) for file in path.glob("*.parquet"))
+    return lambda: ds.dataset(files).to_table().num_rows
+
+
+def deltalog_lookup(path: Path, needle: int) -> Call:
+    from deltalog import DeltaTable, col
+
+    table = DeltaTable(path)
+    return lambda: table.scan(predicate=col("id") == needle).to_table().num_rows
+
+
+def deltalake_lookup(path: Path, needle: int) -> Call:
+    import pyarrow.compute as pc
+    from deltalake import DeltaTable
+
+    dataset = DeltaTable(path).to_pyarrow_dataset()
+    return lambda: dataset.to_table(filter=pc.field("id") == needle).num_rows
+
+
+def deltalake_lookup_query(path: Path, needle: int) -> Call:
+    from deltalake import DeltaTable, QueryBuilder
+
+    builder = QueryBuilder().register("t", DeltaTable(path))
+
+    def call() -> object:
+        query = builder.execute(f"select * from t where id = {needle}")  # noqa: S608  # a number
+        return sum(batch.num_rows for batch in query)
+
+    return call
+
+
+WARMED = frozenset({"deltalog_lookup", "deltalake_lookup", "deltalake_lookup_query"})
+SUBJECTS: Mapping[str, Callable[[Path, int], Call]] = {
+    function.__name__: function
+    for function in (
+        deltalog_open,
+        deltalake_open,
+        deltalog_plan,
+        deltalake_plan,
+        deltalog_count_files,
+        deltalake_count_files,
+        deltalog_read,
+        deltalake_read,
+        deltalake_query,
+        pyarrow_read,
+        deltalog_lookup,
+        deltalake_lookup,
+        deltalake_lookup_query,
+    )
+} | {"deltalog_read_vectors": deltalog_read_vectors}

@@ -1,0 +1,249 @@
+"""The tables that are measured, made with pyarrow and the standard library alone.
+
+Neither of the compared libraries writes them, so neither reads what it likes best.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyroaring import BitMap
+
+from benchmarks.workloads import Size
+
+ROWS_PER_FILE = 1_000  # of the tables whose data files do not exist
+DELETED_EVERY = 1_000
+_MAGIC = 1681511377
+
+
+def build(name: str, directory: Path, size: Size) -> Path:
+    """The table of that name; made anew unless it was finished before."""
+    path = directory / f"{name}-{abs(hash_of(size)):08x}"
+    if not (path / "finished").exists():
+        shutil.rmtree(path, ignore_errors=True)
+        (path / "_delta_log").mkdir(parents=True)
+        BUILDERS[name](path, size)
+        (path / "finished").touch()
+    return path
+
+
+def hash_of(size: Size) -> int:
+    """A number that changes when what is built changes."""
+    return zlib.crc32(f"1 {size}".encode())
+
+
+def _schema(*columns: tuple[str, str]) -> str:
+    fields = [{"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in columns]
+    return json.dumps({"type": "struct", "fields": fields})
+
+
+def _metadata(schema: str, partition_columns: list[str], **configuration: str) -> dict[str, object]:
+    return {
+        "id": "8c24f1a2-6b0f-4f6e-9f3c-0d6f5f1f7a01",
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": schema,
+        "partitionColumns": partition_columns,
+        "configuration": configuration,
+        "createdTime": 1_700_000_000_000,
+    }
+
+
+def _add(index: int) -> dict[str, object]:
+    return {
+        "path": f"day={index % 100}/part-{index:08d}-c000.snappy.parquet",
+        "partitionValues": {"day": str(index % 100)},
+        "size": 50_000 + index % 1_000,
+        "modificationTime": 1_700_000_000_000 + index,
+        "dataChange": True,
+        "stats": _stats(index),
+    }
+
+
+def _stats(index: int) -> str:
+    low, high = index * ROWS_PER_FILE, (index + 1) * ROWS_PER_FILE - 1
+    return (
+        f'{{"numRecords":{ROWS_PER_FILE},"minValues":{{"id":{low},"name":"n{low:012d}"}},'
+        f'"maxValues":{{"id":{high},"name":"n{high:012d}"}},"nullCount":{{"id":0,"name":0}}}}'
+    )
+
+
+def _write_commit(path: Path, version: int, actions: list[dict[str, object]]) -> None:
+    info = {"commitInfo": {"timestamp": 1_700_000_000_000 + version, "operation": "WRITE"}}
+    lines = [json.dumps(action, separators=(",", ":")) for action in (info, *actions)]
+    (path / "_delta_log" / f"{version:020d}.json").write_text("\n".join(lines) + "\n", "utf-8")
+
+
+_PROTOCOL: dict[str, object] = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
+_FILES_SCHEMA = _schema(("id", "long"), ("name", "string"), ("value", "double"), ("day", "integer"))
+
+
+def _build_checkpointed(path: Path, size: Size) -> None:
+    """One checkpoint with an add per file, and one commit after it."""
+    version = 10
+    metadata = _metadata(_FILES_SCHEMA, ["day"])
+    adds = pa.table(
+        {
+            "path": [f"day={i % 100}/part-{i:08d}-c000.snappy.parquet" for i in range(size.files)],
+            "partitionValues": pa.array(
+                [[("day", str(i % 100))] for i in range(size.files)],
+                pa.map_(pa.string(), pa.string()),
+            ),
+            "size": pa.array(range(50_000, 50_000 + size.files), pa.int64()),
+            "modificationTime": pa.array(range(size.files), pa.int64()),
+            "dataChange": pa.array([False] * size.files),
+            "stats": [_stats(i) for i in range(size.files)],
+        }
+    )
+    add = pa.concat_arrays(
+        [pa.nulls(2, adds.to_struct_array().type), *adds.to_struct_array().chunks]
+    )
+    nothing = size.files
+    protocol = [{"minReaderVersion": 1, "minWriterVersion": 2}, None, *[None] * nothing]
+    meta_data = [None, metadata, *[None] * nothing]
+    map_type = pa.map_(pa.string(), pa.string())
+    checkpoint = pa.table(
+        {
+            "protocol": pa.array(
+                protocol,
+                pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())]),
+            ),
+            "metaData": pa.array(
+                [
+                    m
+                    and {**m, "configuration": [], "format": {"provider": "parquet", "options": []}}
+                    for m in meta_data
+                ],
+                pa.struct(
+                    [
+                        ("id", pa.string()),
+                        ("format", pa.struct([("provider", pa.string()), ("options", map_type)])),
+                        ("schemaString", pa.string()),
+                        ("partitionColumns", pa.list_(pa.string())),
+                        ("configuration", map_type),
+                        ("createdTime", pa.int64()),
+                    ]
+                ),
+            ),
+            "add": add,
+        }
+    )
+    log = path / "_delta_log"
+    pq.write_table(checkpoint, log / f"{version:020d}.checkpoint.parquet", row_group_size=250_000)
+    hint = {"version": version, "size": size.files + 2}
+    (log / "_last_checkpoint").write_text(json.dumps(hint), "utf-8")
+    _write_commit(path, version, [])
+    _write_commit(path, version + 1, [{"add": _add(size.files)}])
+
+
+def _build_commits(path: Path, size: Size) -> None:
+    """Commits alone: eleven adds each, and a remove of a file of the commit before."""
+    start: list[dict[str, object]] = [_PROTOCOL, {"metaData": _metadata(_FILES_SCHEMA, ["day"])}]
+    for version in range(size.commits):
+        actions = start if version == 0 else [_remove((version - 1) * 11)]
+        adds: list[dict[str, object]] = [{"add": _add(version * 11 + i)} for i in range(11)]
+        _write_commit(path, version, [*actions, *adds])
+
+
+def _remove(index: int) -> dict[str, object]:
+    added = _add(index)
+    removed = {key: added[key] for key in ("path", "partitionValues", "size")}
+    removed |= {"deletionTimestamp": 1_700_000_000_000, "dataChange": True}
+    return {"remove": removed | {"extendedFileMetadata": True}}
+
+
+def _batches(size: Size) -> Iterator[pa.Table]:
+    generator = np.random.default_rng(7)
+    per_file = size.rows // size.row_files
+    for number in range(size.row_files):
+        ids = np.arange(number * per_file, (number + 1) * per_file)
+        yield pa.table(
+            {
+                "id": ids,
+                "amount": generator.normal(size=per_file),
+                "quantity": generator.integers(0, 1_000, per_file, dtype=np.int32),
+                "name": pa.array([f"name-{i % 5_000}" for i in range(per_file)]),
+                "at": pa.array(1_600_000_000_000_000 + ids * 1_000, pa.timestamp("us", "UTC")),
+            }
+        )
+
+
+_ROWS_SCHEMA = _schema(
+    ("id", "long"),
+    ("amount", "double"),
+    ("quantity", "integer"),
+    ("name", "string"),
+    ("at", "timestamp"),
+)
+
+
+def _build_rows(path: Path, size: Size, vector: Callable[[int], object] | None = None) -> None:
+    """Data files that exist, in id order."""
+    protocol = _PROTOCOL
+    configuration = {}
+    if vector is not None:
+        features = ["deletionVectors"]
+        versions = {"minReaderVersion": 3, "minWriterVersion": 7}
+        protocol = {
+            "protocol": {**versions, "readerFeatures": features, "writerFeatures": features}
+        }
+        configuration = {"delta.enableDeletionVectors": "true"}
+    metadata = _metadata(_ROWS_SCHEMA, [], **configuration)
+    actions: list[dict[str, object]] = [protocol, {"metaData": metadata}]
+    for number, table in enumerate(_batches(size)):
+        name = f"part-{number:05d}.snappy.parquet"
+        pq.write_table(table, path / name, row_group_size=128_000)
+        low, high = table["id"][0].as_py(), table["id"][-1].as_py()
+        stats = {
+            "numRecords": table.num_rows,
+            "minValues": {"id": low},
+            "maxValues": {"id": high},
+            "nullCount": {"id": 0},
+        }
+        add: dict[str, object] = {
+            "path": name,
+            "partitionValues": {},
+            "size": (path / name).stat().st_size,
+            "modificationTime": 1_700_000_000_000,
+            "dataChange": True,
+            "stats": json.dumps(stats),
+        }
+        if vector is not None:
+            add["deletionVector"] = vector(table.num_rows)
+        actions.append({"add": add})
+    _write_commit(path, 0, actions)
+
+
+def _build_vectors(path: Path, size: Size) -> None:
+    """The same rows; one in a thousand of each file is deleted."""
+
+    def vector(num_rows: int) -> object:
+        bits = BitMap(range(0, num_rows, DELETED_EVERY)).serialize()
+        bitmap = struct.pack("<iqi", _MAGIC, 1, 0) + bits
+        name = path / f"vector-{len(list(path.glob('vector-*')))}.bin"
+        framed = struct.pack(">i", len(bitmap)) + bitmap + struct.pack(">I", zlib.crc32(bitmap))
+        name.write_bytes(b"\x01" + framed)
+        return {
+            "storageType": "p",
+            "pathOrInlineDv": name.absolute().as_uri(),
+            "offset": 1,
+            "sizeInBytes": len(bitmap),
+            "cardinality": len(range(0, num_rows, DELETED_EVERY)),
+        }
+
+    _build_rows(path, size, vector)
+
+
+BUILDERS: dict[str, Callable[[Path, Size], None]] = {
+    "checkpointed": _build_checkpointed,
+    "commits": _build_commits,
+    "rows": _build_rows,
+    "vectors": _build_vectors,
+}

@@ -1,0 +1,110 @@
+"""What is measured: tables, questions and goals, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How big the tables are."""
+
+    files: int
+    commits: int
+    rows: int
+    row_files: int
+    repeats: int
+
+
+SIZES = {
+    "full": Size(files=1_000_000, commits=5_000, rows=10_000_000, row_files=20, repeats=5),
+    "small": Size(files=100_000, commits=500, rows=1_000_000, row_files=4, repeats=3),
+    "smallest": Size(files=1_000, commits=20, rows=10_000, row_files=2, repeats=1),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """One question to one table, asked of several subjects.
+
+    Args:
+        name: short, unique.
+        title: one line for the report.
+        table: which table of `benchmarks.tables`.
+        ours: function of `benchmarks.subjects`.
+        others: functions that answer the same; the quickest of them is compared with.
+        goal: least times that we are quicker than the others.
+        memory_goal: most of the others' memory, or None.
+        same_answer: whether all subjects must return the same.
+    """
+
+    name: str
+    title: str
+    table: str
+    ours: str
+    others: tuple[str, ...]
+    goal: float
+    memory_goal: float | None = None
+    same_answer: bool = True
+
+
+WORKLOADS = (
+    Workload(
+        name="open",
+        title="open a checkpointed table of {files:,} files",
+        table="checkpointed",
+        ours="deltalog_open",
+        others=("deltalake_open",),
+        goal=20,
+        memory_goal=0.25,
+    ),
+    Workload(
+        name="plan",
+        title="open it and plan `id = x`",
+        table="checkpointed",
+        ours="deltalog_plan",
+        others=("deltalake_plan",),
+        goal=5,
+    ),
+    Workload(
+        name="commits",
+        title="open {commits:,} JSON commits and count the files",
+        table="commits",
+        ours="deltalog_count_files",
+        others=("deltalake_count_files",),
+        goal=4,
+    ),
+    Workload(
+        name="scan",
+        title="read {rows:,} rows, against pyarrow on the same files",
+        table="rows",
+        ours="deltalog_read",
+        others=("pyarrow_read",),
+        goal=1 / 1.1,
+    ),
+    Workload(
+        name="scan-peer",
+        title="the same, against deltalake",
+        table="rows",
+        ours="deltalog_read",
+        others=("deltalake_read", "deltalake_query"),
+        goal=1,
+    ),
+    Workload(
+        name="vectors",
+        title="read it with a deletion vector on every file, against itself without",
+        table="vectors",
+        ours="deltalog_read_vectors",
+        others=("deltalog_read",),
+        goal=1 / 1.15,
+        same_answer=False,
+    ),
+    Workload(
+        name="lookup",
+        title="find one row by its id, warmed up",
+        table="rows",
+        ours="deltalog_lookup",
+        others=("deltalake_lookup", "deltalake_lookup_query"),
+        goal=1,
+    ),
+)

@@ -1,0 +1,26 @@
+"""The table of features, from the registry that the code itself asks."""
+
+from __future__ import annotations
+
+from deltalog.features import FEATURES, Support, TableFeature
+
+_HEADER = """\
+| feature | what it is | protocol | reading | writing | other engines that read it |
+|---|---|---|---|---|---|
+"""
+_WORDS = {Support.FULL: "yes", Support.PLANNED: "planned", Support.NONE: "refused"}
+
+
+def feature_table() -> str:
+    """One Markdown row per table feature that deltalog knows by name."""
+    return _HEADER + "".join(_row(feature) for feature in FEATURES.values())
+
+
+def _row(feature: TableFeature) -> str:
+    names = ", ".join(f"`{name}`" for name in (feature.name, *feature.aliases))
+    reader, writer = feature.min_versions
+    engines = ", ".join(feature.read_by) or "none"
+    return (
+        f"| {names} | {feature.doc} | reader {reader}, writer {writer} "
+        f"| {_WORDS[feature.read]} | {_WORDS[feature.write]} | {engines} |\n"
+    )

@@ -1,0 +1,50 @@
+"""Runs every Python block of the README and of these pages, beside a small table `flights`.
+
+Blocks of one page share their names, as a reader would type them one after the other. A block that
+is not run says why: `<!-- not run: reason -->` stands before it.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+DOCS = Path(__file__).resolve().parent
+PAGES = [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))]
+BLOCK = re.compile(
+    r"(?:<!-- not run: (?P<why>.+?) -->\n)?^```python\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL
+)
+
+
+def _make_flights() -> None:
+    months = pa.array([1, 1, 1, 2, 2, 3], pa.int32())
+    table = pa.table(
+        {
+            "month": months,
+            "carrier": ["UA", "AA", "DL", "UA", "B6", "AA"],
+            "dep_delay": [2.0, 75.0, None, 130.0, -5.0, 61.0],
+        }
+    )
+    properties = {"delta.enableChangeDataFeed": "true"}
+    write_deltalake("flights", table, partition_by=["month"], configuration=properties)
+    write_deltalake("flights", table.slice(0, 2), mode="append")
+    DeltaTable("flights").delete("carrier = 'DL'")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page does what it shows."""
+    monkeypatch.chdir(tmp_path)
+    _make_flights()
+    text = page.read_text("utf-8")
+    names: dict[str, object] = {"__name__": "__main__"}
+    for block in BLOCK.finditer(text):
+        if not block["why"]:
+            line = text.count("\n", 0, block.start("code"))
+            # Line numbers of a traceback are the page's.
+            code = compile("\n" * line + block["code"], str(page), "exec")
+            exec(code, names)  # noqa: S102 - running the page is the test
