@@ -81,20 +81,26 @@ def _class_names(error: BaseException) -> set[str]:
 
 def _code(error: BaseException) -> str | None:
     """A code that `_BY_CODE` knows: of an AWS or Azure answer, or an HTTP status."""
-    candidates: list[object] = [getattr(error, "error_code", None)]
-    response = getattr(error, "response", None)
-    if isinstance(response, dict):  # botocore
-        candidates.append(response.get("Error", {}).get("Code"))
-        candidates.append(response.get("ResponseMetadata", {}).get("HTTPStatusCode"))
-    elif response is not None:  # requests
-        candidates.append(getattr(response, "status_code", None))
-    # azure.core, aiohttp, gcsfs
-    candidates += [getattr(error, name, None) for name in ("status_code", "status", "code")]
-    for candidate in candidates:
+    for candidate in _candidates(error):
         text = str(getattr(candidate, "value", candidate))
         if text in _BY_CODE:
             return text
     return None
+
+
+def _candidates(error: BaseException) -> Iterator[object]:
+    yield getattr(error, "error_code", None)
+    response = getattr(error, "response", None)
+    if isinstance(response, dict):  # botocore
+        yield response.get("Error", {}).get("Code")
+        yield response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    elif response is not None:  # requests
+        yield getattr(response, "status_code", None)
+    # azure.core, aiohttp, gcsfs; one by one, since aiohttp has an old name too and warns of it
+    for name in ("status_code", "status", "code"):
+        if (value := getattr(error, name, None)) is not None:
+            yield value
+            return
 
 
 _BY_NAME: Final[tuple[tuple[frozenset[str], type[StorageError]], ...]] = (
@@ -178,7 +184,9 @@ _SECRET_PATTERNS: Final = (
     (re.compile(r"(?P<head>[A-Za-z][\w+.-]*://[^/\s:@]*):[^/\s@]+@"), r"\g<head>:***@"),
     (re.compile(r"(?i)(?P<head>\bBearer\s+)[\w.~+/=-]+"), r"\g<head>***"),
     (
-        re.compile(rf"(?i)(?P<head>\b{_HIDDEN_NAMES}['\"]?\s*[=:]\s*['\"]?)[^\s&;,'\"<>)]+"),
+        re.compile(
+            rf"(?i)(?P<head>(?<![a-z0-9]){_HIDDEN_NAMES}['\"]?\s*[=:]\s*['\"]?)[^\s&;,'\"<>)]+"
+        ),
         r"\g<head>***",
     ),
 )
