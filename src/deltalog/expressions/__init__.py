@@ -1,0 +1,33 @@
+"""Conditions and values over rows: nodes, SQL, typing and evaluation."""
+
+from __future__ import annotations
+
+from deltalog.expressions.analyze import cast_literal, resolve, resolve_predicate, type_of
+from deltalog.expressions.arrow import evaluate, filter_mask
+from deltalog.expressions.filters import as_expression, from_filters
+from deltalog.expressions.nodes import Column, Expression, Literal, col, lit
+from deltalog.expressions.sql import parse_sql, parse_type, to_sql
+from deltalog.expressions.trees import columns, conjuncts, is_deterministic, map_columns
+
+__all__ = [
+    "Column",
+    "Expression",
+    "Literal",
+    "as_expression",
+    "cast_literal",
+    "col",
+    "columns",
+    "conjuncts",
+    "evaluate",
+    "filter_mask",
+    "from_filters",
+    "is_deterministic",
+    "lit",
+    "map_columns",
+    "parse_sql",
+    "parse_type",
+    "resolve",
+    "resolve_predicate",
+    "to_sql",
+    "type_of",
+]

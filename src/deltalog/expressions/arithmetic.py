@@ -1,0 +1,146 @@
+"""`+ - * / %` as Spark's ANSI mode computes them.
+
+Owns overflow, division by zero, the remainder's sign and the digits of decimals. Operands have
+one type, or are two decimals: `resolve` saw to that.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions.casts import to_decimal
+from deltalog.expressions.coercion import arithmetic_type
+from deltalog.expressions.rows import Datum, by_row, pc
+from deltalog.schema.arrow import from_arrow_type, to_arrow_type
+from deltalog.schema.types import PrimitiveType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_CHECKED: Final[dict[str, Callable[..., Any]]] = {
+    "+": pc.add_checked,
+    "-": pc.subtract_checked,
+    "*": pc.multiply_checked,
+}
+_FLOATING: Final[dict[str, Callable[..., Any]]] = {
+    "+": pc.add,
+    "-": pc.subtract,
+    "*": pc.multiply,
+    "/": pc.divide,
+}
+_WIDEST: Final = 76
+_EXACT: Final = decimal.Context(prec=160, rounding=decimal.ROUND_HALF_UP)
+# Java multiplies two decimals to 39 digits before Spark rounds them to the result's type.
+_PRODUCT: Final = decimal.Context(prec=39, rounding=decimal.ROUND_HALF_UP)
+_QUOTIENT_UNIT: Final = decimal.Decimal(1).scaleb(-39)
+
+
+def calculate(operator: str, left: Datum, right: Datum) -> Datum:
+    """`left operator right`.
+
+    Raises:
+        InvalidInputError: the divisor is zero, or the result does not fit its type.
+    """
+    if operator in "/%":
+        _check_divisor(left, right)
+    if pt.is_decimal(left.type):
+        return _decimals(operator, left, right)
+    if operator == "%":
+        return remainder(left, right)
+    if pt.is_floating(left.type):
+        return _FLOATING[operator](left, right)
+    try:
+        return _CHECKED[operator](left, right)
+    except pa.ArrowInvalid as error:
+        name = from_arrow_type(left.type)
+        raise InvalidInputError(
+            f"{operator} overflows {name}: cast an operand to a wider type"
+        ) from error
+
+
+def _check_divisor(left: Datum, right: Datum) -> None:
+    is_zero = pc.equal(right, pa.scalar(0, right.type))
+    if pc.any(pc.and_(is_zero, pc.is_valid(left))).as_py():
+        raise InvalidInputError("division by zero: guard it with NULLIF or CASE")
+
+
+def remainder(left: Datum, right: Datum) -> Datum:
+    """The remainder with the sign of the left side; the right side is not zero.
+
+    Cost: by row for floats and doubles.
+    """
+    if pt.is_floating(left.type):
+        return by_row(_fmod, left.type, left, right)
+    # The smallest integer divided by -1 overflows, and its remainder is 0 as for any other.
+    is_one = pc.equal(right, pa.scalar(-1, right.type))
+    is_unfit = pc.or_kleene(is_one, pc.equal(right, pa.scalar(0, right.type)))
+    divisor = pc.if_else(is_unfit, pa.scalar(1, right.type), right)
+    return pc.subtract(left, pc.multiply(pc.divide(left, divisor), divisor))
+
+
+def _fmod(left: float, right: float) -> float:
+    return math.nan if math.isinf(left) or right == 0 else math.fmod(left, right)
+
+
+def _decimals(operator: str, left: Datum, right: Datum) -> Datum:
+    left_type, right_type = from_arrow_type(left.type), from_arrow_type(right.type)
+    assert isinstance(left_type, PrimitiveType)  # noqa: S101  # a decimal, as the caller saw
+    assert isinstance(right_type, PrimitiveType)  # noqa: S101  # as above
+    result = arithmetic_type(operator, left_type, right_type)
+    if operator in "+-*" and left_type.precision + right_type.precision < _WIDEST // 2:
+        exact: Any = _CHECKED[operator](_wide(left), _wide(right))
+        return _fitted(exact, result)
+    return by_row(_BY_ROW[operator](result), to_arrow_type(result), left, right)
+
+
+def _wide(side: Datum) -> Datum:
+    arrow_type: Any = side.type
+    return pc.cast(side, pa.decimal256(arrow_type.precision, arrow_type.scale))
+
+
+def _fitted(exact: Datum, result: PrimitiveType) -> Datum:
+    if isinstance(exact, pa.Scalar):
+        return _fitted(pa.array([exact], exact.type), result)[0]
+    arrow_type: Any = exact.type
+    wide = PrimitiveType("decimal(38,0)")
+    if arrow_type.scale <= wide.precision:
+        wide = PrimitiveType(f"decimal(38,{arrow_type.scale})")
+    values, refused = to_decimal(exact, wide, result)
+    if refused is not None and pc.any(refused).as_py():
+        raise InvalidInputError(f"the result does not fit {result}: cast an operand")
+    return values
+
+
+def _by_exact_row(
+    compute: Callable[[decimal.Decimal, decimal.Decimal], decimal.Decimal],
+) -> Callable[[PrimitiveType], Callable[..., decimal.Decimal]]:
+    def bind(result: PrimitiveType) -> Callable[..., decimal.Decimal]:
+        unit = decimal.Decimal(1).scaleb(-result.scale)
+        whole = result.precision - result.scale
+
+        def run(left: decimal.Decimal, right: decimal.Decimal) -> decimal.Decimal:
+            value = compute(left, right).quantize(unit, context=_EXACT)
+            if value and value.adjusted() >= whole:
+                raise InvalidInputError(f"{value} does not fit {result}: cast an operand")
+            return value
+
+        return run
+
+    return bind
+
+
+_BY_ROW: Final = {
+    "+": _by_exact_row(_EXACT.add),
+    "-": _by_exact_row(_EXACT.subtract),
+    "*": _by_exact_row(_PRODUCT.multiply),
+    "/": _by_exact_row(
+        lambda left, right: _EXACT.divide(left, right).quantize(_QUOTIENT_UNIT, context=_EXACT)
+    ),
+    "%": _by_exact_row(_EXACT.remainder),
+}

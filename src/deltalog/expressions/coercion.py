@@ -1,0 +1,196 @@
+"""Which type two values meet in, and what arithmetic gives: Spark's ANSI rules as functions.
+
+Owns the lattice of types. Knows no expressions and no data.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from deltalog.errors import InvalidInputError
+from deltalog.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
+
+BOOLEAN: Final = PrimitiveType("boolean")
+BYTE: Final = PrimitiveType("byte")
+SHORT: Final = PrimitiveType("short")
+INTEGER: Final = PrimitiveType("integer")
+LONG: Final = PrimitiveType("long")
+FLOAT: Final = PrimitiveType("float")
+DOUBLE: Final = PrimitiveType("double")
+STRING: Final = PrimitiveType("string")
+BINARY: Final = PrimitiveType("binary")
+DATE: Final = PrimitiveType("date")
+TIMESTAMP: Final = PrimitiveType("timestamp")
+TIMESTAMP_NTZ: Final = PrimitiveType("timestamp_ntz")
+VOID: Final = PrimitiveType("void")
+
+INTEGRALS: Final = (BYTE, SHORT, INTEGER, LONG)
+FRACTIONALS: Final = (FLOAT, DOUBLE)
+DATETIMES: Final = (DATE, TIMESTAMP_NTZ, TIMESTAMP)
+_DIGITS: Final = {BYTE: 3, SHORT: 5, INTEGER: 10, LONG: 20}
+_MAX_PRECISION: Final = 38
+_MIN_ADJUSTED_SCALE: Final = 6
+
+
+def decimal(precision: int, scale: int) -> PrimitiveType:
+    """The decimal type of so many digits."""
+    return PrimitiveType(f"decimal({precision},{scale})")
+
+
+def is_decimal(data_type: DataType) -> bool:
+    """Whether the type is a decimal."""
+    return isinstance(data_type, PrimitiveType) and data_type.is_decimal
+
+
+def is_numeric(data_type: DataType) -> bool:
+    """Whether the type is a number."""
+    return data_type in INTEGRALS or data_type in FRACTIONALS or is_decimal(data_type)
+
+
+def decimal_of(data_type: DataType) -> PrimitiveType:
+    """The decimal that holds every value of an integral or decimal type."""
+    if isinstance(data_type, PrimitiveType):
+        if data_type.is_decimal:
+            return data_type
+        if data_type in _DIGITS:
+            return decimal(_DIGITS[data_type], 0)
+    raise InvalidInputError(f"{data_type} is no exact number")
+
+
+def common_type(left: DataType, right: DataType) -> DataType | None:
+    """The type that both sides of a comparison are cast to, or None if there is none.
+
+    Unlike Hive's rules, ANSI turns the text into the other type, never the other way.
+    """
+    if left == right:
+        return left
+    if VOID in (left, right):
+        return right if left == VOID else left
+    if is_numeric(left) and is_numeric(right):
+        return _common_number(left, right)
+    if left in DATETIMES and right in DATETIMES:
+        return DATETIMES[max(DATETIMES.index(left), DATETIMES.index(right))]
+    if STRING in (left, right):
+        return _promote_text(right if left == STRING else left)
+    return _common_nested(left, right)
+
+
+def _common_number(left: DataType, right: DataType) -> DataType:
+    if left in FRACTIONALS or right in FRACTIONALS:
+        # ANSI: float beside any other number is double, because float would lose digits.
+        return DOUBLE
+    if left in INTEGRALS and right in INTEGRALS:
+        return INTEGRALS[max(INTEGRALS.index(left), INTEGRALS.index(right))]
+    return wider_decimal(decimal_of(left), decimal_of(right))
+
+
+def _promote_text(other: DataType) -> DataType | None:
+    if other in INTEGRALS:
+        return LONG
+    if is_numeric(other):
+        return DOUBLE
+    return other if isinstance(other, PrimitiveType) else None
+
+
+def _common_nested(left: DataType, right: DataType) -> DataType | None:
+    match left, right:
+        case ArrayType(), ArrayType():
+            element = common_type(left.element_type, right.element_type)
+            contains_null = left.contains_null or right.contains_null
+            return ArrayType(element, contains_null) if element else None
+        case MapType(), MapType():
+            key = common_type(left.key_type, right.key_type)
+            value = common_type(left.value_type, right.value_type)
+            contains_null = left.value_contains_null or right.value_contains_null
+            return MapType(key, value, contains_null) if key and value else None
+        case StructType(), StructType() if _same_names(left, right):
+            return left if _same_shape(left, right) else None
+        case _:
+            return None
+
+
+def _same_names(left: StructType, right: StructType) -> bool:
+    return [name.lower() for name in left.names] == [name.lower() for name in right.names]
+
+
+def _same_shape(left: StructType, right: StructType) -> bool:
+    return [field.type for field in left] == [field.type for field in right]
+
+
+def wider_decimal(left: PrimitiveType, right: PrimitiveType) -> PrimitiveType:
+    """The decimal that holds both; whole digits are kept first when 38 digits do not suffice."""
+    scale = max(left.scale, right.scale)
+    whole = max(left.precision - left.scale, right.precision - right.scale)
+    excess = max(0, whole + scale - _MAX_PRECISION)
+    return decimal(min(whole + scale, _MAX_PRECISION), max(0, scale - excess))
+
+
+def arithmetic_type(operator: str, left: PrimitiveType, right: PrimitiveType) -> PrimitiveType:
+    """What arithmetic of two decimals gives, as Spark (and SQL Server) have it."""
+    p1, s1, p2, s2 = left.precision, left.scale, right.precision, right.scale
+    match operator:
+        case "+" | "-":
+            scale = max(s1, s2)
+            return adjusted_decimal(max(p1 - s1, p2 - s2) + scale + 1, scale)
+        case "*":
+            return adjusted_decimal(p1 + p2 + 1, s1 + s2)
+        case "/":
+            scale = max(_MIN_ADJUSTED_SCALE, s1 + p2 + 1)
+            return adjusted_decimal(p1 - s1 + s2 + scale, scale)
+        case _:
+            scale = max(s1, s2)
+            return adjusted_decimal(min(p1 - s1, p2 - s2) + scale, scale)
+
+
+def adjusted_decimal(precision: int, scale: int) -> PrimitiveType:
+    """A decimal type of at most 38 digits: fraction digits go first, but six of them stay."""
+    if precision <= _MAX_PRECISION:
+        return decimal(precision, scale)
+    whole = precision - scale
+    return decimal(_MAX_PRECISION, max(_MAX_PRECISION - whole, min(scale, _MIN_ADJUSTED_SCALE)))
+
+
+def can_cast(source: DataType, to: DataType) -> bool:
+    """Whether ANSI mode knows a `CAST` from one type to the other."""
+    if source in (to, VOID) or to == STRING:
+        return to != VOID or source == VOID
+    if isinstance(source, PrimitiveType) and isinstance(to, PrimitiveType):
+        return _can_cast_primitive(source, to)
+    match source, to:
+        case ArrayType(), ArrayType():
+            return can_cast(source.element_type, to.element_type)
+        case MapType(), MapType():
+            return can_cast(source.key_type, to.key_type) and can_cast(
+                source.value_type, to.value_type
+            )
+        case StructType(), StructType():
+            return len(source) == len(to) and all(
+                can_cast(mine.type, theirs.type) for mine, theirs in zip(source, to, strict=True)
+            )
+        case _:
+            return False
+
+
+def _can_cast_primitive(source: PrimitiveType, to: PrimitiveType) -> bool:
+    if source == STRING:
+        return to != VOID
+    if is_numeric(source):
+        return is_numeric(to) or to in (BOOLEAN, TIMESTAMP)
+    if source == BOOLEAN:
+        return is_numeric(to)
+    if source in DATETIMES:
+        return to in DATETIMES or (source == TIMESTAMP and is_numeric(to))
+    return False
+
+
+def can_assign(source: DataType, to: DataType) -> bool:
+    """Whether a function takes one type where it wants the other (ANSI store assignment)."""
+    if source in (to, VOID):
+        return True
+    if not isinstance(source, PrimitiveType) or not isinstance(to, PrimitiveType):
+        return False
+    return (
+        STRING in (source, to)
+        or (is_numeric(source) and is_numeric(to))
+        or (source in DATETIMES and to in DATETIMES)
+    )

@@ -1,0 +1,221 @@
+"""Comparisons as Spark makes them, over Arrow arrays and constants.
+
+Owns NaN (equal to itself, greater than all), zero of either sign, NULL-safe equality, membership
+and patterns. Operands have one type: `resolve` saw to that.
+"""
+
+from __future__ import annotations
+
+import operator as operators
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions.rows import NO, Datum, by_row, pc
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_KERNELS: Final[dict[str, Callable[..., Any]]] = {
+    "=": pc.equal,
+    "<>": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+_ORDERED: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "=": operators.eq,
+    "<>": operators.ne,
+    "<": operators.lt,
+    "<=": operators.le,
+    ">": operators.gt,
+    ">=": operators.ge,
+}
+
+
+def compare(operator: str, left: Datum, right: Datum) -> Datum:
+    """`left operator right`: true, false, or NULL where a side is NULL (`<=>` never is)."""
+    if operator == "<=>":
+        return _null_safe_equal(left, right)
+    if pt.is_null(left.type) or pt.is_null(right.type):
+        return all_null(left, right)
+    if pt.is_nested(left.type):
+        return _compare_nested(operator, left, right)
+    found = _KERNELS[operator](left, right)
+    if not pt.is_floating(left.type):
+        return found
+    return _with_nan(operator, left, right, found)
+
+
+def all_null(*sides: Datum) -> Datum:
+    """NULL of type boolean, as many as the sides have rows."""
+    for side in sides:
+        if not isinstance(side, pa.Scalar):
+            return pa.nulls(len(side), pa.bool_())
+    return pa.scalar(None, pa.bool_())
+
+
+def _with_nan(operator: str, left: Datum, right: Datum, found: Any) -> Datum:
+    left_nan, right_nan = _nan(left), _nan(right)
+    if left_nan is None and right_nan is None:
+        return found
+    if operator in {">", ">="}:
+        left_nan, right_nan = right_nan, left_nan
+    # Now the question is one of "equal", "left is less" or "left is at most".
+    no = pa.scalar(NO)
+    left_nan = no if left_nan is None else left_nan
+    right_nan = no if right_nan is None else right_nan
+    both = pc.and_kleene(left_nan, right_nan)
+    match operator:
+        case "=":
+            return pc.or_kleene(found, both)
+        case "<>":
+            return pc.and_kleene(found, pc.invert(both))
+        case "<" | ">":
+            return pc.or_kleene(found, pc.and_kleene(right_nan, pc.invert(left_nan)))
+        case _:
+            return pc.or_kleene(found, right_nan)
+
+
+def _nan(side: Datum) -> Datum | None:
+    """Which rows are NaN, or None if no row is: the usual case costs one pass."""
+    is_nan = pc.is_nan(side)
+    if isinstance(is_nan, pa.Scalar):
+        return is_nan if is_nan.as_py() else None
+    return is_nan if pc.any(is_nan).as_py() else None
+
+
+def _null_safe_equal(left: Datum, right: Datum) -> Datum:
+    both_null = pc.and_(pc.is_null(left), pc.is_null(right))
+    if pt.is_null(left.type) or pt.is_null(right.type):
+        return both_null
+    equal = compare("=", left, right)
+    return pc.or_(both_null, pc.fill_null(equal, NO))
+
+
+def _compare_nested(operator: str, left: Datum, right: Datum) -> Datum:
+    """Lists and structs, compared part by part. Cost: by row."""
+    return by_row(lambda a, b: _ordered(operator, a, b), pa.bool_(), left, right)
+
+
+def _ordered(operator: str, left: Any, right: Any) -> bool:
+    lower, upper = sort_key(left), sort_key(right)
+    return _ORDERED[operator](lower, upper)
+
+
+def sort_key(value: Any) -> Any:
+    """A value such that Python orders it as Spark does: NULL first inside, NaN last."""
+    match value:
+        case None:
+            return (0,)
+        case float() if value != value:  # noqa: PLR0124  # only NaN differs from itself
+            return (2,)
+        case str():
+            return (1, value.encode())
+        case list():
+            return (1, [sort_key(item) for item in value])
+        case dict():
+            return (1, [sort_key(item) for item in value.values()])
+        case _:
+            return (1, value)
+
+
+def is_member(operand: Datum, options: list[pa.Scalar[Any]]) -> Datum:
+    """Whether the operand is one of the constants; NULL if only a NULL could have been it."""
+    known = [option for option in options if option.is_valid]
+    if pt.is_nested(operand.type) or pt.is_null(operand.type):
+        found: Any = pa.scalar(NO)
+        for option in known:
+            found = pc.or_kleene(found, compare("=", operand, option))
+        return _unknown_where_null(found, operand, len(known) < len(options))
+    values: Any = pa.array([option.as_py() for option in known], operand.type)
+    if pt.is_floating(operand.type):
+        # Hashing tells -0.0 from 0.0; adding zero makes them one.
+        operand = pc.add(operand, pa.scalar(0.0, operand.type))
+        values = pc.add(values, pa.scalar(0.0, operand.type))
+    found = pc.is_in(operand, value_set=values)
+    return _unknown_where_null(found, operand, len(known) < len(options))
+
+
+def _unknown_where_null(found: Any, operand: Datum, has_null: bool) -> Datum:  # noqa: FBT001  # private
+    is_known: Any = pc.is_valid(operand)
+    if has_null:
+        is_known = pc.and_(is_known, found)
+    return pc.if_else(is_known, found, pa.scalar(None, pa.bool_()))
+
+
+def like(operand: Datum, pattern: str, escape: str, *, ignore_case: bool) -> Datum:
+    """`operand LIKE pattern`; the usual shapes are tests of a prefix, an end or a part."""
+    parts = like_parts(pattern, escape)
+    if ignore_case:
+        operand = pc.utf8_lower(operand)
+        parts = [part.lower() if part not in {"%", "_"} else part for part in parts]
+    body = [part for part in parts if part != "%"]
+    if "_" not in body and len(body) == 1 and parts != body:
+        text = body[0][1:]
+        if parts[0] == "%" and parts[-1] == "%":
+            return pc.match_substring(operand, text)
+        if parts[0] == "%":
+            return pc.ends_with(operand, text)
+        return pc.starts_with(operand, text)
+    if parts == body and "_" not in body:
+        return pc.equal(operand, "".join(part[1:] for part in body))
+    return pc.match_substring_regex(operand, _like_regex(parts))
+
+
+def _like_regex(parts: list[str]) -> str:
+    known = {"%": ".*", "_": "."}
+    inner = "".join(known.get(part) or _quoted(part[1:]) for part in parts)
+    return rf"(?s)\A{inner}\z"
+
+
+def _quoted(text: str) -> str:
+    return re.sub(r"[!-/:-@\[-`{-~]", r"\\\g<0>", text)
+
+
+def like_parts(pattern: str, escape: str) -> list[str]:
+    """A LIKE pattern as `%`, `_` and runs of plain text (with a leading `=`).
+
+    Raises:
+        InvalidInputError: the escape character stands before something that needs none.
+    """
+    if len(escape) != 1:
+        raise InvalidInputError(f"LIKE needs one character as ESCAPE, found {escape!r}")
+    parts: list[str] = []
+    chars = iter(pattern)
+    for char in chars:
+        if char == escape:
+            following = next(chars, None)
+            if following not in {"%", "_", escape}:
+                raise InvalidInputError(
+                    f"cannot use the LIKE pattern {pattern!r}: the escape character {escape!r} "
+                    "must stand before %, _ or itself"
+                )
+            _append_text(parts, following)
+        elif char in "%_":
+            if char == "_" or parts[-1:] != ["%"]:
+                parts.append(char)
+        else:
+            _append_text(parts, char)
+    return parts
+
+
+def _append_text(parts: list[str], char: str) -> None:
+    if parts and parts[-1].startswith("="):
+        parts[-1] += char
+    else:
+        parts.append("=" + char)
+
+
+def like_by_row(operand: Datum, pattern: Datum, escape: str, *, ignore_case: bool) -> Datum:
+    """LIKE with a pattern that differs by row. Cost: by row, one compiled pattern each."""
+
+    def matches(text: str, shape: str) -> bool | None:
+        found: bool | None = like(pa.scalar(text), shape, escape, ignore_case=ignore_case).as_py()
+        return found
+
+    return by_row(matches, pa.bool_(), operand, pattern)

@@ -1,0 +1,170 @@
+"""Whatever a caller hands in as a condition, as an expression.
+
+Owns deltalake's filter tuples, and the one front door `as_expression`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions.analyze import resolve_predicate
+from deltalog.expressions.coercion import STRING
+from deltalog.expressions.nodes import (
+    And,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    col,
+)
+from deltalog.expressions.rows import NO, YES
+from deltalog.expressions.sql import parse_sql
+from deltalog.schema.columns import find_field
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow.compute as pc
+
+    from deltalog.schema.types import DataType, StructType
+
+_OPERATORS: Final = {
+    "=": "=", "==": "=", "!=": "<>", "<>": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
+}  # fmt: skip
+
+
+def as_expression(
+    predicate: Expression | str | Sequence[Any] | pc.Expression,
+    schema: StructType,
+    parameters: Sequence[object] | Mapping[str, object] | None = None,
+    *,
+    now: dt.datetime | None = None,
+) -> Expression:
+    """A condition in any of the forms that callers use, resolved against a schema.
+
+    Args:
+        predicate: an expression, Spark SQL, filter tuples or a pyarrow expression.
+        schema: what the columns are.
+        parameters: values for `?` or `:name` in SQL.
+        now: the moment that `current_timestamp()` means, with its zone.
+
+    Raises:
+        InvalidInputError: it is no condition on this schema.
+    """
+    found: Expression
+    if isinstance(predicate, Expression):
+        found = predicate
+    elif isinstance(predicate, str):
+        found = parse_sql(predicate, parameters=parameters, columns=schema.names)
+    elif isinstance(predicate, list | tuple):
+        found = from_filters(predicate, schema)
+    else:
+        raise InvalidInputError(
+            f"cannot use {predicate!r} as a condition: expected an expression, SQL, a list of "
+            "(column, operator, value) or a pyarrow expression"
+        )
+    return resolve_predicate(found, schema, now=now)
+
+
+def from_filters(filters: Sequence[Any], schema: StructType | None = None) -> Expression:
+    """Filters of deltalake: tuples that must all hold, or a list of such lists, one of which must.
+
+    A text is read as the column's type; None (and, where the column holds no texts, an empty
+    text) means NULL.
+
+    Args:
+        filters: `[(column, operator, value)]` or `[[…], […]]`; operators are `= == != <> < <= >
+            >= in`, and `not in`.
+        schema: what the columns are, if known.
+
+    Raises:
+        InvalidInputError: a filter has another form.
+    """
+    if _is_filter(filters):
+        return _one(filters, schema)
+    if not filters:
+        return Literal(YES)
+    if all(_is_filter(item) for item in filters):
+        return _all(filters, schema)
+    if all(
+        isinstance(group, list | tuple) and group and all(map(_is_filter, group))
+        for group in filters
+    ):
+        groups = tuple(_all(group, schema) for group in filters)
+        return groups[0] if len(groups) == 1 else Or(groups)
+    raise InvalidInputError(
+        f"cannot read the filters {filters!r}: expected [(column, operator, value), …] or a list "
+        "of such lists"
+    )
+
+
+def _is_filter(item: Any) -> bool:
+    return (
+        isinstance(item, list | tuple)
+        and len(item) == 3
+        and isinstance(item[0], str)
+        and isinstance(item[1], str)
+    )
+
+
+def _all(filters: Sequence[Any], schema: StructType | None) -> Expression:
+    parts = tuple(_one(item, schema) for item in filters)
+    return parts[0] if len(parts) == 1 else And(parts)
+
+
+def _one(item: Sequence[Any], schema: StructType | None) -> Expression:
+    name, operator, value = item
+    word = " ".join(operator.lower().split())
+    column = col(name)
+    data_type = None
+    if schema is not None:
+        data_type = find_field(schema, column.path if "`" in name else name).type
+    if word in {"in", "not in"}:
+        return _membership(column, word, value, data_type)
+    symbol = _OPERATORS.get(word)
+    if symbol is None:
+        raise InvalidInputError(
+            f"cannot read the filter {tuple(item)!r}: the operator {operator!r} is none of "
+            f"{', '.join([*_OPERATORS, 'in', 'not in'])}"
+        )
+    constant = _constant(value, data_type)
+    if constant.value is None and symbol in {"=", "<>"}:
+        is_null = IsNull(column)
+        return is_null if symbol == "=" else Not(is_null)
+    return Comparison(symbol, column, constant)
+
+
+def _membership(
+    column: Expression, word: str, value: Any, data_type: DataType | None
+) -> Expression:
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
+        raise InvalidInputError(f"a filter with {word!r} needs a list of values, found {value!r}")
+    constants = [_constant(item, data_type) for item in value]
+    known = tuple(constant for constant in constants if constant.value is not None)
+    found: Expression = In(column, known) if known else Literal(NO)
+    if len(known) < len(constants):
+        found = Or((found, IsNull(column)))
+    return Not(found) if word == "not in" else found
+
+
+def _constant(value: Any, data_type: DataType | None) -> Literal:
+    if isinstance(value, Literal):
+        return value
+    if data_type is not None and data_type != STRING and value == "":
+        return Literal(None)
+    if data_type == STRING and value is not None and not isinstance(value, str):
+        return Literal(_as_text(value))
+    return Literal(value)
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dt.datetime):
+        return value.isoformat(sep=" ")
+    return str(value)

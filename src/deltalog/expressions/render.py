@@ -1,0 +1,247 @@
+"""Expressions as Spark SQL text.
+
+Owns where brackets and quotes stand. Reading text is `sql`; what it gives back is the same tree.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalog.expressions import coercion
+from deltalog.expressions.nodes import (
+    And,
+    Arithmetic,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Or,
+)
+from deltalog.schema.types import ArrayType, DataType, MapType, StructType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SQL_NAMES: Final = {
+    "long": "BIGINT",
+    "integer": "INT",
+    "short": "SMALLINT",
+    "byte": "TINYINT",
+    "timestamp_ntz": "TIMESTAMP_NTZ",
+}
+# How tightly an operator binds; a child that binds less tightly stands in brackets.
+_OR, _AND, _NOT, _PREDICATE, _COMPARISON, _SUM, _PRODUCT, _UNARY, _PRIMARY = range(1, 10)
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SUFFIXES: Final[dict[DataType, str]] = {
+    coercion.LONG: "L",
+    coercion.SHORT: "S",
+    coercion.BYTE: "Y",
+    coercion.FLOAT: "F",
+    coercion.DOUBLE: "D",
+}
+# Words that cannot stand as a bare column name in our grammar.
+RESERVED: Final = frozenset(
+    {
+        "and", "or", "not", "in", "is", "null", "true", "false", "like", "ilike", "rlike",
+        "regexp", "between", "case", "when", "then", "else", "end", "cast", "try_cast", "escape",
+        "interval", "date", "timestamp", "timestamp_ntz", "timestamp_ltz", "div", "from",
+        "distinct", "current_date", "current_timestamp", "extract", "select", "exists",
+    }
+)  # fmt: skip
+
+
+def to_sql(expression: Expression) -> str:
+    """The expression as one line of Spark SQL; `parse_sql` of it gives the same tree."""
+    return _render(expression)[0]
+
+
+def quote_name(name: str) -> str:
+    """A name, in backticks where it needs them."""
+    if _PLAIN_NAME.fullmatch(name) and name.lower() not in RESERVED:
+        return name
+    return "`" + name.replace("`", "``") + "`"
+
+
+def quote_text(text: str) -> str:
+    """A text in single quotes."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return "'" + escaped.replace("\n", "\\n").replace("\r", "\\r").replace("\0", "\\0") + "'"
+
+
+def type_name(data_type: DataType) -> str:
+    """A type as SQL writes it."""
+    match data_type:
+        case ArrayType():
+            return f"ARRAY<{type_name(data_type.element_type)}>"
+        case MapType():
+            return f"MAP<{type_name(data_type.key_type)}, {type_name(data_type.value_type)}>"
+        case StructType():
+            inner = ", ".join(
+                f"{quote_name(field.name)}: {type_name(field.type)}" for field in data_type
+            )
+            return f"STRUCT<{inner}>"
+        case _:
+            return SQL_NAMES.get(str(data_type), str(data_type).upper())
+
+
+def _render(expression: Expression) -> tuple[str, int]:
+    return _RENDERERS[type(expression)](expression)
+
+
+def _child(expression: Expression, binding: int) -> str:
+    text, bound = _render(expression)
+    return text if bound >= binding else f"({text})"
+
+
+def _chain(word: str, binding: int, operands: tuple[Expression, ...]) -> tuple[str, int]:
+    if len(operands) < 2:
+        # A tree of our own making; what it means matters more than its shape.
+        return _render(operands[0]) if operands else (str(word == "AND").upper(), _PRIMARY)
+    return f" {word} ".join(_child(operand, binding + 1) for operand in operands), binding
+
+
+def _comparison(node: Comparison) -> tuple[str, int]:
+    left, right = _child(node.left, _SUM), _child(node.right, _SUM)
+    return f"{left} {node.operator} {right}", _COMPARISON
+
+
+def _not(node: Not) -> tuple[str, int]:
+    inner = node.operand
+    if isinstance(inner, IsNull):
+        return f"{_child(inner.operand, _COMPARISON)} IS NOT NULL", _PREDICATE
+    if isinstance(inner, In):
+        return _in(inner, "NOT ")
+    if isinstance(inner, Like):
+        return _like(inner, "NOT ")
+    return f"NOT {_child(inner, _NOT)}", _NOT
+
+
+def _is_null(node: IsNull) -> tuple[str, int]:
+    return f"{_child(node.operand, _COMPARISON)} IS NULL", _PREDICATE
+
+
+def _in(node: In, negation: str = "") -> tuple[str, int]:
+    options = ", ".join(to_sql(option) for option in node.options)
+    return f"{_child(node.operand, _COMPARISON)} {negation}IN ({options})", _PREDICATE
+
+
+def _like(node: Like, negation: str = "") -> tuple[str, int]:
+    word = "ILIKE" if node.ignore_case else "LIKE"
+    escape = "" if node.escape == "\\" else f" ESCAPE {quote_text(node.escape)}"
+    operand, pattern = _child(node.operand, _COMPARISON), _child(node.pattern, _COMPARISON)
+    return f"{operand} {negation}{word} {pattern}{escape}", _PREDICATE
+
+
+def _arithmetic(node: Arithmetic) -> tuple[str, int]:
+    binding = _SUM if node.operator in "+-" else _PRODUCT
+    left, right = _child(node.left, binding), _child(node.right, binding + 1)
+    return f"{left} {node.operator} {right}", binding
+
+
+def _cast(node: Cast) -> tuple[str, int]:
+    word = "TRY_CAST" if node.is_try else "CAST"
+    return f"{word}({to_sql(node.operand)} AS {type_name(node.to)})", _PRIMARY
+
+
+def _case(node: Case) -> tuple[str, int]:
+    parts = [f"WHEN {to_sql(condition)} THEN {to_sql(value)}" for condition, value in node.branches]
+    if node.otherwise is not None:
+        parts.append(f"ELSE {to_sql(node.otherwise)}")
+    return f"CASE {' '.join(parts)} END", _PRIMARY
+
+
+def _call(node: Call) -> tuple[str, int]:
+    arguments = node.arguments
+    if node.function == "[]":
+        return f"{_child(arguments[0], _PRIMARY)}[{to_sql(arguments[1])}]", _PRIMARY
+    if node.function == "interval":
+        amount, unit = arguments
+        assert isinstance(amount, Literal)  # noqa: S101  # the parser makes no other
+        assert isinstance(unit, Literal)  # noqa: S101  # as above
+        return f"INTERVAL '{amount.value}' {unit.value}", _PRIMARY
+    return f"{quote_name(node.function)}({', '.join(map(to_sql, arguments))})", _PRIMARY
+
+
+def _literal(node: Literal) -> tuple[str, int]:
+    text = _constant(node.value, node.type)
+    return text, _UNARY if text.startswith("-") else _PRIMARY
+
+
+def _constant(value: Any, data_type: DataType | None) -> str:
+    match value:
+        case None:
+            return "NULL" if data_type in {None, coercion.VOID} else _as_cast("NULL", data_type)
+        case bool():
+            return str(value).upper()
+        case int() | float() | Decimal():
+            return _number(value, data_type)
+        case str():
+            return quote_text(value)
+        case bytes() | bytearray() | memoryview():
+            return f"X'{bytes(value).hex().upper()}'"
+        case dt.datetime():
+            return _moment(value)
+        case dt.date():
+            return f"DATE'{value.isoformat()}'"
+        case list() | tuple():
+            return f"array({', '.join(_constant(item, None) for item in value)})"
+        case dict():
+            pairs = (f"{quote_text(str(k))}, {_constant(v, None)}" for k, v in value.items())
+            return f"named_struct({', '.join(pairs)})"
+        case _:
+            return quote_text(str(value))
+
+
+def _as_cast(text: str, data_type: DataType | None) -> str:
+    return text if data_type is None else f"CAST({text} AS {type_name(data_type)})"
+
+
+def _number(value: float | Decimal, data_type: DataType | None) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        name = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        return f"CAST('{name}' AS {type_name(data_type or coercion.DOUBLE)})"
+    if isinstance(value, float) and data_type in {None, *coercion.FRACTIONALS}:
+        if data_type is None:
+            mantissa, _, exponent = repr(value).partition("e")
+            return f"{mantissa}E{int(exponent or 0)}"
+        return f"{value!r}{_SUFFIXES[data_type]}"
+    if isinstance(value, Decimal):
+        text = format(value, "f")
+        return text if data_type is None and "." in text else f"{text}BD"
+    return f"{value}{_SUFFIXES.get(data_type, '') if data_type else ''}"
+
+
+def _moment(value: dt.datetime) -> str:
+    text = value.replace(tzinfo=None).isoformat(sep=" ")
+    if value.tzinfo is None:
+        return f"TIMESTAMP_NTZ'{text}'"
+    utc = value.astimezone(dt.UTC).replace(tzinfo=None)
+    return f"TIMESTAMP'{utc.isoformat(sep=' ')}Z'"
+
+
+_RENDERERS: Final[dict[type[Expression], Callable[[Any], tuple[str, int]]]] = {
+    Column: lambda node: (".".join(map(quote_name, node.path)), _PRIMARY),
+    Literal: _literal,
+    Comparison: _comparison,
+    And: lambda node: _chain("AND", _AND, node.operands),
+    Or: lambda node: _chain("OR", _OR, node.operands),
+    Not: _not,
+    IsNull: _is_null,
+    In: _in,
+    Like: _like,
+    Arithmetic: _arithmetic,
+    Cast: _cast,
+    Case: _case,
+    Call: _call,
+}

@@ -1,0 +1,56 @@
+"""Functions of Python values over Arrow arrays, for what no Arrow kernel computes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# The stubs of pyarrow type each kernel by the class of its array, which only a run can tell.
+pc: Final[Any] = pyarrow.compute
+Array = Any
+Datum = Any
+YES: Final = True
+NO: Final = False
+
+
+def by_row(compute: Callable[..., Any], result: pa.DataType, *arguments: Datum) -> Datum:
+    """A Python function of each row's values; NULL where any of them is.
+
+    Cost: by row. Constants stay constants.
+    """
+    if all(isinstance(argument, pa.Scalar) for argument in arguments):
+        values = [argument.as_py() for argument in arguments]
+        return pa.scalar(None if None in values else compute(*values), result)
+    rows = max(len(argument) for argument in arguments if not isinstance(argument, pa.Scalar))
+    columns = [python_values(argument, rows) for argument in arguments]
+    found = [
+        None if any(value is None for value in row) else compute(*row)
+        for row in zip(*columns, strict=True)
+    ]
+    return pa.array(found, result)
+
+
+def python_values(argument: Datum, rows: int) -> list[Any]:
+    """The values of an array, or a constant as often as there are rows."""
+    if isinstance(argument, pa.Scalar):
+        return [argument.as_py()] * rows
+    values: list[Any] = argument.to_pylist()
+    return values
+
+
+def as_array(datum: Datum, rows: int) -> Array:
+    """An array as it is, a constant repeated."""
+    if not isinstance(datum, pa.Scalar):
+        return datum
+    constant: Any = datum
+    return pa.repeat(constant, rows) if constant.is_valid else nulls(rows, constant.type)
+
+
+def nulls(rows: int, arrow_type: Any) -> Array:
+    """NULL as often as there are rows."""
+    return pa.nulls(rows, arrow_type)

@@ -1,0 +1,463 @@
+"""Spark SQL text as expressions.
+
+Owns the grammar of conditions and values: precedence as in Spark's own grammar, and nothing is
+skipped: what is not understood is an error with its place in the text. The text of an expression
+is `render.to_sql`; reading that back gives the same tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import sql_constants
+from deltalog.expressions.lexer import NAME, NUMBER, QUOTED_NAME, TEXT, Cursor
+from deltalog.expressions.nodes import (
+    And,
+    Arithmetic,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Or,
+    lit,
+)
+from deltalog.expressions.render import RESERVED, to_sql
+from deltalog.expressions.sql_types import parse_type, read_type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from deltalog.expressions.lexer import Token
+
+__all__ = ["parse_sql", "parse_type", "to_sql"]
+
+_COMPARISONS: Final = {
+    "=": "=",
+    "==": "=",
+    "<>": "<>",
+    "!=": "<>",
+    "<": "<",
+    "<=": "<=",
+    ">": ">",
+    ">=": ">=",
+    "<=>": "<=>",
+}
+_TESTS: Final = frozenset({"in", "between", "like", "ilike", "rlike", "regexp"})
+_BARE_CALLS: Final = frozenset({"current_date", "current_timestamp", "localtimestamp"})
+_TRIMS: Final = {"both": "btrim", "leading": "ltrim", "trailing": "rtrim"}
+# Words that `render` quotes to be safe, and that may still be bare names of columns.
+_NEVER_COLUMNS: Final = RESERVED - {
+    "date",
+    "timestamp",
+    "timestamp_ntz",
+    "timestamp_ltz",
+    "interval",
+    "extract",
+    "cast",
+    "try_cast",
+    "rlike",
+    "regexp",
+    "ilike",
+    "escape",
+    "end",
+    "div",
+    "distinct",
+}
+_MAX_DEPTH: Final = 100
+
+
+def parse_sql(
+    sql: str,
+    *,
+    parameters: Sequence[object] | Mapping[str, object] | None = None,
+    columns: Collection[str] | None = None,
+) -> Expression:
+    """The expression that a text says; nothing is looked up yet.
+
+    Args:
+        sql: one expression in Spark's dialect.
+        parameters: values for `?` (a list) or `:name` (a mapping).
+        columns: the table's columns, so that "id" in double quotes, which Spark reads as a text,
+            can be refused where a column is meant.
+
+    Raises:
+        InvalidInputError: the text is no such expression; the message says where.
+    """
+    if not isinstance(sql, str):
+        raise InvalidInputError(f"expected SQL as a text, found {sql!r}")
+    return _Parser(sql, parameters, columns or ()).whole()
+
+
+class _Parser:
+    def __init__(
+        self,
+        sql: str,
+        parameters: Sequence[object] | Mapping[str, object] | None,
+        columns: Collection[str],
+    ) -> None:
+        self._cursor = Cursor(sql)
+        self._depth = 0
+        self._positional = list(parameters) if isinstance(parameters, list | tuple) else None
+        self._named = parameters if isinstance(parameters, Mapping) else None
+        self._columns = {name.lower(): name for name in columns}
+        self._used = 0
+
+    def whole(self) -> Expression:
+        found = self.expression()
+        self._cursor.finish()
+        if self._positional and self._used < len(self._positional):
+            raise InvalidInputError(
+                f"{len(self._positional)} parameters were given for {self._cursor.sql!r}, "
+                f"which has {self._used}"
+            )
+        return found
+
+    def expression(self) -> Expression:
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise self._cursor.error(f"brackets and calls are nested more than {_MAX_DEPTH} deep")
+        found = self._chain(self._conjunction, "or", Or)
+        self._depth -= 1
+        return found
+
+    def _conjunction(self) -> Expression:
+        return self._chain(self._negation, "and", And)
+
+    def _chain(self, part: Callable[[], Expression], word: str, node: type[And | Or]) -> Expression:
+        operands = [part()]
+        while self._cursor.accept(word):
+            operands.append(part())
+        return operands[0] if len(operands) == 1 else node(tuple(operands))
+
+    def _negation(self) -> Expression:
+        count = 0
+        while self._cursor.next.word in {"not", "!"}:
+            self._cursor.take()
+            count += 1
+        found = self._predicate()
+        for _ in range(count):
+            found = Not(found)
+        return found
+
+    def _predicate(self) -> Expression:
+        operand = self._comparison()
+        while True:
+            found = self._tested(operand)
+            if found is None:
+                return operand
+            operand = found
+
+    def _tested(self, operand: Expression) -> Expression | None:
+        cursor = self._cursor
+        if cursor.accept("is"):
+            return self._is(operand)
+        is_negated = cursor.next.word == "not"
+        if cursor.ahead(int(is_negated)).word not in _TESTS:
+            return None
+        if is_negated:
+            cursor.take()
+        found = self._test(cursor.take().word, operand)
+        return Not(found) if is_negated else found
+
+    def _is(self, operand: Expression) -> Expression:
+        is_negated = self._cursor.accept("not")
+        token = self._cursor.take()
+        found: Expression
+        if token.word in {"null", "unknown"}:
+            found = IsNull(operand)
+        elif token.word in {"true", "false"}:
+            found = Comparison("<=>", operand, Literal(token.word == "true"))
+        elif token.word == "distinct":
+            self._cursor.expect("from")
+            found = Not(Comparison("<=>", operand, self._sum()))
+        else:
+            raise self._cursor.error("expected NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM", token)
+        return Not(found) if is_negated else found
+
+    def _test(self, word: str, operand: Expression) -> Expression:
+        cursor = self._cursor
+        match word:
+            case "in":
+                cursor.expect("(")
+                if cursor.next.word == "select":
+                    raise cursor.error("a subquery cannot stand in an expression on one table")
+                return In(operand, self._list())
+            case "between":
+                low = self._sum()
+                cursor.expect("and")
+                return And((Comparison(">=", operand, low), Comparison("<=", operand, self._sum())))
+            case "like" | "ilike":
+                if cursor.next.word in {"any", "all", "some"} and cursor.ahead().word == "(":
+                    return self._like_many(operand, ignore_case=word == "ilike")
+                pattern = self._sum()
+                escape = cursor.text() if cursor.accept("escape") else "\\"
+                return Like(operand, pattern, escape, word == "ilike")
+            case _:
+                return Call("rlike", (operand, self._sum()))
+
+    def _like_many(self, operand: Expression, *, ignore_case: bool) -> Expression:
+        node = And if self._cursor.take().word == "all" else Or
+        self._cursor.expect("(")
+        likes = tuple(Like(operand, pattern, ignore_case=ignore_case) for pattern in self._list())
+        return likes[0] if len(likes) == 1 else node(likes)
+
+    def _comparison(self) -> Expression:
+        found = self._sum()
+        while self._cursor.next.word in _COMPARISONS:
+            operator = _COMPARISONS[self._cursor.take().word]
+            found = Comparison(operator, found, self._sum())
+        return found
+
+    def _sum(self) -> Expression:
+        found = self._product()
+        while self._cursor.next.word in {"+", "-", "||"}:
+            operator = self._cursor.take().word
+            right = self._product()
+            if operator == "||":
+                found = Call("concat", (found, right))
+            else:
+                found = Arithmetic(operator, found, right)
+        return found
+
+    def _product(self) -> Expression:
+        found = self._unary()
+        while self._cursor.next.word in {"*", "/", "%", "div"}:
+            operator = self._cursor.take().word
+            right = self._unary()
+            if operator == "div":
+                found = Call("div", (found, right))
+            else:
+                found = Arithmetic(operator, found, right)
+        return found
+
+    def _unary(self) -> Expression:
+        cursor = self._cursor
+        if cursor.next.word == "-" and cursor.ahead().kind == NUMBER:
+            cursor.take()
+            return self._postfix(sql_constants.number(cursor, cursor.take(), "-"))
+        is_negative = False
+        while cursor.next.word in {"+", "-"}:
+            is_negative ^= cursor.take().word == "-"
+        found = self._postfix(self._primary())
+        return Call("negative", (found,)) if is_negative else found
+
+    def _postfix(self, found: Expression) -> Expression:
+        cursor = self._cursor
+        while True:
+            if cursor.accept("["):
+                found = Call("[]", (found, self.expression()))
+                cursor.expect("]")
+            elif cursor.accept("::"):
+                found = Cast(found, read_type(cursor))
+            elif cursor.next.word == "." and not isinstance(found, Column):
+                cursor.take()
+                found = Call("[]", (found, Literal(cursor.name())))
+            else:
+                return found
+
+    def _primary(self) -> Expression:
+        token = self._cursor.take()
+        match token.kind:
+            case "number":
+                return sql_constants.number(self._cursor, token)
+            case "text":
+                return self._text(token)
+            case "bytes":
+                return sql_constants.hexadecimal(self._cursor, token)
+            case "quoted name":
+                return self._column(token)
+            case "name":
+                return self._word(token)
+            case _:
+                return self._symbol(token)
+
+    def _symbol(self, token: Token) -> Expression:
+        cursor = self._cursor
+        if token.word == "(":
+            found = self.expression()
+            cursor.expect(")")
+            return found
+        if token.word == "?":
+            return self._positional_parameter(token)
+        if token.word == ":" and cursor.next.kind in {NAME, QUOTED_NAME}:
+            return self._named_parameter(cursor.take())
+        if token.word == "*":
+            raise cursor.error(
+                "* stands for all columns and cannot be part of an expression", token
+            )
+        raise cursor.error("expected a value, a column or a function", token)
+
+    def _word(self, token: Token) -> Expression:
+        special = self._WORDS.get(token.word)
+        found = special(self, token) if special else None
+        if found is not None:
+            return found
+        if self._cursor.next.word == "(" and token.word not in _NEVER_COLUMNS:
+            return self._call(token)
+        if token.word in _BARE_CALLS:
+            return Call(token.word)
+        return self._column(token)
+
+    def _column(self, token: Token) -> Expression:
+        cursor = self._cursor
+        if token.kind == NAME and token.word in _NEVER_COLUMNS:
+            raise cursor.error(
+                "a keyword stands where a value was expected; backticks quote names", token
+            )
+        path = [token.value]
+        while cursor.next.word == "." and cursor.ahead().kind in {NAME, QUOTED_NAME}:
+            cursor.take()
+            path.append(cursor.take().value)
+        if cursor.next.word == "(":
+            if len(path) == 1:
+                return self._call(token)
+            raise cursor.error("functions of a schema or catalog cannot be used here")
+        return Column(tuple(path))
+
+    def _list(self) -> tuple[Expression, ...]:
+        """What stands before the closing bracket, which is taken too."""
+        found = [self.expression()]
+        while self._cursor.accept(","):
+            found.append(self.expression())
+        self._cursor.expect(")")
+        return tuple(found)
+
+    def _call(self, token: Token) -> Expression:
+        cursor = self._cursor
+        cursor.expect("(")
+        if cursor.next.word in {"distinct", "select"}:
+            raise cursor.error("aggregates and subqueries cannot stand in an expression on one row")
+        arguments = () if cursor.accept(")") else self._list()
+        if cursor.next.word == "over":
+            raise cursor.error("window functions cannot stand in an expression on one row")
+        return Call(token.value.lower(), arguments)
+
+    def _text(self, token: Token) -> Expression:
+        parts = [self._checked(token)]
+        while self._cursor.next.kind == TEXT:
+            parts.append(self._checked(self._cursor.take()))
+        return Literal("".join(parts))
+
+    def _checked(self, token: Token) -> str:
+        column = self._columns.get(token.value.lower())
+        if token.source.startswith('"') and column is not None:
+            raise self._cursor.error(
+                f"double quotes make a text, and {column!r} is a column: write `{column}` for the "
+                f"column, or '{token.value}' for the text",
+                token,
+            )
+        return token.value
+
+    def _positional_parameter(self, token: Token) -> Expression:
+        if self._positional is None:
+            raise self._cursor.error("a parameter ? needs a list of values as `parameters`", token)
+        if self._used >= len(self._positional):
+            raise self._cursor.error(f"only {len(self._positional)} parameters were given", token)
+        self._used += 1
+        return lit(self._positional[self._used - 1])
+
+    def _named_parameter(self, token: Token) -> Expression:
+        if self._named is None or token.value not in self._named:
+            raise self._cursor.error(f"no value was given for the parameter :{token.value}", token)
+        return lit(self._named[token.value])
+
+    def _constant(self, token: Token) -> Expression | None:
+        return Literal({"null": None, "true": True, "false": False}[token.word])
+
+    def _moment(self, token: Token) -> Expression | None:
+        return sql_constants.moment(self._cursor, token)
+
+    def _interval(self, _token: Token) -> Expression | None:
+        return sql_constants.interval(self._cursor)
+
+    def _cast(self, token: Token) -> Expression | None:
+        cursor = self._cursor
+        if not cursor.accept("("):
+            return None
+        operand = self.expression()
+        cursor.expect("as")
+        to = read_type(cursor)
+        cursor.expect(")")
+        return Cast(operand, to, token.word == "try_cast")
+
+    def _case(self, _token: Token) -> Expression | None:
+        cursor = self._cursor
+        subject = None if cursor.next.word == "when" else self.expression()
+        branches: list[tuple[Expression, Expression]] = []
+        while cursor.accept("when"):
+            condition = self.expression()
+            if subject is not None:
+                condition = Comparison("=", subject, condition)
+            cursor.expect("then")
+            branches.append((condition, self.expression()))
+        if not branches:
+            raise cursor.error("expected WHEN")
+        otherwise = self.expression() if cursor.accept("else") else None
+        cursor.expect("end")
+        return Case(tuple(branches), otherwise)
+
+    def _extract(self, _token: Token) -> Expression | None:
+        cursor = self._cursor
+        if not (cursor.next.word == "(" and cursor.ahead(2).word == "from"):
+            return None
+        cursor.take()
+        part = Literal(cursor.name().lower())
+        cursor.expect("from")
+        source = self.expression()
+        cursor.expect(")")
+        return Call("date_part", (part, source))
+
+    def _trim(self, _token: Token) -> Expression | None:
+        cursor = self._cursor
+        side = cursor.ahead().word
+        if cursor.next.word != "(" or side not in _TRIMS:
+            return None
+        cursor.take()
+        cursor.take()
+        chars = None if cursor.next.word == "from" else self.expression()
+        cursor.expect("from")
+        source = self.expression()
+        cursor.expect(")")
+        if chars is None:
+            return Call(_TRIMS[side], (source,))
+        return Call(_TRIMS[side], (source, chars) if side == "both" else (chars, source))
+
+    def _unit_first(self, token: Token) -> Expression | None:
+        # timestampadd(HOUR, 1, ts): the unit is a bare word.
+        cursor = self._cursor
+        unit = sql_constants.unit_of(cursor.ahead().word)
+        if cursor.next.word != "(" or unit is None or cursor.ahead(2).word != ",":
+            return None
+        for _ in range(3):
+            cursor.take()
+        return Call(token.word, (Literal(unit), *self._list()))
+
+    _WORDS: ClassVar[dict[str, Callable[[_Parser, Token], Expression | None]]] = {
+        "null": _constant,
+        "true": _constant,
+        "false": _constant,
+        "date": _moment,
+        "timestamp": _moment,
+        "timestamp_ntz": _moment,
+        "timestamp_ltz": _moment,
+        "interval": _interval,
+        "cast": _cast,
+        "try_cast": _cast,
+        "case": _case,
+        "extract": _extract,
+        "trim": _trim,
+        "timestampadd": _unit_first,
+        "timestampdiff": _unit_first,
+        "dateadd": _unit_first,
+        "datediff": _unit_first,
+        "date_diff": _unit_first,
+    }

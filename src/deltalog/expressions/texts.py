@@ -1,0 +1,235 @@
+"""Texts of numbers and moments as Spark reads and prints them, over Arrow arrays.
+
+Owns the accepted spellings. The usual spellings go through Arrow; the rare ones by row.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Final
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+
+from deltalog.expressions.rows import Array, pc
+
+_SPACE: Final = "".join(map(chr, range(0x21))) + "\x7f"
+_EXACT: Final = Context(prec=100)
+_MICROS_PER_DAY: Final = 86_400_000_000
+_DAYS_OF_MONTH: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+_DATE: Final = re.compile(
+    r"([+-]?)(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.ASCII | re.DOTALL
+)
+_MOMENT: Final = re.compile(
+    r"([+-]?)(\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T](?:"
+    r"(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?)?)?\s*(.*))?)?)?",
+    re.ASCII | re.DOTALL,
+)
+_OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?", re.ASCII)
+_PLAIN_DATE: Final = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}\z"
+_PLAIN_MOMENT: Final = (
+    r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z?\z"
+)
+
+
+def trim_all(array: Array) -> Array:
+    """Texts without blanks and control characters around them."""
+    return pc.utf8_trim(array, characters=_SPACE)
+
+
+def without_plus(array: Array) -> Array:
+    """Texts of numbers without their plus sign, which Arrow does not read."""
+    return pc.utf8_ltrim(array, characters="+")
+
+
+def integers_within(array: Array, bits: int) -> Array:
+    """Which texts of integers fit so many bits. By row: only called when one does not."""
+    limit = 1 << (bits - 1)
+    return pa.array(
+        [None if text is None else -limit <= int(text) < limit for text in array.to_pylist()],
+        pa.bool_(),
+    )
+
+
+def decimals_by_row(array: Array, precision: int, scale: int) -> tuple[Array, Array]:
+    """Texts as decimals and which of them fit. By row: only called for very long or large ones."""
+    values: list[Decimal | None] = []
+    fits: list[bool | None] = []
+    for text in array.to_pylist():
+        value = None if text is None else decimal_of(text, precision, scale)
+        values.append(value)
+        fits.append(None if text is None else value is not None)
+    return pa.array(values, pa.decimal128(precision, scale)), pa.array(fits, pa.bool_())
+
+
+def decimal_of(text: str, precision: int, scale: int) -> Decimal | None:
+    """A text as a decimal with halves rounded away from zero, or None if it does not fit."""
+    value = Decimal(text)
+    if value == 0:
+        return Decimal(0).scaleb(-scale)
+    if value.adjusted() >= precision - scale:
+        return None
+    if value.adjusted() < -scale - 1:
+        return Decimal(0).scaleb(-scale)
+    rounded = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _EXACT)
+    return None if rounded.adjusted() >= precision - scale and rounded != 0 else rounded
+
+
+def of_fractionals(array: Array) -> Array:
+    """Floats and doubles as Java prints them. Cost: by row."""
+    # Arrow prints the shortest digits of each width; Java only places them otherwise.
+    digits = pc.cast(array, pa.string()).to_pylist()
+    return pa.array([None if text is None else _java_text(text) for text in digits], pa.string())
+
+
+_SPECIAL: Final = {"nan": "NaN", "-nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+
+
+def _java_text(text: str) -> str:
+    special = _SPECIAL.get(text)
+    if special is not None:
+        return special
+    value = Decimal(text)
+    sign, digits, _ = value.as_tuple()
+    minus = "-" if sign else ""
+    if value == 0:
+        return f"{minus}0.0"
+    shown = "".join(map(str, digits)).rstrip("0") or "0"
+    exponent = value.adjusted()
+    if -4 < exponent < 7:
+        if exponent < 0:
+            return f"{minus}0.{'0' * (-exponent - 1)}{shown}"
+        whole = shown[: exponent + 1].ljust(exponent + 1, "0")
+        return f"{minus}{whole}.{shown[exponent + 1 :] or '0'}"
+    return f"{minus}{shown[0]}.{shown[1:] or '0'}E{exponent}"
+
+
+def of_decimals(array: Array) -> Array:
+    """Decimals in plain notation."""
+    printed = pc.cast(array, pa.string())
+    if not pc.any(pc.match_substring(printed, "E")).as_py():
+        return printed
+    return pa.array(
+        [None if text is None else format(Decimal(text), "f") for text in printed.to_pylist()],
+        pa.string(),
+    )
+
+
+def of_timestamps(array: Array) -> Array:
+    """Timestamps as `2024-01-31 10:00:00.5`, in UTC."""
+    printed = pc.cast(pc.cast(array, pa.timestamp("us")), pa.string())
+    trimmed = pc.utf8_rtrim(pc.utf8_rtrim(printed, characters="0"), characters=".")
+    # 12:30:00 printed without a fraction would lose its zeros; Arrow always prints six digits.
+    return pc.replace_substring_regex(trimmed, r"\A([0-9]{5,}-)", r"+\1")
+
+
+def to_dates(array: Array) -> tuple[Array, Array | None]:
+    """Texts as dates, and which of them are none."""
+    trimmed = trim_all(array)
+    plain = pc.match_substring_regex(trimmed, _PLAIN_DATE)
+    if pc.all(plain, min_count=0).as_py():
+        try:
+            return pc.cast(trimmed, pa.date32()), None
+        except pa.ArrowInvalid:
+            pass
+    days = [None if text is None else days_of(text) for text in trimmed.to_pylist()]
+    values = pa.array(days, pa.int32())
+    return pc.cast(values, pa.date32()), pc.and_(pc.is_null(values), pc.is_valid(array))
+
+
+def to_micros(array: Array, *, has_zone: bool) -> tuple[Array, Array | None]:
+    """Texts as microseconds since 1970 in UTC, and which of them are none.
+
+    Args:
+        array: texts.
+        has_zone: whether a zone in the text moves the value; without, it is read over.
+    """
+    trimmed = trim_all(array)
+    plain = pc.match_substring_regex(trimmed, _PLAIN_MOMENT)
+    if pc.all(plain, min_count=0).as_py():
+        try:
+            bare = pc.utf8_rtrim(trimmed, characters="Z")
+            return pc.cast(pc.cast(bare, pa.timestamp("us")), pa.int64()), None
+        except pa.ArrowInvalid:
+            pass
+    rows = [
+        None if text is None else micros_of(text, has_zone=has_zone) for text in trimmed.to_pylist()
+    ]
+    values = pa.array(rows, pa.int64())
+    return values, pc.and_(pc.is_null(values), pc.is_valid(array))
+
+
+def days_from_civil(year: int, month: int, day: int) -> int | None:
+    """Days since 1970 of a proleptic Gregorian date of any year, or None if there is none."""
+    if not 1 <= month <= 12 or not 1 <= day <= days_in_month(year, month):
+        return None
+    shifted = year - (month <= 2)
+    era, year_of_era = divmod(shifted, 400)
+    day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
+    day_of_era = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
+    return era * 146_097 + day_of_era - 719_468
+
+
+def days_in_month(year: int, month: int) -> int:
+    """How many days a month has."""
+    is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    return 29 if month == 2 and is_leap else _DAYS_OF_MONTH[month - 1]
+
+
+def days_of(text: str) -> int | None:
+    """Days since 1970 of a text that says a date, or None if it says none."""
+    match = _DATE.fullmatch(text.strip(_SPACE))
+    if match is None:
+        return None
+    days = days_from_civil(*_date_parts(match))
+    return days if days is not None and -(1 << 31) <= days < 1 << 31 else None
+
+
+def _date_parts(match: re.Match[str]) -> tuple[int, int, int]:
+    year = int(match[2]) * (-1 if match[1] == "-" else 1)
+    return year, int(match[3] or 1), int(match[4] or 1)
+
+
+def micros_of(text: str, *, has_zone: bool) -> int | None:
+    """Microseconds since 1970 of a text that says a moment, or None if it says none."""
+    match = _MOMENT.fullmatch(text.strip(_SPACE))
+    if match is None:
+        return None
+    days = days_from_civil(*_date_parts(match))
+    hour, minute, second = (int(part or 0) for part in match.group(5, 6, 7))
+    if days is None or hour > 23 or minute > 59 or second > 59:
+        return None
+    fraction = int((match[8] or "")[:6].ljust(6, "0"))
+    local = days * _MICROS_PER_DAY + ((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction
+    offset = _offset_micros(match[9] or "", local)
+    if offset is None or (match[9] and match[5] is None):
+        return None
+    micros = local - offset if has_zone else local
+    return micros if -(1 << 63) <= micros < 1 << 63 else None
+
+
+def _offset_micros(zone: str, local: int) -> int | None:
+    zone = zone.strip()
+    if zone in {"", "Z", "UTC", "GMT", "UT"}:
+        return 0
+    match = _OFFSET.fullmatch(zone)
+    if match is not None:
+        hours, minutes, seconds = (int(part or 0) for part in match.group(2, 3, 4))
+        total = (hours * 60 + minutes) * 60 + seconds
+        if total > 18 * 3600 or minutes > 59 or seconds > 59:
+            return None
+        return (-total if match[1] == "-" else total) * 1_000_000
+    return _region_offset_micros(zone, local)
+
+
+def _region_offset_micros(zone: str, local: int) -> int | None:
+    try:
+        info = ZoneInfo(zone)
+        moment = datetime(1970, 1, 1, tzinfo=info) + timedelta(microseconds=local)
+    except (LookupError, OSError, OverflowError, ValueError):
+        return None
+    offset = moment.utcoffset()
+    return None if offset is None else offset // timedelta(microseconds=1)

@@ -1,0 +1,83 @@
+"""Walking and rebuilding expression trees of any node.
+
+Owns what a node's children are. Knows neither types nor data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalog.expressions.nodes import And, Call, Column, Expression
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+# Spark replaces these by constants when a query starts; in a table's own rules they are refused.
+NON_DETERMINISTIC: Final = frozenset({"current_date", "current_timestamp", "now", "localtimestamp"})
+
+
+def children(expression: Expression) -> Iterator[Expression]:
+    """The expressions directly inside a node, in order."""
+    for part in fields(expression):  # type: ignore[arg-type]  # every node is a dataclass
+        yield from _inside(getattr(expression, part.name))
+
+
+def _inside(value: Any) -> Iterator[Expression]:
+    if isinstance(value, Expression):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _inside(item)
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """The node and everything below it, parents first."""
+    yield expression
+    for child in children(expression):
+        yield from walk(child)
+
+
+def rebuild(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """The same node with every child changed."""
+    changed: dict[str, Any] = {}
+    for part in fields(expression):  # type: ignore[arg-type]  # every node is a dataclass
+        value = getattr(expression, part.name)
+        if isinstance(value, Expression | tuple):
+            changed[part.name] = _change(value, change)
+    return replace(expression, **changed) if changed else expression  # type: ignore[type-var]  # every node is a dataclass
+
+
+def _change(value: Any, change: Callable[[Expression], Expression]) -> Any:
+    if isinstance(value, Expression):
+        return change(value)
+    if isinstance(value, tuple):
+        return tuple(_change(item, change) for item in value)
+    return value
+
+
+def map_columns(expression: Expression, change: Callable[[Column], Expression]) -> Expression:
+    """The same tree with every column replaced, as when logical names become physical ones."""
+    if isinstance(expression, Column):
+        return change(expression)
+    return rebuild(expression, lambda child: map_columns(child, change))
+
+
+def columns(expression: Expression) -> set[tuple[str, ...]]:
+    """The paths of all columns that the expression reads."""
+    return {node.path for node in walk(expression) if isinstance(node, Column)}
+
+
+def conjuncts(expression: Expression) -> tuple[Expression, ...]:
+    """The parts that must all be true for the expression to be true."""
+    if not isinstance(expression, And):
+        return (expression,)
+    return tuple(part for operand in expression.operands for part in conjuncts(operand))
+
+
+def is_deterministic(expression: Expression) -> bool:
+    """Whether the same row always gives the same value."""
+    return not any(
+        isinstance(node, Call) and node.function.lower() in NON_DETERMINISTIC
+        for node in walk(expression)
+    )
