@@ -69,3 +69,26 @@ class ShuffledFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]  # fs
     @classmethod
     def _strip_protocol(cls, path: str) -> str:
         return str(path).removeprefix("shuffled://")
+
+
+class ExpiringFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """Refuses tickets that are older than `valid_from`; its files tell which ticket was used."""
+
+    protocol = "expiring"
+    valid_from = 1
+
+    def __init__(self, ticket: int, password: str, **options: Any) -> None:
+        super().__init__(**options)
+        self.ticket = ticket
+        self.password = password
+
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None) -> bytes:
+        if self.ticket < self.valid_from:
+            raise PermissionError(f"ticket {self.ticket} expired; password={self.password}")
+        if path.endswith("missing"):
+            raise FileNotFoundError(path)
+        return f"{path} {self.ticket}".encode()[start:end]
+
+    @classmethod
+    def register(cls) -> None:
+        fsspec.register_implementation("expiring", cls, clobber=True)

@@ -7,6 +7,7 @@ so that s3fs's, adlfs's and gcsfs's own names work too.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -15,6 +16,8 @@ from deltalog import _json
 from deltalog.clock import now_ms
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.paths import split_location
+
+_logger = logging.getLogger("deltalog.storage")
 
 
 def filesystem_options(
@@ -34,11 +37,15 @@ def filesystem_options(
     names = _NAMES.get(kind, {})
     arguments: dict[str, Any] = {}
     for name, value in options.items():
-        lower = name.lower()
-        if lower in names:
-            _set(arguments, names[lower], value, name)
-        elif lower in _MEANINGLESS or lower in _FOREIGN.get(kind, frozenset()):
+        prefix, short = _taken_apart(name)
+        if prefix and _PREFIXES[prefix] != kind:
+            continue  # another cloud's
+        if short in names:
+            _set(arguments, names[short], value, name)
+        elif short in _MEANINGLESS:
             continue
+        elif prefix:
+            _logger.warning("storage option %r is not known and has no effect", name)
         elif own:
             _merge(arguments, {name: value})
     match kind:
@@ -57,8 +64,8 @@ def commit_objection(kind: str, options: Mapping[str, Any]) -> str | None:
 
     deltalake's DynamoDB lock is a pact between writers: who commits without it may lose commits.
     """
-    chosen = {name.lower(): value for name, value in options.items()}
-    provider = chosen.get("aws_s3_locking_provider", chosen.get("locking_provider"))
+    chosen = {_taken_apart(name)[1]: value for name, value in options.items()}
+    provider = chosen.get("s3_locking_provider", chosen.get("locking_provider"))
     if kind == "s3" and provider:
         return (
             f"the storage options ask for the locking provider {provider!r}, which deltalog does "
@@ -80,7 +87,7 @@ def secrets_of(options: Mapping[str, Any]) -> tuple[str, ...]:
 
 _SECRET_NAME: Final = re.compile(r"(?i)key|secret|token|password|credential|sas|connection")
 
-# Names without `aws_`, `azure_storage_`, … are accepted as well; they are made below.
+# Without the clouds' prefixes, which may be there (`aws_`, `azure_`, `azure_storage_`, `google_`).
 _S3: Final[dict[str, str]] = {
     "access_key_id": "key",
     "secret_access_key": "secret",
@@ -187,26 +194,19 @@ _MEANINGLESS: Final = frozenset(
 )
 
 
-def _spelled(short: Mapping[str, str], prefixes: tuple[str, ...]) -> dict[str, str]:
-    return {prefix + name: target for name, target in short.items() for prefix in prefixes}
-
-
 _NAMES: Final[dict[str, dict[str, str]]] = {
-    "s3": {**_spelled(_S3, ("", "aws_")), **_CLIENT_S3},
-    "az": {**_spelled(_AZURE, ("", "azure_", "azure_storage_")), **_CLIENT_AZURE},
-    "gs": {**_spelled(_GOOGLE, ("", "google_")), **_CLIENT_GOOGLE},
+    "s3": {**_S3, **_CLIENT_S3},
+    "az": {**_AZURE, **_CLIENT_AZURE},
+    "gs": {**_GOOGLE, **_CLIENT_GOOGLE},
 }
-# What belongs to another cloud by its prefix is not handed to this one's file system.
-_FOREIGN: Final[dict[str, frozenset[str]]] = {
-    kind: frozenset(
-        name
-        for other, names in _NAMES.items()
-        if other != kind
-        for name in names
-        if name.startswith(("aws_", "azure_", "google_"))
-    )
-    for kind in (*_NAMES, "memory", "hdfs", "http", "https")
-}
+_PREFIXES: Final = {"aws_": "s3", "azure_storage_": "az", "azure_": "az", "google_": "gs"}
+
+
+def _taken_apart(name: str) -> tuple[str, str]:
+    """A cloud's prefix (or none) and the rest of an option's name, in lower case."""
+    lower = name.lower()
+    prefix = next((prefix for prefix in _PREFIXES if lower.startswith(prefix)), "")
+    return prefix, lower.removeprefix(prefix)
 
 
 def _set(arguments: dict[str, Any], target: str, value: Any, name: str) -> None:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 Column = str | tuple[str, ...]
 TAIL_BYTES: Final = 64 * 1024
+_MAGIC: Final = frozenset({b"PAR1", b"PARE"})
 
 
 def open_parquet(
@@ -85,7 +86,7 @@ class ParquetReader:
         else:
             self._size = store.stat(path).size_bytes if size_bytes is None else size_bytes
             if footer is None:
-                footer = _read_footer(store, path, self._size)
+                footer, self._size = _read_footer(store, path, self._size)
             source = pa.PythonFile(_SparseFile(self._segments, self._size), mode="r")
         self._file = pq.ParquetFile(source, metadata=footer, coerce_int96_timestamp_unit="us")
         self.metadata: pq.FileMetaData = self._file.metadata
@@ -164,16 +165,28 @@ class ParquetReader:
         """The same rows as `read`, in batches of at most `batch_size`, one row group at a time.
 
         Cost: elsewhere than local: one batch of ranged reads per row group; one row group's
-        asked columns in memory.
+        asked columns in memory. Local: the memory of a few batches.
         """
         indices = self.leaf_indices(columns)
         for group in self._all_groups if row_groups is None else row_groups:
+            if self._native and indices:
+                yield from self._stream(group, indices, batch_size)
+                continue
 
             def read_group(number: int = group) -> pa.Table:
                 return self._read([number], indices)
 
             table = _guarded(self._store, self.path, read_group)
             yield from table.to_batches(max_chunksize=batch_size)
+
+    def _stream(self, group: int, indices: list[int], batch_size: int) -> Iterator[pa.RecordBatch]:
+        batches = self._file.reader.iter_batches(batch_size, [group], column_indices=indices)
+
+        def next_batch() -> pa.RecordBatch | None:
+            return next(batches, None)
+
+        while (batch := _guarded(self._store, self.path, next_batch)) is not None:
+            yield batch
 
     def close(self) -> None:
         """Give the file back; using the reader afterwards is an error."""
@@ -442,10 +455,15 @@ class _SparseFile(io.RawIOBase):
         return data
 
 
-def _read_footer(store: Store, path: str, size: int) -> pq.FileMetaData:
+def _read_footer(store: Store, path: str, size: int) -> tuple[pq.FileMetaData, int]:
+    """The footer, and the file's true length: what the log says may be wrong."""
     start = max(0, size - TAIL_BYTES)
     (tail,) = store.read_ranges(path, [(start, size)])
-    if len(tail) < 12 or tail[-4:] not in {b"PAR1", b"PARE"}:
+    if len(tail) != size - start or tail[-4:] not in _MAGIC:
+        true_size = store.stat(path).size_bytes
+        if true_size != size:
+            return _read_footer(store, path, true_size)
+    if len(tail) < 12 or tail[-4:] not in _MAGIC:
         raise pa.ArrowInvalid("Parquet magic bytes not found at the end")
     footer_bytes = struct.unpack("<I", tail[-8:-4])[0] + 8
     if footer_bytes > size:
@@ -453,7 +471,7 @@ def _read_footer(store: Store, path: str, size: int) -> pq.FileMetaData:
     if footer_bytes > len(tail):
         (head,) = store.read_ranges(path, [(size - footer_bytes, start)])
         tail = head + tail
-    return pq.read_metadata(pa.BufferReader(b"PAR1" + tail[-footer_bytes:]))
+    return pq.read_metadata(pa.BufferReader(b"PAR1" + tail[-footer_bytes:])), size
 
 
 def _chunk_range(column: pq.ColumnChunkMetaData, size: int) -> ByteRange:
