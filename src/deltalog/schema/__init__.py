@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from deltalog.schema.alter import (
+    add_column,
+    change_field,
+    change_type,
+    drop_column,
+    move_column,
+    rename_column,
+)
 from deltalog.schema.arrow import (
     VARIANT,
     VARIANT_STORAGE,
@@ -21,6 +29,7 @@ from deltalog.schema.columns import (
     walk,
 )
 from deltalog.schema.conform import conform, conform_array
+from deltalog.schema.evolve import can_promote, can_store, merge_schemas, new_field, reorder
 from deltalog.schema.types import (
     ArrayType,
     DataType,
@@ -33,6 +42,12 @@ from deltalog.schema.types import (
     VariantType,
     as_type,
 )
+from deltalog.schema.widening import (
+    TypeChange,
+    check_readable_changes,
+    is_widening,
+    widening_changes,
+)
 
 __all__ = [
     "VARIANT",
@@ -44,24 +59,39 @@ __all__ = [
     "PrimitiveType",
     "Schema",
     "StructType",
+    "TypeChange",
     "UnknownType",
     "VariantExtensionType",
     "VariantType",
+    "add_column",
     "as_type",
+    "can_promote",
+    "can_store",
     "canonical_path_of",
+    "change_field",
+    "change_type",
+    "check_readable_changes",
     "conform",
     "conform_array",
+    "drop_column",
     "duplicates",
     "encode_schema",
     "encode_type",
     "find_field",
     "from_arrow_schema",
     "from_arrow_type",
+    "is_widening",
     "leaf_columns",
+    "merge_schemas",
+    "move_column",
+    "new_field",
     "parse_schema",
     "parse_type",
     "project",
+    "rename_column",
+    "reorder",
     "to_arrow_schema",
     "to_arrow_type",
     "walk",
+    "widening_changes",
 ]

@@ -1,0 +1,141 @@
+"""Types that may become wider: which changes there are, and how a field remembers them.
+
+Owns the table of allowed changes and the `delta.typeChanges` entry of column metadata.
+
+Protocol: Type Widening
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalog.errors import InvalidInputError, InvalidMetadataError, UnsupportedTypeError
+from deltalog.schema.columns import walk
+from deltalog.schema.types import Field, PrimitiveType, as_type
+
+if TYPE_CHECKING:
+    from deltalog.schema.types import DataType, StructType
+
+TYPE_CHANGES_KEY: Final = "delta.typeChanges"
+
+_WIDER: Final[dict[str, frozenset[str]]] = {
+    "byte": frozenset({"short", "integer", "long", "double"}),
+    "short": frozenset({"integer", "long", "double"}),
+    "integer": frozenset({"long", "double"}),
+    "float": frozenset({"double"}),
+    "date": frozenset({"timestamp_ntz"}),
+}
+# Digits before the point that a decimal needs to hold any value of the type.
+_INTEGER_DIGITS: Final = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+
+
+@dataclass(frozen=True, slots=True)
+class TypeChange:
+    """One change of a field's type in the past: files may hold the type of before.
+
+    Args:
+        from_type: before.
+        to_type: after.
+        path: `element`, `key`, `value` inside the field; empty for the field itself.
+
+    Protocol: Type Change Metadata
+    """
+
+    from_type: DataType
+    to_type: DataType
+    path: tuple[str, ...] = ()
+
+
+def is_widening(from_type: DataType, to_type: DataType) -> bool:
+    """Whether the protocol allows the change of a column from one type to the other.
+
+    A type is no widening of itself.
+
+    Protocol: Type Widening
+    """
+    if not isinstance(from_type, PrimitiveType) or not isinstance(to_type, PrimitiveType):
+        return False
+    if to_type.is_decimal:
+        if from_type == to_type:
+            return False
+        if from_type.is_decimal:
+            least, scale = from_type.precision, from_type.scale
+        elif from_type.type in _INTEGER_DIGITS:
+            least, scale = _INTEGER_DIGITS[from_type.type], 0
+        else:
+            return False
+        more_scale = to_type.scale - scale
+        return to_type.precision - least >= more_scale >= 0
+    return to_type.type in _WIDER.get(from_type.type, frozenset())
+
+
+def widening_changes(field: Field) -> tuple[TypeChange, ...]:
+    """The changes that a field remembers, oldest first.
+
+    Raises:
+        InvalidMetadataError: the entry is malformed.
+
+    Protocol: Type Change Metadata
+    """
+    entries = field.metadata.get(TYPE_CHANGES_KEY)
+    if entries is None:
+        return ()
+    if not isinstance(entries, list):
+        raise _malformed(field, entries)
+    return tuple(_change(field, entry) for entry in entries)
+
+
+def check_readable_changes(schema: StructType) -> None:
+    """Refuse a table whose files may hold a type that cannot be read as the one of today.
+
+    Raises:
+        UnsupportedTypeError: a field has a change that deltalog does not know.
+        InvalidMetadataError: an entry is malformed.
+
+    Protocol: Reader Requirements for Type Widening
+    """
+    for path, field in walk(schema):
+        for change in widening_changes(field):
+            if not is_widening(change.from_type, change.to_type):
+                raise UnsupportedTypeError(
+                    f"cannot read column {'.'.join((*path, *change.path))!r}: its type changed "
+                    f"from {change.from_type} to {change.to_type}, which deltalog does not know "
+                    "as a widening; use an engine that does"
+                )
+
+
+def with_change(field: Field, change: TypeChange) -> Field:
+    """The field with one more change to remember; its type is left as it is."""
+    entry = {"toType": str(change.to_type), "fromType": str(change.from_type)}
+    if change.path:
+        entry["fieldPath"] = ".".join(change.path)
+    known = list(field.metadata.get(TYPE_CHANGES_KEY) or [])
+    return replace(field, metadata={**field.metadata, TYPE_CHANGES_KEY: [*known, entry]})
+
+
+def _change(field: Field, entry: Any) -> TypeChange:
+    if not isinstance(entry, dict):
+        raise _malformed(field, entry)
+    before, after, inner = entry.get("fromType"), entry.get("toType"), entry.get("fieldPath") or ""
+    if not (isinstance(before, str) and isinstance(after, str) and isinstance(inner, str)):
+        raise _malformed(field, entry)
+    path = tuple(inner.split(".")) if inner else ()
+    return TypeChange(_type(field, before), _type(field, after), path)
+
+
+def _type(field: Field, name: str) -> DataType:
+    try:
+        return as_type(name)
+    except InvalidInputError as error:
+        raise UnsupportedTypeError(
+            f"cannot read column {field.name!r}: its type changed from or to {name!r}, "
+            "which deltalog does not know"
+        ) from error
+
+
+def _malformed(field: Field, entry: Any) -> InvalidMetadataError:
+    return InvalidMetadataError(
+        f"column {field.name!r}: expected {TYPE_CHANGES_KEY} to be a list of objects with "
+        f"fromType and toType, found {entry!r}"
+    )
