@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from deltalog._json import JsonObject, dumps, loads
-from deltalog.actions.model import DomainMetadata, RowIdHighWaterMark
+from deltalog.actions.model import CommitInfo, DomainMetadata, RowIdHighWaterMark
 from deltalog.errors import DeltaProtocolError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from deltalog.actions.properties import TableProperties
 
 ROW_TRACKING_DOMAIN: Final = "delta.rowTracking"
+_PRESERVED_TAG: Final = "delta.rowTracking.preserved"
 NO_ROW_ID: Final = -1
 """The high water mark of a table that has given no row id."""
 
@@ -103,6 +104,20 @@ def high_water_mark_action(
         return RowIdHighWaterMark(high_water_mark=mark, preserved_row_ids=preserved)
     text = dumps({"rowIdHighWaterMark": mark, "domainName": ROW_TRACKING_DOMAIN}).decode()
     return DomainMetadata(domain=ROW_TRACKING_DOMAIN, configuration=text)
+
+
+def preserved_row_ids(
+    commit: CommitInfo | None, action: RowIdHighWaterMark | None = None
+) -> bool | None:
+    """Whether a commit kept the ids of the rows it copied; None if it does not say.
+
+    The draft says it in its action, today's commits in a tag of commitInfo (ledger B-73).
+    """
+    if action is not None:
+        return action.preserved_row_ids
+    tags = None if commit is None else commit.values.get("tags")
+    flag = tags.get(_PRESERVED_TAG) if isinstance(tags, dict) else None
+    return None if flag is None else str(flag).lower() == "true"
 
 
 def check_enabled(dialect: Dialect | None, properties: TableProperties, table: str) -> None:

@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from deltalog.actions.properties import PROPERTIES, TableProperties
+from deltalog.actions.property_values import (
+    parse_bytes,
+    parse_column_list,
+    parse_interval_ms,
+)
+from deltalog.actions.settable import canonical_key, check_settable
+from deltalog.errors import InvalidInputError, InvalidMetadataError
+
+DAY_MS = 86_400_000
+
+
+@pytest.mark.protocol("OV-08", "CKPT-04", "STAT-10")
+def test_defaults() -> None:
+    properties = TableProperties({})
+    assert properties.log_retention_ms == 30 * DAY_MS
+    assert properties.deleted_file_retention_ms == 7 * DAY_MS
+    assert properties.checkpoint_retention_ms == 2 * DAY_MS
+    assert properties.set_transaction_retention_ms is None
+    assert properties.checkpoint_interval == 10
+    assert properties.enable_expired_log_cleanup
+    assert properties.enable_full_retention_rollback
+    assert properties.checkpoint_write_stats_as_json
+    assert properties.checkpoint_write_stats_as_struct
+    assert properties.checkpoint_policy == "classic"
+    assert properties.isolation_level == "Serializable"
+    assert properties.data_skipping_num_indexed_cols == 32
+    assert properties.data_skipping_stats_columns is None
+    assert properties.data_skipping_string_prefix_length == 32
+    assert properties.column_mapping_mode == "none"
+    assert properties.column_mapping_max_column_id == 0
+    assert properties.random_prefix_length == 2
+    off = (
+        properties.append_only,
+        properties.enable_change_data_feed,
+        properties.enable_deletion_vectors,
+        properties.enable_row_tracking,
+        properties.enable_type_widening,
+        properties.enable_in_commit_timestamps,
+        properties.randomize_file_prefixes,
+    )
+    assert not any(off)
+
+
+def test_every_default_is_reached() -> None:
+    properties = TableProperties({})
+    attributes = {
+        prop.key: name for name, prop in vars(TableProperties).items() if hasattr(prop, "key")
+    }
+    assert set(attributes) == set(PROPERTIES)
+    for key, prop in PROPERTIES.items():
+        assert getattr(properties, attributes[key]) == prop.default
+        assert prop.doc.endswith(".")
+
+
+@pytest.mark.protocol("APP-04", "D-38")
+@pytest.mark.parametrize(("text", "value"), [("true", True), ("TRUE", True), (" False ", False)])
+def test_booleans_in_any_case(text: str, value: bool) -> None:
+    assert TableProperties({"delta.appendOnly": text}).append_only is value
+
+
+@pytest.mark.protocol("APP-04")
+def test_a_bad_value_harms_only_who_asks_for_it() -> None:
+    properties = TableProperties({"delta.appendOnly": "yes", "delta.checkpointInterval": "3"})
+    assert properties.checkpoint_interval == 3
+    with pytest.raises(
+        InvalidMetadataError, match=r"delta\.appendOnly: expected true or false, found 'yes'"
+    ):
+        _ = properties.append_only
+
+
+@pytest.mark.protocol("META-07")
+def test_a_key_without_prefix_means_nothing() -> None:
+    assert not TableProperties({"appendOnly": "true"}).append_only
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [
+        ("interval 1 week", 7 * DAY_MS),
+        ("interval 30 days", 30 * DAY_MS),
+        ("INTERVAL 2 DAYS", 2 * DAY_MS),
+        ("1 day 12 hours", DAY_MS * 3 // 2),
+        ("  interval   1 week  2 days ", 9 * DAY_MS),
+        ("interval 1.5 seconds", 1500),
+        ("interval 1 minute -30 seconds", 30_000),
+        ("interval 0 hours", 0),
+        ("interval 1500 microseconds", 1),
+        ("7 milliseconds", 7),
+    ],
+)
+def test_intervals(text: str, milliseconds: int) -> None:
+    assert parse_interval_ms(text) == milliseconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "interval",
+        "1 month",
+        "interval 2 years",
+        "7",
+        "week",
+        "1.5 days",
+        "-1 days",
+        "1 fortnight",
+        "1 day x",
+    ],
+)
+def test_what_is_no_interval(text: str) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        parse_interval_ms(text)
+
+
+@pytest.mark.protocol("STAT-10")
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("a", (("a",),)),
+        ("a, b.c ,d", (("a",), ("b", "c"), ("d",))),
+        ("`a b`.`c,d`,e", (("a b", "c,d"), ("e",))),
+        ("`tick``ed`", (("tick`ed",),)),
+    ],
+)
+def test_column_lists(text: str, paths: tuple[tuple[str, ...], ...]) -> None:
+    assert parse_column_list(text) == paths
+
+
+@pytest.mark.parametrize("text", ["", "a,", "a..b", "`a", "a b`"])
+def test_what_is_no_column_list(text: str) -> None:
+    with pytest.raises(ValueError, match="expected column names"):
+        parse_column_list(text)
+
+
+def test_sizes() -> None:
+    assert [parse_bytes(text) for text in ("5", "1kb", "128mb", "2 GiB")] == [5, 1024, 2**27, 2**31]
+    with pytest.raises(ValueError, match="expected a size"):
+        parse_bytes("0")
+
+
+def test_an_old_key_of_the_change_feed() -> None:
+    assert TableProperties({"delta.enableChangeDataCapture": "true"}).enable_change_data_feed
+    both = {"delta.enableChangeDataCapture": "true", "delta.enableChangeDataFeed": "false"}
+    assert not TableProperties(both).enable_change_data_feed
+
+
+@pytest.mark.protocol("CON-03")
+def test_constraints_by_name() -> None:
+    properties = TableProperties({"delta.constraints.c1": "a > 1", "delta.appendOnly": "true"})
+    assert properties.constraints == {"c1": "a > 1"}
+
+
+def test_properties_pickle() -> None:
+    assert pickle.loads(pickle.dumps(TableProperties({"delta.appendOnly": "true"}))).append_only
+
+
+@pytest.mark.protocol("D-38")
+@pytest.mark.parametrize(
+    ("key", "canonical"),
+    [
+        ("delta.APPENDONLY", "delta.appendOnly"),
+        ("DELTA.minreaderversion", "delta.minReaderVersion"),
+        ("delta.enableChangeDataCapture", "delta.enableChangeDataFeed"),
+        ("delta.constraints.Positive", "delta.constraints.positive"),
+        ("my.Key", "my.Key"),
+        ("delta.universalFormat.iceberg.x", "delta.universalFormat.iceberg.x"),
+        ("delta.feature.rowTracking", "delta.feature.rowTracking"),
+    ],
+)
+def test_known_keys_in_any_case(key: str, canonical: str) -> None:
+    assert canonical_key(key) == canonical
+
+
+@pytest.mark.protocol("PROP-01")
+def test_an_unknown_key_of_delta_is_kept_and_not_settable() -> None:
+    assert TableProperties({"delta.future": "x"}).configuration == {"delta.future": "x"}
+    with pytest.raises(InvalidInputError, match=r"did you mean 'delta\.appendOnly'"):
+        check_settable({"delta.appendOnyl": "true"})
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({"delta.checkpointInterval": "0"}, "whole number of 1 or more"),
+        ({"delta.columnMapping.maxColumnId": "4"}, "set by writers themselves"),
+        ({"delta.isolationLevel": "SnapshotIsolation"}, "expected Serializable"),
+        ({"delta.minWriterVersion": "x"}, "whole number"),
+        ({"delta.appendOnly": "true", "DELTA.appendonly": "false"}, "given twice"),
+        ({"delta.columnMapping.mode": "names"}, "expected one of none, id, name"),
+    ],
+)
+def test_what_a_user_may_not_set(properties: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        check_settable(properties)
+
+
+def test_what_a_user_may_set_keeps_its_text() -> None:
+    asked = {
+        "Delta.logRetentionDuration": "interval 1 days",
+        "delta.constraints.A": "x > 1",
+        "z": "",
+    }
+    assert check_settable(asked) == {
+        "delta.logRetentionDuration": "interval 1 days",
+        "delta.constraints.a": "x > 1",
+        "z": "",
+    }

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import pytest
+
+from deltalog.actions import DomainMetadata
+from deltalog.actions.properties import TableProperties
+from deltalog.errors import InvalidMetadataError, MalformedLogError
+from deltalog.features import (
+    CLUSTERING_DOMAIN,
+    InCommitTimestamps,
+    clustering_action,
+    clustering_columns,
+    next_timestamp_ms,
+)
+from deltalog.features.in_commit_timestamps import enablement
+
+
+def domain(text: str, *, removed: bool = False) -> dict[str, DomainMetadata]:
+    return {
+        CLUSTERING_DOMAIN: DomainMetadata(
+            domain=CLUSTERING_DOMAIN, configuration=text, removed=removed
+        )
+    }
+
+
+@pytest.mark.protocol("B-52", "D-55")
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ('{"clusteringColumns":[["c"],["s","d"]],"domainName":"x"}', (("c",), ("s", "d"))),
+        ('{"clusteringColumns":["col1","col2"]}', (("col1",), ("col2",))),
+        ('{"clusteringColumns":[]}', ()),
+    ],
+)
+def test_clustering_columns_in_both_forms(text: str, columns: tuple[tuple[str, ...], ...]) -> None:
+    assert clustering_columns(domain(text)) == columns
+
+
+def test_no_clustering() -> None:
+    assert clustering_columns({}) is None
+    assert clustering_columns(domain('{"clusteringColumns":[["c"]]}', removed=True)) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", '{"clusteringColumns":[5]}', '{"clusteringColumns":[[]]}', "[]"]
+)
+def test_broken_clustering_is_an_error(text: str) -> None:
+    with pytest.raises(MalformedLogError, match=r"delta\.clustering"):
+        clustering_columns(domain(text))
+
+
+@pytest.mark.protocol("B-52")
+def test_clustering_is_written_as_spark_does() -> None:
+    action = clustering_action([["c"], ["s", "d"]])
+    assert action.configuration == (
+        '{"clusteringColumns":[["c"],["s","d"]],"domainName":"delta.clustering"}'
+    )
+    assert clustering_columns({action.domain: action}) == (("c",), ("s", "d"))
+
+
+ON = {"delta.enableInCommitTimestamps": "true"}
+LATER = ON | {
+    "delta.inCommitTimestampEnablementVersion": "3",
+    "delta.inCommitTimestampEnablementTimestamp": "1000",
+}
+
+
+@pytest.mark.protocol("B-22")
+def test_from_when_on_commits_carry_their_time() -> None:
+    assert enablement(TableProperties(ON), supported=True) == InCommitTimestamps()
+    since = enablement(TableProperties(LATER), supported=True)
+    assert since == InCommitTimestamps(version=3, timestamp_ms=1000)
+    assert since is not None
+    assert [since.covers(version) for version in (2, 3, 4)] == [False, True, True]
+
+
+@pytest.mark.protocol("B-22")
+def test_without_property_or_feature_there_are_none() -> None:
+    off = LATER | {"delta.enableInCommitTimestamps": "false"}
+    assert enablement(TableProperties(off), supported=True) is None
+    assert enablement(TableProperties(LATER), supported=False) is None
+    assert enablement(TableProperties({}), supported=True) is None
+
+
+def test_half_an_enablement_is_an_error() -> None:
+    half = ON | {"delta.inCommitTimestampEnablementVersion": "3"}
+    with pytest.raises(InvalidMetadataError, match="expected both"):
+        enablement(TableProperties(half), supported=True)
+
+
+@pytest.mark.protocol("B-22")
+def test_time_never_stands_still() -> None:
+    assert next_timestamp_ms(900, 1000) == 1001
+    assert next_timestamp_ms(1000, 1000) == 1001
+    assert next_timestamp_ms(2000, 1000) == 2000
+    assert next_timestamp_ms(5, None) == 5

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import pytest
+
+from deltalog.actions import CommitInfo, DomainMetadata, RowIdHighWaterMark
+from deltalog.actions.properties import TableProperties
+from deltalog.errors import DeltaProtocolError, MalformedLogError
+from deltalog.features import ROW_TRACKING_DOMAIN, Dialect, high_water_mark, high_water_mark_action
+from deltalog.features.row_ids import (
+    check_enabled,
+    dialect_of,
+    is_assigning,
+    is_enabled,
+    preserved_row_ids,
+    row_commit_version_column,
+    row_id_column,
+)
+
+CURRENT = TableProperties(
+    {
+        "delta.enableRowTracking": "true",
+        "delta.rowTracking.materializedRowIdColumnName": "_row-id-col-1",
+        "delta.rowTracking.materializedRowCommitVersionColumnName": "_row-commit-version-col-1",
+    }
+)
+DRAFT = TableProperties({"delta.enableRowIds": "true", "delta.rowIds.physicalColumnName": "rid"})
+
+
+def domain(text: str, *, removed: bool = False) -> dict[str, DomainMetadata]:
+    action = DomainMetadata(domain=ROW_TRACKING_DOMAIN, configuration=text, removed=removed)
+    return {ROW_TRACKING_DOMAIN: action}
+
+
+@pytest.mark.protocol("B-70", "B-12", "ROWID-05")
+def test_the_dialect_of_a_table() -> None:
+    assert dialect_of({"rowTracking", "domainMetadata"}) is Dialect.CURRENT
+    assert dialect_of({"rowIds"}) is Dialect.DRAFT
+    assert dialect_of({"rowIds", "rowTracking"}) is Dialect.CURRENT
+    assert dialect_of({"appendOnly"}) is None
+
+
+@pytest.mark.protocol("B-71", "ROWID-11", "ROWID-12")
+def test_each_dialect_has_its_own_switch() -> None:
+    assert is_enabled(Dialect.CURRENT, CURRENT)
+    assert is_enabled(Dialect.DRAFT, DRAFT)
+    assert not is_enabled(Dialect.CURRENT, DRAFT)
+    assert not is_enabled(Dialect.DRAFT, CURRENT)
+    assert not is_enabled(None, CURRENT)
+
+
+@pytest.mark.protocol("ROWID-12")
+def test_ids_that_may_not_last_are_not_shown() -> None:
+    check_enabled(Dialect.CURRENT, CURRENT, "t")
+    with pytest.raises(DeltaProtocolError, match="row tracking is not enabled"):
+        check_enabled(Dialect.CURRENT, TableProperties({}), "t")
+
+
+@pytest.mark.protocol("ROWID-03", "B-74", "B-75")
+def test_the_hidden_columns() -> None:
+    assert row_id_column(Dialect.CURRENT, CURRENT) == "_row-id-col-1"
+    assert row_commit_version_column(Dialect.CURRENT, CURRENT) == "_row-commit-version-col-1"
+    assert row_id_column(Dialect.DRAFT, DRAFT) == "rid"
+    assert row_commit_version_column(Dialect.DRAFT, CURRENT) is None
+    assert row_id_column(None, CURRENT) is None
+
+
+@pytest.mark.protocol("B-76", "ROWID-05")
+def test_ids_are_given_where_supported_and_not_suspended() -> None:
+    suspended = TableProperties({"delta.rowTrackingSuspended": "true"})
+    assert is_assigning(Dialect.CURRENT, TableProperties({}))
+    assert not is_assigning(Dialect.CURRENT, suspended)
+    assert not is_assigning(None, CURRENT)
+
+
+@pytest.mark.protocol("B-72", "HWM-02")
+def test_the_mark_in_both_forms() -> None:
+    action = RowIdHighWaterMark(high_water_mark=12, preserved_row_ids=True)
+    spark = '{"rowIdHighWaterMark":9,"domainName":"delta.rowTracking"}'
+    assert high_water_mark(domain(spark)) == 9
+    assert high_water_mark({}, action) == 12
+    assert high_water_mark(domain(spark), action) == 12
+    assert high_water_mark(domain('{"rowIdHighWaterMark":30}'), action) == 30
+    assert high_water_mark(domain(spark, removed=True)) is None
+    assert high_water_mark({}) is None
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"rowIdHighWaterMark":"9"}', "[]"])
+def test_a_broken_mark_is_an_error(text: str) -> None:
+    with pytest.raises(MalformedLogError, match=r"delta\.rowTracking"):
+        high_water_mark(domain(text))
+
+
+@pytest.mark.protocol("B-72", "B-70")
+@pytest.mark.parametrize("dialect", Dialect)
+def test_a_mark_is_read_back(dialect: Dialect) -> None:
+    action = high_water_mark_action(dialect, 7, preserved=False)
+    if isinstance(action, RowIdHighWaterMark):
+        assert action == RowIdHighWaterMark(high_water_mark=7, preserved_row_ids=False)
+    else:
+        assert dialect is Dialect.CURRENT
+        assert action.configuration == '{"rowIdHighWaterMark":7,"domainName":"delta.rowTracking"}'
+        assert high_water_mark({action.domain: action}) == 7
+
+
+@pytest.mark.protocol("B-73")
+@pytest.mark.parametrize(
+    ("values", "preserved"),
+    [
+        ({"tags": {"delta.rowTracking.preserved": "true"}}, True),
+        ({"tags": {"delta.rowTracking.preserved": "false"}}, False),
+        ({"tags": {}}, None),
+        ({"tags": None}, None),
+        ({}, None),
+    ],
+)
+def test_whether_ids_were_kept(values: dict[str, object], preserved: bool | None) -> None:
+    assert preserved_row_ids(CommitInfo(values=values)) is preserved
+
+
+@pytest.mark.protocol("B-73")
+def test_the_draft_says_it_in_its_action() -> None:
+    action = RowIdHighWaterMark(high_water_mark=1, preserved_row_ids=False)
+    assert preserved_row_ids(None, action) is False
+    assert preserved_row_ids(None) is None
