@@ -15,6 +15,8 @@ from deltalog.schema.columns import walk
 from deltalog.schema.types import Field, PrimitiveType, as_type
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from deltalog.schema.types import DataType, StructType
 
 TYPE_CHANGES_KEY: Final = "delta.typeChanges"
@@ -26,8 +28,10 @@ _WIDER: Final[dict[str, frozenset[str]]] = {
     "float": frozenset({"double"}),
     "date": frozenset({"timestamp_ntz"}),
 }
-# Digits before the point that a decimal needs to hold any value of the type.
-_INTEGER_DIGITS: Final = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+# Digits before the point that a decimal must have to follow an integer: the protocol's, and those
+# that hold any value. Early writers kept to the latter (byte to decimal(4,1)), and it reads.
+_PROTOCOL_DIGITS: Final = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+_NEEDED_DIGITS: Final = {"byte": 3, "short": 5, "integer": 10, "long": 19}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +58,7 @@ def is_widening(from_type: DataType, to_type: DataType) -> bool:
 
     Protocol: Type Widening
     """
-    if not isinstance(from_type, PrimitiveType) or not isinstance(to_type, PrimitiveType):
-        return False
-    if to_type.is_decimal:
-        if from_type == to_type:
-            return False
-        if from_type.is_decimal:
-            least, scale = from_type.precision, from_type.scale
-        elif from_type.type in _INTEGER_DIGITS:
-            least, scale = _INTEGER_DIGITS[from_type.type], 0
-        else:
-            return False
-        more_scale = to_type.scale - scale
-        return to_type.precision - least >= more_scale >= 0
-    return to_type.type in _WIDER.get(from_type.type, frozenset())
+    return _is_widening(from_type, to_type, _PROTOCOL_DIGITS)
 
 
 def widening_changes(field: Field) -> tuple[TypeChange, ...]:
@@ -97,7 +88,7 @@ def check_readable_changes(schema: StructType) -> None:
     """
     for path, field in walk(schema):
         for change in widening_changes(field):
-            if not is_widening(change.from_type, change.to_type):
+            if not _is_widening(change.from_type, change.to_type, _NEEDED_DIGITS):
                 raise UnsupportedTypeError(
                     f"cannot read column {'.'.join((*path, *change.path))!r}: its type changed "
                     f"from {change.from_type} to {change.to_type}, which deltalog does not know "
@@ -112,6 +103,23 @@ def with_change(field: Field, change: TypeChange) -> Field:
         entry["fieldPath"] = ".".join(change.path)
     known = list(field.metadata.get(TYPE_CHANGES_KEY) or [])
     return replace(field, metadata={**field.metadata, TYPE_CHANGES_KEY: [*known, entry]})
+
+
+def _is_widening(from_type: DataType, to_type: DataType, digits: Mapping[str, int]) -> bool:
+    if not isinstance(from_type, PrimitiveType) or not isinstance(to_type, PrimitiveType):
+        return False
+    if to_type.is_decimal:
+        if from_type == to_type:
+            return False
+        if from_type.is_decimal:
+            least, scale = from_type.precision, from_type.scale
+        elif from_type.type in digits:
+            least, scale = digits[from_type.type], 0
+        else:
+            return False
+        more_scale = to_type.scale - scale
+        return to_type.precision - least >= more_scale >= 0
+    return to_type.type in _WIDER.get(from_type.type, frozenset())
 
 
 def _change(field: Field, entry: Any) -> TypeChange:
