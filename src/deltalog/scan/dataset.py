@@ -1,0 +1,198 @@
+"""A table as a `pyarrow.dataset.Dataset`, which DuckDB, Polars and pyarrow itself can scan.
+
+Owns the translation: whatever projection and filter they push becomes a `Scan`, so deletion
+vectors, column mapping and partition values always count. Filters use exact column names.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import pyarrow as pa
+import pyarrow.dataset as ds  # noqa: TID251  # the one place; imported only when asked for
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions.filters import from_arrow_expression
+from deltalog.scan.plan import Scan, plan_scan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from deltalog.expressions import Expression
+    from deltalog.snapshot import Snapshot
+
+_BATCH_ROWS: Final = 131_072
+
+
+class DeltaDataset(ds.Dataset):
+    """One version of a table as a dataset.
+
+    Args:
+        snapshot: the version.
+        predicate: rows to leave out beforehand, resolved against nothing yet.
+        schema: to show; the names and types of the snapshot's columns, in any order.
+        as_large_types: show strings, binaries and lists in their large flavours.
+
+    Cost: nothing is read before it is scanned.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        *,
+        predicate: Expression | None = None,
+        arrow_filter: ds.Expression | None = None,
+        schema: pa.Schema | None = None,
+    ) -> None:
+        self._snapshot = snapshot
+        self._predicate = predicate
+        self._arrow_filter = arrow_filter
+        self._shown = plan_scan(snapshot).schema if schema is None else schema
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the recipe."""
+        return _rebuild, (self._snapshot, self._predicate, self._arrow_filter, self._shown)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the rows."""
+        return self._shown
+
+    @property
+    def partition_expression(self) -> ds.Expression:
+        """True: a table may hold any row."""
+        return ds.scalar(True)  # noqa: FBT003  # pyarrow's signature
+
+    def scanner(
+        self,
+        columns: list[str] | Mapping[str, ds.Expression] | None = None,
+        filter: ds.Expression | None = None,  # noqa: A002  # pyarrow's signature
+        batch_size: int = _BATCH_ROWS,
+        **options: Any,
+    ) -> ds.Scanner:
+        """A pyarrow scanner over the rows; other options of pyarrow's are hints, and ignored."""
+        del options
+        wanted = filter if self._arrow_filter is None else self._arrow_filter
+        if filter is not None and self._arrow_filter is not None:
+            wanted = self._arrow_filter & filter
+        names = self._needed(columns, wanted)
+        scan = self._scan(names, wanted)
+        shown = pa.schema([self._shown.field(name) for name in names])
+        batches = _cast(scan, shown, batch_size)
+        return ds.Scanner.from_batches(
+            batches, schema=shown, columns=columns, filter=wanted, batch_size=batch_size
+        )
+
+    def _needed(
+        self, columns: list[str] | Mapping[str, ds.Expression] | None, wanted: ds.Expression | None
+    ) -> list[str]:
+        """The columns to read: those shown, and those that the filter names."""
+        every = self._shown.names
+        if columns is None or not isinstance(columns, list):
+            return every
+        unknown = [name for name in columns if name not in every]
+        if unknown:
+            return every  # a nested reference such as `a.b`: pyarrow projects, or raises
+        used = set(columns) | (_field_names(wanted, every) if wanted is not None else set())
+        return [name for name in every if name in used]
+
+    def _scan(self, names: list[str], wanted: ds.Expression | None) -> Scan:
+        predicate = self._predicate
+        if wanted is not None:
+            pushed = _translated(wanted, self._shown)
+            if pushed is not None:
+                predicate = pushed if predicate is None else predicate & pushed
+        return plan_scan(self._snapshot, columns=names, predicate=predicate)
+
+    def to_batches(self, **options: Any) -> Iterator[pa.RecordBatch]:
+        """The rows, batch by batch."""
+        return self.scanner(**options).to_batches()
+
+    def to_table(self, **options: Any) -> pa.Table:
+        """The rows in memory."""
+        return self.scanner(**options).to_table()
+
+    def head(self, num_rows: int, **options: Any) -> pa.Table:
+        """The first rows."""
+        return self.scanner(**options).head(num_rows)
+
+    def take(self, indices: Any, **options: Any) -> pa.Table:
+        """Rows by position."""
+        return self.scanner(**options).take(indices)
+
+    def count_rows(self, filter: ds.Expression | None = None, **options: Any) -> int:  # noqa: A002  # pyarrow's signature
+        """How many rows; without a filter, from the log where it tells."""
+        if filter is None and self._arrow_filter is None:
+            return plan_scan(self._snapshot, predicate=self._predicate).count()
+        return self.scanner(columns=[], filter=filter, **options).count_rows()
+
+    def filter(self, expression: ds.Expression) -> DeltaDataset:
+        """The dataset without the rows that do not match."""
+        both = expression if self._arrow_filter is None else self._arrow_filter & expression
+        return DeltaDataset(
+            self._snapshot, predicate=self._predicate, arrow_filter=both, schema=self._shown
+        )
+
+    def replace_schema(self, schema: pa.Schema) -> DeltaDataset:
+        """The dataset in other column types; the names must be the table's."""
+        unknown = [name for name in schema.names if name not in self._shown.names]
+        if unknown:
+            raise InvalidInputError(
+                f"cannot show {self._snapshot.store.root} with columns {unknown!r}: "
+                f"expected some of {self._shown.names!r}"
+            )
+        return DeltaDataset(
+            self._snapshot,
+            predicate=self._predicate,
+            arrow_filter=self._arrow_filter,
+            schema=schema,
+        )
+
+    def get_fragments(self, filter: ds.Expression | None = None) -> NoReturn:  # noqa: A002  # pyarrow's signature
+        """Refused: a pyarrow fragment cannot leave out deleted rows."""
+        raise InvalidInputError(
+            "cannot give pyarrow fragments of a Delta table: they would show deleted rows and "
+            "stored names; use scan().tasks(), which can be read one by one and in other processes"
+        )
+
+    def sort_by(self, sorting: Any, **options: Any) -> ds.InMemoryDataset:
+        """The rows in order, in memory."""
+        return ds.InMemoryDataset(self.to_table(**options).sort_by(sorting))
+
+    def join(self, right_dataset: ds.Dataset, keys: Any, **options: Any) -> ds.InMemoryDataset:
+        """The rows joined with another dataset's, in memory."""
+        table = self.to_table().join(right_dataset.to_table(), keys, **options)
+        return ds.InMemoryDataset(table)
+
+    def __repr__(self) -> str:
+        """Where the dataset comes from."""
+        return f"DeltaDataset({self._snapshot.store.root!r}, version {self._snapshot.version})"
+
+
+def _rebuild(*parts: Any) -> DeltaDataset:
+    snapshot, predicate, arrow_filter, schema = parts
+    return DeltaDataset(snapshot, predicate=predicate, arrow_filter=arrow_filter, schema=schema)
+
+
+def _translated(wanted: ds.Expression, schema: pa.Schema) -> Expression | None:
+    """The pushed filter for pruning; pyarrow itself applies it, so None only costs time."""
+    try:
+        return from_arrow_expression(wanted, schema)
+    except InvalidInputError:
+        return None
+
+
+def _field_names(wanted: ds.Expression, every: list[str]) -> set[str]:
+    """The columns that a pyarrow filter names, or all if it can't be seen."""
+    text = str(wanted)
+    return {name for name in every if name in text}
+
+
+def _cast(scan: Scan, schema: pa.Schema, batch_size: int) -> Iterator[pa.RecordBatch]:
+    same = scan.schema.equals(schema)
+    for batch in scan.to_batches():
+        shown = batch if same else batch.cast(schema)
+        for start in range(0, max(shown.num_rows, 1), batch_size):
+            yield shown.slice(start, batch_size)

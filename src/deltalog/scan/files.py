@@ -1,0 +1,152 @@
+"""The live files of a version, as people ask for them: paths, partitions, statistics, masks.
+
+Owns the shapes that `deltalake`'s users know. Nothing of a data file is read, but for deletion
+vectors where they are asked for.
+
+Protocol: Add File and Remove File, Per-file Statistics
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.column_mapping import logical_names
+from deltalog.deletion_vectors import keep_mask
+from deltalog.partition_values import extract, parse_column
+from deltalog.paths import decode_path, join
+from deltalog.scan.deletion_vectors import load_bitmap
+from deltalog.scan.plan import descriptor_of
+from deltalog.scan.prune import prune
+from deltalog.stats import indexed_columns, stats_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from deltalog.expressions import Expression
+    from deltalog.snapshot import Snapshot
+
+_MASK_SCHEMA = pa.schema([("filepath", pa.string()), ("selection_vector", pa.list_(pa.bool_()))])
+
+
+def file_uris(
+    snapshot: Snapshot, predicate: Expression | None, *, default_timezone: str = "UTC"
+) -> list[str]:
+    """Locations of the files that may hold a matching row."""
+    paths = prune(snapshot, predicate, default_timezone=default_timezone).files(["path"])["path"]
+    root = snapshot.store.root
+    return [join(root, decode_path(path)) for path in paths.to_pylist()]
+
+
+def partitions(
+    snapshot: Snapshot, predicate: Expression | None, *, default_timezone: str = "UTC"
+) -> list[dict[str, str | None]]:
+    """The distinct partitions that may hold a matching row, values as the log has them."""
+    configuration = snapshot.configuration
+    pruned = prune(snapshot, predicate, default_timezone=default_timezone)
+    values = pruned.files(["partitionValues"])["partitionValues"]
+    names = configuration.partition_columns
+    if not names:
+        return []
+    stored = configuration.physical_partition_columns
+    table = pa.table(
+        {name: extract(values, key) for name, key in zip(names, stored, strict=True)}
+    )
+    return table.group_by(list(names), use_threads=False).aggregate([]).to_pylist()
+
+
+def add_actions(
+    snapshot: Snapshot, *, flatten: bool = False, default_timezone: str = "UTC"
+) -> pa.Table:
+    """One row per live file: path, size, time, partition values and statistics.
+
+    Args:
+        snapshot: whose files.
+        flatten: columns `partition.x`, `null_count.x`, `min.x`, `max.x` instead of structs.
+        default_timezone: of partition values without a zone.
+
+    Cost: every statistic of every file.
+    """
+    configuration = snapshot.configuration
+    files = snapshot.files(["path", "size", "modificationTime", "partitionValues"])
+    columns = indexed_columns(configuration.physical_schema, configuration.properties)
+    partition_keys = set(configuration.physical_partition_columns)
+    stats = snapshot.stats(
+        stats_schema((path, field) for path, field in columns if path[0] not in partition_keys)
+    )
+    names = logical_names(configuration.schema, configuration.column_mapping_mode)
+    found: dict[str, Any] = {
+        "path": files["path"],
+        "size_bytes": files["size"],
+        "modification_time": pc.cast(files["modificationTime"], pa.timestamp("ms", "UTC")),
+        "num_records": stats["numRecords"],
+    }
+    structs = {
+        "null_count": _renamed(stats, "nullCount", names),
+        "min": _renamed(stats, "minValues", names),
+        "max": _renamed(stats, "maxValues", names),
+        "partition": _typed_partitions(snapshot, files["partitionValues"], default_timezone),
+    }
+    for title, parts in structs.items():
+        if flatten:
+            found |= {f"{title}.{name}": values for name, values in parts.items()}
+        elif parts:
+            arrays = [values.combine_chunks() for values in parts.values()]
+            key = "partition_values" if title == "partition" else title
+            found[key] = pa.StructArray.from_arrays(arrays, list(parts))
+    return pa.table(found)
+
+
+def _renamed(
+    stats: pa.Table, title: str, names: dict[str, str]
+) -> dict[str, pa.ChunkedArray[Any]]:
+    if title not in stats.column_names:
+        return {}
+    flat = pa.table({title: stats[title]}).flatten()
+    return {
+        names.get(name.removeprefix(f"{title}."), name.removeprefix(f"{title}.")): flat[name]
+        for name in flat.column_names
+    }
+
+
+def _typed_partitions(
+    snapshot: Snapshot, values: pa.ChunkedArray[Any], default_timezone: str
+) -> dict[str, pa.ChunkedArray[Any]]:
+    configuration = snapshot.configuration
+    found = {}
+    keys = configuration.physical_partition_columns
+    for field, key in zip(configuration.partition_schema, keys, strict=True):
+        typed = parse_column(
+            extract(values, key), field.type, column=field.name, default_timezone=default_timezone
+        )
+        found[field.name] = typed if isinstance(typed, pa.ChunkedArray) else pa.chunked_array([typed])
+    return found
+
+
+def selection_vectors(snapshot: Snapshot) -> pa.RecordBatchReader:
+    """For each file with a deletion vector: its location and which of its rows are alive.
+
+    Cost: one request per deletion vector.
+    """
+    return pa.RecordBatchReader.from_batches(_MASK_SCHEMA, _masks(snapshot))
+
+
+def _masks(snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
+    files = snapshot.files(["path", "deletionVector"])
+    rows = snapshot.stats(pa.schema([("numRecords", pa.int64())]))["numRecords"]
+    marked = pc.is_valid(pc.struct_field(files["deletionVector"], "storageType"))
+    table = files.append_column("numRecords", rows).filter(marked)
+    for row in table.to_pylist():
+        bitmap = load_bitmap(snapshot.store, descriptor_of(row["deletionVector"]))
+        num_rows = row["numRecords"]
+        if num_rows is None:
+            last = bitmap.max_row
+            num_rows = 0 if last is None else last + 1
+        mask = keep_mask(bitmap, 0, num_rows)
+        alive = [True] * num_rows if mask is None else mask.to_pylist()
+        uri = join(snapshot.store.root, decode_path(row["path"]))
+        yield pa.RecordBatch.from_pylist(
+            [{"filepath": uri, "selection_vector": alive}], schema=_MASK_SCHEMA
+        )

@@ -1,0 +1,328 @@
+"""What a read of a snapshot takes: which columns, which files, which rows.
+
+Owns the `Scan`, which answers every question about the rows of a table, and its tasks. Planning
+touches the log's columns only; reading is `scan.reader`.
+
+Protocol: Per-file Statistics, Column Mapping, Deletion Vectors
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog.actions.model import DeletionVectorDescriptor
+from deltalog.column_mapping import physical_name
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import columns as columns_of
+from deltalog.expressions import resolve, to_sql
+from deltalog.features import check_readable
+from deltalog.paths import check_confined, decode_path
+from deltalog.scan import frames
+from deltalog.scan.prune import Pruned, prune
+from deltalog.scan.reader import read_tasks
+from deltalog.scan.task import METADATA_COLUMNS, ReadSpec, ScanTask, with_metadata_columns
+from deltalog.schema import (
+    Field,
+    StructType,
+    canonical_path_of,
+    from_arrow_type,
+    project,
+    to_arrow_schema,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pandas as pd
+    import polars as pl
+
+    from deltalog.expressions import Expression
+    from deltalog.snapshot import Snapshot
+
+TASK_COLUMNS: Final = (
+    "path",
+    "partitionValues",
+    "size",
+    "modificationTime",
+    "deletionVector",
+    "baseRowId",
+    "defaultRowCommitVersion",
+)
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A read of one snapshot: nothing is read before a result is asked for.
+
+    Any number of results may be taken of one scan, from any thread. It is picklable, and so are
+    its tasks. It gives its rows through the Arrow C stream interface, so any library that takes
+    Arrow data takes a scan.
+
+    Args:
+        snapshot: the version to read.
+        spec: columns and predicate, checked against the snapshot's schema.
+        limit: at most so many rows.
+    """
+
+    snapshot: Snapshot
+    spec: ReadSpec
+    limit: int | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the rows."""
+        return self.spec.output
+
+    @cached_property
+    def pruned(self) -> Pruned:
+        """The files that may hold rows, and why the others do not.
+
+        Cost: the statistics of the predicate's columns, from the log.
+        """
+        spec = self.spec
+        return prune(self.snapshot, spec.predicate, default_timezone=spec.default_timezone)
+
+    def tasks(self) -> Iterator[ScanTask]:
+        """One picklable task per file that may hold rows; a limit is left to the caller.
+
+        Cost: the log's columns for the files that survive pruning.
+        """
+        for batch in self.pruned.files(TASK_COLUMNS).to_batches(max_chunksize=4096):
+            for row in batch.to_pylist():
+                yield make_task(self.snapshot, self.spec, row)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, batch by batch; memory stays bounded however large the table is."""
+        missing = self.limit
+        if missing == 0:
+            return
+        tasks = self.tasks()
+        # With a limit the first file may be enough: do not open others for nothing.
+        ahead = {} if missing is None else {"files_ahead": 0, "pieces_ahead": 0}
+        for batch in read_tasks(tasks, **ahead):
+            if missing is None:
+                yield batch
+                continue
+            yield batch.slice(0, missing)
+            missing -= min(missing, batch.num_rows)
+            if not missing:
+                return
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """The rows, batch by batch."""
+        return self.to_batches()
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as an Arrow reader."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows for any library that takes Arrow streams."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def to_table(self) -> pa.Table:
+        """All rows in memory."""
+        return pa.Table.from_batches(self.to_batches(), schema=self.schema)
+
+    def to_pandas(self, **options: Any) -> pd.DataFrame:
+        """All rows as a pandas data frame; options are those of `pyarrow.Table.to_pandas`."""
+        return frames.to_pandas(self.to_table(), **options)
+
+    def to_polars(self) -> pl.DataFrame:
+        """All rows as a Polars data frame."""
+        return frames.to_polars(self.to_table())
+
+    def to_duckdb(self, connection: Any = None) -> Any:
+        """The rows as a DuckDB relation, in memory."""
+        return frames.to_duckdb(self.to_table(), connection)
+
+    def read_all(self) -> pa.Table:
+        """All rows in memory (the name of Arrow's readers)."""
+        return self.to_table()
+
+    def read_pandas(self, **options: Any) -> pd.DataFrame:
+        """All rows as a pandas data frame (the name of Arrow's readers)."""
+        return self.to_pandas(**options)
+
+    def count(self) -> int:
+        """How many rows.
+
+        Cost: nothing is read when the log tells the rows of every file and no predicate is left
+        after pruning; otherwise footers, or the predicate's columns.
+        """
+        total = self._count_unlimited()
+        return total if self.limit is None else min(total, self.limit)
+
+    def _count_unlimited(self) -> int:
+        pruned = self.pruned
+        if self.spec.predicate is None or pruned.is_exact:
+            known = pruned.num_live_rows()
+            if known is not None:
+                return known
+        bare = replace(self, spec=self.spec.without_output(), limit=None)
+        bare.__dict__["pruned"] = pruned  # the same predicate prunes the same files
+        return sum(batch.num_rows for batch in bare.to_batches())
+
+    def explain(self) -> str:
+        """What the scan would read and why, as text.
+
+        Cost: that of planning.
+        """
+        lines = [f"Scan of {self.spec.table} at version {self.snapshot.version}"]
+        names = ", ".join(self.schema.names) or "no column"
+        lines.append(f"  columns: {names}")
+        if self.spec.predicate is not None:
+            lines.append(f"  predicate: {to_sql(self.spec.predicate)}")
+        if self.limit is not None:
+            lines.append(f"  limit: {self.limit}")
+        return "\n".join([*lines, *(f"  {line}" for line in self.pruned.explain())])
+
+    def __repr__(self) -> str:
+        """A line that says what is read."""
+        where = "" if self.spec.predicate is None else f", {to_sql(self.spec.predicate)}"
+        return f"Scan({self.spec.table!r}, version {self.snapshot.version}{where})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what planning found: that is found again where it is needed."""
+        return {key: value for key, value in self.__dict__.items() if key != "pruned"}
+
+
+def plan_scan(
+    snapshot: Snapshot,
+    *,
+    columns: Sequence[str] | None = None,
+    predicate: Expression | None = None,
+    limit: int | None = None,
+    default_timezone: str = "UTC",
+) -> Scan:
+    """A scan of some columns and rows.
+
+    Args:
+        snapshot: the version to read.
+        columns: names in the order wanted; `a.b` keeps only that part of the struct `a`, and
+            names of `METADATA_COLUMNS` tell where a row lies. None is every column of the table.
+        predicate: only rows for which it is true.
+        limit: at most so many rows, 0 or more.
+        default_timezone: of partition values without a zone.
+
+    Raises:
+        UnsupportedFeatureError, UnsupportedTypeError: the table's rows can't be honoured.
+        InvalidInputError: an unknown column, or a predicate that does not fit the schema.
+    """
+    check_snapshot(snapshot)
+    if limit is not None and limit < 0:
+        raise InvalidInputError(f"cannot scan {limit} rows: expected a limit of 0 or more")
+    spec = read_spec(
+        snapshot, columns=columns, predicate=predicate, default_timezone=default_timezone
+    )
+    return Scan(snapshot=snapshot, spec=spec, limit=limit)
+
+
+def check_snapshot(snapshot: Snapshot) -> None:
+    """Refuse a snapshot whose rows can't be honoured, before any data is read."""
+    check_readable(
+        snapshot.configuration,
+        table=snapshot.store.root,
+        version=snapshot.version,
+        has_log_tail=snapshot.log_tail is not None,
+    )
+
+
+def read_spec(
+    snapshot: Snapshot,
+    *,
+    columns: Sequence[str] | None,
+    predicate: Expression | None,
+    default_timezone: str = "UTC",
+    more_columns: Mapping[str, pa.DataType] = MappingProxyType({}),
+) -> ReadSpec:
+    """Columns and predicate, checked against the table's schema and put into its spelling.
+
+    `more_columns` are those that the tasks bring themselves (`ScanTask.constants`).
+    """
+    configuration = snapshot.configuration
+    schema = configuration.schema
+    asked = list(schema.names) if columns is None else list(columns)
+    metadata_names = [name for name in asked if name in METADATA_COLUMNS]
+    shown = project(schema, [name for name in asked if name not in METADATA_COLUMNS])
+    read = shown
+    if predicate is not None:
+        others = [Field(name, from_arrow_type(kind)) for name, kind in more_columns.items()]
+        predicate = resolve(predicate, StructType([*with_metadata_columns(schema), *others]))
+        used = {".".join(path): path for path in columns_of(predicate)}
+        used = {name: path for name, path in used.items() if name not in more_columns}
+        metadata_names += [name for name in used if name in METADATA_COLUMNS]
+        needed = [path for name, path in used.items() if name not in METADATA_COLUMNS]
+        read = project(schema, [*_paths(shown), *needed])
+    partitioned = set(configuration.partition_columns)
+    output = {field.name: field for field in to_arrow_schema(shown)}
+    for name in metadata_names:
+        output[name] = pa.field(name, METADATA_COLUMNS[name])
+    order = [
+        name if name in METADATA_COLUMNS else canonical_path_of(schema, name)[0] for name in asked
+    ]
+    mode = configuration.column_mapping_mode
+    return ReadSpec(
+        table=snapshot.store.root,
+        data_columns=StructType([field for field in read if field.name not in partitioned]),
+        partition_columns=StructType([field for field in read if field.name in partitioned]),
+        metadata_columns=tuple(dict.fromkeys(metadata_names)),
+        output=pa.schema([output[name] for name in dict.fromkeys(order)]),
+        predicate=predicate,
+        mode=mode,
+        physical_names={
+            field.name: physical_name(field, mode) for field in read if field.name in partitioned
+        },
+        row_id_column=configuration.row_id_column,
+        row_commit_version_column=configuration.row_commit_version_column,
+        default_timezone=default_timezone,
+    )
+
+
+def _paths(schema: StructType) -> list[tuple[str, ...]]:
+    """The leaves of a pruned schema as paths, so that it can be widened by others."""
+    found: list[tuple[str, ...]] = []
+    for field in schema:
+        if isinstance(field.type, StructType) and len(field.type):
+            found += [(field.name, *path) for path in _paths(field.type)]
+        else:
+            found.append((field.name,))
+    return found
+
+
+def make_task(snapshot: Snapshot, spec: ReadSpec, row: dict[str, Any], **more: Any) -> ScanTask:
+    """The task of one row of `TASK_COLUMNS`."""
+    path = decode_path(row["path"])
+    check_confined(path)
+    return ScanTask(
+        store=snapshot.store,
+        spec=spec,
+        path=path,
+        partition_values=dict(row["partitionValues"] or ()),
+        size_bytes=row["size"],
+        num_records=row.get("numRecords"),
+        modification_time_ms=row.get("modificationTime"),
+        deletion_vector=descriptor_of(row["deletionVector"]),
+        base_row_id=row.get("baseRowId"),
+        default_row_commit_version=row.get("defaultRowCommitVersion"),
+        **more,
+    )
+
+
+def descriptor_of(row: dict[str, Any] | None) -> DeletionVectorDescriptor | None:
+    """The descriptor in one row of a `deletionVector` column."""
+    if row is None or row["storageType"] is None:
+        return None
+    return DeletionVectorDescriptor(
+        storage_type=row["storageType"],
+        path_or_inline_dv=row["pathOrInlineDv"],
+        offset=row["offset"],
+        size_bytes=row["sizeInBytes"],
+        cardinality=row["cardinality"],
+        max_row_index=row.get("maxRowIndex"),
+    )

@@ -1,0 +1,100 @@
+"""Leaf values of a data file in the type that the table has today.
+
+Owns the conversions that a reader must make: widened types, the flavours of text and lists that
+writers use, time units, INT96. A conversion that would change a value is an error.
+
+Protocol: Type Widening, Primitive Types
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Adapter = Callable[[pa.Array[Any]], pa.Array[Any]]
+
+
+def promotion(found: pa.DataType, wanted: pa.DataType) -> Adapter | None:
+    """How arrays of the `found` leaf type become arrays of the `wanted` one.
+
+    Returns:
+        None when they are the same already.
+
+    Raises:
+        TypeError: no value of the one can stand for a value of the other.
+
+    Protocol: Type Widening
+    """
+    if found == wanted:
+        return None
+    if pt.is_dictionary(found):
+        inner = promotion(found.value_type, wanted)
+        return lambda array: _then(array.dictionary_decode(), inner)
+    if pt.is_null(wanted):
+        return lambda array: pa.nulls(len(array))
+    if pt.is_null(found):
+        return lambda array: pa.nulls(len(array), wanted)
+    if pt.is_timestamp(wanted) and pt.is_timestamp(found):
+        return _timestamps(found, wanted)
+    if not _is_promotion(found, wanted):
+        raise TypeError(f"{found} is no form of {wanted}")
+    return lambda array: array.cast(wanted)
+
+
+def _then(array: pa.Array[Any], adapter: Adapter | None) -> pa.Array[Any]:
+    return array if adapter is None else adapter(array)
+
+
+def _timestamps(found: pa.DataType, wanted: pa.DataType) -> Adapter:
+    # A file's zone is only a label: instants are stored as UTC, and wall-clock times as if in UTC.
+    naive = pa.timestamp(found.unit)  # type: ignore[attr-defined]  # is_timestamp does not narrow
+    target_unit = pa.timestamp(wanted.unit)  # type: ignore[attr-defined]  # as above
+
+    def adapt(array: pa.Array[Any]) -> pa.Array[Any]:
+        plain = array.view(naive)
+        if naive.unit == "ns":  # Spark and the protocol know microseconds only
+            plain = pc.floor_temporal(plain, unit="microsecond").cast(target_unit)
+        elif naive != target_unit:
+            plain = plain.cast(target_unit)
+        return plain.view(wanted)
+
+    return adapt
+
+
+def _is_text_or_bytes(kind: pa.DataType) -> bool:
+    return (
+        pt.is_string(kind)
+        or pt.is_large_string(kind)
+        or pt.is_string_view(kind)
+        or _is_bytes(kind)
+    )
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return (
+        pt.is_binary(kind)
+        or pt.is_large_binary(kind)
+        or pt.is_binary_view(kind)
+        or pt.is_fixed_size_binary(kind)
+    )
+
+
+def _is_promotion(found: pa.DataType, wanted: pa.DataType) -> bool:
+    if pt.is_integer(found):
+        # Narrowing stands for writers that leave out the width in the file; the cast is checked.
+        return pt.is_integer(wanted) or pt.is_floating(wanted) or pt.is_decimal(wanted)
+    if pt.is_floating(found):
+        return pt.is_floating(wanted)
+    if pt.is_decimal(found):
+        return pt.is_decimal(wanted)
+    if pt.is_date(found):
+        return pt.is_date(wanted) or (pt.is_timestamp(wanted) and wanted.tz is None)  # type: ignore[attr-defined]  # is_timestamp does not narrow
+    if _is_text_or_bytes(found):
+        return pt.is_string(wanted) or (pt.is_binary(wanted) and _is_bytes(found))
+    return False

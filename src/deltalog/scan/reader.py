@@ -1,0 +1,301 @@
+"""Files to batches: open, skip row groups, read, mask, transform, filter.
+
+Owns the order in which this happens. Deletion vectors and row indices count physical rows, so
+they apply before any predicate; the predicate's columns are read before the others, and row
+groups without a match are not read any further.
+
+Protocol: Deletion Vectors, Row Tracking, Partition Value Serialization
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.column_mapping import Mode
+from deltalog.deletion_vectors import keep_mask
+from deltalog.errors import DeltaError, InvalidPartitionValueError
+from deltalog.expressions import columns, filter_mask
+from deltalog.partition_values import parse_value
+from deltalog.paths import join
+from deltalog.scan.deletion_vectors import load_bitmap
+from deltalog.scan.row_groups import surviving_row_groups
+from deltalog.scan.task import METADATA_COLUMNS
+from deltalog.scan.transform import FileProjection, project_file
+from deltalog.schema import Field, PrimitiveType, StructType, to_arrow_type
+from deltalog.storage.parquet import open_parquet
+from deltalog.storage.read_ahead import read_ahead
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from deltalog.deletion_vectors import DeletionBitmap
+    from deltalog.expressions import Expression
+    from deltalog.scan.task import ReadSpec, ScanTask
+    from deltalog.storage.parquet import ParquetReader
+
+_PIECE_ROWS: Final = 1 << 20
+"""Row groups are read together up to so many rows: that bounds what is decoded at once."""
+
+_ROW_ID: Final = "_metadata.row_id"
+_ROW_COMMIT_VERSION: Final = "_metadata.row_commit_version"
+
+
+def read_tasks(
+    tasks: Iterable[ScanTask], *, files_ahead: int = 4, pieces_ahead: int = 2
+) -> Iterator[pa.RecordBatch]:
+    """The batches of all tasks, in the order of the tasks.
+
+    Cost: footers and deletion vectors of the next `files_ahead` files, and `pieces_ahead` decoded
+    pieces of up to about a million rows, are held at once.
+    """
+    opened = read_ahead(_open, tasks, depth=files_ahead)
+    pieces = (piece for file in opened for piece in file.pieces())
+    for batches in read_ahead(_Piece.read, pieces, depth=pieces_ahead):
+        yield from batches
+
+
+def read_task(task: ScanTask) -> Iterator[pa.RecordBatch]:
+    """The batches of one task, read in this thread."""
+    for piece in _open(task).pieces():
+        yield from piece.read()
+
+
+def _open(task: ScanTask) -> _OpenFile:
+    spec = task.spec
+    try:
+        reader = open_parquet(task.store, task.path, size_bytes=task.size_bytes)
+        first, rest = _split(spec)
+        schema = reader.arrow_schema
+        return _OpenFile(
+            task=task,
+            reader=reader,
+            first=project_file(first, schema, spec.mode, path=task.path),
+            rest=project_file(rest, schema, spec.mode, path=task.path),
+            unmapped=_unmapped(spec, schema, task.path),
+            selected=_bitmap(task),
+            row_groups=surviving_row_groups(task, reader),
+        )
+    except DeltaError as error:
+        error.add_note(f"while reading {task.path!r} of table {spec.table!r}")
+        raise
+
+
+def _split(spec: ReadSpec) -> tuple[StructType, StructType]:
+    """The data columns that the predicate needs, and the others."""
+    if spec.predicate is None:
+        return spec.data_columns, StructType(())
+    needed = {path[0] for path in columns(spec.predicate)}
+    return (
+        StructType([column for column in spec.data_columns if column.name in needed]),
+        StructType([column for column in spec.data_columns if column.name not in needed]),
+    )
+
+
+def _unmapped(spec: ReadSpec, schema: pa.Schema, path: str) -> FileProjection:
+    """Columns that are no part of the table's schema and always go by their name."""
+    long, string = PrimitiveType("long"), PrimitiveType("string")
+    wanted = []
+    if _ROW_ID in spec.metadata_columns:
+        wanted += [Field(name, long) for name in schema.names if name == spec.row_id_column]
+    if _ROW_COMMIT_VERSION in spec.metadata_columns:
+        wanted += [Field(name, long) for name in schema.names if name == spec.row_commit_version_column]
+    if spec.reads_change_type:
+        wanted.append(Field("_change_type", string))
+    return project_file(StructType(wanted), schema, Mode.NONE, path=path)
+
+
+def _bitmap(task: ScanTask) -> DeletionBitmap | None:
+    if task.deletion_vector is None:
+        return None
+    bitmap = load_bitmap(task.store, task.deletion_vector)
+    if task.without is not None:
+        bitmap = bitmap - load_bitmap(task.store, task.without)
+    return bitmap
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenFile:
+    """A file with its footer, its deletion vector and its matched columns at hand."""
+
+    task: ScanTask
+    reader: ParquetReader
+    first: FileProjection
+    rest: FileProjection
+    unmapped: FileProjection
+    selected: DeletionBitmap | None
+    row_groups: tuple[int, ...]
+
+    def pieces(self) -> Iterator[_Piece]:
+        """Runs of neighbouring row groups, each small enough to be decoded at once."""
+        starts = self.reader.row_group_starts
+        run: list[int] = []
+        for group in self.row_groups:
+            too_long = run and starts[group + 1] - starts[run[0]] > _PIECE_ROWS
+            if run and (too_long or group != run[-1] + 1):
+                yield _Piece(self, tuple(run))
+                run = []
+            run.append(group)
+        if run:
+            yield _Piece(self, tuple(run))
+
+    def read(self, row_groups: tuple[int, ...], leaves: tuple[int, ...]) -> pa.Table:
+        """Leaf columns of some row groups; pieces of one file are read side by side."""
+        shared, task = self.reader, self.task
+        own = open_parquet(task.store, task.path, size_bytes=task.size_bytes, footer=shared.metadata)
+        try:
+            return own.read([shared.leaves[leaf] for leaf in leaves], row_groups)
+        finally:
+            own.close()
+
+    def keep_mask(self, first_row: int, num_rows: int) -> pa.BooleanArray | None:
+        """Which of the physical rows the task gives; None for all."""
+        if self.selected is None:
+            return None
+        mask = keep_mask(self.selected, first_row, num_rows)
+        if not self.task.only_deleted:
+            return mask
+        return pc.invert(mask) if mask is not None else pa.array([False] * num_rows, pa.bool_())
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Some row groups of a file."""
+
+    file: _OpenFile
+    row_groups: tuple[int, ...]
+
+    def read(self) -> list[pa.RecordBatch]:
+        """The logical batches of these row groups, masked and filtered."""
+        try:
+            return self._read()
+        except DeltaError as error:
+            task = self.file.task
+            error.add_note(f"while reading {task.path!r} of table {task.spec.table!r}")
+            raise
+
+    def _read(self) -> list[pa.RecordBatch]:
+        file = self.file
+        spec = file.task.spec
+        starts = file.reader.row_group_starts
+        first_row = starts[self.row_groups[0]]
+        num_rows = starts[self.row_groups[-1] + 1] - first_row
+        mask = file.keep_mask(first_row, num_rows)
+        if mask is not None and not mask.true_count:
+            return []
+        found = self._columns(file.first) | self._columns(file.unmapped)
+        if spec.predicate is not None:
+            rows = _Rows(file.task, found, first_row, num_rows, None)
+            hits = filter_mask(spec.predicate, rows.table(sorted({path[0] for path in columns(spec.predicate)})))
+            mask = hits if mask is None else pc.and_(mask, hits)
+            if not mask.true_count:
+                return []
+        found |= self._columns(file.rest)
+        if mask is not None and mask.true_count == num_rows:
+            mask = None
+        rows = _Rows(file.task, found, first_row, num_rows, mask)
+        output = rows.table(spec.output.names)
+        # The columns are in these types already; only NOT NULL is the schema's to say.
+        return pa.Table.from_arrays(output.columns, schema=spec.output).to_batches() if spec.output.names else output.to_batches()
+
+    def _columns(self, projection: FileProjection) -> dict[str, pa.ChunkedArray[Any]]:
+        if not projection.schema.names:
+            return {}
+        table = self.file.read(self.row_groups, projection.leaves)
+        return dict(zip(projection.schema.names, projection.apply(table), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Any column of a run of physical rows, of which `mask` keeps some."""
+
+    task: ScanTask
+    found: dict[str, pa.ChunkedArray[Any]]
+    first_row: int
+    num_rows: int
+    mask: pa.BooleanArray | None
+
+    @property
+    def count(self) -> int:
+        return self.num_rows if self.mask is None else self.mask.true_count
+
+    def table(self, names: Sequence[str]) -> pa.Table:
+        """These columns of the rows that are kept."""
+        if not names:
+            rows = pa.Array.from_buffers(pa.struct([]), self.count, [None], children=[])
+            return pa.Table.from_batches([pa.RecordBatch.from_struct_array(rows)])  # type: ignore[arg-type]  # a struct array
+        data = {name: self.found[name] for name in names if name in self.found}
+        if self.mask is not None and data:
+            kept = pa.table(data).filter(self.mask)
+            data = dict(zip(data, kept.columns, strict=True))
+        return pa.table({name: data[name] if name in data else self._derived(name) for name in names})
+
+    def _derived(self, name: str) -> pa.Array[Any]:
+        constants = dict(self.task.constants)
+        if name in constants:
+            return pa.repeat(constants[name], self.count)
+        if name in METADATA_COLUMNS:
+            return self._metadata(name)
+        if name == "_metadata":
+            parts = [self._metadata(part) for part in self.task.spec.metadata_columns]
+            names = [part.partition(".")[2] for part in self.task.spec.metadata_columns]
+            return pa.StructArray.from_arrays(parts, names)
+        return pa.repeat(_partition_value(self.task, name), self.count)
+
+    def _metadata(self, name: str) -> pa.Array[Any]:
+        task = self.task
+        match name:
+            case "_metadata.row_index":
+                return self._row_index()
+            case "_metadata.row_id":
+                base = task.base_row_id
+                fresh = None if base is None else pc.add(self._row_index(), base)
+                return self._kept_or(task.spec.row_id_column, fresh)
+            case "_metadata.row_commit_version":
+                version = pa.scalar(task.default_row_commit_version, pa.int64())
+                fresh = pa.repeat(version, self.count)
+                return self._kept_or(task.spec.row_commit_version_column, fresh)
+            case _:
+                return pa.repeat(_file_metadata(task, name), self.count)
+
+    def _row_index(self) -> pa.Array[Any]:
+        index = pa.arange(self.first_row, self.first_row + self.num_rows)
+        return index if self.mask is None else index.filter(self.mask)
+
+    def _kept_or(self, column: str | None, fresh: pa.Array[Any] | None) -> pa.Array[Any]:
+        fresh = pa.nulls(self.count, pa.int64()) if fresh is None else fresh
+        kept = self.found.get(column) if column is not None else None
+        if kept is None:
+            return fresh
+        if self.mask is not None:
+            kept = kept.filter(self.mask)
+        return pc.coalesce(kept.combine_chunks(), fresh)
+
+
+def _file_metadata(task: ScanTask, name: str) -> pa.Scalar[Any]:
+    kind = METADATA_COLUMNS[name]
+    match name:
+        case "_metadata.file_path":
+            return pa.scalar(join(task.store.root, task.path), kind)
+        case "_metadata.file_name":
+            return pa.scalar(task.path.rpartition("/")[2], kind)
+        case "_metadata.file_size":
+            return pa.scalar(task.size_bytes, kind)
+        case _:
+            changed_ms = task.modification_time_ms
+            return pa.scalar(None if changed_ms is None else changed_ms * 1000, kind)
+
+
+def _partition_value(task: ScanTask, name: str) -> pa.Scalar[Any]:
+    spec = task.spec
+    column = next(field for field in spec.partition_columns if field.name == name)
+    text = task.partition_values.get(spec.physical_names[name])
+    try:
+        value = parse_value(text, column.type, default_timezone=spec.default_timezone)
+    except InvalidPartitionValueError as error:
+        error.add_note(f"partition column {name!r} of file {task.path!r}")
+        raise
+    return pa.scalar(value, to_arrow_type(column.type))

@@ -1,0 +1,124 @@
+"""What one file of a scan needs, as picklable values.
+
+Owns the description only: the same task can be read here, in another thread, in another process
+or on a Spark worker (`scan.reader`).
+
+Protocol: Add File and Remove File, Row Tracking
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from deltalog.expressions import columns
+from deltalog.schema import Field, StructType, from_arrow_type
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deltalog.actions.model import DeletionVectorDescriptor
+    from deltalog.column_mapping import Mode
+    from deltalog.expressions import Expression
+    from deltalog.storage.store import Store
+
+METADATA_COLUMNS: Final[Mapping[str, pa.DataType]] = {
+    "_metadata.file_path": pa.string(),
+    "_metadata.file_name": pa.string(),
+    "_metadata.file_size": pa.int64(),
+    "_metadata.file_modification_time": pa.timestamp("us", "UTC"),
+    "_metadata.row_index": pa.int64(),
+    "_metadata.row_id": pa.int64(),
+    "_metadata.row_commit_version": pa.int64(),
+}
+"""Columns that a scan gives when asked by name: where a row lies and what identifies it."""
+
+
+def with_metadata_columns(schema: StructType) -> StructType:
+    """The schema that predicates see: `_metadata` is one struct more."""
+    parts = [
+        Field(name.removeprefix("_metadata."), from_arrow_type(kind))
+        for name, kind in METADATA_COLUMNS.items()
+    ]
+    return StructType([*schema, Field("_metadata", StructType(parts), nullable=False)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadSpec:
+    """What all files of one scan have in common.
+
+    Args:
+        table: location, for messages.
+        data_columns: logical columns to read from the files, pruned to the leaves wanted.
+        partition_columns: logical columns whose values the log holds.
+        metadata_columns: names of `METADATA_COLUMNS`.
+        output: schema of the batches; its names are among the three above.
+        predicate: resolved; rows for which it is not true are dropped.
+        mode: the table's column mapping.
+        physical_names: of the partition columns, by logical name.
+        row_id_column: where rewritten files keep row ids, if the table says so.
+        row_commit_version_column: likewise for the version that last changed a row.
+        reads_change_type: the files are change files, and say themselves what happened to a row.
+    """
+
+    table: str
+    data_columns: StructType
+    partition_columns: StructType
+    metadata_columns: tuple[str, ...]
+    output: pa.Schema
+    predicate: Expression | None
+    mode: Mode
+    physical_names: Mapping[str, str]
+    row_id_column: str | None = None
+    row_commit_version_column: str | None = None
+    reads_change_type: bool = False
+    default_timezone: str = "UTC"
+
+    def without_output(self) -> ReadSpec:
+        """The same rows without their columns: only what the predicate needs is read."""
+        used = {path[0] for path in columns(self.predicate)} if self.predicate is not None else set()
+        return replace(
+            self,
+            data_columns=StructType([f for f in self.data_columns if f.name in used]),
+            output=pa.schema([]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanTask:
+    """One logical file to read: a data file, without the rows that its deletion vector names.
+
+    Args:
+        path: as the store takes it.
+        partition_values: physical name → serialised value.
+        num_records: physical rows, if the log tells.
+        base_row_id: row id of the first physical row.
+        only_deleted: give the rows that `deletion_vector` names and `without` does not, instead of
+            leaving them out (change data feed).
+        without: rows to leave out besides.
+        constants: columns with one value for all rows, appended after the others.
+    """
+
+    store: Store
+    spec: ReadSpec
+    path: str
+    partition_values: Mapping[str, str | None]
+    size_bytes: int | None = None
+    num_records: int | None = None
+    modification_time_ms: int | None = None
+    deletion_vector: DeletionVectorDescriptor | None = None
+    base_row_id: int | None = None
+    default_row_commit_version: int | None = None
+    only_deleted: bool = False
+    without: DeletionVectorDescriptor | None = None
+    constants: tuple[tuple[str, pa.Scalar], ...] = ()
+
+    @property
+    def num_live_rows(self) -> int | None:
+        """Rows that the task gives before any predicate, if the log tells."""
+        if self.num_records is None or self.only_deleted:
+            return None
+        deleted = 0 if self.deletion_vector is None else self.deletion_vector.cardinality
+        return self.num_records - deleted

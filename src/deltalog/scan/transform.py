@@ -1,0 +1,319 @@
+"""A physical batch as a logical one.
+
+Owns how the columns of a data file are matched to the table's (by name, by physical name or by
+field id), which leaves of the file that takes, and how the arrays are put together: missing
+columns and nested fields are NULL, widened types are promoted, shredded variants are joined.
+
+Protocol: Column Mapping (Reader Requirements for Column Mapping), Type Widening, Variant Shredding
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from deltalog.column_mapping import Mode, field_id, physical_name
+from deltalog.errors import DataFileUnreadableError
+from deltalog.scan.promote import promotion
+from deltalog.schema import (
+    ArrayType,
+    DataType,
+    Field,
+    MapType,
+    PrimitiveType,
+    StructType,
+    VariantType,
+    to_arrow_type,
+)
+from deltalog.variant import unshred
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    Adapter = Callable[[pa.Array[Any]], pa.Array[Any]]
+
+_FIELD_ID: Final = b"PARQUET:field_id"
+
+
+@dataclass(frozen=True, slots=True)
+class FileProjection:
+    """What to read of one file, and how to show it.
+
+    Args:
+        leaves: indices of the Parquet leaf columns, ascending.
+        columns: for each logical column its name in the file (None: not there), and how its
+            array is adapted (None: as it is).
+        schema: of the logical columns.
+    """
+
+    leaves: tuple[int, ...]
+    columns: tuple[tuple[str | None, Adapter | None], ...]
+    schema: pa.Schema
+
+    def apply(self, table: pa.Table) -> list[pa.ChunkedArray[Any]]:
+        """The logical columns of a physical table that holds the columns of `leaves`."""
+        found: list[pa.ChunkedArray[Any]] = []
+        for (name, adapter), column in zip(self.columns, self.schema, strict=True):
+            if name is None:
+                missing = pa.nulls(table.num_rows, column.type)
+                found.append(pa.chunked_array([missing], column.type))
+                continue
+            chunks = table.column(name)
+            if adapter is not None:
+                chunks = pa.chunked_array([adapter(chunk) for chunk in chunks.chunks], column.type)
+            found.append(chunks)
+        return found
+
+
+def project_file(
+    columns: StructType, file_schema: pa.Schema, mode: Mode, *, path: str
+) -> FileProjection:
+    """Match the table's `columns` to the columns of the file at `path`.
+
+    Args:
+        columns: logical columns wanted, pruned to the nested leaves wanted.
+        file_schema: of the Parquet file, with field ids in the fields' metadata.
+        mode: the table's column mapping.
+        path: for messages.
+
+    Raises:
+        DataFileUnreadableError: a column's type cannot stand for the table's type, two columns
+            match one name, or the table maps by id and the file has no ids.
+
+    Protocol: Reader Requirements for Column Mapping
+    """
+    matcher = _Matcher(mode=mode, path=path)
+    if mode is Mode.ID and len(columns) and not matcher.has_ids(file_schema):
+        raise DataFileUnreadableError(
+            f"cannot read data file {path!r}: the table maps columns by id, "
+            "expected field ids in the file, found none; the file was not written for this table"
+        )
+    first_leaf: dict[str, int] = {}
+    position = 0
+    for column in file_schema:
+        first_leaf.setdefault(column.name, position)
+        position += _num_leaves(column.type)
+    found: list[tuple[str | None, Adapter | None]] = []
+    for wanted in columns:
+        match = matcher.find(wanted, file_schema)
+        if match is None:
+            found.append((None, None))
+            continue
+        adapter = matcher.adapt(wanted.name, wanted.type, match.type, first_leaf[match.name])
+        found.append((match.name, adapter))
+    return FileProjection(
+        leaves=tuple(sorted(matcher.leaves)),
+        columns=tuple(found),
+        schema=pa.schema([pa.field(wanted.name, to_arrow_type(wanted.type)) for wanted in columns]),
+    )
+
+
+@dataclass(slots=True)
+class _Matcher:
+    """Collects the leaves while it builds the adapters."""
+
+    mode: Mode
+    path: str
+    leaves: set[int] = field(default_factory=set)
+
+    def has_ids(self, fields: Iterable[pa.Field[Any]]) -> bool:
+        return any(_FIELD_ID in (column.metadata or {}) for column in fields)
+
+    def find(self, wanted: Field, fields: Iterable[pa.Field[Any]]) -> pa.Field[Any] | None:
+        if self.mode is Mode.ID:
+            number = str(field_id(wanted)).encode()
+            found = [c for c in fields if (c.metadata or {}).get(_FIELD_ID) == number]
+        else:
+            name = wanted.name if self.mode is Mode.NONE else physical_name(wanted)
+            candidates = list(fields)
+            found = [column for column in candidates if column.name == name]
+            if not found:
+                folded = name.casefold()
+                found = [column for column in candidates if column.name.casefold() == folded]
+        if len(found) > 1:
+            raise DataFileUnreadableError(
+                f"cannot read column {wanted.name!r} of data file {self.path!r}: expected one "
+                f"column of that name, found {[column.name for column in found]!r}"
+            )
+        return found[0] if found else None
+
+    def adapt(
+        self, name: str, wanted: DataType, found: pa.DataType, first: int
+    ) -> Adapter | None:
+        """How an array of the file's type becomes one of the table's type.
+
+        `first` is the index of the first leaf below the file's column.
+        """
+        match wanted:
+            case StructType() if pt.is_struct(found):
+                return self._struct(name, wanted, found, first)
+            case ArrayType() if _is_list(found):
+                return self._list(name, wanted, found, first)
+            case MapType() if pt.is_map(found):
+                return self._map(name, wanted, found, first)
+            case VariantType() if pt.is_struct(_storage(found)):
+                self._take(found, first)
+                return _variant
+            case PrimitiveType() if not pt.is_nested(found):
+                self._take(found, first)
+                try:
+                    return _checked(promotion(found, to_arrow_type(wanted)), name, self.path)
+                except TypeError:
+                    pass
+            case _:
+                pass
+        raise DataFileUnreadableError(
+            f"cannot read column {name!r} of data file {self.path!r}: "
+            f"expected {wanted}, found {found}, which no reader can take for it"
+        )
+
+    def _take(self, found: pa.DataType, first: int) -> None:
+        self.leaves.update(range(first, first + _num_leaves(found)))
+
+    def _struct(
+        self, name: str, wanted: StructType, found: pa.DataType, first: int
+    ) -> Adapter | None:
+        starts: dict[str, int] = {}
+        position = first
+        fields = list(found)  # type: ignore[call-overload]  # a struct type iterates its fields
+        for child in fields:
+            starts[child.name] = position
+            position += _num_leaves(child.type)
+        before = len(self.leaves)
+        parts: list[tuple[str | None, Adapter | None]] = []
+        for child in wanted:
+            match = self.find(child, fields)
+            if match is None:
+                parts.append((None, None))
+                continue
+            inner = self.adapt(f"{name}.{child.name}", child.type, match.type, starts[match.name])
+            parts.append((match.name, inner))
+        if len(self.leaves) == before and fields:
+            # Nothing of it is in the file, but which structs are NULL is.
+            self._take(_first_leaf_type(found), first)
+        return _StructAdapter(tuple(parts), to_arrow_type(wanted))
+
+    def _list(
+        self, name: str, wanted: ArrayType, found: pa.DataType, first: int
+    ) -> Adapter | None:
+        element = found.value_type  # type: ignore[attr-defined]  # lists have it
+        inner = self.adapt(f"{name}.element", wanted.element_type, element, first)
+        return _ListAdapter(inner, to_arrow_type(wanted), is_plain=pt.is_list(found))
+
+    def _map(self, name: str, wanted: MapType, found: pa.DataType, first: int) -> Adapter | None:
+        key_type, item_type = found.key_type, found.item_type  # type: ignore[attr-defined]  # maps have them
+        keys = self.adapt(f"{name}.key", wanted.key_type, key_type, first)
+        # Without its whole key, a map would be read as a list.
+        self._take(key_type, first)
+        items = self.adapt(
+            f"{name}.value", wanted.value_type, item_type, first + _num_leaves(key_type)
+        )
+        return _MapAdapter(keys, items, to_arrow_type(wanted))
+
+
+def _checked(adapter: Adapter | None, name: str, path: str) -> Adapter | None:
+    if adapter is None:
+        return None
+
+    def adapt(array: pa.Array[Any]) -> pa.Array[Any]:
+        try:
+            return adapter(array)
+        except pa.ArrowInvalid as error:
+            raise DataFileUnreadableError(
+                f"cannot read column {name!r} of data file {path!r}: "
+                f"a value does not fit the table's type: {error}"
+            ) from error
+
+    return adapt
+
+
+def _variant(array: pa.Array[Any]) -> pa.Array[Any]:
+    kind = to_arrow_type(VariantType())
+    plain = unshred(array.storage if isinstance(array, pa.ExtensionArray) else array)
+    return pa.ExtensionArray.from_storage(kind, plain)  # type: ignore[arg-type]  # stubs: any extension
+
+
+@dataclass(frozen=True, slots=True)
+class _StructAdapter:
+    parts: tuple[tuple[str | None, Adapter | None], ...]
+    kind: pa.DataType
+
+    def __call__(self, array: pa.Array[Any]) -> pa.Array[Any]:
+        children: list[pa.Array[Any]] = []
+        fields = list(self.kind)  # type: ignore[call-overload]  # a struct type iterates its fields
+        for (name, adapter), child in zip(self.parts, fields, strict=True):
+            if name is None:
+                children.append(pa.nulls(len(array), child.type))
+                continue
+            values = array.field(name)  # type: ignore[attr-defined]  # a struct array
+            children.append(values if adapter is None else adapter(values))
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+
+
+@dataclass(frozen=True, slots=True)
+class _ListAdapter:
+    inner: Adapter | None
+    kind: pa.DataType
+    is_plain: bool
+
+    def __call__(self, array: pa.Array[Any]) -> pa.Array[Any]:
+        if not self.is_plain:
+            array = array.cast(pa.list_(array.type.value_field))
+        values = array.values  # type: ignore[attr-defined]  # a list array; all values, unsliced
+        values = values if self.inner is None else self.inner(values)
+        return _with_children(array, self.kind, values)
+
+
+@dataclass(frozen=True, slots=True)
+class _MapAdapter:
+    keys: Adapter | None
+    items: Adapter | None
+    kind: pa.DataType
+
+    def __call__(self, array: pa.Array[Any]) -> pa.Array[Any]:
+        keys, items = array.keys, array.items  # type: ignore[attr-defined]  # a map array
+        keys = keys if self.keys is None else self.keys(keys)
+        items = items if self.items is None else self.items(items)
+        fields = [self.kind.key_field, self.kind.item_field]  # type: ignore[attr-defined]  # a map type
+        entries = pa.StructArray.from_arrays([keys, items], fields=fields)
+        return _with_children(array, self.kind, entries)
+
+
+def _with_children(array: pa.Array[Any], kind: pa.DataType, child: pa.Array[Any]) -> pa.Array[Any]:
+    """The same lists or maps over other values; validity and offsets are shared."""
+    validity, offsets = array.buffers()[:2]
+    return pa.Array.from_buffers(
+        kind, len(array), [validity, offsets], -1, array.offset, children=[child]
+    )
+
+
+def _storage(kind: pa.DataType) -> pa.DataType:
+    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind)
+
+
+def _num_leaves(kind: pa.DataType) -> int:
+    """How many Parquet leaf columns a type takes; they come depth first."""
+    if pt.is_map(kind):
+        return _num_leaves(kind.key_type) + _num_leaves(kind.item_type)  # type: ignore[attr-defined]  # a map
+    if _is_list(kind):
+        return _num_leaves(kind.value_type)  # type: ignore[attr-defined]  # a list
+    if pt.is_struct(kind):
+        return sum(_num_leaves(child.type) for child in kind)  # type: ignore[attr-defined]  # a struct
+    if isinstance(kind, pa.BaseExtensionType):
+        return _num_leaves(kind.storage_type)
+    return 1
+
+
+def _first_leaf_type(kind: pa.DataType) -> pa.DataType:
+    """The type of the first leaf, or the first map below: a map is read whole or not at all."""
+    while pt.is_struct(kind) or _is_list(kind):
+        kind = kind.field(0).type if pt.is_struct(kind) else kind.value_type  # type: ignore[attr-defined]
+    return kind

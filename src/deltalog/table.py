@@ -1,0 +1,505 @@
+"""`DeltaTable`: what users hold.
+
+Owns the current snapshot of one table and hands every question to the room that answers it; each
+method is a few lines. Names and meanings are `deltalake`'s where the meaning is the same.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from deltalog.clock import now_ms
+from deltalog.errors import InvalidInputError, TableNotFoundError
+from deltalog.expressions import as_expression
+from deltalog.paths import parse_table_uri
+from deltalog.scan import frames
+from deltalog.scan.changes import Changes, open_changes
+from deltalog.scan.files import add_actions, file_uris, partitions, selection_vectors
+from deltalog.scan.plan import Scan, plan_scan
+from deltalog.scan.task import with_metadata_columns
+from deltalog.schema import to_arrow_schema
+from deltalog.snapshot import load_snapshot
+from deltalog.storage import open_store
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    import pandas as pd
+    import polars as pl
+
+    from deltalog.actions.model import Metadata, Protocol
+    from deltalog.actions.properties import TableProperties
+    from deltalog.catalog import LogTail
+    from deltalog.expressions import Expression
+    from deltalog.scan.dataset import DeltaDataset
+    from deltalog.schema import Schema
+    from deltalog.snapshot import Snapshot
+    from deltalog.storage.fsspec_store import StorageOptions
+    from deltalog.storage.store import Store
+
+class DeltaTable:
+    """A Delta table: its rows, its history and what is known of it.
+
+    The object stands on one snapshot at a time. Reads see that snapshot until
+    `update_incremental` or `load_as_version` moves the object on. It may be shared by threads,
+    pickled, and used after a fork.
+
+    Args:
+        table_uri: path or URL; `table@v3` and `table@20240131120000000` name a version or a
+            moment, unless a directory of that very name is there. A `Store` works too.
+        version: number, timestamp text (ISO 8601) or datetime; None is the latest.
+        storage_options: for the file system: the usual names of the cloud SDKs and of deltalake,
+            or fsspec's own; or a callable that gives them anew when credentials expire.
+        filesystem: an fsspec or pyarrow file system to use instead.
+        log_tail: the newest commits, for a table whose commits a catalog decides on.
+        default_timezone: of partition values that carry no zone.
+        without_files: accepted for deltalake's users; file columns are read on demand anyway.
+        log_buffer_size: accepted likewise.
+        skip_stats: accepted likewise.
+
+    Raises:
+        TableNotFoundError: there is no Delta table.
+        VersionNotFoundError: the version is not there, or not any more.
+        MalformedLogError: the log breaks the protocol; the leaves say how.
+
+    Cost: one hint, one listing, the commits after the checkpoint, a few leaves of the checkpoint.
+    """
+
+    def __init__(
+        self,
+        table_uri: str | os.PathLike[str] | Store,
+        version: int | str | datetime | None = None,
+        storage_options: StorageOptions | None = None,
+        without_files: bool = False,  # noqa: FBT001, FBT002  # deltalake's signature
+        log_buffer_size: int | None = None,
+        skip_stats: bool = False,  # noqa: FBT001, FBT002  # deltalake's signature
+        *,
+        filesystem: Any = None,
+        log_tail: LogTail | None = None,
+        default_timezone: str = "UTC",
+    ) -> None:
+        del without_files, log_buffer_size, skip_stats
+        self._storage_options = storage_options
+        self._log_tail = log_tail
+        self._default_timezone = default_timezone
+        self._store, at = open_table_store(table_uri, storage_options, filesystem)
+        if version is not None and at is not None:
+            raise InvalidInputError(
+                f"cannot open {table_uri!r} at version {version!r}: it names a version already"
+            )
+        wanted = version if version is not None else at
+        self._snapshot = self._load(wanted)
+
+    @staticmethod
+    def is_deltatable(
+        table_uri: str | os.PathLike[str], storage_options: StorageOptions | None = None
+    ) -> bool:
+        """Whether a Delta table is at this location."""
+        try:
+            DeltaTable(table_uri, storage_options=storage_options)
+        except TableNotFoundError:
+            return False
+        return True
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version that this object shows now; it never changes itself."""
+        return self._snapshot
+
+    @property
+    def table_uri(self) -> str:
+        """Where the table is."""
+        return self._store.root
+
+    def version(self) -> int:
+        """The version that this object shows."""
+        return self._snapshot.version
+
+    def schema(self) -> Schema:
+        """The table's schema."""
+        return self._snapshot.configuration.schema
+
+    def metadata(self) -> Metadata:
+        """The table's name, description, partitioning and properties, as the log has them."""
+        return self._snapshot.metadata
+
+    def protocol(self) -> Protocol:
+        """What readers and writers of the table must understand."""
+        return self._snapshot.protocol
+
+    @property
+    def properties(self) -> TableProperties:
+        """The table properties, typed."""
+        return self._snapshot.configuration.properties
+
+    @property
+    def table_config(self) -> TableProperties:
+        """The table properties, typed (deltalake's name)."""
+        return self.properties
+
+    def domain_metadata(self) -> dict[str, Any]:
+        """The configuration of each metadata domain, unknown ones too."""
+        return {
+            name: domain.configuration for name, domain in self._snapshot.domain_metadata.items()
+        }
+
+    def transaction_version(self, app_id: str) -> int | None:
+        """How far an application has written; None if it has not."""
+        found = self._snapshot.app_transactions.get(app_id)
+        return None if found is None else found.version
+
+    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """The commits, newest first: version, timestamp (ms), operation and what it recorded.
+
+        Cost: one request per commit, sent together.
+        """
+        return read_history(self._snapshot, limit=limit)
+
+    def load_as_version(self, version: int | str | datetime) -> None:
+        """Show another version from now on.
+
+        Args:
+            version: number, timestamp text (ISO 8601; without a zone: UTC) or datetime.
+
+        Raises:
+            VersionNotFoundError: it is not there; the message names the bounds.
+        """
+        self._snapshot = self._load(version)
+
+    def update_incremental(self) -> None:
+        """Show the latest version from now on.
+
+        Cost: one listing and the new commits.
+        """
+        self._snapshot = self._snapshot.refresh()
+
+    def _load(self, version: int | str | datetime | None) -> Snapshot:
+        if version is None or (isinstance(version, int) and not isinstance(version, bool)):
+            return load_snapshot(self._store, version=version, log_tail=self._log_tail)
+        return load_snapshot(
+            self._store, timestamp_ms=as_timestamp_ms(version), log_tail=self._log_tail
+        )
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        predicate: Any = None,
+        *,
+        parameters: Sequence[object] | Mapping[str, object] | None = None,
+        limit: int | None = None,
+    ) -> Scan:
+        """Rows of the table: streamed, counted, explained, or split into picklable tasks.
+
+        Args:
+            columns: names in the order wanted; `a.b` keeps only that part of the struct `a`;
+                `_metadata.file_path`, `.row_index`, `.row_id`, `.row_commit_version`,
+                `.file_modification_time` tell where a row lies. None is all columns of the table.
+            predicate: an expression, a Spark-SQL condition, deltalake's filter tuples, or a
+                pyarrow expression.
+            parameters: values for `?` or `:name` in a SQL condition.
+            limit: at most so many rows.
+
+        Raises:
+            InvalidInputError: an unknown column, or a predicate that is not understood.
+            UnsupportedFeatureError: the rows of the table can't be honoured.
+
+        Cost: none before a result is asked for.
+        """
+        return plan_scan(
+            self._snapshot,
+            columns=columns,
+            predicate=self._expression(predicate, parameters=parameters),
+            limit=limit,
+            default_timezone=self._default_timezone,
+        )
+
+    def _expression(
+        self,
+        *conditions: Any,
+        parameters: Sequence[object] | Mapping[str, object] | None = None,
+    ) -> Expression | None:
+        """All conditions that are given as one."""
+        schema = with_metadata_columns(self.schema())
+        now = datetime.fromtimestamp(now_ms() / 1000, UTC)
+        found = [
+            as_expression(condition, schema, parameters, now=now)
+            for condition in conditions
+            if condition is not None and not (isinstance(condition, list) and not condition)
+        ]
+        return reduce(and_, found) if found else None
+
+    def count(self) -> int:
+        """Rows of the table, deleted ones left out.
+
+        Cost: nothing is read where the log tells the rows of every file.
+        """
+        return self.scan().count()
+
+    def to_pyarrow_dataset(
+        self,
+        partitions: Sequence[Any] | None = None,
+        filesystem: Any = None,
+        parquet_read_options: Any = None,
+        schema: pa.Schema | None = None,
+        as_large_types: bool = False,  # noqa: FBT001, FBT002  # deltalake's signature
+        file_pruning_predicate: Any = None,
+    ) -> DeltaDataset:
+        """The table as a `pyarrow.dataset.Dataset`, for DuckDB, Polars and pyarrow.
+
+        Args:
+            partitions: filter tuples.
+            filesystem: refused; give it to the `DeltaTable`.
+            parquet_read_options: refused; timestamps are read exactly as they are.
+            schema: other Arrow types for the columns.
+            as_large_types: large strings, binaries and lists.
+            file_pruning_predicate: only rows for which it is true.
+        """
+        from deltalog.scan.dataset import DeltaDataset  # noqa: PLC0415  # takes half a second
+
+        _refuse(filesystem=filesystem, parquet_read_options=parquet_read_options)
+        if schema is None and as_large_types:
+            schema = to_arrow_schema(self.schema(), as_large_types=True)
+        predicate = self._expression(partitions, file_pruning_predicate)
+        return DeltaDataset(self._snapshot, predicate=predicate, schema=schema)
+
+    def to_pyarrow_table(
+        self,
+        partitions: Sequence[Any] | None = None,
+        columns: Sequence[str] | None = None,
+        filesystem: Any = None,
+        filters: Any = None,
+    ) -> pa.Table:
+        """The table's rows in memory.
+
+        Args:
+            partitions: filter tuples over partition columns.
+            columns: which.
+            filesystem: refused; give it to the `DeltaTable`.
+            filters: filter tuples, a pyarrow expression, or anything that `scan` takes.
+        """
+        _refuse(filesystem=filesystem)
+        return self._filtered(partitions, columns, filters).to_table()
+
+    def to_pandas(
+        self,
+        partitions: Sequence[Any] | None = None,
+        columns: Sequence[str] | None = None,
+        filesystem: Any = None,
+        filters: Any = None,
+        types_mapper: Any = None,
+    ) -> pd.DataFrame:
+        """The table's rows as a pandas data frame; arguments as in `to_pyarrow_table`."""
+        table = self.to_pyarrow_table(partitions, columns, filesystem, filters)
+        return frames.to_pandas(table, types_mapper=types_mapper)
+
+    def to_polars(self, columns: Sequence[str] | None = None, filters: Any = None) -> pl.DataFrame:
+        """The table's rows as a Polars data frame."""
+        return self._filtered(None, columns, filters).to_polars()
+
+    def to_duckdb(self, connection: Any = None) -> Any:
+        """The table as a DuckDB relation, which reads only what a query needs."""
+        return frames.to_duckdb(self.to_pyarrow_dataset(), connection)
+
+    def _filtered(
+        self, partitions: Sequence[Any] | None, columns: Sequence[str] | None, filters: Any
+    ) -> Scan:
+        return plan_scan(
+            self._snapshot,
+            columns=columns,
+            predicate=self._expression(partitions, filters),
+            default_timezone=self._default_timezone,
+        )
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The table's rows for any library that takes Arrow streams."""
+        return self.scan().__arrow_c_stream__(requested_schema)
+
+    def file_uris(
+        self,
+        partition_filters: Sequence[Any] | None = None,
+        *,
+        file_pruning_predicate: Any = None,
+    ) -> list[str]:
+        """Locations of the data files that may hold a matching row."""
+        predicate = self._expression(partition_filters, file_pruning_predicate)
+        return file_uris(self._snapshot, predicate, default_timezone=self._default_timezone)
+
+    def partitions(
+        self,
+        partition_filters: Sequence[Any] | None = None,
+        *,
+        file_pruning_predicate: Any = None,
+    ) -> list[dict[str, str | None]]:
+        """The table's partitions that may hold a matching row, values as the log has them."""
+        predicate = self._expression(partition_filters, file_pruning_predicate)
+        return partitions(self._snapshot, predicate, default_timezone=self._default_timezone)
+
+    def get_add_actions(self, flatten: bool = False) -> pa.Table:  # noqa: FBT001, FBT002  # deltalake's signature
+        """One row per data file: path, size, time, partition values, statistics.
+
+        Args:
+            flatten: a column for each statistic instead of structs.
+
+        Cost: every statistic of every file.
+        """
+        return add_actions(
+            self._snapshot, flatten=flatten, default_timezone=self._default_timezone
+        )
+
+    def deletion_vectors(self) -> pa.RecordBatchReader:
+        """`filepath` and `selection_vector` (true: alive) of each file with deleted rows.
+
+        Cost: one request per deletion vector.
+        """
+        return selection_vectors(self._snapshot)
+
+    def load_cdf(
+        self,
+        starting_version: int | None = None,
+        ending_version: int | None = None,
+        starting_timestamp: str | datetime | None = None,
+        ending_timestamp: str | datetime | None = None,
+        columns: Sequence[str] | None = None,
+        predicate: Any = None,
+        *,
+        allow_out_of_range: bool = False,
+    ) -> Changes:
+        """The changed rows of a range of versions, with what happened to them and when.
+
+        Args:
+            starting_version: the first version, 0 if no start is given.
+            ending_version: the last version, included; the latest if no end is given.
+            starting_timestamp: or the first version at or after this moment.
+            ending_timestamp: or the last version at or before this moment.
+            columns: of the table and `_change_type`, `_commit_version`, `_commit_timestamp`.
+            predicate: a condition over the same columns.
+            allow_out_of_range: a range after the latest version is empty instead of an error.
+
+        Returns:
+            Changes, which give batches, an Arrow reader, a table.
+
+        Raises:
+            VersionNotFoundError: the range is not in the log.
+            ChangeDataFeedNotEnabledError: the feed was off in a version of the range.
+            IncompatibleChangesError: the schema changed in between.
+        """
+        start = starting_version if starting_timestamp is None else starting_timestamp
+        end = ending_version if ending_timestamp is None else ending_timestamp
+        _refuse_both(starting_version=starting_version, starting_timestamp=starting_timestamp)
+        _refuse_both(ending_version=ending_version, ending_timestamp=ending_timestamp)
+        return open_changes(
+            self._snapshot,
+            start=0 if start is None else _moment(start),
+            end=None if end is None else _moment(end),
+            columns=columns,
+            predicate=predicate if predicate is None else self._changes_predicate(predicate),
+            allow_out_of_range=allow_out_of_range,
+        )
+
+    def _changes_predicate(self, predicate: Any) -> Expression:
+        fields = [Field(name, from_arrow_type(kind)) for name, kind in CHANGE_COLUMNS.items()]
+        return as_expression(predicate, StructType([*self.schema(), *fields]))
+
+    def detail(self) -> dict[str, Any]:
+        """What the table is, in one dictionary: Spark's `DESCRIBE DETAIL`.
+
+        Cost: the sizes of all files, from the log.
+        """
+        return describe(self._snapshot)
+
+    def __repr__(self) -> str:
+        """Where, which version, how many columns."""
+        return (
+            f"DeltaTable({self.table_uri!r}, version {self.version()}, "
+            f"{len(self.schema())} columns)"
+        )
+
+    def _repr_html_(self) -> str:
+        """The notebook card."""
+        return card(self._snapshot)
+
+    def __getattr__(self, name: str) -> Any:
+        """Point users of names that deltalake dropped to what replaced them."""
+        replacement = _GONE.get(name)
+        if replacement is None:
+            raise AttributeError(f"DeltaTable has no attribute {name!r}")
+        raise AttributeError(f"DeltaTable.{name} is gone: use {replacement}")
+
+
+_GONE = {
+    "files": "file_uris()",
+    "load_version": "load_as_version()",
+    "load_with_datetime": "load_as_version()",
+    "pyarrow_schema": "schema().to_arrow()",
+    "files_by_partitions": "file_uris(partition_filters)",
+    "update": "a later release",
+}
+
+
+def open_table_store(
+    table_uri: str | os.PathLike[str] | Store, storage_options: StorageOptions | None, filesystem: Any
+) -> tuple[Store, int | datetime | None]:
+    """The store of a table, and the version or moment that its URI names."""
+    if not isinstance(table_uri, str):
+        return open_store(table_uri, storage_options, filesystem=filesystem), None
+    location = parse_table_uri(table_uri)
+    store = open_store(table_uri, storage_options, filesystem=filesystem)
+    if location.uri == table_uri or _has_log(store):
+        return store, None
+    store = open_store(location.uri, storage_options, filesystem=filesystem)
+    if location.version is not None:
+        return store, location.version
+    return store, datetime.fromtimestamp((location.timestamp_ms or 0) / 1000, UTC)
+
+
+def _has_log(store: Store) -> bool:
+    return next(iter(store.list_from("_delta_log", "")), None) is not None
+
+
+def as_timestamp_ms(moment: str | datetime) -> int:
+    """Milliseconds since 1970 of an ISO 8601 text or a datetime; without a zone: UTC.
+
+    Raises:
+        InvalidInputError: the text is no moment.
+    """
+    if isinstance(moment, str):
+        try:
+            moment = datetime.fromisoformat(moment)
+        except ValueError:
+            raise InvalidInputError(
+                f"cannot take {moment!r} for a moment: expected ISO 8601, such as "
+                "2024-01-31T12:00:00Z or 2024-01-31"
+            ) from None
+    if not isinstance(moment, datetime):
+        raise InvalidInputError(
+            f"cannot take {moment!r} for a version: expected a number, an ISO 8601 text or a "
+            "datetime"
+        )
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def _moment(bound: int | str | datetime) -> int | Moment:
+    return bound if isinstance(bound, int) else Moment(as_timestamp_ms(bound))
+
+
+def _refuse(**options: Any) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise InvalidInputError(
+                f"cannot take {name}={value!r} here: a file system belongs to the DeltaTable "
+                "(filesystem=, storage_options=), and files are read as the table's schema says"
+            )
+
+
+def _refuse_both(**options: Any) -> None:
+    given = [name for name, value in options.items() if value is not None]
+    if len(given) > 1:
+        raise InvalidInputError(f"cannot take both {given[0]} and {given[1]}: give one of them")
