@@ -36,6 +36,7 @@ from deltalog.features.row_ids import (
     high_water_mark_action,
 )
 from deltalog.features.support import (
+    check_deletion_vectors,
     check_protocol,
     check_readable,
     check_types,
@@ -54,6 +55,7 @@ __all__ = [
     "Support",
     "TableFeature",
     "canonical_name",
+    "check_deletion_vectors",
     "check_protocol",
     "check_readable",
     "check_types",

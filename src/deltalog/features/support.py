@@ -14,6 +14,7 @@ from deltalog.actions.model import Protocol as ProtocolAction
 from deltalog.errors import (
     CatalogManagedError,
     InvalidProtocolError,
+    MalformedLogError,
     UnsupportedFeatureError,
     UnsupportedProtocolError,
     UnsupportedTypeError,
@@ -27,6 +28,7 @@ from deltalog.features.registry import Engine, Kind, Support, canonical_name, fi
 from deltalog.features.schema_traits import all_types
 from deltalog.schema.columns import walk
 from deltalog.schema.types import UnknownType
+from deltalog.schema.widening import check_readable_changes
 
 if TYPE_CHECKING:
     from deltalog.actions.model import Metadata
@@ -97,7 +99,7 @@ def check_readable(
         InvalidProtocolError: the protocol contradicts itself.
         CatalogManagedError: only a catalog may say which commits count.
         UnsupportedFeatureError: a reader feature, or the format of the files, is unknown.
-        UnsupportedTypeError: a column has an unknown type.
+        UnsupportedTypeError: a column has an unknown type, or changed its type in an unknown way.
         InvalidMetadataError: the schema is none.
 
     Protocol: Reader Version Requirements
@@ -137,6 +139,25 @@ def check_readable(
             hint="only Parquet files can be read",
         )
     check_types(configuration.schema, table=table, version=version, operation=operation)
+    if "typeWidening" in supported_features(protocol):
+        check_readable_changes(configuration.schema)
+
+
+def check_deletion_vectors(
+    configuration: TableFacts, *, table: str, version: int | None = None
+) -> None:
+    """Refuse a deletion vector in the log of a table that must have none.
+
+    Raises:
+        MalformedLogError: the protocol lacks the feature.
+
+    Protocol: Deletion Vectors
+    """
+    if "deletionVectors" not in supported_features(configuration.protocol):
+        raise MalformedLogError(
+            f"cannot read {table}{_at(version)}: a file has a deletion vector, and the protocol "
+            "does not have the table feature deletionVectors"
+        )
 
 
 def check_types(

@@ -8,11 +8,20 @@ from deltalog.errors import (
     CatalogManagedError,
     InvalidMetadataError,
     InvalidProtocolError,
+    MalformedLogError,
     UnsupportedFeatureError,
     UnsupportedProtocolError,
     UnsupportedTypeError,
 )
-from deltalog.features import FEATURES, Engine, Kind, Support, check_readable, check_writable
+from deltalog.features import (
+    FEATURES,
+    Engine,
+    Kind,
+    Support,
+    check_deletion_vectors,
+    check_readable,
+    check_writable,
+)
 from deltalog.features.support import engines_for, misplaced_reader_features, writer_blockers
 
 SCHEMA = '{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"metadata":{}}]}'
@@ -196,3 +205,29 @@ def test_the_message_names_engines_that_can() -> None:
     assert engines_for(("typeWidening", "unheardOf")) == ()
     with pytest.raises(UnsupportedFeatureError, match=r"Delta Spark 4\.4 can read it"):
         check_readable(table(3, 7, ("geospatial",), ("geospatial",)), table="t")
+
+
+def widened(from_type: str, to_type: str) -> str:
+    change = f'{{"fromType":"{from_type}","toType":"{to_type}"}}'
+    metadata = f'{{"delta.typeChanges":[{change}]}}'
+    field = f'{{"name":"a","type":"{to_type}","nullable":true,"metadata":{metadata}}}'
+    return f'{{"type":"struct","fields":[{field}]}}'
+
+
+@pytest.mark.protocol("B-50", "B-63")
+@pytest.mark.parametrize("name", ["typeWidening", "typeWidening-preview"])
+def test_unknown_type_changes_are_refused(name: str) -> None:
+    check_readable(table(3, 7, (name,), (name,), schema=widened("short", "long")), table="t")
+    narrowed = widened("string", "long")
+    with pytest.raises(UnsupportedTypeError, match="from string to long"):
+        check_readable(table(3, 7, (name,), (name,), schema=narrowed), table="t")
+    # Without the feature the entry is a leftover and every file has today's type.
+    check_readable(table(schema=narrowed), table="t")
+
+
+@pytest.mark.protocol("DV-01")
+def test_a_deletion_vector_needs_its_feature() -> None:
+    check_deletion_vectors(table(3, 7, ("deletionVectors",), ("deletionVectors",)), table="t")
+    for older in (table(1, 2), table(2, 6), table(3, 7, (), ())):
+        with pytest.raises(MalformedLogError, match="table feature deletionVectors"):
+            check_deletion_vectors(older, table="t")
