@@ -1,0 +1,383 @@
+"""Claims about files: "a row of this file may match", judged from what the log tells.
+
+Owns the logic of skipping. A claim is judged true, false or unknown (NULL) for every file, and
+only false skips one. A wrong true costs time; a wrong false loses rows.
+
+Protocol: Per-file Statistics
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from deltalog.errors import DeltaError
+from deltalog.expressions.comparing import compare
+from deltalog.expressions.render import to_sql
+from deltalog.expressions.trees import columns
+from deltalog.stats.schema import MAX_VALUES, MIN_VALUES, NULL_COUNT, NUM_RECORDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from deltalog.expressions.nodes import Expression
+    from deltalog.schema.types import DataType
+    from deltalog.stats.ranges import Datum, Facts, Range
+    from deltalog.stats.schema import Path
+
+# Up to here, asking for each option is cheaper than sorting them.
+_FEW_OPTIONS: Final = 16
+
+
+class Claim(Protocol):
+    """Something that must hold in a file for any of its rows to match."""
+
+    def judge(self, facts: Facts) -> Datum:
+        """True, false or NULL for every file; None if it is unknown for all."""
+        ...
+
+    def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
+        """The statistics that decide, with the column's type where the statistic has it."""
+        ...
+
+    def lines(self) -> Iterator[str]:
+        """The claim for people, parts indented."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Nothing in the log decides this: it may hold in any file."""
+
+    expression: Expression
+
+    def judge(self, facts: Facts) -> Datum:
+        """Unknown."""
+        del facts
+
+    def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
+        """None."""
+        return iter(())
+
+    def lines(self) -> Iterator[str]:
+        """The condition."""
+        yield f"not decided by statistics: {to_sql(self.expression)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Never:
+    """No row of any file can match: a comparison with NULL, or with more than the greatest."""
+
+    expression: Expression
+
+    def judge(self, facts: Facts) -> Datum:
+        """False."""
+        del facts
+        return pa.scalar(value=False)
+
+    def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
+        """None."""
+        return iter(())
+
+    def lines(self) -> Iterator[str]:
+        """The condition."""
+        yield f"never true: {to_sql(self.expression)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """A condition on partition values alone: known, and NULL is no match."""
+
+    condition: Expression
+
+    def judge(self, facts: Facts) -> Datum:
+        """The condition's value, NULL as false."""
+        found = facts.exact(self.condition)
+        return None if found is None else pc.coalesce(found, pa.scalar(value=False))
+
+    def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
+        """None."""
+        return iter(())
+
+    def lines(self) -> Iterator[str]:
+        """The condition."""
+        kind = "partition values" if columns(self.condition) else "constant"
+        yield f"{kind}: {to_sql(self.condition)}"
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """All parts must hold."""
+
+    parts: tuple[Claim, ...]
+
+    def judge(self, facts: Facts) -> Datum:
+        """False as soon as one part is."""
+        found: Datum = None
+        for part in self.parts:
+            answer = part.judge(facts)
+            if answer is not None:
+                found = answer if found is None else pc.and_kleene(found, answer)
+        return found
+
+    def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
+        """Those of the parts."""
+        for part in self.parts:
+            yield from part.leaves()
+
+    def lines(self) -> Iterator[str]:
+        """The parts below each other."""
+        for part in self.parts:
+            yield from part.lines()
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """One part must hold."""
+
+    parts: tuple[Claim, ...]
+
+    def judge(self, facts: Facts) -> Datum:
+        """False only if all parts are."""
+        found: Datum = None
+        for part in self.parts:
+            answer = part.judge(facts)
+            if answer is None:
+                return None
+            found = answer if found is None else pc.or_kleene(found, answer)
+        return found
+
+    def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
+        """Those of the parts."""
+        for part in self.parts:
+            yield from part.leaves()
+
+    def lines(self) -> Iterator[str]:
+        """The parts, indented."""
+        yield "any of"
+        for part in self.parts:
+            yield from (f"  {line}" for line in part.lines())
+
+
+@dataclass(frozen=True, slots=True)
+class HasNull:
+    """Some row is NULL: the count of NULLs is not zero.
+
+    Holds for wide bounds too: only a count of zero or of all rows tells anything then, and those
+    are all that is asked for here.
+    """
+
+    name: str
+    path: Path
+
+    def judge(self, facts: Facts) -> Datum:
+        """Whether NULLs were counted."""
+        count = facts.leaf((NULL_COUNT, *self.path))
+        return None if count is None else pc.not_equal(count, pa.scalar(0))
+
+    def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
+        """The count."""
+        yield (NULL_COUNT, *self.path), None
+
+    def lines(self) -> Iterator[str]:
+        """The condition."""
+        yield f"nullCount({self.name}) > 0"
+
+
+@dataclass(frozen=True, slots=True)
+class HasValue:
+    """Some row is not NULL: fewer NULLs than rows."""
+
+    name: str
+    path: Path
+
+    def judge(self, facts: Facts) -> Datum:
+        """Whether not all rows are NULL; both counts have the deleted rows too."""
+        count, rows = facts.leaf((NULL_COUNT, *self.path)), facts.leaf((NUM_RECORDS,))
+        return None if count is None or rows is None else pc.not_equal(count, rows)
+
+    def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
+        """The counts."""
+        yield (NUM_RECORDS,), None
+        yield (NULL_COUNT, *self.path), None
+
+    def lines(self) -> Iterator[str]:
+        """The condition."""
+        yield f"nullCount({self.name}) < numRecords"
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """`left operator right` holds for some values of two ranges."""
+
+    operator: str
+    left: Range
+    right: Range
+
+    def judge(self, facts: Facts) -> Datum:
+        """Whether the ranges allow it."""
+        left, right = self.left, self.right
+        match self.operator:
+            case "<" | "<=":
+                return _ask(self.operator, left.lower, right.upper, facts)
+            case ">" | ">=":
+                return _ask(self.operator, left.upper, right.lower, facts)
+            case "<>":
+                # Only where both sides are one and the same value, no row can differ.
+                differs = _ask("<>", left.lower, right.upper, facts)
+                return _join(
+                    pc.or_kleene, differs, _ask("<>", left.upper, right.lower, facts), all_of=True
+                )
+            case _:
+                reaches = _ask("<=", left.lower, right.upper, facts)
+                return _join(pc.and_kleene, reaches, _ask(">=", left.upper, right.lower, facts))
+
+    def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
+        """The bounds that the operator asks for."""
+        for side, other in ((self.left, ">"), (self.right, "<")):
+            for column in side.stored:
+                if not self.operator.startswith(other) or self.operator == "<>":
+                    yield (MIN_VALUES, *column.path), column.field.type
+                if self.operator in {"=", "<>"} or self.operator.startswith(other):
+                    yield (MAX_VALUES, *column.path), column.field.type
+
+    def lines(self) -> Iterator[str]:
+        """The comparison of ends."""
+        left, right = self.left, self.right
+        match self.operator:
+            case "<" | "<=":
+                yield f"{left.low_text} {self.operator} {right.high_text}"
+            case ">" | ">=":
+                yield f"{left.high_text} {self.operator} {right.low_text}"
+            case "<>":
+                yield f"not {left.low_text} = {left.high_text} = {right.low_text}"
+            case _:
+                yield f"{left.low_text} <= {right.high_text}"
+                yield f"{left.high_text} >= {right.low_text}"
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """One of some constants lies in the range.
+
+    Args:
+        value: the range.
+        options: without NULL and NaN, of the range's type.
+    """
+
+    value: Range
+    options: pa.Array[Any]
+
+    def judge(self, facts: Facts) -> Datum:
+        """Whether the smallest option that is not below the range is not above it."""
+        low, high = self.value.lower(facts), self.value.upper(facts)
+        if low is None or high is None:
+            return None
+        try:
+            if len(self.options) <= _FEW_OPTIONS:
+                return _any_inside(self.options, low, high)
+            return _nearest_inside(self.options, low, high)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, DeltaError):
+            return None
+
+    def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
+        """Both bounds."""
+        for column in self.value.stored:
+            yield (MIN_VALUES, *column.path), column.field.type
+            yield (MAX_VALUES, *column.path), column.field.type
+
+    def lines(self) -> Iterator[str]:
+        """The range, and how many options."""
+        yield (
+            f"one of {len(self.options)} options in [{self.value.low_text}, {self.value.high_text}]"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """Some text of the range starts with a prefix, or (negated) some does not."""
+
+    value: Range
+    prefix: str
+    negated: bool = False
+
+    def judge(self, facts: Facts) -> Datum:
+        """Whether the range reaches into the texts with that prefix, or out of them."""
+        low, high = self.value.lower(facts), self.value.upper(facts)
+        if low is None or high is None:
+            return None
+        if self.negated:
+            inside = [pc.starts_with(end, self.prefix) for end in (low, high)]
+            return pc.invert(pc.and_kleene(*inside))
+        start = pc.utf8_slice_codeunits(low, 0, len(self.prefix))
+        prefix: Datum = pa.scalar(self.prefix)
+        return pc.and_kleene(pc.less_equal(start, prefix), pc.greater_equal(high, prefix))
+
+    def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
+        """Both bounds."""
+        for column in self.value.stored:
+            yield (MIN_VALUES, *column.path), column.field.type
+            yield (MAX_VALUES, *column.path), column.field.type
+
+    def lines(self) -> Iterator[str]:
+        """The range and the prefix."""
+        ends = f"[{self.value.low_text}, {self.value.high_text}]"
+        yield f"{'not all' if self.negated else 'some'} of {ends} start with {self.prefix!r}"
+
+
+def _ask(
+    operator: str,
+    left: Callable[[Facts], Datum],
+    right: Callable[[Facts], Datum],
+    facts: Facts,
+) -> Datum:
+    try:
+        one, other = left(facts), right(facts)
+        return None if one is None or other is None else compare(operator, one, other)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, DeltaError):
+        # What cannot be compared decides nothing.
+        return None
+
+
+def _join(
+    kernel: Callable[[Datum, Datum], Datum], one: Datum, other: Datum, *, all_of: bool = False
+) -> Datum:
+    if one is None or other is None:
+        return None if all_of else (other if one is None else one)
+    return kernel(one, other)
+
+
+def _any_inside(options: pa.Array[Any], low: Datum, high: Datum) -> Datum:
+    found: Datum = pa.scalar(value=False)
+    for option in options:
+        inside = pc.and_kleene(compare("<=", low, option), compare(">=", high, option))
+        found = pc.or_kleene(found, inside)
+    return found
+
+
+def _nearest_inside(options: pa.Array[Any], low: Datum, high: Datum) -> Datum:
+    options = options.take(pc.sort_indices(options))
+    if "search_sorted" not in pc.list_functions():
+        # Before pyarrow 26, only the ends of the list are looked at.
+        return _any_between(options, low, high)
+    if pt.is_floating(options.type):
+        # Searching tells -0.0 from 0.0; adding zero makes them one.
+        options, low = (pc.add(side, pa.scalar(0.0, side.type)) for side in (options, low))
+    position = pc.call_function("search_sorted", [options, low])
+    exists = pc.less(position, pa.scalar(len(options), position.type))
+    nearest = options.take(pc.if_else(exists, position, 0))
+    return pc.and_kleene(exists, compare("<=", nearest, high))
+
+
+def _any_between(options: pa.Array[Any], low: Datum, high: Datum) -> Datum:
+    return pc.and_kleene(compare("<=", low, options[-1]), compare(">=", high, options[0]))
+
+
+def is_nan(value: object) -> bool:
+    """Whether a constant is NaN: bounds of writers that leave NaN out say nothing about it."""
+    return isinstance(value, float) and math.isnan(value)

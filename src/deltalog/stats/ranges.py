@@ -1,0 +1,248 @@
+"""What is known of a value in a file: it lies between two others.
+
+Owns the operands of a comparison as ranges: a constant is one value, a partition value is one value
+per file, a data column lies between its stored bounds, a cast of any of these is the cast of both
+ends.
+
+Knows no logic: that is `claims`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.errors import DeltaError
+from deltalog.expressions.arrow import evaluate
+from deltalog.expressions.casts import cast
+from deltalog.expressions.literals import to_scalar
+from deltalog.expressions.render import to_sql
+from deltalog.expressions.trees import columns
+from deltalog.stats.bounds import correction
+from deltalog.stats.schema import MAX_VALUES, MIN_VALUES
+
+if TYPE_CHECKING:
+    from deltalog.expressions.nodes import Expression, Literal
+    from deltalog.schema.types import DataType, Field
+    from deltalog.stats.schema import Path
+
+# An array or a constant of any type; None is "nothing is known".
+Datum = Any
+
+
+class Facts:
+    """What the log tells about files: statistics, and partition values.
+
+    Args:
+        stats: one row per file, or None if there are no statistics.
+        partitions: typed partition values by logical name, one row per file, or None.
+    """
+
+    def __init__(self, stats: pa.Table | None, partitions: pa.Table | None) -> None:
+        self._stats = stats
+        self._partitions = partitions
+        self._leaves: dict[Path, Datum] = {}
+
+    @property
+    def num_files(self) -> int:
+        """How many files the facts are about."""
+        sizes = [table.num_rows for table in (self._stats, self._partitions) if table is not None]
+        return max(sizes, default=0)
+
+    def leaf(self, path: Path) -> Datum:
+        """One statistic of every file, or None if no file has it."""
+        if path not in self._leaves:
+            self._leaves[path] = self._find(path)
+        return self._leaves[path]
+
+    def _find(self, path: Path) -> Datum:
+        if self._stats is None or path[0] not in self._stats.column_names:
+            return None
+        found: Any = self._stats.column(path[0])
+        for name in path[1:]:
+            if found.type.get_field_index(name) < 0:
+                return None
+            found = pc.struct_field(found, [name])
+        return found.combine_chunks()
+
+    def exact(self, expression: Expression) -> Datum:
+        """The value of an expression over partition columns, or None if it cannot be computed."""
+        used = {path[0] for path in columns(expression)}
+        if not used:
+            data = pa.table({"": pa.nulls(1)})
+        elif self._partitions is None or not used <= set(self._partitions.column_names):
+            return None
+        else:
+            data = self._partitions
+        try:
+            values: Any = evaluate(expression, data)
+        except DeltaError:
+            # A row may fail too, or another condition may keep it from being asked.
+            return None
+        return values.combine_chunks() if used else values[0]
+
+
+class Range(Protocol):
+    """A value that lies between two others in every file."""
+
+    def lower(self, facts: Facts) -> Datum:
+        """A value that none in the file is below; NULL or None where that is unknown."""
+        ...
+
+    def upper(self, facts: Facts) -> Datum:
+        """A value that none in the file is above; NULL or None where that is unknown."""
+        ...
+
+    @property
+    def low_text(self) -> str:
+        """The lower end, for people."""
+        ...
+
+    @property
+    def high_text(self) -> str:
+        """The upper end, for people."""
+        ...
+
+    @property
+    def stored(self) -> tuple[Stored, ...]:
+        """The data columns that the value is made of."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """The same value everywhere."""
+
+    literal: Literal
+
+    def lower(self, facts: Facts) -> Datum:
+        """The value."""
+        del facts
+        return to_scalar(self.literal.value, self.literal.type)  # type: ignore[arg-type]  # `resolve` types constants
+
+    def upper(self, facts: Facts) -> Datum:
+        """The value."""
+        return self.lower(facts)
+
+    @property
+    def low_text(self) -> str:
+        """The value."""
+        return to_sql(self.literal)
+
+    @property
+    def high_text(self) -> str:
+        """The value."""
+        return to_sql(self.literal)
+
+    @property
+    def stored(self) -> tuple[Stored, ...]:
+        """None."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionValue:
+    """One value for each file, computed from its partition values."""
+
+    expression: Expression
+
+    def lower(self, facts: Facts) -> Datum:
+        """The value."""
+        return facts.exact(self.expression)
+
+    def upper(self, facts: Facts) -> Datum:
+        """The value."""
+        return facts.exact(self.expression)
+
+    @property
+    def low_text(self) -> str:
+        """The expression."""
+        return to_sql(self.expression)
+
+    @property
+    def high_text(self) -> str:
+        """The expression."""
+        return to_sql(self.expression)
+
+    @property
+    def stored(self) -> tuple[Stored, ...]:
+        """None."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A data column, between its stored minimum and maximum.
+
+    Args:
+        name: logical, for people.
+        path: physical.
+        field: the logical field.
+    """
+
+    name: str
+    path: Path
+    field: Field
+
+    def lower(self, facts: Facts) -> Datum:
+        """The minimum, corrected."""
+        found = facts.leaf((MIN_VALUES, *self.path))
+        return None if found is None else correction(self.field).lower(found)
+
+    def upper(self, facts: Facts) -> Datum:
+        """The maximum, corrected."""
+        found = facts.leaf((MAX_VALUES, *self.path))
+        return None if found is None else correction(self.field).upper(found)
+
+    @property
+    def low_text(self) -> str:
+        """The statistic's name."""
+        return f"min({self.name})"
+
+    @property
+    def high_text(self) -> str:
+        """The statistic's name."""
+        return f"max({self.name})"
+
+    @property
+    def stored(self) -> tuple[Stored, ...]:
+        """Itself."""
+        return (self,)
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A range in another type, by a cast that keeps the order."""
+
+    inner: Range
+    source: DataType
+    to: DataType
+
+    def lower(self, facts: Facts) -> Datum:
+        """The lower end, cast."""
+        return self._cast(self.inner.lower(facts))
+
+    def upper(self, facts: Facts) -> Datum:
+        """The upper end, cast."""
+        return self._cast(self.inner.upper(facts))
+
+    def _cast(self, datum: Datum) -> Datum:
+        return None if datum is None else cast(datum, self.source, self.to, is_try=True)
+
+    @property
+    def low_text(self) -> str:
+        """The lower end as a cast."""
+        return f"CAST({self.inner.low_text} AS {self.to})"
+
+    @property
+    def high_text(self) -> str:
+        """The upper end as a cast."""
+        return f"CAST({self.inner.high_text} AS {self.to})"
+
+    @property
+    def stored(self) -> tuple[Stored, ...]:
+        """The column below."""
+        return self.inner.stored
