@@ -20,7 +20,6 @@ from deltalog.configuration import TableConfiguration
 from deltalog.errors import (
     ChangeDataFeedNotEnabledError,
     IncompatibleChangesError,
-    InvalidInputError,
 )
 from deltalog.features import check_readable
 from deltalog.log.reader import VERSION_COLUMN, read_commits
@@ -100,7 +99,8 @@ class Changes:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The changed rows for any library that takes Arrow streams."""
-        return self.to_reader().__arrow_c_stream__(requested_schema)
+        reader: Any = self.to_reader()
+        return reader.__arrow_c_stream__(requested_schema)
 
     def _check_versions(self, table: CommitTable) -> None:
         """Every version must have the feed on, and a schema that the shown one can stand for."""
@@ -148,7 +148,9 @@ class Changes:
             else:
                 yield from self._vector_tasks(row, before, version)
         for row in removed.values():
-            yield self._task(self.spec, self._with_partition_values(row, version), version, "delete")
+            yield self._task(
+                self.spec, self._with_partition_values(row, version), version, "delete"
+            )
 
     def _vector_tasks(
         self, after: dict[str, Any], before: dict[str, Any], version: int
@@ -195,7 +197,7 @@ class Changes:
             return row
         before = load_snapshot(self.snapshot.store, version=version - 1)
         files = before.files(["path", "partitionValues"])
-        found = files.filter(pc.equal(files["path"], row["path"])).to_pylist()
+        found = files.filter(pc.field("path") == row["path"]).to_pylist()
         return {**row, "partitionValues": found[0]["partitionValues"]} if found else row
 
 
@@ -250,7 +252,7 @@ def plan_changes(
 
 
 def _rows_of(table: pa.Table, version: int, names: Sequence[str]) -> list[dict[str, Any]]:
-    rows = table.filter(pc.equal(table[VERSION_COLUMN], version))
+    rows = table.filter(pc.field(VERSION_COLUMN) == version)
     return rows.select([name for name in names if name in rows.column_names]).to_pylist()
 
 
@@ -272,9 +274,9 @@ def _incompatibility(
         case ArrayType(), ArrayType():
             return _incompatibility(then.element_type, shown.element_type, mode, where)
         case MapType(), MapType():
-            return _incompatibility(
-                then.key_type, shown.key_type, mode, where
-            ) or _incompatibility(then.value_type, shown.value_type, mode, where)
+            return _incompatibility(then.key_type, shown.key_type, mode, where) or _incompatibility(
+                then.value_type, shown.value_type, mode, where
+            )
         case _:
             return None if then == shown else f"{where} was {then} and is {shown}"
 

@@ -152,6 +152,7 @@ class DeltaDataset(ds.Dataset):
 
     def get_fragments(self, filter: ds.Expression | None = None) -> NoReturn:  # noqa: A002  # pyarrow's signature
         """Refused: a pyarrow fragment cannot leave out deleted rows."""
+        del filter
         raise InvalidInputError(
             "cannot give pyarrow fragments of a Delta table: they would show deleted rows and "
             "stored names; use scan().tasks(), which can be read one by one and in other processes"

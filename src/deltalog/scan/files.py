@@ -20,12 +20,15 @@ from deltalog.paths import decode_path, join
 from deltalog.scan.deletion_vectors import load_bitmap
 from deltalog.scan.plan import descriptor_of
 from deltalog.scan.prune import prune
+from deltalog.schema import StructType
 from deltalog.stats import indexed_columns, stats_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from deltalog.configuration import TableConfiguration
     from deltalog.expressions import Expression
+    from deltalog.schema import Field
     from deltalog.snapshot import Snapshot
 
 _MASK_SCHEMA = pa.schema([("filepath", pa.string()), ("selection_vector", pa.list_(pa.bool_()))])
@@ -37,7 +40,8 @@ def file_uris(
     """Locations of the files that may hold a matching row."""
     paths = prune(snapshot, predicate, default_timezone=default_timezone).files(["path"])["path"]
     root = snapshot.store.root
-    return [join(root, decode_path(path)) for path in paths.to_pylist()]
+    texts: list[Any] = paths.to_pylist()  # never null
+    return [join(root, decode_path(path)) for path in texts]
 
 
 def partitions(
@@ -51,9 +55,7 @@ def partitions(
     if not names:
         return []
     stored = configuration.physical_partition_columns
-    table = pa.table(
-        {name: extract(values, key) for name, key in zip(names, stored, strict=True)}
-    )
+    table = pa.table({name: extract(values, key) for name, key in zip(names, stored, strict=True)})
     return table.group_by(list(names), use_threads=False).aggregate([]).to_pylist()
 
 
@@ -71,11 +73,7 @@ def add_actions(
     """
     configuration = snapshot.configuration
     files = snapshot.files(["path", "size", "modificationTime", "partitionValues"])
-    columns = indexed_columns(configuration.physical_schema, configuration.properties)
-    partition_keys = set(configuration.physical_partition_columns)
-    stats = snapshot.stats(
-        stats_schema((path, field) for path, field in columns if path[0] not in partition_keys)
-    )
+    stats = snapshot.stats(stats_schema(_indexed(configuration)))
     names = logical_names(configuration.schema, configuration.column_mapping_mode)
     found: dict[str, Any] = {
         "path": files["path"],
@@ -99,9 +97,16 @@ def add_actions(
     return pa.table(found)
 
 
-def _renamed(
-    stats: pa.Table, title: str, names: dict[str, str]
-) -> dict[str, pa.ChunkedArray[Any]]:
+def _indexed(configuration: TableConfiguration) -> list[tuple[tuple[str, ...], Field]]:
+    """The columns that may have statistics, with physical names."""
+    keys = set(configuration.physical_partition_columns)
+    data = StructType([field for field in configuration.physical_schema if field.name not in keys])
+    return indexed_columns(
+        data, num_indexed_columns=configuration.properties.data_skipping_num_indexed_cols
+    )
+
+
+def _renamed(stats: pa.Table, title: str, names: dict[str, str]) -> dict[str, pa.ChunkedArray[Any]]:
     if title not in stats.column_names:
         return {}
     flat = pa.table({title: stats[title]}).flatten()
@@ -121,7 +126,7 @@ def _typed_partitions(
         typed = parse_column(
             extract(values, key), field.type, column=field.name, default_timezone=default_timezone
         )
-        found[field.name] = typed if isinstance(typed, pa.ChunkedArray) else pa.chunked_array([typed])
+        found[field.name] = pa.chunked_array([typed])
     return found
 
 
@@ -136,10 +141,13 @@ def selection_vectors(snapshot: Snapshot) -> pa.RecordBatchReader:
 def _masks(snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
     files = snapshot.files(["path", "deletionVector"])
     rows = snapshot.stats(pa.schema([("numRecords", pa.int64())]))["numRecords"]
-    marked = pc.is_valid(pc.struct_field(files["deletionVector"], "storageType"))
-    table = files.append_column("numRecords", rows).filter(marked)
+    table = files.append_column("numRecords", rows)
+    table = table.filter(pc.is_valid(table["deletionVector"]))
     for row in table.to_pylist():
-        bitmap = load_bitmap(snapshot.store, descriptor_of(row["deletionVector"]))
+        descriptor = descriptor_of(row["deletionVector"])
+        if descriptor is None:
+            continue
+        bitmap = load_bitmap(snapshot.store, descriptor)
         num_rows = row["numRecords"]
         if num_rows is None:
             last = bitmap.max_row

@@ -123,7 +123,8 @@ class Scan:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The rows for any library that takes Arrow streams."""
-        return self.to_reader().__arrow_c_stream__(requested_schema)
+        reader: Any = self.to_reader()
+        return reader.__arrow_c_stream__(requested_schema)
 
     def to_table(self) -> pa.Table:
         """All rows in memory."""

@@ -17,10 +17,12 @@ import pyarrow.types as pt
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Adapter = Callable[[pa.Array[Any]], pa.Array[Any]]
+    # Arrow types and arrays are Any here: the stubs have a class for each kind, and these
+    # functions choose by kind when they run.
+    Adapter = Callable[[Any], pa.Array[Any]]
 
 
-def promotion(found: pa.DataType, wanted: pa.DataType) -> Adapter | None:
+def promotion(found: Any, wanted: Any) -> Adapter | None:
     """How arrays of the `found` leaf type become arrays of the `wanted` one.
 
     Returns:
@@ -47,32 +49,30 @@ def promotion(found: pa.DataType, wanted: pa.DataType) -> Adapter | None:
     return lambda array: array.cast(wanted)
 
 
-def _then(array: pa.Array[Any], adapter: Adapter | None) -> pa.Array[Any]:
+def _then(array: Any, adapter: Adapter | None) -> pa.Array[Any]:
     return array if adapter is None else adapter(array)
 
 
-def _timestamps(found: pa.DataType, wanted: pa.DataType) -> Adapter:
+def _timestamps(found: Any, wanted: Any) -> Adapter:
     # A file's zone is only a label: instants are stored as UTC, and wall-clock times as if in UTC.
-    naive = pa.timestamp(found.unit)  # type: ignore[attr-defined]  # is_timestamp does not narrow
-    target_unit = pa.timestamp(wanted.unit)  # type: ignore[attr-defined]  # as above
+    naive = pa.timestamp(found.unit)
+    target_unit = pa.timestamp(wanted.unit)
 
-    def adapt(array: pa.Array[Any]) -> pa.Array[Any]:
+    def adapt(array: Any) -> pa.Array[Any]:
         plain = array.view(naive)
         if naive.unit == "ns":  # Spark and the protocol know microseconds only
             plain = pc.floor_temporal(plain, unit="microsecond").cast(target_unit)
         elif naive != target_unit:
             plain = plain.cast(target_unit)
-        return plain.view(wanted)
+        shown: pa.Array[Any] = plain.view(wanted)
+        return shown
 
     return adapt
 
 
 def _is_text_or_bytes(kind: pa.DataType) -> bool:
     return (
-        pt.is_string(kind)
-        or pt.is_large_string(kind)
-        or pt.is_string_view(kind)
-        or _is_bytes(kind)
+        pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind) or _is_bytes(kind)
     )
 
 
@@ -85,7 +85,7 @@ def _is_bytes(kind: pa.DataType) -> bool:
     )
 
 
-def _is_promotion(found: pa.DataType, wanted: pa.DataType) -> bool:
+def _is_promotion(found: Any, wanted: Any) -> bool:
     if pt.is_integer(found):
         # Narrowing stands for writers that leave out the width in the file; the cast is checked.
         return pt.is_integer(wanted) or pt.is_floating(wanted) or pt.is_decimal(wanted)
@@ -94,7 +94,7 @@ def _is_promotion(found: pa.DataType, wanted: pa.DataType) -> bool:
     if pt.is_decimal(found):
         return pt.is_decimal(wanted)
     if pt.is_date(found):
-        return pt.is_date(wanted) or (pt.is_timestamp(wanted) and wanted.tz is None)  # type: ignore[attr-defined]  # is_timestamp does not narrow
+        return pt.is_date(wanted) or (pt.is_timestamp(wanted) and wanted.tz is None)
     if _is_text_or_bytes(found):
         return pt.is_string(wanted) or (pt.is_binary(wanted) and _is_bytes(found))
     return False

@@ -55,11 +55,13 @@ class Pruned:
         table = self.snapshot.files(names)
         return table if self.keep is None else table.filter(self.keep)
 
-    def num_records(self) -> pa.Array[Any]:
+    def num_records(self) -> pa.ChunkedArray[Any]:
         """Physical rows of each file that is left; NULL where the log does not tell."""
         table = self.snapshot.stats(pa.schema([("numRecords", pa.int64())]))
-        counts = table.column("numRecords")
-        return counts if self.keep is None else counts.filter(self.keep)
+        if self.keep is not None:
+            table = table.filter(self.keep)
+        counts: pa.ChunkedArray[Any] = table.column("numRecords")
+        return counts
 
     def num_live_rows(self) -> int | None:
         """Rows that are left, deletion vectors taken off; None if some file does not tell.
@@ -102,7 +104,8 @@ def prune(
     if predicate is None or not num_files:
         return exact
     partition_columns = set(snapshot.configuration.partition_columns)
-    by_partition, others = [], []
+    by_partition: list[Expression] = []
+    others: list[Expression] = []
     for part in conjuncts(predicate):
         used = {path[0] for path in columns(part)}
         (by_partition if used and used <= partition_columns else others).append(part)
@@ -110,16 +113,18 @@ def prune(
     reasons: list[str] = []
     partitions = _partitions(snapshot, predicate, partition_columns, default_timezone)
     if by_partition:
-        keep = filter_mask(_all_of(by_partition), partitions)
+        keep = as_mask(filter_mask(_all_of(by_partition), partitions))
         reasons.append(f"partition values: {to_sql(_all_of(by_partition))}")
     num_by_partition = 0 if keep is None else num_files - keep.true_count
     if not others:
-        return Pruned(snapshot, keep, num_files, num_by_partition, 0, True, tuple(reasons))
+        return Pruned(
+            snapshot, keep, num_files, num_by_partition, 0, is_exact=True, reasons=tuple(reasons)
+        )
     left = num_files - num_by_partition
     skipping = plan_skipping(_all_of(others), snapshot.configuration)
     if skipping is not None and left:
         bounds = skipping.keep(snapshot.stats(skipping.stats_schema), partitions)
-        keep = bounds if keep is None else pc.and_(keep, bounds)
+        keep = bounds if keep is None else as_mask(pc.and_(keep, bounds))
         reasons += skipping.explain()
     num_by_statistics = left - (num_files if keep is None else keep.true_count)
     return Pruned(
@@ -131,6 +136,12 @@ def prune(
         is_exact=False,
         reasons=tuple(reasons),
     )
+
+
+def as_mask(mask: pa.BooleanArray | pa.ChunkedArray[Any]) -> pa.BooleanArray:
+    """A column of booleans in one piece."""
+    whole: Any = mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
+    return whole  # type: ignore[no-any-return]  # booleans
 
 
 def _all_of(parts: Sequence[Expression]) -> Expression:

@@ -22,6 +22,7 @@ from deltalog.expressions import columns, filter_mask
 from deltalog.partition_values import parse_value
 from deltalog.paths import join
 from deltalog.scan.deletion_vectors import load_bitmap
+from deltalog.scan.prune import as_mask
 from deltalog.scan.row_groups import surviving_row_groups
 from deltalog.scan.task import METADATA_COLUMNS
 from deltalog.scan.transform import FileProjection, project_file
@@ -33,12 +34,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from deltalog.deletion_vectors import DeletionBitmap
-    from deltalog.expressions import Expression
     from deltalog.scan.task import ReadSpec, ScanTask
     from deltalog.storage.parquet import ParquetReader
 
 _PIECE_ROWS: Final = 1 << 20
 """Row groups are read together up to so many rows: that bounds what is decoded at once."""
+
+_compute: Final[Any] = pc  # the stubs know no kernel over arrays of any type
+_arrow: Final[Any] = pa  # nor `arange` and `repeat` of any scalar
 
 _ROW_ID: Final = "_metadata.row_id"
 _ROW_COMMIT_VERSION: Final = "_metadata.row_commit_version"
@@ -70,14 +73,15 @@ def _open(task: ScanTask) -> _OpenFile:
         reader = open_parquet(task.store, task.path, size_bytes=task.size_bytes)
         first, rest = _split(spec)
         schema = reader.arrow_schema
+        matched = project_file(first, schema, spec.mode, path=task.path)
         return _OpenFile(
             task=task,
             reader=reader,
-            first=project_file(first, schema, spec.mode, path=task.path),
+            first=matched,
             rest=project_file(rest, schema, spec.mode, path=task.path),
             unmapped=_unmapped(spec, schema, task.path),
             selected=_bitmap(task),
-            row_groups=surviving_row_groups(task, reader),
+            row_groups=surviving_row_groups(spec.predicate, first, matched.leaf_of, reader),
         )
     except DeltaError as error:
         error.add_note(f"while reading {task.path!r} of table {spec.table!r}")
@@ -102,7 +106,9 @@ def _unmapped(spec: ReadSpec, schema: pa.Schema, path: str) -> FileProjection:
     if _ROW_ID in spec.metadata_columns:
         wanted += [Field(name, long) for name in schema.names if name == spec.row_id_column]
     if _ROW_COMMIT_VERSION in spec.metadata_columns:
-        wanted += [Field(name, long) for name in schema.names if name == spec.row_commit_version_column]
+        wanted += [
+            Field(name, long) for name in schema.names if name == spec.row_commit_version_column
+        ]
     if spec.reads_change_type:
         wanted.append(Field("_change_type", string))
     return project_file(StructType(wanted), schema, Mode.NONE, path=path)
@@ -145,7 +151,9 @@ class _OpenFile:
     def read(self, row_groups: tuple[int, ...], leaves: tuple[int, ...]) -> pa.Table:
         """Leaf columns of some row groups; pieces of one file are read side by side."""
         shared, task = self.reader, self.task
-        own = open_parquet(task.store, task.path, size_bytes=task.size_bytes, footer=shared.metadata)
+        own = open_parquet(
+            task.store, task.path, size_bytes=task.size_bytes, footer=shared.metadata
+        )
         try:
             return own.read([shared.leaves[leaf] for leaf in leaves], row_groups)
         finally:
@@ -158,7 +166,9 @@ class _OpenFile:
         mask = keep_mask(self.selected, first_row, num_rows)
         if not self.task.only_deleted:
             return mask
-        return pc.invert(mask) if mask is not None else pa.array([False] * num_rows, pa.bool_())
+        return (
+            _compute.invert(mask) if mask is not None else pa.array([False] * num_rows, pa.bool_())
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +199,9 @@ class _Piece:
         found = self._columns(file.first) | self._columns(file.unmapped)
         if spec.predicate is not None:
             rows = _Rows(file.task, found, first_row, num_rows, None)
-            hits = filter_mask(spec.predicate, rows.table(sorted({path[0] for path in columns(spec.predicate)})))
-            mask = hits if mask is None else pc.and_(mask, hits)
+            used = sorted({path[0] for path in columns(spec.predicate)})
+            hits = filter_mask(spec.predicate, rows.table(used))
+            mask = as_mask(hits if mask is None else _compute.and_(mask, hits))
             if not mask.true_count:
                 return []
         found |= self._columns(file.rest)
@@ -198,8 +209,10 @@ class _Piece:
             mask = None
         rows = _Rows(file.task, found, first_row, num_rows, mask)
         output = rows.table(spec.output.names)
-        # The columns are in these types already; only NOT NULL is the schema's to say.
-        return pa.Table.from_arrays(output.columns, schema=spec.output).to_batches() if spec.output.names else output.to_batches()
+        if spec.output.names:
+            # The columns are in these types already; only NOT NULL is the schema's to say.
+            output = pa.Table.from_arrays(output.columns, schema=spec.output)
+        return output.to_batches()
 
     def _columns(self, projection: FileProjection) -> dict[str, pa.ChunkedArray[Any]]:
         if not projection.schema.names:
@@ -231,19 +244,21 @@ class _Rows:
         if self.mask is not None and data:
             kept = pa.table(data).filter(self.mask)
             data = dict(zip(data, kept.columns, strict=True))
-        return pa.table({name: data[name] if name in data else self._derived(name) for name in names})
+        return pa.table(
+            {name: data[name] if name in data else self._derived(name) for name in names}
+        )
 
     def _derived(self, name: str) -> pa.Array[Any]:
         constants = dict(self.task.constants)
         if name in constants:
-            return pa.repeat(constants[name], self.count)
+            return _repeat(constants[name], self.count)
         if name in METADATA_COLUMNS:
             return self._metadata(name)
         if name == "_metadata":
             parts = [self._metadata(part) for part in self.task.spec.metadata_columns]
             names = [part.partition(".")[2] for part in self.task.spec.metadata_columns]
             return pa.StructArray.from_arrays(parts, names)
-        return pa.repeat(_partition_value(self.task, name), self.count)
+        return _repeat(_partition_value(self.task, name), self.count)
 
     def _metadata(self, name: str) -> pa.Array[Any]:
         task = self.task
@@ -252,17 +267,17 @@ class _Rows:
                 return self._row_index()
             case "_metadata.row_id":
                 base = task.base_row_id
-                fresh = None if base is None else pc.add(self._row_index(), base)
+                fresh = None if base is None else _compute.add(self._row_index(), base)
                 return self._kept_or(task.spec.row_id_column, fresh)
             case "_metadata.row_commit_version":
                 version = pa.scalar(task.default_row_commit_version, pa.int64())
-                fresh = pa.repeat(version, self.count)
+                fresh = _repeat(version, self.count)
                 return self._kept_or(task.spec.row_commit_version_column, fresh)
             case _:
-                return pa.repeat(_file_metadata(task, name), self.count)
+                return _repeat(_file_metadata(task, name), self.count)
 
     def _row_index(self) -> pa.Array[Any]:
-        index = pa.arange(self.first_row, self.first_row + self.num_rows)
+        index: pa.Array[Any] = _arrow.arange(self.first_row, self.first_row + self.num_rows)
         return index if self.mask is None else index.filter(self.mask)
 
     def _kept_or(self, column: str | None, fresh: pa.Array[Any] | None) -> pa.Array[Any]:
@@ -272,7 +287,13 @@ class _Rows:
             return fresh
         if self.mask is not None:
             kept = kept.filter(self.mask)
-        return pc.coalesce(kept.combine_chunks(), fresh)
+        merged: pa.Array[Any] = _compute.coalesce(kept.combine_chunks(), fresh)
+        return merged
+
+
+def _repeat(value: pa.Scalar[Any], count: int) -> pa.Array[Any]:
+    repeated: pa.Array[Any] = _arrow.repeat(value, count)
+    return repeated
 
 
 def _file_metadata(task: ScanTask, name: str) -> pa.Scalar[Any]:

@@ -9,7 +9,7 @@ Protocol: Add File and Remove File, Row Tracking
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -78,7 +78,9 @@ class ReadSpec:
 
     def without_output(self) -> ReadSpec:
         """The same rows without their columns: only what the predicate needs is read."""
-        used = {path[0] for path in columns(self.predicate)} if self.predicate is not None else set()
+        used = (
+            {path[0] for path in columns(self.predicate)} if self.predicate is not None else set()
+        )
         return replace(
             self,
             data_columns=StructType([f for f in self.data_columns if f.name in used]),
@@ -113,7 +115,7 @@ class ScanTask:
     default_row_commit_version: int | None = None
     only_deleted: bool = False
     without: DeletionVectorDescriptor | None = None
-    constants: tuple[tuple[str, pa.Scalar], ...] = ()
+    constants: tuple[tuple[str, pa.Scalar[Any]], ...] = ()
 
     @property
     def num_live_rows(self) -> int | None:

@@ -19,6 +19,7 @@ from deltalog.column_mapping import Mode, field_id, physical_name
 from deltalog.errors import DataFileUnreadableError
 from deltalog.scan.promote import promotion
 from deltalog.schema import (
+    VARIANT,
     ArrayType,
     DataType,
     Field,
@@ -31,9 +32,11 @@ from deltalog.schema import (
 from deltalog.variant import unshred
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
-    Adapter = Callable[[pa.Array[Any]], pa.Array[Any]]
+    # Arrow types and arrays are Any where their kind is looked at when the code runs: the stubs
+    # have a class for each kind.
+    Adapter = Callable[[Any], pa.Array[Any]]
 
 _FIELD_ID: Final = b"PARQUET:field_id"
 
@@ -47,11 +50,13 @@ class FileProjection:
         columns: for each logical column its name in the file (None: not there), and how its
             array is adapted (None: as it is).
         schema: of the logical columns.
+        leaf_of: index of the file's leaf, for each logical column that is one leaf.
     """
 
     leaves: tuple[int, ...]
     columns: tuple[tuple[str | None, Adapter | None], ...]
     schema: pa.Schema
+    leaf_of: Mapping[str, int]
 
     def apply(self, table: pa.Table) -> list[pa.ChunkedArray[Any]]:
         """The logical columns of a physical table that holds the columns of `leaves`."""
@@ -97,6 +102,7 @@ def project_file(
         first_leaf.setdefault(column.name, position)
         position += _num_leaves(column.type)
     found: list[tuple[str | None, Adapter | None]] = []
+    leaf_of: dict[str, int] = {}
     for wanted in columns:
         match = matcher.find(wanted, file_schema)
         if match is None:
@@ -104,10 +110,13 @@ def project_file(
             continue
         adapter = matcher.adapt(wanted.name, wanted.type, match.type, first_leaf[match.name])
         found.append((match.name, adapter))
+        if isinstance(wanted.type, PrimitiveType):
+            leaf_of[wanted.name] = first_leaf[match.name]
     return FileProjection(
         leaves=tuple(sorted(matcher.leaves)),
         columns=tuple(found),
         schema=pa.schema([pa.field(wanted.name, to_arrow_type(wanted.type)) for wanted in columns]),
+        leaf_of=leaf_of,
     )
 
 
@@ -140,9 +149,7 @@ class _Matcher:
             )
         return found[0] if found else None
 
-    def adapt(
-        self, name: str, wanted: DataType, found: pa.DataType, first: int
-    ) -> Adapter | None:
+    def adapt(self, name: str, wanted: DataType, found: Any, first: int) -> Adapter | None:
         """How an array of the file's type becomes one of the table's type.
 
         `first` is the index of the first leaf below the file's column.
@@ -170,15 +177,13 @@ class _Matcher:
             f"expected {wanted}, found {found}, which no reader can take for it"
         )
 
-    def _take(self, found: pa.DataType, first: int) -> None:
+    def _take(self, found: Any, first: int) -> None:
         self.leaves.update(range(first, first + _num_leaves(found)))
 
-    def _struct(
-        self, name: str, wanted: StructType, found: pa.DataType, first: int
-    ) -> Adapter | None:
+    def _struct(self, name: str, wanted: StructType, found: Any, first: int) -> Adapter | None:
         starts: dict[str, int] = {}
         position = first
-        fields = list(found)  # type: ignore[call-overload]  # a struct type iterates its fields
+        fields = list(found)
         for child in fields:
             starts[child.name] = position
             position += _num_leaves(child.type)
@@ -196,15 +201,13 @@ class _Matcher:
             self._take(_first_leaf_type(found), first)
         return _StructAdapter(tuple(parts), to_arrow_type(wanted))
 
-    def _list(
-        self, name: str, wanted: ArrayType, found: pa.DataType, first: int
-    ) -> Adapter | None:
-        element = found.value_type  # type: ignore[attr-defined]  # lists have it
+    def _list(self, name: str, wanted: ArrayType, found: Any, first: int) -> Adapter | None:
+        element = found.value_type
         inner = self.adapt(f"{name}.element", wanted.element_type, element, first)
         return _ListAdapter(inner, to_arrow_type(wanted), is_plain=pt.is_list(found))
 
-    def _map(self, name: str, wanted: MapType, found: pa.DataType, first: int) -> Adapter | None:
-        key_type, item_type = found.key_type, found.item_type  # type: ignore[attr-defined]  # maps have them
+    def _map(self, name: str, wanted: MapType, found: Any, first: int) -> Adapter | None:
+        key_type, item_type = found.key_type, found.item_type
         keys = self.adapt(f"{name}.key", wanted.key_type, key_type, first)
         # Without its whole key, a map would be read as a list.
         self._take(key_type, first)
@@ -218,7 +221,7 @@ def _checked(adapter: Adapter | None, name: str, path: str) -> Adapter | None:
     if adapter is None:
         return None
 
-    def adapt(array: pa.Array[Any]) -> pa.Array[Any]:
+    def adapt(array: Any) -> pa.Array[Any]:
         try:
             return adapter(array)
         except pa.ArrowInvalid as error:
@@ -230,25 +233,24 @@ def _checked(adapter: Adapter | None, name: str, path: str) -> Adapter | None:
     return adapt
 
 
-def _variant(array: pa.Array[Any]) -> pa.Array[Any]:
-    kind = to_arrow_type(VariantType())
+def _variant(array: Any) -> pa.Array[Any]:
     plain = unshred(array.storage if isinstance(array, pa.ExtensionArray) else array)
-    return pa.ExtensionArray.from_storage(kind, plain)  # type: ignore[arg-type]  # stubs: any extension
+    return pa.ExtensionArray.from_storage(VARIANT, plain)
 
 
 @dataclass(frozen=True, slots=True)
 class _StructAdapter:
     parts: tuple[tuple[str | None, Adapter | None], ...]
-    kind: pa.DataType
+    kind: Any
 
-    def __call__(self, array: pa.Array[Any]) -> pa.Array[Any]:
+    def __call__(self, array: Any) -> pa.Array[Any]:
         children: list[pa.Array[Any]] = []
-        fields = list(self.kind)  # type: ignore[call-overload]  # a struct type iterates its fields
+        fields = list(self.kind)
         for (name, adapter), child in zip(self.parts, fields, strict=True):
             if name is None:
                 children.append(pa.nulls(len(array), child.type))
                 continue
-            values = array.field(name)  # type: ignore[attr-defined]  # a struct array
+            values = array.field(name)
             children.append(values if adapter is None else adapter(values))
         mask = array.is_null() if array.null_count else None
         return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
@@ -257,13 +259,13 @@ class _StructAdapter:
 @dataclass(frozen=True, slots=True)
 class _ListAdapter:
     inner: Adapter | None
-    kind: pa.DataType
+    kind: Any
     is_plain: bool
 
-    def __call__(self, array: pa.Array[Any]) -> pa.Array[Any]:
+    def __call__(self, array: Any) -> pa.Array[Any]:
         if not self.is_plain:
             array = array.cast(pa.list_(array.type.value_field))
-        values = array.values  # type: ignore[attr-defined]  # a list array; all values, unsliced
+        values = array.values
         values = values if self.inner is None else self.inner(values)
         return _with_children(array, self.kind, values)
 
@@ -272,18 +274,18 @@ class _ListAdapter:
 class _MapAdapter:
     keys: Adapter | None
     items: Adapter | None
-    kind: pa.DataType
+    kind: Any
 
-    def __call__(self, array: pa.Array[Any]) -> pa.Array[Any]:
-        keys, items = array.keys, array.items  # type: ignore[attr-defined]  # a map array
+    def __call__(self, array: Any) -> pa.Array[Any]:
+        keys, items = array.keys, array.items
         keys = keys if self.keys is None else self.keys(keys)
         items = items if self.items is None else self.items(items)
-        fields = [self.kind.key_field, self.kind.item_field]  # type: ignore[attr-defined]  # a map type
+        fields = [self.kind.key_field, self.kind.item_field]
         entries = pa.StructArray.from_arrays([keys, items], fields=fields)
         return _with_children(array, self.kind, entries)
 
 
-def _with_children(array: pa.Array[Any], kind: pa.DataType, child: pa.Array[Any]) -> pa.Array[Any]:
+def _with_children(array: Any, kind: Any, child: pa.Array[Any]) -> pa.Array[Any]:
     """The same lists or maps over other values; validity and offsets are shared."""
     validity, offsets = array.buffers()[:2]
     return pa.Array.from_buffers(
@@ -291,29 +293,29 @@ def _with_children(array: pa.Array[Any], kind: pa.DataType, child: pa.Array[Any]
     )
 
 
-def _storage(kind: pa.DataType) -> pa.DataType:
+def _storage(kind: Any) -> pa.DataType:
     return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
 
 
-def _is_list(kind: pa.DataType) -> bool:
+def _is_list(kind: Any) -> bool:
     return pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind)
 
 
-def _num_leaves(kind: pa.DataType) -> int:
+def _num_leaves(kind: Any) -> int:
     """How many Parquet leaf columns a type takes; they come depth first."""
     if pt.is_map(kind):
-        return _num_leaves(kind.key_type) + _num_leaves(kind.item_type)  # type: ignore[attr-defined]  # a map
+        return _num_leaves(kind.key_type) + _num_leaves(kind.item_type)
     if _is_list(kind):
-        return _num_leaves(kind.value_type)  # type: ignore[attr-defined]  # a list
+        return _num_leaves(kind.value_type)
     if pt.is_struct(kind):
-        return sum(_num_leaves(child.type) for child in kind)  # type: ignore[attr-defined]  # a struct
+        return sum(_num_leaves(child.type) for child in kind)
     if isinstance(kind, pa.BaseExtensionType):
         return _num_leaves(kind.storage_type)
     return 1
 
 
-def _first_leaf_type(kind: pa.DataType) -> pa.DataType:
+def _first_leaf_type(kind: Any) -> Any:
     """The type of the first leaf, or the first map below: a map is read whole or not at all."""
     while pt.is_struct(kind) or _is_list(kind):
-        kind = kind.field(0).type if pt.is_struct(kind) else kind.value_type  # type: ignore[attr-defined]
+        kind = kind.field(0).type if pt.is_struct(kind) else kind.value_type
     return kind
