@@ -26,11 +26,14 @@ def instant_micros(text: str, default_timezone: str) -> int:
 
     Raises:
         ValueError: the text is no date and time.
+        OverflowError: the moment is not in the years 1 to 9999.
         InvalidInputError: there is no such time zone.
     """
     micros, zone = wall_clock_micros(text)
-    offset = offset_of(zone or default_timezone, EPOCH + dt.timedelta(microseconds=micros))
-    return micros - offset // MICROSECOND
+    wall_clock = EPOCH + dt.timedelta(microseconds=micros)
+    # A moment that leaves the years 1 to 9999 overflows here.
+    instant = wall_clock - offset_of(zone or default_timezone, wall_clock)
+    return (instant - EPOCH) // MICROSECOND
 
 
 def wall_clock_micros(text: str) -> tuple[int, str | None]:

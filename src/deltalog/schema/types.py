@@ -145,9 +145,14 @@ class ArrayType(Interchange):
     element_type: DataType
     contains_null: bool = True
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        element_type: DataType | str,
+        contains_null: bool = True,  # noqa: FBT001, FBT002  # deltalake's signature
+    ) -> None:
         """Accept a type's name for the type."""
-        object.__setattr__(self, "element_type", as_type(self.element_type))
+        object.__setattr__(self, "element_type", as_type(element_type))
+        object.__setattr__(self, "contains_null", contains_null)
 
     @property
     def type(self) -> str:
@@ -170,10 +175,16 @@ class MapType(Interchange):
     value_type: DataType
     value_contains_null: bool = True
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        key_type: DataType | str,
+        value_type: DataType | str,
+        value_contains_null: bool = True,  # noqa: FBT001, FBT002  # deltalake's signature
+    ) -> None:
         """Accept types' names for the types."""
-        object.__setattr__(self, "key_type", as_type(self.key_type))
-        object.__setattr__(self, "value_type", as_type(self.value_type))
+        object.__setattr__(self, "key_type", as_type(key_type))
+        object.__setattr__(self, "value_type", as_type(value_type))
+        object.__setattr__(self, "value_contains_null", value_contains_null)
 
     @property
     def type(self) -> str:
@@ -203,10 +214,18 @@ class Field(Interchange):
     nullable: bool = True
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        name: str,
+        type: DataType | str,  # noqa: A002  # deltalake's signature
+        nullable: bool = True,  # noqa: FBT001, FBT002  # as above
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
         """Accept a type's name for the type, and None for no metadata."""
-        object.__setattr__(self, "type", as_type(self.type))
-        object.__setattr__(self, "metadata", dict(self.metadata or {}))
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "type", as_type(type))
+        object.__setattr__(self, "nullable", nullable)
+        object.__setattr__(self, "metadata", dict(metadata or {}))
 
     def __str__(self) -> str:
         """The column as a line of SQL DDL."""
