@@ -2,7 +2,8 @@
 
 S3 is moto's server in a thread. Azure is Azurite in a process of its own; it comes from npm into
 `.cache/azurite` of the project when DELTALOG_REQUIRE_ALL=1 asks for it, and otherwise its tests
-are skipped until somebody ran `npm install --prefix .cache/azurite azurite`.
+are skipped until somebody ran `npm install --prefix .cache/azurite azurite`. Google's is a small
+server of our own.
 """
 
 from __future__ import annotations
@@ -11,13 +12,17 @@ import os
 import shutil
 import socket
 import subprocess
+import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tests.support.gcs_server import GcsServer
 
 AZURITE_DIRECTORY = Path(__file__).parents[2] / ".cache" / "azurite"
 AZURITE_KEY = (
@@ -42,6 +47,7 @@ def s3_endpoint() -> Iterator[str]:
     server_module = pytest.importorskip("moto.server", reason="moto is not installed")
     server = server_module.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
+    server._server.app = _OneByOne(server._server.app)
     host, port = server.get_host_and_port()
     yield f"http://{host}:{port}"
     server.stop()
@@ -111,6 +117,37 @@ def azure(azurite_endpoint: str) -> Emulator:
         "allow_http": "true",
     }
     return Emulator(f"az://{container}/a table", options, azurite_endpoint)
+
+
+@pytest.fixture(scope="session")
+def gcs_endpoint() -> Iterator[str]:
+    """URL of a Google Cloud Storage server."""
+    pytest.importorskip("gcsfs", reason="gcsfs is not installed")
+    server = GcsServer()
+    yield server.endpoint
+    server.close()
+
+
+@pytest.fixture
+def gcs(gcs_endpoint: str) -> Emulator:
+    """A fresh bucket, in the native libraries' spelling of options."""
+    options = {"google_skip_signature": "true", "google_endpoint": gcs_endpoint}
+    return Emulator(f"gs://bucket-{uuid.uuid4().hex[:12]}/a table", options, gcs_endpoint)
+
+
+class _OneByOne:
+    """A web application that answers one request at a time.
+
+    moto looks whether an object exists and then writes it; S3 does both in one step.
+    """
+
+    def __init__(self, application: Callable[..., Iterable[bytes]]) -> None:
+        self._application = application
+        self._lock = threading.Lock()
+
+    def __call__(self, environ: dict[str, Any], start_response: object) -> list[bytes]:
+        with self._lock:
+            return list(self._application(environ, start_response))
 
 
 def _azurite() -> Path:

@@ -103,6 +103,9 @@ def make_filesystem(kind: str, arguments: Mapping[str, Any], location: str) -> A
         raise StorageError(f"cannot open {kind!r} locations: {error}; {advice}") from error
     except ValueError:
         raise InvalidInputError(f"no file system is known for {kind!r} locations") from None
+    if kind == "gs" and "endpoint_url" in arguments:
+        # gcsfs asks Google over gRPC what kind of bucket it has, for a minute where nobody answers.
+        made = next((cls for cls in made.__mro__ if cls.__module__ == "gcsfs.core"), made)
     if kind not in _PROTOCOL:
         from_url = made._get_kwargs_from_urls(location)  # noqa: SLF001  # fsspec has no other way
         arguments = {**from_url, **arguments}

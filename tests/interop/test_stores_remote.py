@@ -1,0 +1,291 @@
+"""What a store promises, on emulated S3, Azure Blob Storage and Google Cloud Storage."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import get_context
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+import pytest
+
+from deltalog.errors import AccessDeniedError, AlreadyExistsError, ObjectNotFoundError, StorageError
+from deltalog.storage import FsspecStore, Store, open_store
+from deltalog.storage.parquet import open_parquet, write_parquet
+from tests.support.emulators import Emulator
+
+pytestmark = pytest.mark.emulator
+
+
+@pytest.fixture(params=["s3", "azure", "gcs"])
+def emulator(request: pytest.FixtureRequest) -> Emulator:
+    found: Emulator = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def store(emulator: Emulator) -> Store:
+    return open_store(emulator.url, emulator.options)
+
+
+NAMES = [
+    "a b.parquet",
+    "é.parquet",
+    "p=x%3Ay/100%25.parquet",
+    "h#x.parquet",
+    "q?x=1.parquet",
+    "*[a].parquet",
+    "plus+&.parquet",
+]
+
+
+@pytest.mark.protocol("ADD-02", "D-05")
+def test_names_are_taken_literally(store: Store) -> None:
+    for name in NAMES:
+        store.put(name, name.encode())
+    for name in NAMES:
+        assert store.read(name) == name.encode()
+        assert store.stat(name).size_bytes == len(name.encode())
+        assert store.read_ranges(name, [(3, 5), (0, 2)]) == [name.encode()[3:5], name.encode()[:2]]
+    assert store.read_many(NAMES) == [name.encode() for name in NAMES]
+    assert sorted(file.path for file in store.list_all("")) == sorted(NAMES)
+
+
+@pytest.mark.protocol("D-25")
+def test_listings_begin_at_a_name_and_are_sorted(store: Store) -> None:
+    names = [f"{version:020d}.json" for version in range(25)]
+    for name in [*names, "_last_checkpoint", "_sidecars/x.parquet"]:
+        store.put(f"_delta_log/{name}", b"xy")
+    found = list(store.list_from("_delta_log", names[9]))
+    expected = [*names[9:], "_last_checkpoint"]
+    assert [file.path for file in found] == [f"_delta_log/{name}" for name in expected]
+    assert {file.size_bytes for file in found} == {2}
+    assert all(file.modified_ms > 1_600_000_000_000 for file in found)
+    assert len(list(store.list_from("_delta_log", ""))) == 26
+    assert list(store.list_from("_delta", "")) == []
+    assert list(store.list_all("_delta")) == []
+    assert len(list(store.list_all("_delta_log"))) == 27
+
+
+def test_listings_are_fresh(store: Store) -> None:
+    store.put("d/a", b"1")
+    assert len(list(store.list_from("d", ""))) == 1
+    store.put("d/b", b"1")
+    assert len(list(store.list_from("d", ""))) == 2
+    store.put("d/a", b"123")
+    assert store.stat("d/a").size_bytes == 3
+
+
+def test_another_writer_is_seen(emulator: Emulator) -> None:
+    ours, theirs = (FsspecStore(emulator.url, {**emulator.options}) for _ in range(2))
+    assert list(ours.list_from("_delta_log", "")) == []
+    theirs.put_if_absent("_delta_log/0.json", b"1")
+    assert [file.path for file in ours.list_from("_delta_log", "")] == ["_delta_log/0.json"]
+    assert ours.stat("_delta_log/0.json").size_bytes == 1
+
+
+def test_what_is_not_there(store: Store) -> None:
+    store.put("d/x", b"x")
+    attempts: list[Callable[[], object]] = [
+        lambda: store.read("zz"),
+        lambda: store.stat("zz"),
+        lambda: store.stat("d"),
+        lambda: store.open("zz").read(),
+        lambda: store.read_ranges("zz", [(0, 1), (1, 2)]),
+        lambda: store.read_many(["d/x", "zz"]),
+    ]
+    for attempt in attempts:
+        with pytest.raises(ObjectNotFoundError):
+            attempt()
+
+
+def test_deleting(store: Store) -> None:
+    names = [f"d/{number} b" for number in range(30)]
+    for name in names:
+        store.put(name, b"")
+    store.delete_many([*names[1:], "nope"])
+    assert [file.path for file in store.list_all("")] == names[:1]
+
+
+@pytest.mark.protocol("LOG-06", "B-01", "D-26")
+def test_put_if_absent_never_overwrites(store: Store) -> None:
+    store.put_if_absent("_delta_log/0.json", b"first")
+    with pytest.raises(AlreadyExistsError, match=r"_delta_log/0\.json.*it exists"):
+        store.put_if_absent("_delta_log/0.json", b"second")
+    assert store.read("_delta_log/0.json") == b"first"
+
+
+@pytest.mark.protocol("LOG-06", "B-01", "D-26")
+def test_of_32_writers_one_wins(store: Store) -> None:
+    def race(writer: int) -> bool:
+        try:
+            store.put_if_absent("_delta_log/0.json", str(writer).encode())
+        except AlreadyExistsError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(32) as pool:
+        wins = list(pool.map(race, range(32)))
+    assert wins.count(True) == 1
+    assert store.read("_delta_log/0.json") == str(wins.index(True)).encode()
+
+
+def test_parquet_files(store: Store) -> None:
+    table = pa.table({"id": range(10_000), "t": ["x" * 20] * 10_000})
+    write_parquet(store, "p=a%20b/x y.parquet", table, row_group_size=2500)
+    reader = open_parquet(store, "p=a%20b/x y.parquet")
+    assert reader.read().equals(table)
+    assert reader.read(["id"], [2]).column("id").to_pylist() == list(range(5000, 7500))
+    with pytest.raises(AlreadyExistsError):
+        write_parquet(store, "p=a%20b/x y.parquet", table.slice(1))
+
+
+def test_absolute_paths_in_the_log(store: Store) -> None:
+    store.put("d/a b", b"1")
+    assert store.read(f"{store.root}/d/a b") == b"1"
+    aliases = {"s3": "s3a", "az": "abfss", "gs": "gcs"}
+    scheme, _, rest = store.root.partition("://")
+    assert store.read(f"{aliases[scheme]}://{rest}/d/a b") == b"1"
+
+
+def test_a_local_clone_reads_its_source(emulator: Emulator, tmp_path: Any) -> None:
+    source = open_store(emulator.url, emulator.options)
+    source.put("x", b"1")
+    clone = open_store(tmp_path, emulator.options)
+    assert clone.read(f"{source.root}/x") == b"1"
+
+
+def test_stores_pickle(store: Store) -> None:
+    store.put("a", b"1")
+    copy: Store = pickle.loads(pickle.dumps(store))
+    assert copy.read("a") == b"1"
+
+
+def _child(store: Store, answers: Any) -> None:
+    try:
+        store.put("b", b"2")
+        answers.put(b"".join(store.read_many(["a", "b"])))
+    except Exception as error:  # noqa: BLE001  # the parent tells what it was
+        answers.put(repr(error))
+
+
+def test_a_fork_makes_clients_anew(store: Store) -> None:
+    store.put("a", b"1")
+    context = get_context("fork")
+    answers = context.SimpleQueue()
+    process = context.Process(target=_child, args=(store, answers))
+    process.start()
+    assert answers.get() == b"12"
+    process.join(timeout=30)
+    assert store.read("b") == b"2"
+
+
+def test_a_file_system_of_the_users_with_a_listings_cache(s3: Emulator) -> None:
+    filesystem = fsspec.filesystem(
+        "s3",
+        key="testing",
+        secret=s3.options["AWS_SECRET_ACCESS_KEY"],
+        endpoint_url=s3.endpoint,
+        use_listings_cache=True,
+        skip_instance_cache=True,
+    )
+    ours = open_store(s3.url, filesystem=filesystem)
+    theirs = open_store(s3.url, s3.options)
+    assert ours.root == theirs.root
+    theirs.put("d/a", b"1")
+    assert filesystem.ls(f"{s3.url}/d")
+    theirs.put("d/b", b"22")
+    assert [file.path for file in ours.list_from("d", "")] == ["d/a", "d/b"]
+    assert len(list(ours.list_all(""))) == 2
+    theirs.put("d/a", b"333")
+    assert ours.stat("d/a").size_bytes == 3
+    ours.put_if_absent("d/c", b"")
+    with pytest.raises(AlreadyExistsError):
+        ours.put_if_absent("d/c", b"")
+    copy: Store = pickle.loads(pickle.dumps(ours))
+    assert copy.read("d/a") == b"333"
+
+
+def test_whole_reads_cost_one_request_each(s3: Emulator) -> None:
+    store = FsspecStore(s3.url, s3.options)
+    for name in "abc":
+        store.put(name, name.encode())
+    asked = _watch(store)
+    store.read("a")
+    store.read_many(["a", "b", "c"])
+    store.read_ranges("a", [(0, 1)])
+    assert asked == ["GetObject"] * 5
+    asked.clear()
+    list(store.list_from("", "b"))
+    store.put_if_absent("d", b"")
+    store.delete_many(["a", "b", "c"])
+    assert asked == ["ListObjectsV2", "PutObject", "DeleteObjects"]
+
+
+@pytest.mark.protocol("B-01", "D-26")
+def test_commits_are_conditional_requests(s3: Emulator) -> None:
+    store = FsspecStore(s3.url, s3.options)
+    headers: list[Any] = []
+    client = _client(store)
+    client.meta.events.register(
+        "before-send.s3.PutObject", lambda request, **_: headers.append(dict(request.headers))
+    )
+    store.put_if_absent("_delta_log/0.json", b"1")
+    store.put("data", b"1")
+    assert [dict(sent).get("If-None-Match") for sent in headers] == [b"*", None]
+
+
+@pytest.mark.protocol("B-01", "D-26")
+def test_google_commits_are_conditional_requests(gcs: Emulator) -> None:
+    store = open_store(gcs.url, gcs.options)
+    store.put_if_absent("_delta_log/0.json", b"1")
+    with pytest.raises(AlreadyExistsError):
+        store.put_if_absent("_delta_log/0.json", b"1")
+
+
+def test_wrong_credentials_are_told_without_secrets(azure: Emulator) -> None:
+    wrong = {**azure.options, "AZURE_STORAGE_ACCOUNT_KEY": "U0VDUkVUMTIz" * 4}
+    store = open_store(azure.url, wrong)
+    with pytest.raises(AccessDeniedError) as caught:
+        store.put("x", b"")
+    assert "U0VDUkVUMTIz" not in str(caught.value)
+
+
+def test_a_server_that_is_not_there(s3: Emulator) -> None:
+    store = open_store(
+        s3.url,
+        {
+            **s3.options,
+            "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+            "connect_timeout": "1s",
+            "config_kwargs": {"retries": {"max_attempts": 0}},
+        },
+    )
+    with pytest.raises(StorageError):
+        store.read("x")
+
+
+def test_a_bucket_that_is_not_there(s3: Emulator) -> None:
+    store = open_store("s3://no-such-bucket/t", s3.options)
+    assert list(store.list_from("_delta_log", "")) == []
+    with pytest.raises(ObjectNotFoundError):
+        store.read("x")
+    with pytest.raises(ObjectNotFoundError):
+        store.put_if_absent("x", b"")
+
+
+def _client(store: FsspecStore) -> Any:
+    filesystem: Any = store._open_files(store._place("x"))
+    return filesystem.filesystem.s3
+
+
+def _watch(store: FsspecStore) -> list[str]:
+    """The names of the requests that the store's client sends from now on."""
+    asked: list[str] = []
+    _client(store).meta.events.register(
+        "before-send.s3", lambda event_name, **_: asked.append(event_name.split(".")[-1])
+    )
+    return asked
