@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from deltalog.storage.parquet import ParquetReader
     from deltalog.storage.store import Store
 
-_BATCH_ROWS: Final = 1 << 17
+_BATCH_ROWS: Final = 1 << 15
 
 
 Leaf = tuple[str, ...]
@@ -75,14 +75,22 @@ class ParquetCheckpointFile:
     def __init__(self, store: Store, info: FileInfo) -> None:
         self._store = store
         self._info = info
+        self._footer: Any = None
 
     @cached_property
-    def _reader(self) -> ParquetReader:
-        return open_parquet(self._store, self._info.path, size_bytes=self._info.size_bytes or None)
+    def _leaves(self) -> Sequence[Leaf]:
+        return self._open().leaves
+
+    def _open(self) -> ParquetReader:
+        # A reader serves one thread at a time; what its footer says serves all.
+        size = self._info.size_bytes or None
+        reader = open_parquet(self._store, self._info.path, size_bytes=size, footer=self._footer)
+        self._footer = reader.metadata
+        return reader
 
     def leaves(self, kind: str) -> Sequence[Leaf]:
         """See `CheckpointFile`. Cost: the footer, once."""
-        return [leaf for leaf in self._reader.leaves if leaf[0] == kind]
+        return [leaf for leaf in self._leaves if leaf[0] == kind]
 
     def values(self, kinds: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
         """See `CheckpointFile`.
@@ -90,14 +98,15 @@ class ParquetCheckpointFile:
         Cost: the leaves of these kinds in the row groups that have such actions. The rows are
         gone through in batches: a checkpoint of a million files has two rows that count here.
         """
+        reader = self._open()
         found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in kinds}
         by_groups: dict[tuple[int, ...], list[str]] = {}
         for kind in kinds:
-            groups = tuple(self._row_groups(kind))
+            groups = tuple(_row_groups(reader, kind))
             if groups:
                 by_groups.setdefault(groups, []).append(kind)
         for groups, present in by_groups.items():
-            for batch in self._reader.iter_batches(
+            for batch in reader.iter_batches(
                 row_groups=groups, columns=[(kind,) for kind in present], batch_size=_BATCH_ROWS
             ):
                 for kind in present:
@@ -108,29 +117,29 @@ class ParquetCheckpointFile:
 
     def actions(self, kind: str, fields: Sequence[Leaf]) -> pa.ChunkedArray[Any]:
         """See `CheckpointFile`. Cost: these leaves, in the row groups that have such actions."""
-        groups = self._row_groups(kind)
+        reader = self._open()
+        groups = _row_groups(reader, kind)
         if not groups:
             return chunked([], pa.struct([]))
         # The marker leaf gives the rows where nothing else is there or tells them.
-        nullable = self._reader.arrow_schema.field(kind).nullable
-        if not nullable or not self._reader.leaf_indices(fields):
+        if not reader.arrow_schema.field(kind).nullable or not reader.leaf_indices(fields):
             fields = [*fields, (kind, MARKERS[kind])]
-        return valid_rows(self._reader.read(columns=fields, row_groups=groups), kind)
+        return valid_rows(reader.read(columns=fields, row_groups=groups), kind)
 
-    def _row_groups(self, kind: str) -> list[int]:
-        """Row groups that may hold such actions, by the null counts of the footer."""
-        marker = self._reader.leaf_indices([(kind, MARKERS[kind])])
-        if len(marker) != 1:
-            return []
-        metadata = self._reader.metadata
-        groups = []
-        for group in range(metadata.num_row_groups):
-            row_group = metadata.row_group(group)
-            statistics = row_group.column(marker[0]).statistics
-            nulls = None if statistics is None else statistics.null_count
-            if nulls is None or nulls < row_group.num_rows:
-                groups.append(group)
-        return groups
+
+def _row_groups(reader: ParquetReader, kind: str) -> list[int]:
+    """Row groups that may hold such actions, by the null counts of the footer."""
+    marker = reader.leaf_indices([(kind, MARKERS[kind])])
+    if len(marker) != 1:
+        return []
+    groups = []
+    for group in range(reader.metadata.num_row_groups):
+        row_group = reader.metadata.row_group(group)
+        statistics = row_group.column(marker[0]).statistics
+        nulls = None if statistics is None else statistics.null_count
+        if nulls is None or nulls < row_group.num_rows:
+            groups.append(group)
+    return groups
 
 
 class JsonCheckpointFile:

@@ -19,7 +19,14 @@ from deltalog._json import JsonObject
 from deltalog.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA
 from deltalog.actions.codec import sidecar_from_json
 from deltalog.checkpoints.layout import open_checkpoint_file, sidecar_location
-from deltalog.checkpoints.schema import chunked, member
+from deltalog.checkpoints.schema import (
+    PARTITION_VALUES,
+    PARTITION_VALUES_PARSED,
+    chunked,
+    member,
+    texts_of_values,
+)
+from deltalog.checkpoints.stats import read_stats
 from deltalog.errors import (
     CheckpointUnreadableError,
     DataFileMissingError,
@@ -33,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from deltalog.checkpoints.layout import CheckpointFile
+    from deltalog.checkpoints.stats import StatsLeaf
     from deltalog.log.segment import CheckpointFiles
     from deltalog.storage.store import Store
 
@@ -54,12 +62,18 @@ class Checkpoint:
         self._store = store
         self.files = files
         self._columns: dict[tuple[str, str], pa.ChunkedArray[Any]] = {}
+        self._stats: dict[StatsLeaf, pa.ChunkedArray[Any]] = {}
         self._values: dict[str, list[dict[str, Any]]] = {}
 
     @property
     def version(self) -> int:
         """The table version that it holds."""
         return self.files.version
+
+    @property
+    def holds_columns(self) -> bool:
+        """Whether any column of file actions is in memory."""
+        return bool(self._columns or self._stats)
 
     def __getstate__(self) -> tuple[Store, CheckpointFiles]:
         return self._store, self.files
@@ -103,10 +117,12 @@ class Checkpoint:
                     actions = file.actions(kind, [(kind, name) for name in missing])
                     for name in missing:
                         found[name].append(member(actions, name, schema.field(name).type))
+                    if kind == "add" and PARTITION_VALUES in missing:
+                        _add_parsed_values(file, found[PARTITION_VALUES])
             for name, parts in found.items():
                 chunks = [chunk for part in parts for chunk in part.chunks]
                 self._columns[kind, name] = chunked(chunks, schema.field(name).type)
-        return pa.table({name: self._columns[kind, name] for name in names})
+        return pa.Table.from_arrays([self._columns[kind, name] for name in names], list(names))
 
     def num_actions(self, kind: str) -> int:
         """How many `add` or `remove` actions there are.
@@ -115,14 +131,22 @@ class Checkpoint:
         """
         return self.columns(kind, ["size"]).num_rows
 
-    def parts(self, fields: Sequence[tuple[str, ...]]) -> Iterator[pa.ChunkedArray[Any]]:
-        """Structs of these fields of the `add` actions, file by file; nothing is kept.
+    def stats(self, leaves: Sequence[StatsLeaf]) -> list[pa.ChunkedArray[Any]]:
+        """Statistics of all `add` actions, a column per leaf, rows as in `columns`.
 
-        For what has no fixed type: `stats_parsed` and `partitionValues_parsed`.
+        Args:
+            leaves: paths with types, as in `stats.schema`.
+
+        Cost: what was not read before; see `checkpoints.stats`.
         """
-        with self._unreadable():
-            for file in self._data_files:
-                yield file.actions("add", fields)
+        missing = [leaf for leaf in leaves if leaf not in self._stats]
+        if missing:
+            with self._unreadable():
+                parts = [read_stats(file, missing) for file in self._data_files]
+            for number, leaf in enumerate(missing):
+                chunks = [chunk for part in parts for chunk in part[number].chunks]
+                self._stats[leaf] = chunked(chunks, leaf[1])
+        return [self._stats[leaf] for leaf in leaves]
 
     @cached_property
     def _top_files(self) -> Sequence[CheckpointFile]:
@@ -163,3 +187,11 @@ class Checkpoint:
             raise CheckpointUnreadableError(
                 f"cannot read checkpoint {self.files.name} of {self._store.root}: {error}"
             ) from error
+
+
+def _add_parsed_values(file: CheckpointFile, columns: list[pa.ChunkedArray[Any]]) -> None:
+    """Put the typed partition values in place of the last column, if the file has only those."""
+    members = {leaf[1] for leaf in file.leaves("add")}
+    if PARTITION_VALUES not in members and PARTITION_VALUES_PARSED in members:
+        actions = file.actions("add", [("add", PARTITION_VALUES_PARSED)])
+        columns[-1] = texts_of_values(actions)

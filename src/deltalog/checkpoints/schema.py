@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltalog.actions.arrow import DELETION_VECTOR_TYPE
+from deltalog.actions.arrow import DELETION_VECTOR_TYPE, STRING_MAP, map_array
+from deltalog.partition_values import encode_value
+from deltalog.schema import from_arrow_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     Column = pa.Array[Any] | pa.ChunkedArray[Any]
 
@@ -25,8 +27,6 @@ _compute: Final[Any] = pc
 
 PARTITION_VALUES: Final = "partitionValues"
 PARTITION_VALUES_PARSED: Final = "partitionValues_parsed"
-STATS: Final = "stats"
-STATS_PARSED: Final = "stats_parsed"
 
 # A member that every action of the kind has: its null count tells where the actions are.
 MARKERS: Final[Mapping[str, str]] = {
@@ -110,25 +110,17 @@ def valid_rows(table: pa.Table, kind: str) -> pa.ChunkedArray[Any]:
     return column if column.null_count == 0 else column.drop_null()
 
 
-def struct_leaves(
-    fields: Iterable[pa.Field[Any]], above: tuple[str, ...] = ()
-) -> list[tuple[tuple[str, ...], pa.DataType]]:
-    """Paths and types of the fields that are no structs, at any depth, in order."""
-    found: list[tuple[tuple[str, ...], pa.DataType]] = []
-    for field in fields:
-        path = (*above, field.name)
-        if isinstance(field.type, pa.StructType):
-            found += struct_leaves(field.type, path)
-        else:
-            found.append((path, field.type))
-    return found
+def texts_of_values(actions: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
+    """`partitionValues_parsed` as the map of texts that `partitionValues` would be.
 
-
-def nested(column: Column, path: Sequence[str]) -> Column | None:
-    """A member of a struct column at any depth, or None if it is not there."""
-    for name in path:
-        data_type = column.type
-        if not pa.types.is_struct(data_type) or data_type.get_field_index(name) < 0:
-            return None
-        column = _compute.struct_field(column, name)
-    return column
+    Cost: Python touches each value; only checkpoints without the map need it.
+    """
+    if actions.type.get_field_index(PARTITION_VALUES_PARSED) < 0:
+        return chunked([], STRING_MAP)
+    values: Any = _compute.struct_field(actions, PARTITION_VALUES_PARSED)
+    types = {field.name: from_arrow_type(field.type) for field in values.type}
+    rows = [
+        None if row is None else {name: encode_value(row[name], types[name]) for name in types}
+        for row in values.to_pylist()
+    ]
+    return chunked([map_array(rows)], STRING_MAP)

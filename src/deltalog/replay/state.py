@@ -56,8 +56,8 @@ def reconcile(
     Cost: one hash aggregation over all keys.
     """
     columns = [
-        pa.table({"key": add_keys, "order": _order(add_versions, is_remove=0)}),
-        pa.table({"key": remove_keys, "order": _order(remove_versions, is_remove=1)}),
+        _keyed(add_keys, _order(add_versions, is_remove=0)),
+        _keyed(remove_keys, _order(remove_versions, is_remove=1)),
     ]
     newest = pa.concat_tables(columns).group_by("key").aggregate([("order", "max")])
     order = newest.column("order_max")
@@ -74,6 +74,11 @@ def not_mentioned(keys: StringColumn, mentioned: StringColumn) -> Column:
     distinct = mentioned.combine_chunks() if isinstance(mentioned, pa.ChunkedArray) else mentioned
     result: Column = _compute.invert(_compute.is_in(keys, value_set=distinct))
     return result
+
+
+def _keyed(keys: StringColumn, order: Column) -> pa.Table:
+    columns: list[Any] = [keys, order]
+    return pa.Table.from_arrays(columns, ["key", "order"])
 
 
 def _order(versions: Column, *, is_remove: int) -> Column:

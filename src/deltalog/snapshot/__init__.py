@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deltalog.snapshot.load import load_snapshot
+from deltalog.snapshot.load import find_version, load_snapshot
 from deltalog.snapshot.snapshot import Snapshot
 
-__all__ = ["Snapshot", "load_snapshot"]
+__all__ = ["Snapshot", "find_version", "load_snapshot"]

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from deltalog.clock import now_ms
 from deltalog.errors import InvalidInputError
-from deltalog.snapshot.snapshot import Snapshot
-from deltalog.snapshot.state import open_log
+from deltalog.log.history import find_version_at
+from deltalog.log.listing import list_log
+from deltalog.snapshot.snapshot import Snapshot, open_snapshot
 
 if TYPE_CHECKING:
     from deltalog.catalog import LogTail
@@ -40,6 +42,41 @@ def load_snapshot(
     checkpoint. Nothing per file.
     """
     if timestamp_ms is not None:
-        raise InvalidInputError("time travel by timestamp is not there yet")
-    state, protocol, metadata = open_log(store, version, log_tail=log_tail)
-    return Snapshot(store, state, protocol=protocol, metadata=metadata, log_tail=log_tail)
+        if version is not None:
+            raise InvalidInputError("expected a version or a moment to read at, found both")
+        version = find_version(store, timestamp_ms, log_tail=log_tail)
+    return open_snapshot(store, version, log_tail=log_tail)
+
+
+def find_version(
+    store: Store,
+    timestamp_ms: int,
+    *,
+    log_tail: LogTail | None = None,
+    latest: Snapshot | None = None,
+) -> int:
+    """The version that the table had at a moment.
+
+    A moment after the last commit gives the last version if it has passed.
+
+    Args:
+        store: of the table.
+        timestamp_ms: milliseconds since 1970, UTC.
+        log_tail: the newest commits, for a table whose catalog decides on them.
+        latest: the latest version, if it is open.
+
+    Raises:
+        VersionNotFoundError: the moment is before the first version that can be read, or is still
+            to come.
+
+    Cost: opening the latest version, one listing of the whole log, and with in-commit timestamps
+    a request per step of a binary search.
+    """
+    latest = latest or load_snapshot(store, log_tail=log_tail)
+    return find_version_at(
+        store,
+        list_log(store, from_version=0, log_tail=log_tail),
+        timestamp_ms,
+        in_commit_timestamps=latest.configuration.in_commit_timestamps,
+        now_ms=now_ms(),
+    )

@@ -15,8 +15,10 @@ from deltalog._json import loads
 from deltalog.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA
 from deltalog.clock import now_ms
 from deltalog.configuration import TableConfiguration
-from deltalog.errors import CheckpointUnreadableError, MalformedLogError
-from deltalog.snapshot.state import LogState, without_checkpoint
+from deltalog.errors import CheckpointUnreadableError, MalformedLogError, ObjectNotFoundError
+from deltalog.log.history import read_commit_time_ms, read_history
+from deltalog.log.listing import list_log
+from deltalog.snapshot.state import LogState, open_log, other_way
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,11 +28,13 @@ if TYPE_CHECKING:
     from deltalog.actions.model import DomainMetadata, Metadata, Protocol, SetTransaction
     from deltalog.catalog import LogTail
     from deltalog.log.segment import LogSegment
+    from deltalog.paths import FileInfo
     from deltalog.storage.store import Store
 
 _Result = TypeVar("_Result")
 
 ROW_TRACKING_DOMAIN: Final = "delta.rowTracking"
+_MANY_COMMITS: Final = 1000
 
 
 class Snapshot:
@@ -99,6 +103,22 @@ class Snapshot:
         names = FILE_SCHEMA.names if columns is None else list(columns)
         return self._read(lambda state: state.files(names))
 
+    def stats(self, schema: pa.Schema) -> pa.Table:
+        """Statistics of the live files, typed; rows as in `files`.
+
+        Args:
+            schema: the leaves wanted, by physical names, nested as in `stats.schema`.
+
+        Returns:
+            A table with this schema. A statistic that is missing, malformed or of a type that
+            does not fit is NULL.
+
+        Protocol: Per-file Statistics
+        Cost: the leaves of the checkpoint's `stats_parsed` where it has them, else its JSON texts
+        and one pass through them; what was read before costs nothing.
+        """
+        return self._read(lambda state: state.stats(schema))
+
     @property
     def num_files(self) -> int:
         """How many logical files are live."""
@@ -156,6 +176,86 @@ class Snapshot:
             marks.append(_mark_of(domain))
         return max((mark for mark in marks if mark is not None), default=None)
 
+    @cached_property
+    def commit_timestamp_ms(self) -> int:
+        """When this version was committed, milliseconds since 1970, UTC.
+
+        Protocol: In-Commit Timestamps
+        Cost: one request on tables with in-commit timestamps, none on others.
+        """
+        return read_commit_time_ms(
+            self.store, self.segment, self.configuration.in_commit_timestamps
+        )
+
+    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """What the commits up to this version say of themselves, newest first.
+
+        Commits that were cleaned up are not there.
+
+        Args:
+            limit: how many at most; None is all.
+
+        Returns:
+            A dict per commit: `version`, `timestamp` (milliseconds since 1970, UTC, the time
+            that time travel goes by), and every member of its `commitInfo`.
+
+        Protocol: Commit Provenance Information
+        Cost: one listing, and one request per commit.
+        """
+        first = 0 if limit is None else max(0, self.version + 1 - limit)
+        listing = list_log(self.store, from_version=first, log_tail=self.log_tail)
+        return read_history(
+            self.store,
+            listing,
+            version=self.version,
+            limit=limit,
+            in_commit_timestamps=self.configuration.in_commit_timestamps,
+        )
+
+    def refresh(self, *, log_tail: LogTail | None = None) -> Snapshot:
+        """The latest version of the table; this snapshot itself if nothing was committed since.
+
+        What was read of this version is used again. A table that was made anew at the same place
+        is opened anew.
+
+        Args:
+            log_tail: the newest commits, for a table whose catalog decides on them.
+
+        Cost: one listing, and one request per new commit.
+        """
+        tail = log_tail or self.log_tail
+        state = self._newer_state(tail)
+        if state is self._state:
+            return self
+        if state is not None:
+            protocol, metadata = state.newest_in_commits(self.version)
+            if metadata is None or metadata.id == self.metadata.id:
+                return Snapshot(
+                    self.store,
+                    state,
+                    protocol=self.protocol if protocol is None else protocol,
+                    metadata=self.metadata if metadata is None else metadata,
+                    log_tail=tail,
+                )
+        return open_snapshot(self.store, log_tail=tail)
+
+    def _newer_state(self, log_tail: LogTail | None) -> LogState | None:
+        """This state with the commits since; None if it cannot be carried on."""
+        state = self._state
+        listing = list_log(self.store, from_version=self.version, log_tail=log_tail)
+        known, now = state.segment.target_commit, listing.commits.get(self.version)
+        # The same version with another file is another table, or the file was cleaned up.
+        if known is None or now is None or not _same_commit(known, now.info):
+            return None
+        new = [file for version, file in listing.commits.items() if version > self.version]
+        if not new:
+            return state
+        if [file.version for file in new] != [self.version + 1 + n for n in range(len(new))]:
+            return None
+        if listing.checkpoints and (not state.holds_columns or len(new) > _MANY_COMMITS):
+            return None  # nothing to carry on that a newer checkpoint does not give faster
+        return state.extended(new, listing.checksums.get(new[-1].version))
+
     def __repr__(self) -> str:
         return f"Snapshot({self.store.root!r}, version {self.version})"
 
@@ -177,13 +277,28 @@ class Snapshot:
         self._state = LogState(self.store, state["segment"], unreadable=state["unreadable"])
 
     def _read(self, act: Callable[[LogState], _Result]) -> _Result:
-        """What `act` gives; starts over from an older checkpoint if this one is unusable."""
+        """What `act` gives; starts over from other files if some have gone or are damaged."""
         while True:
             state = self._state
             try:
                 return act(state)
-            except CheckpointUnreadableError as error:
-                self._state = without_checkpoint(state, error, self.log_tail)
+            except (CheckpointUnreadableError, ObjectNotFoundError) as error:
+                self._state = other_way(state, error, self.log_tail)
+
+
+def open_snapshot(
+    store: Store, version: int | None = None, *, log_tail: LogTail | None = None
+) -> Snapshot:
+    """The table at `version`, or the latest; see `load_snapshot`."""
+    state, protocol, metadata = open_log(store, version, log_tail=log_tail)
+    return Snapshot(store, state, protocol=protocol, metadata=metadata, log_tail=log_tail)
+
+
+def _same_commit(one: FileInfo, other: FileInfo) -> bool:
+    # A staged commit that was published meanwhile has another path and another time.
+    if one.path != other.path:
+        return one.size_bytes == other.size_bytes
+    return one == other
 
 
 def _mark_of(domain: DomainMetadata) -> int | None:

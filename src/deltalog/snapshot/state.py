@@ -9,6 +9,7 @@ Protocol: Action Reconciliation
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
@@ -24,12 +25,14 @@ from deltalog.actions.codec import (
     txn_from_json,
 )
 from deltalog.checkpoints.reader import Checkpoint
+from deltalog.checkpoints.stats import leaf_of, nest
 from deltalog.errors import (
     CheckpointUnreadableError,
     InvalidMetadataError,
     InvalidProtocolError,
     NoMetadataError,
     NoProtocolError,
+    ObjectNotFoundError,
 )
 from deltalog.log.hint import read_hint
 from deltalog.log.listing import list_log
@@ -39,10 +42,12 @@ from deltalog.log.reader import (
     concat_commits,
     find_protocol_and_metadata,
     parse_commits,
+    read_commits,
     read_in_batches,
 )
 from deltalog.log.segment import build_segment
 from deltalog.replay import Survivors, file_keys, not_mentioned, reconcile
+from deltalog.stats import leaves_of_schema, parse_stats, schema_of_leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -54,8 +59,10 @@ if TYPE_CHECKING:
         SetTransaction,
     )
     from deltalog.catalog import LogTail
+    from deltalog.checkpoints.stats import StatsLeaf
     from deltalog.log.names import LogFile
     from deltalog.log.segment import LogSegment
+    from deltalog.paths import FileInfo
     from deltalog.storage.store import Store
 
 logger = logging.getLogger(__name__)
@@ -101,6 +108,7 @@ class LogState:
         self._retained: dict[str, bytes] = {}
         self._room = _RETAINED_BYTES
         self._live: dict[str, pa.ChunkedArray[Any]] = {}
+        self._live_stats: dict[StatsLeaf, pa.ChunkedArray[Any]] = {}
         if checkpoint is None and segment.checkpoint is not None:
             checkpoint = Checkpoint(store, segment.checkpoint)
         self.checkpoint = checkpoint
@@ -156,6 +164,45 @@ class LogState:
         self._retained = {}
         return concat_commits(tables)
 
+    @property
+    def holds_columns(self) -> bool:
+        """Whether columns of the checkpoint were read, which a later version can use again."""
+        return self.checkpoint is not None and self.checkpoint.holds_columns
+
+    def extended(self, commits: Sequence[LogFile], checksum: FileInfo | None) -> LogState:
+        """The state after more commits, with what was read of this one.
+
+        Args:
+            commits: those right after this version, ascending.
+            checksum: the version checksum of the last one.
+        """
+        segment = replace(
+            self.segment,
+            version=commits[-1].version,
+            commits=(*self.segment.commits, *commits),
+            compactions=(),
+            target_commit=commits[-1].info,
+            checksum=checksum,
+        )
+        newer = read_commits(self.store, commits)
+        return LogState(
+            self.store,
+            segment,
+            parsed=concat_commits([self.commits, newer]),
+            parsed_to=segment.version,
+            checkpoint=self.checkpoint,
+            unreadable=self.unreadable,
+        )
+
+    def newest_in_commits(self, after: int) -> tuple[Protocol | None, Metadata | None]:
+        """The newest protocol and metadata of the commits after a version, where there is any."""
+        protocols = [node for version, node in self.commits.protocol_nodes if version > after]
+        metadatas = [node for version, node in self.commits.metadata_nodes if version > after]
+        return (
+            protocol_from_json(protocols[-1]) if protocols else None,
+            metadata_from_json(metadatas[-1]) if metadatas else None,
+        )
+
     def files(self, names: Sequence[str]) -> pa.Table:
         """Columns of the live adds: those of the checkpoint first, then those of the commits.
 
@@ -176,7 +223,27 @@ class LogState:
             self._live.update({name: table.column(name) for name in missing})
         if not names:
             return self.files(["size"]).select([])
-        return pa.table({name: self._live[name] for name in names})
+        return pa.Table.from_arrays([self._live[name] for name in names], list(names))
+
+    def stats(self, schema: pa.Schema) -> pa.Table:
+        """Statistics of the live files, rows as in `files`.
+
+        Args:
+            schema: the leaves wanted, nested as in `stats.schema`.
+        """
+        leaves = leaves_of_schema(schema)
+        if not leaves:
+            return self.files([])
+        missing = [leaf for leaf in leaves if leaf not in self._live_stats]
+        if missing:
+            texts = self.live_commit_adds.column("stats")
+            table = parse_stats(texts, schema_of_leaves(missing))
+            columns = [leaf_of(table, path) for path, _ in missing]
+            if self.checkpoint is not None:
+                older = self.keep(_numbered(self.checkpoint.stats(missing)))
+                columns = pa.concat_tables([older, _numbered(columns)]).columns
+            self._live_stats.update(zip(missing, columns, strict=True))
+        return nest([(leaf[0], self._live_stats[leaf]) for leaf in leaves])
 
     @cached_property
     def num_files(self) -> int:
@@ -275,6 +342,10 @@ class LogState:
             self._retained[file.info.path] = data
 
 
+def _numbered(columns: Sequence[pa.ChunkedArray[Any]]) -> pa.Table:
+    return pa.Table.from_arrays(list(columns), [str(number) for number in range(len(columns))])
+
+
 def open_log(
     store: Store, version: int | None = None, *, log_tail: LogTail | None = None
 ) -> tuple[LogState, Protocol, Metadata]:
@@ -292,23 +363,29 @@ def open_log(
     while True:
         try:
             return state, *state.read_protocol_and_metadata()
-        except CheckpointUnreadableError as error:
-            state = without_checkpoint(state, error, log_tail)
+        except (CheckpointUnreadableError, ObjectNotFoundError) as error:
+            state = other_way(state, error, log_tail)
 
 
-def without_checkpoint(
-    state: LogState, error: CheckpointUnreadableError, log_tail: LogTail | None
+def other_way(
+    state: LogState,
+    error: CheckpointUnreadableError | ObjectNotFoundError,
+    log_tail: LogTail | None,
 ) -> LogState:
-    """The same version from an older checkpoint, or from all commits.
+    """The same version from other files: an older checkpoint, a newer one, or all commits.
 
     Raises:
         CheckpointUnreadableError: nothing stands in for the checkpoint.
+        ObjectNotFoundError: nothing stands in for a commit that has gone.
     """
-    broken = state.segment.checkpoint
-    if broken is None:
-        raise error
-    logger.warning("trying without a checkpoint of %s: %s", state.store.root, error)
-    unreadable = {**state.unreadable, broken.name: str(error)}
+    unreadable = dict(state.unreadable)
+    if isinstance(error, CheckpointUnreadableError):
+        if state.segment.checkpoint is None:
+            raise error
+        unreadable[state.segment.checkpoint.name] = str(error)
+    logger.warning("reading %s from other files: %s", state.store.root, error)
     listing = list_log(state.store, from_version=0, log_tail=log_tail)
     segment = build_segment(listing, state.segment.version, unreadable=unreadable)
+    if segment == state.segment:
+        raise error
     return LogState(state.store, segment, unreadable=unreadable)

@@ -1,0 +1,89 @@
+"""The version checksum (`.crc`): what one version holds, told beside its commit.
+
+Owns the file's form. It is no part of the state: a reader works without it, and what it says is
+never taken against the log.
+
+Protocol: Version Checksum File
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from deltalog._json import JsonObject, loads
+from deltalog.actions.codec import (
+    domain_from_json,
+    metadata_from_json,
+    protocol_from_json,
+    txn_from_json,
+)
+from deltalog.actions.model import DomainMetadata, Metadata, Protocol, SetTransaction
+from deltalog.errors import MalformedLogError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionChecksum:
+    """What the checksum of a version says of it.
+
+    Args:
+        table_size_bytes: of all live files together.
+        num_files: how many files are live.
+        protocol: of the version.
+        metadata: of the version.
+        txn_id: the writer's name of the commit attempt.
+        in_commit_timestamp_ms: the commit's own time.
+        set_transactions: None if the writer did not record them; so are the four that follow.
+        domain_metadata: removed ones are left out.
+        num_deleted_records: rows that deletion vectors hide.
+        num_deletion_vectors: how many files have one.
+        file_size_histogram: as it stands.
+    """
+
+    table_size_bytes: int
+    num_files: int
+    protocol: Protocol
+    metadata: Metadata
+    txn_id: str | None = None
+    in_commit_timestamp_ms: int | None = None
+    set_transactions: tuple[SetTransaction, ...] | None = None
+    domain_metadata: tuple[DomainMetadata, ...] | None = None
+    num_deleted_records: int | None = None
+    num_deletion_vectors: int | None = None
+    file_size_histogram: dict[str, Any] | None = None
+
+
+def parse_checksum(data: bytes, where: str = "checksum") -> VersionChecksum | None:
+    """The checksum in `data`, or None if anything that it must have is wrong or missing."""
+    try:
+        node = JsonObject(loads(data, where), where)
+        protocol = node.child("protocol", protocol_from_json)
+        metadata = node.child("metadata", metadata_from_json)
+        if protocol is None or metadata is None:
+            return None
+        # Older Spark says histogramOpt (ledger B-19).
+        histogram = node.values.get("fileSizeHistogram", node.values.get("histogramOpt"))
+        return VersionChecksum(
+            table_size_bytes=node.required("tableSizeBytes", int),
+            num_files=node.required("numFiles", int),
+            protocol=protocol,
+            metadata=metadata,
+            txn_id=node.optional("txnId", str),
+            in_commit_timestamp_ms=node.optional("inCommitTimestampOpt", int),
+            set_transactions=_listed(node, "setTransactions", txn_from_json),
+            domain_metadata=_listed(node, "domainMetadata", domain_from_json),
+            num_deleted_records=node.optional("numDeletedRecordsOpt", int),
+            num_deletion_vectors=node.optional("numDeletionVectorsOpt", int),
+            file_size_histogram=histogram if isinstance(histogram, dict) else None,
+        )
+    except MalformedLogError:
+        return None
+
+
+def _listed(node: JsonObject, name: str, parse: Any) -> Any:
+    values = node.values.get(name)
+    if values is None:
+        return None
+    if not isinstance(values, list):
+        raise MalformedLogError(f"{node.where}.{name}: expected a list")
+    return tuple(parse(JsonObject(value, f"{node.where}.{name}")) for value in values)

@@ -1,0 +1,252 @@
+"""When commits happened, and what they say of themselves.
+
+Owns commit times: a commit's own time where the table has in-commit timestamps, before that the
+time of its file, made to grow. Time travel and the history of a table rest on the same times.
+
+Protocol: In-Commit Timestamps, Commit Provenance Information
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from deltalog._json import iter_objects
+from deltalog.errors import MalformedLogError, ObjectNotFoundError, VersionNotFoundError
+from deltalog.log.checksum import parse_checksum
+from deltalog.log.reader import read_in_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from deltalog.features.in_commit_timestamps import InCommitTimestamps
+    from deltalog.log.names import LogFile
+    from deltalog.log.segment import LogListing, LogSegment
+    from deltalog.storage.store import Store
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def file_times_ms(commits: Iterable[LogFile]) -> dict[int, int]:
+    """Times of commits by their files: each at least one millisecond after the one before.
+
+    Args:
+        commits: ascending.
+    """
+    times: dict[int, int] = {}
+    last_ms = None
+    for commit in commits:
+        time_ms = commit.info.modified_ms
+        if last_ms is not None and time_ms <= last_ms:
+            time_ms = last_ms + 1
+        times[commit.version] = last_ms = time_ms
+    return times
+
+
+def read_history(
+    store: Store,
+    listing: LogListing,
+    *,
+    version: int,
+    limit: int | None = None,
+    in_commit_timestamps: InCommitTimestamps | None = None,
+) -> list[dict[str, Any]]:
+    """What the commits up to `version` say of themselves, newest first.
+
+    Args:
+        store: of the table.
+        listing: of the commits wanted; those that were cleaned up are not in it.
+        version: the newest one wanted.
+        limit: how many at most.
+        in_commit_timestamps: from when on commits carry their own time.
+
+    Returns:
+        A dict per commit: `version`, `timestamp` (milliseconds since 1970, UTC, as time travel
+        sees it), and every member of its `commitInfo`. A commit without one has the first two.
+
+    Cost: one request per commit.
+    """
+    commits = [file for at, file in listing.commits.items() if at <= version]
+    times = file_times_ms(commits)
+    wanted = commits[::-1] if limit is None else commits[::-1][:limit]
+    history: list[dict[str, Any]] = []
+    for batch in read_in_batches(store, wanted):
+        for file, data in batch:
+            info = commit_info_of(data, file.version)
+            own = _own_time_ms(info, file.version, in_commit_timestamps)
+            time_ms = times[file.version] if own is None else own
+            head = {"version": file.version, "timestamp": time_ms}
+            history.append({**head, **info, **head})
+    return history
+
+
+def commit_info_of(data: bytes, version: int) -> Mapping[str, Any]:
+    """The `commitInfo` of a commit; empty if there is none, or if it is no object.
+
+    Raises:
+        MalformedLogError: the commit is no NDJSON.
+    """
+    for values in iter_objects(data, f"version {version}"):
+        info = values.get("commitInfo")
+        if isinstance(info, dict):
+            return info
+    return {}
+
+
+def _own_time_ms(
+    info: Mapping[str, Any], version: int, in_commit_timestamps: InCommitTimestamps | None
+) -> int | None:
+    if in_commit_timestamps is None or not in_commit_timestamps.covers(version):
+        return None
+    own = info.get("inCommitTimestamp")
+    return own if isinstance(own, int) else None
+
+
+def read_commit_time_ms(
+    store: Store, segment: LogSegment, in_commit_timestamps: InCommitTimestamps | None
+) -> int:
+    """The time of the segment's last commit.
+
+    Cost: one request with in-commit timestamps, none without.
+    """
+    version, commit = segment.version, segment.target_commit
+    if in_commit_timestamps is not None and in_commit_timestamps.covers(version):
+        own = None
+        if commit is not None:
+            info = commit_info_of(store.read(commit.path), version)
+            own = _own_time_ms(info, version, in_commit_timestamps)
+        if own is None and segment.checksum is not None:
+            own = _time_in_checksum(store, segment.checksum.path)
+        if own is not None:
+            return own
+    if commit is not None:
+        return commit.modified_ms
+    # Of this version only the checkpoint is left: no time is nearer.
+    return segment.checkpoint.files[0].modified_ms if segment.checkpoint is not None else 0
+
+
+def _time_in_checksum(store: Store, path: str) -> int | None:
+    try:
+        checksum = parse_checksum(store.read(path))
+    except ObjectNotFoundError:
+        return None
+    return None if checksum is None else checksum.in_commit_timestamp_ms
+
+
+def find_version_at(
+    store: Store,
+    listing: LogListing,
+    timestamp_ms: int,
+    *,
+    in_commit_timestamps: InCommitTimestamps | None,
+    now_ms: int,
+) -> int:
+    """The last version whose commit is not after the moment.
+
+    Args:
+        store: of the table.
+        listing: of the whole log.
+        timestamp_ms: milliseconds since 1970, UTC.
+        in_commit_timestamps: of the latest version.
+        now_ms: a moment after the last commit gives the last version if it has passed.
+
+    Raises:
+        VersionNotFoundError: the moment is before the first version that can be read, or after
+            the last one and still to come.
+
+    Protocol: In-Commit Timestamps (recommendations for time travel)
+    Cost: with in-commit timestamps a request per step of a binary search; none without.
+    """
+    commits = _readable_commits(listing)
+    times = file_times_ms(commits)
+    own = in_commit_timestamps
+    later = [commit for commit in commits if own is not None and own.covers(commit.version)]
+    earlier = commits[: len(commits) - len(later)]
+    since_ms = None if own is None else own.timestamp_ms
+    if earlier and (not later or (since_ms is not None and timestamp_ms < since_ms)):
+        found = bisect_right(earlier, timestamp_ms, key=lambda commit: times[commit.version])
+        if found == 0:
+            raise _before(listing, timestamp_ms, earlier[0].version, times[earlier[0].version])
+        last, last_ms = earlier[-1].version, times[earlier[-1].version]
+        if found < len(earlier) or later or timestamp_ms == last_ms or timestamp_ms <= now_ms:
+            return earlier[found - 1].version
+        raise _after(listing, timestamp_ms, last, last_ms)
+    if not later:
+        raise VersionNotFoundError(
+            f"cannot read {listing.table} as of {_shown(timestamp_ms)}: no commit is left whose "
+            "time is known"
+        )
+    return _search_own_times(store, listing, later, timestamp_ms, own, now_ms)
+
+
+def _search_own_times(
+    store: Store,
+    listing: LogListing,
+    commits: Sequence[LogFile],
+    timestamp_ms: int,
+    own: InCommitTimestamps | None,
+    now_ms: int,
+) -> int:
+    known: dict[int, int] = {}
+
+    def time_ms(commit: LogFile) -> int:
+        if commit.version not in known:
+            info = commit_info_of(store.read(commit.info.path), commit.version)
+            found = _own_time_ms(info, commit.version, own)
+            if found is None:
+                raise MalformedLogError(
+                    f"version {commit.version}: the table has in-commit timestamps, and commitInfo "
+                    "has none"
+                )
+            known[commit.version] = found
+        return known[commit.version]
+
+    last = commits[-1]
+    if timestamp_ms >= time_ms(last):
+        if timestamp_ms > max(time_ms(last), now_ms):
+            raise _after(listing, timestamp_ms, last.version, time_ms(last))
+        return last.version
+    found = bisect_right(commits, timestamp_ms, key=time_ms)
+    if found == 0:
+        raise _before(listing, timestamp_ms, commits[0].version, time_ms(commits[0]))
+    return commits[found - 1].version
+
+
+def _readable_commits(listing: LogListing) -> list[LogFile]:
+    """The commits whose version can be made from what is left, ascending."""
+    commits = list(listing.commits.values())
+    start = len(commits)
+    while start > 1 and commits[start - 2].version == commits[start - 1].version - 1:
+        start -= 1
+    run = commits[max(start - 1, 0) :]
+    if not run or run[0].version == 0:
+        return run
+    starts = [c.version for c in listing.checkpoints if c.version >= run[0].version - 1]
+    return [commit for commit in run if starts and commit.version >= starts[0]]
+
+
+def _before(
+    listing: LogListing, timestamp_ms: int, version: int, time_ms: int
+) -> VersionNotFoundError:
+    return VersionNotFoundError(
+        f"cannot read {listing.table} as of {_shown(timestamp_ms)}: the earliest version that can "
+        f"be read is {version}, committed at {_shown(time_ms)}"
+    )
+
+
+def _after(
+    listing: LogListing, timestamp_ms: int, version: int, time_ms: int
+) -> VersionNotFoundError:
+    return VersionNotFoundError(
+        f"cannot read {listing.table} as of {_shown(timestamp_ms)}: that moment is still to come; "
+        f"the latest version is {version}, committed at {_shown(time_ms)}"
+    )
+
+
+def _shown(time_ms: int) -> str:
+    try:
+        moment = _EPOCH + timedelta(milliseconds=time_ms)
+    except OverflowError:
+        return f"{time_ms} ms"
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
