@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from deltalog.clock import now_ms
+from deltalog.display import card, describe
 from deltalog.errors import InvalidInputError, TableNotFoundError
 from deltalog.expressions import as_expression
 from deltalog.paths import parse_table_uri
 from deltalog.scan import frames
-from deltalog.scan.changes import Changes, open_changes
+from deltalog.scan.changes import CHANGE_COLUMNS, Changes, Moment, open_changes
 from deltalog.scan.files import add_actions, file_uris, partitions, selection_vectors
 from deltalog.scan.plan import Scan, plan_scan
 from deltalog.scan.task import with_metadata_columns
-from deltalog.schema import to_arrow_schema
+from deltalog.schema import Field, StructType, from_arrow_type, to_arrow_schema
 from deltalog.snapshot import load_snapshot
 from deltalog.storage import open_store
 
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
     from deltalog.snapshot import Snapshot
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
 
 class DeltaTable:
     """A Delta table: its rows, its history and what is known of it.
@@ -159,7 +163,7 @@ class DeltaTable:
 
         Cost: one request per commit, sent together.
         """
-        return read_history(self._snapshot, limit=limit)
+        return self._snapshot.history(limit)
 
     def load_as_version(self, version: int | str | datetime) -> None:
         """Show another version from now on.
@@ -348,9 +352,7 @@ class DeltaTable:
 
         Cost: every statistic of every file.
         """
-        return add_actions(
-            self._snapshot, flatten=flatten, default_timezone=self._default_timezone
-        )
+        return add_actions(self._snapshot, flatten=flatten, default_timezone=self._default_timezone)
 
     def deletion_vectors(self) -> pa.RecordBatchReader:
         """`filepath` and `selection_vector` (true: alive) of each file with deleted rows.
@@ -443,7 +445,9 @@ _GONE = {
 
 
 def open_table_store(
-    table_uri: str | os.PathLike[str] | Store, storage_options: StorageOptions | None, filesystem: Any
+    table_uri: str | os.PathLike[str] | Store,
+    storage_options: StorageOptions | None,
+    filesystem: Any,
 ) -> tuple[Store, int | datetime | None]:
     """The store of a table, and the version or moment that its URI names."""
     if not isinstance(table_uri, str):

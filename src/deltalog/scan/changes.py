@@ -15,16 +15,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog.actions.arrow import CDC_SCHEMA, FILE_SCHEMA, REMOVE_SCHEMA
+from deltalog.actions.codec import metadata_from_json, protocol_from_json
 from deltalog.column_mapping import Mode, physical_name
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import (
     ChangeDataFeedNotEnabledError,
     IncompatibleChangesError,
+    InvalidInputError,
+    VersionNotFoundError,
 )
 from deltalog.features import check_readable
+from deltalog.log.history import file_times_ms
+from deltalog.log.listing import list_log
 from deltalog.log.reader import VERSION_COLUMN, read_commits
 from deltalog.paths import canonical_path, decode_path
-from deltalog.scan.plan import descriptor_of, make_task, read_spec
+from deltalog.scan.plan import check_snapshot, descriptor_of, make_task, read_spec
 from deltalog.scan.reader import read_tasks
 from deltalog.schema import ArrayType, DataType, Field, MapType, StructType
 from deltalog.snapshot import load_snapshot
@@ -32,11 +37,10 @@ from deltalog.snapshot import load_snapshot
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from deltalog.actions.model import DeletionVectorDescriptor
     from deltalog.expressions import Expression
     from deltalog.log.names import LogFile
     from deltalog.log.reader import CommitTable
-    from deltalog.scan.task import ReadSpec, ScanTask
+    from deltalog.scan.task import Constants, ReadSpec, ScanTask
     from deltalog.snapshot import Snapshot
 
 CHANGE_COLUMNS: Final[Mapping[str, pa.DataType]] = {
@@ -55,7 +59,7 @@ class Changes:
         first: of the first version of the range.
         end: the last version, included.
         commits: the log files of the range, ascending.
-        timestamps_ms: commit time by version.
+        file_times_ms: times of the commit files by version.
         spec: columns and predicate.
     """
 
@@ -63,7 +67,7 @@ class Changes:
     first: Snapshot
     end: int
     commits: tuple[LogFile, ...]
-    timestamps_ms: Mapping[int, int]
+    file_times_ms: Mapping[int, int]
     spec: ReadSpec
 
     @property
@@ -80,10 +84,10 @@ class Changes:
 
         Cost: every commit of the range.
         """
-        table = read_commits(self.snapshot.store, self.commits)
-        self._check_versions(table)
+        table = read_commits(self.snapshot.store, self.commits, commit_infos=True)
+        times = self._check_versions(table)
         for version in range(self.first.version, self.end + 1):
-            yield from self._tasks_of(version, table)
+            yield from self._tasks_of(version, table, times[version])
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The changed rows, batch by batch, versions ascending."""
@@ -102,15 +106,25 @@ class Changes:
         reader: Any = self.to_reader()
         return reader.__arrow_c_stream__(requested_schema)
 
-    def _check_versions(self, table: CommitTable) -> None:
-        """Every version must have the feed on, and a schema that the shown one can stand for."""
+    def _check_versions(self, table: CommitTable) -> dict[int, int]:
+        """Commit times; every version must have the feed on and a schema that can be shown."""
         protocol, metadata = self.first.protocol, self.first.metadata
-        protocols, metadatas = dict(table.protocols), dict(table.metadatas)
+        protocols = {v: protocol_from_json(node) for v, node in table.protocol_nodes}
+        metadatas = {v: metadata_from_json(node) for v, node in table.metadata_nodes}
+        then = TableConfiguration(protocol, metadata)
+        self._check(self.first.version, then)
+        times = dict(self.file_times_ms)
         for version in range(self.first.version, self.end + 1):
-            protocol = protocols.get(version, protocol)
-            metadata = metadatas.get(version, metadata)
-            if version in protocols or version in metadatas or version == self.first.version:
-                self._check(version, TableConfiguration(protocol, metadata))
+            if version in protocols or version in metadatas:
+                protocol = protocols.get(version, protocol)
+                metadata = metadatas.get(version, metadata)
+                then = TableConfiguration(protocol, metadata)
+                self._check(version, then)
+            own = then.in_commit_timestamps
+            if own is not None and own.covers(version):
+                info = table.commit_infos.get(version, {})
+                times[version] = info.get("inCommitTimestamp", times[version])
+        return times
 
     def _check(self, version: int, then: TableConfiguration) -> None:
         table = self.spec.table
@@ -130,13 +144,21 @@ class Changes:
                 f"{problem}; read the versions before and after the change apart"
             )
 
-    def _tasks_of(self, version: int, table: CommitTable) -> Iterator[ScanTask]:
+    def _tasks_of(self, version: int, table: CommitTable, time_ms: int) -> Iterator[ScanTask]:
+        commit = (
+            ("_commit_version", pa.scalar(version, pa.int64())),
+            ("_commit_timestamp", pa.scalar(time_ms * 1000, CHANGE_COLUMNS["_commit_timestamp"])),
+        )
         cdc = _rows_of(table.cdc, version, CDC_SCHEMA.names)
         if cdc:
             spec = replace(self.spec, reads_change_type=True)
             for row in cdc:
-                yield self._task(spec, {**row, "deletionVector": None}, version, None)
+                yield make_task(
+                    self.snapshot, spec, {**row, "deletionVector": None}, constants=commit
+                )
             return
+        inserted = (*commit, ("_change_type", pa.scalar("insert")))
+        deleted = (*commit, ("_change_type", pa.scalar("delete")))
         adds = _changing(_rows_of(table.adds, version, FILE_SCHEMA.names))
         removes = _changing(_rows_of(table.removes, version, REMOVE_SCHEMA.names))
         root = self.snapshot.store.root
@@ -144,51 +166,33 @@ class Changes:
         for row in adds:
             before = removed.pop(canonical_path(decode_path(row["path"]), root), None)
             if before is None:
-                yield self._task(self.spec, row, version, "insert")
-            else:
-                yield from self._vector_tasks(row, before, version)
+                yield make_task(self.snapshot, self.spec, row, constants=inserted)
+                continue
+            # The same file before and after: its deletion vector grew, shrank, or both.
+            new, old = row["deletionVector"], before["deletionVector"]
+            if new is not None:
+                yield self._between(row, new, old, deleted)
+            if old is not None:
+                yield self._between(row, old, new, inserted)
         for row in removed.values():
-            yield self._task(
-                self.spec, self._with_partition_values(row, version), version, "delete"
-            )
+            whole = self._with_partition_values(row, version)
+            yield make_task(self.snapshot, self.spec, whole, constants=deleted)
 
-    def _vector_tasks(
-        self, after: dict[str, Any], before: dict[str, Any], version: int
-    ) -> Iterator[ScanTask]:
-        """The same file before and after: its deletion vector grew, shrank, or both."""
-        new, old = descriptor_of(after["deletionVector"]), descriptor_of(before["deletionVector"])
-        if new is not None:
-            yield self._task(self.spec, after, version, "delete", without=old, only_deleted=True)
-        if old is not None:
-            row = {**after, "deletionVector": before["deletionVector"]}
-            yield self._task(self.spec, row, version, "insert", without=new, only_deleted=True)
-
-    def _task(
+    def _between(
         self,
-        spec: ReadSpec,
         row: dict[str, Any],
-        version: int,
-        change_type: str | None,
-        *,
-        without: DeletionVectorDescriptor | None = None,
-        only_deleted: bool = False,
+        vector: dict[str, Any],
+        without: dict[str, Any] | None,
+        constants: Constants,
     ) -> ScanTask:
-        constants: list[tuple[str, pa.Scalar[Any]]] = [
-            ("_commit_version", pa.scalar(version, pa.int64())),
-            (
-                "_commit_timestamp",
-                pa.scalar(self.timestamps_ms[version] * 1000, CHANGE_COLUMNS["_commit_timestamp"]),
-            ),
-        ]
-        if change_type is not None:
-            constants.append(("_change_type", pa.scalar(change_type)))
+        """The rows that one deletion vector names and the other does not."""
         return make_task(
             self.snapshot,
-            spec,
-            row,
-            constants=tuple(constants),
-            without=without,
-            only_deleted=only_deleted,
+            self.spec,
+            {**row, "deletionVector": vector},
+            without=descriptor_of(without),
+            only_deleted=True,
+            constants=constants,
         )
 
     def _with_partition_values(self, row: dict[str, Any], version: int) -> dict[str, Any]:
@@ -201,33 +205,106 @@ class Changes:
         return {**row, "partitionValues": found[0]["partitionValues"]} if found else row
 
 
-def plan_changes(
-    snapshot: Snapshot,
-    first: Snapshot,
-    end: int,
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A bound of a range by time: milliseconds since 1970, UTC."""
+
+    ms: int
+
+
+def open_changes(
+    latest: Snapshot,
     *,
-    commits: Sequence[LogFile],
-    timestamps_ms: Mapping[int, int],
+    start: int | Moment,
+    end: int | Moment | None = None,
     columns: Sequence[str] | None = None,
     predicate: Expression | None = None,
+    allow_out_of_range: bool = False,
 ) -> Changes:
-    """The changes from the version of `first` to `end`, both included.
+    """The changes of a range of versions, both ends included.
+
+    With column mapping the rows are shown in the schema of the range's last version, without it
+    in that of `latest`.
 
     Args:
-        snapshot: of the version whose schema is shown: with column mapping the last of the range,
-            without it the table's latest.
-        first: of the first version of the range.
-        end: the last version.
-        commits: the log files of these versions, ascending.
-        timestamps_ms: commit times of the versions of the range.
+        latest: the newest version that may be asked for.
+        start: the first version, or the first at or after a moment.
+        end: the last version, or the last at or before a moment; None is `latest`.
         columns: of the table and of `CHANGE_COLUMNS`; None is all of both.
         predicate: over the same columns.
+        allow_out_of_range: versions after `latest` are no error: they have no changes yet.
 
     Raises:
-        InvalidInputError: unknown columns.
+        InvalidInputError: unknown columns, or an end before the start.
+        VersionNotFoundError: a version of the range is not in the log.
         UnsupportedFeatureError: the table's rows can't be honoured.
+
+    Cost: one listing, the snapshots of both ends; with in-commit timestamps and a moment for a
+    bound every commit.
     """
-    check_readable(snapshot.configuration, table=snapshot.store.root, version=snapshot.version)
+    check_snapshot(latest)
+    listing = list_log(latest.store, from_version=0, log_tail=latest.log_tail)
+    times = file_times_ms(listing.commits.values())
+    if latest.configuration.in_commit_timestamps and not (
+        isinstance(start, int) and isinstance(end, int | None)
+    ):
+        times |= {entry["version"]: entry["timestamp"] for entry in latest.history()}
+    first = start if isinstance(start, int) else _first_from(start, times, latest.version)
+    last = latest.version if end is None else end
+    last = last if isinstance(last, int) else _last_until(last, times)
+    if allow_out_of_range:
+        last = min(last, latest.version)
+    is_empty = allow_out_of_range and first > latest.version
+    if not is_empty:
+        _check_range(latest, first, last, times)
+    store, log_tail = latest.store, latest.log_tail
+    shown = latest
+    if latest.configuration.column_mapping_mode is not Mode.NONE and not is_empty:
+        shown = load_snapshot(store, version=last, log_tail=log_tail)
+    spec = _changes_spec(shown, columns, predicate)
+    if is_empty:
+        return Changes(shown, shown, shown.version - 1, (), {}, spec)
+    return Changes(
+        snapshot=shown,
+        first=load_snapshot(store, version=first, log_tail=log_tail),
+        end=last,
+        commits=tuple(listing.commits[version] for version in range(first, last + 1)),
+        file_times_ms=times,
+        spec=spec,
+    )
+
+
+def _first_from(moment: Moment, times: Mapping[int, int], latest: int) -> int:
+    return min((version for version, ms in times.items() if ms >= moment.ms), default=latest + 1)
+
+
+def _last_until(moment: Moment, times: Mapping[int, int]) -> int:
+    return max((version for version, ms in times.items() if ms <= moment.ms), default=-1)
+
+
+def _check_range(latest: Snapshot, first: int, last: int, times: Mapping[int, int]) -> None:
+    if first > latest.version or last > latest.version or last < 0 or first < 0:
+        raise VersionNotFoundError(
+            f"cannot read changes {first} to {last} of {latest.store.root}: its versions are "
+            f"{min(times, default=0)} to {latest.version}; allow_out_of_range=True takes what is "
+            "there"
+        )
+    if last < first:
+        raise InvalidInputError(
+            f"cannot read changes {first} to {last} of {latest.store.root}: the range ends "
+            "before it starts"
+        )
+    gone = [version for version in range(first, last + 1) if version not in times]
+    if gone:
+        raise VersionNotFoundError(
+            f"cannot read changes {first} to {last} of {latest.store.root}: the commit of version "
+            f"{gone[0]} was cleaned up; start after version {gone[-1]}"
+        )
+
+
+def _changes_spec(
+    snapshot: Snapshot, columns: Sequence[str] | None, predicate: Expression | None
+) -> ReadSpec:
     own = [name for name in (columns or ()) if name not in CHANGE_COLUMNS]
     spec = read_spec(
         snapshot,
@@ -235,20 +312,12 @@ def plan_changes(
         predicate=predicate,
         more_columns=CHANGE_COLUMNS,
     )
-    asked = [*spec.output.names, *CHANGE_COLUMNS] if columns is None else list(columns)
     fields = {field.name: field for field in spec.output}
     fields |= {name: pa.field(name, kind) for name, kind in CHANGE_COLUMNS.items()}
-    names = {name.casefold(): name for name in fields}
-    order = [names[name.partition(".")[0].casefold()] for name in asked]
-    output = pa.schema([fields[name] for name in dict.fromkeys(order)])
-    return Changes(
-        snapshot=snapshot,
-        first=first,
-        end=end,
-        commits=tuple(commits),
-        timestamps_ms=timestamps_ms,
-        spec=replace(spec, output=output),
-    )
+    shown = [*spec.output.names, *CHANGE_COLUMNS] if columns is None else list(columns)
+    spelled = {name.casefold(): name for name in fields}
+    order = [spelled[name.partition(".")[0].casefold()] for name in shown]
+    return replace(spec, output=pa.schema([fields[name] for name in dict.fromkeys(order)]))
 
 
 def _rows_of(table: pa.Table, version: int, names: Sequence[str]) -> list[dict[str, Any]]:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.storage.store import Store
 
+Constants = tuple[tuple[str, Any], ...]
+"""Columns with one Arrow scalar for all rows of a file."""
+
 METADATA_COLUMNS: Final[Mapping[str, pa.DataType]] = {
     "_metadata.file_path": pa.string(),
     "_metadata.file_name": pa.string(),
@@ -115,7 +118,7 @@ class ScanTask:
     default_row_commit_version: int | None = None
     only_deleted: bool = False
     without: DeletionVectorDescriptor | None = None
-    constants: tuple[tuple[str, pa.Scalar[Any]], ...] = ()
+    constants: Constants = ()
 
     @property
     def num_live_rows(self) -> int | None:

@@ -1,0 +1,95 @@
+"""A table described for people: the notebook card and `detail()`.
+
+Owns the words and the layout; what they say comes from a snapshot.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from deltalog.snapshot import Snapshot
+
+_UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+_MAX_COLUMNS: Final = 20
+_CELL: Final = "text-align:left;padding:0 1em 0 0"
+
+
+def describe(snapshot: Snapshot) -> dict[str, Any]:
+    """What Spark's `DESCRIBE DETAIL` tells, with its keys.
+
+    Cost: the size of every file, from the log.
+    """
+    metadata, protocol = snapshot.metadata, snapshot.protocol
+    configuration = snapshot.configuration
+    clustering = snapshot.domain_metadata.get("delta.clustering")
+    return {
+        "format": "delta",
+        "id": metadata.id,
+        "name": metadata.name,
+        "description": metadata.description,
+        "location": snapshot.store.root,
+        "createdAt": metadata.created_time_ms,
+        "lastModified": snapshot.commit_timestamp_ms,
+        "version": snapshot.version,
+        "partitionColumns": list(configuration.partition_columns),
+        "clusteringColumns": [] if clustering is None else clustering.configuration,
+        "numFiles": snapshot.num_files,
+        "sizeInBytes": total_size_bytes(snapshot),
+        "properties": dict(metadata.configuration),
+        "minReaderVersion": protocol.min_reader_version,
+        "minWriterVersion": protocol.min_writer_version,
+        "tableFeatures": sorted(configuration.features.values()),
+    }
+
+
+def total_size_bytes(snapshot: Snapshot) -> int:
+    """Size of all live data files together."""
+    return pc.sum(snapshot.files(["size"])["size"]).as_py() or 0
+
+
+def readable_size(size_bytes: int) -> str:
+    """A size as people write it: `12.3 MiB`."""
+    size, unit = float(size_bytes), 0
+    while size >= 1024 and unit < len(_UNITS) - 1:
+        size, unit = size / 1024, unit + 1
+    return f"{size_bytes} bytes" if unit == 0 else f"{size:.1f} {_UNITS[unit]}"
+
+
+def card(snapshot: Snapshot) -> str:
+    """A small HTML card: where, which version, how large, which columns.
+
+    Cost: the size of every file, from the log.
+    """
+    metadata, protocol = snapshot.metadata, snapshot.protocol
+    schema = snapshot.configuration.schema
+    partitioned = set(snapshot.configuration.partition_columns)
+    facts = {
+        "location": snapshot.store.root,
+        "version": str(snapshot.version),
+        "files": f"{snapshot.num_files:,}, {readable_size(total_size_bytes(snapshot))}",
+        "protocol": f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}",
+    }
+    if metadata.description:
+        facts["description"] = metadata.description
+    columns = [
+        (field.name, str(field.type), "partition" if field.name in partitioned else "")
+        for field in list(schema)[:_MAX_COLUMNS]
+    ]
+    if len(schema) > _MAX_COLUMNS:
+        columns.append((f"… {len(schema) - _MAX_COLUMNS} more", "", ""))
+    title = escape(metadata.name or "Delta table")
+    return (
+        f"<div><strong>{title}</strong>{_table(facts.items())}"
+        f"<details open><summary>{len(schema)} columns</summary>{_table(columns)}</details></div>"
+    )
+
+
+def _table(rows: Any) -> str:
+    lines = ("".join(f'<td style="{_CELL}">{escape(cell)}</td>' for cell in row) for row in rows)
+    return "<table>" + "".join(f"<tr>{line}</tr>" for line in lines) + "</table>"
