@@ -1,13 +1,23 @@
 """Statistics of data files: their schema, their JSON, how they are collected and what they decide.
 
-Core: no I/O.
+Core: no I/O. Reading: `schema`, `rows`, `parse` (JSON column → structs). Skipping: `bounds`,
+`ranges`, `claims`, `rewrite`, `skipping`. Writing: `encode`, `collect`.
 
 Protocol: Per-file Statistics
 """
 
 from __future__ import annotations
 
+from deltalog.stats.collect import StatsCollector
+from deltalog.stats.encode import (
+    encode_stats,
+    encode_stats_column,
+    truncate_max,
+    truncate_min,
+    with_wide_bounds,
+)
 from deltalog.stats.parse import parse_stats
+from deltalog.stats.rewrite import TableFacts
 from deltalog.stats.schema import (
     conform_stats,
     has_bounds,
@@ -17,12 +27,15 @@ from deltalog.stats.schema import (
     schema_of_leaves,
     stats_schema,
 )
-from deltalog.stats.skipping import Skipping, TableFacts, plan_skipping
+from deltalog.stats.skipping import Skipping, plan_skipping
 
 __all__ = [
     "Skipping",
+    "StatsCollector",
     "TableFacts",
     "conform_stats",
+    "encode_stats",
+    "encode_stats_column",
     "has_bounds",
     "indexed_columns",
     "leaves_of_schema",
@@ -31,4 +44,7 @@ __all__ = [
     "project_stats",
     "schema_of_leaves",
     "stats_schema",
+    "truncate_max",
+    "truncate_min",
+    "with_wide_bounds",
 ]

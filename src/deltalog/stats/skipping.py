@@ -1,12 +1,7 @@
-"""A condition on rows, rewritten as a condition on statistics: which files need not be read.
+"""Which files need not be read for a condition on rows.
 
-Owns the rewriting. Negation is pushed down to the conditions themselves; conditions on partition
-values alone are evaluated exactly; what has no rule keeps every file.
-
-NaN: Spark orders it above all numbers and writes it as a maximum, and this is trusted, as Spark
-trusts it. Writers that leave NaN out of their bounds (delta-rs, DuckDB) break that promise for
-`x > 5`. A constant NaN is only looked for where the minimum tells, so `x = NaN` loses no row
-either way.
+Owns the plan: which statistics it needs, and what they rule out. The rules are in `rewrite`, the
+logic in `claims`, the corrections of stored values in `bounds`.
 
 Protocol: Per-file Statistics
 """
@@ -14,88 +9,30 @@ Protocol: Per-file Statistics
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltalog.column_mapping import physical_path
-from deltalog.errors import DeltaError
-from deltalog.expressions.comparing import like_parts
-from deltalog.expressions.literals import to_scalar
-from deltalog.expressions.nodes import (
-    And,
-    Call,
-    Cast,
-    Column,
-    Comparison,
-    Expression,
-    In,
-    IsNull,
-    Like,
-    Literal,
-    Not,
-    Or,
-)
 from deltalog.expressions.trees import columns
 from deltalog.schema.arrow import to_arrow_type
-from deltalog.schema.columns import find_field
-from deltalog.schema.types import StructType
-from deltalog.stats.bounds import has_byte_order, keeps_order
-from deltalog.stats.claims import (
-    AllOf,
-    AnyOf,
-    Claim,
-    Compare,
-    Exact,
-    HasNull,
-    HasValue,
-    Never,
-    OneOf,
-    Prefix,
-    Unknown,
-    is_nan,
-)
-from deltalog.stats.ranges import Constant, Converted, Facts, PartitionValue, Range, Stored
+from deltalog.stats.claims import AllOf, AnyOf, Claim, Unknown
+from deltalog.stats.ranges import Facts
+from deltalog.stats.rewrite import TableFacts, rewrite
 from deltalog.stats.schema import (
     MAX_VALUES,
     MIN_VALUES,
     NULL_COUNT,
     NUM_RECORDS,
-    has_bounds,
     schema_of_leaves,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from deltalog.expressions.nodes import Expression
 
-    from deltalog.column_mapping import Mode
-    from deltalog.schema.types import DataType
-
-_NEGATED: Final = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-_FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _TRUE: Final = pa.scalar(value=True)
 _FALSE: Final = pa.scalar(value=False)
 _ORDER: Final = (NUM_RECORDS, MIN_VALUES, MAX_VALUES, NULL_COUNT)
-
-
-class TableFacts(Protocol):
-    """What skipping asks about a table; a `TableConfiguration` answers it."""
-
-    @property
-    def schema(self) -> StructType:
-        """The logical schema."""
-        ...
-
-    @property
-    def partition_columns(self) -> tuple[str, ...]:
-        """Logical names, in the schema's spelling."""
-        ...
-
-    @property
-    def column_mapping_mode(self) -> Mode:
-        """How logical names become physical ones."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +97,7 @@ def plan_skipping(predicate: Expression, table: TableFacts) -> Skipping | None:
 
     Protocol: Per-file Statistics
     """
-    claim = _Planner(table).claim(predicate, negated=False)
+    claim = rewrite(predicate, table)
     if _decides_nothing(claim):
         return None
     used = {path[0] for path in columns(predicate)}
@@ -190,216 +127,3 @@ def _schema_of(claim: Claim) -> pa.Schema:
     }
     order = sorted(leaves, key=lambda path: (_ORDER.index(path[0]), path))
     return schema_of_leaves((path, leaves[path]) for path in order)
-
-
-class _Planner:
-    def __init__(self, table: TableFacts) -> None:
-        self._table = table
-        self._partitions = set(table.partition_columns)
-
-    def claim(self, node: Expression, *, negated: bool) -> Claim:
-        """What must hold in a file for a row where `node` is true (negated: false)."""
-        if self._is_exact(node):
-            return Exact(Not(node) if negated else node)
-        rule = _RULES.get(type(node))
-        found = rule(self, node, negated=negated) if rule else None
-        return Unknown(Not(node) if negated else node) if found is None else found
-
-    def _is_exact(self, node: Expression) -> bool:
-        return all(path[0] in self._partitions for path in columns(node))
-
-    def negation(self, node: Not, *, negated: bool) -> Claim:
-        return self.claim(node.operand, negated=not negated)
-
-    def conjunction(self, node: And, *, negated: bool) -> Claim:
-        parts = [self.claim(part, negated=negated) for part in node.operands]
-        return AnyOf(tuple(parts)) if negated else _all_of(parts)
-
-    def disjunction(self, node: Or, *, negated: bool) -> Claim:
-        parts = [self.claim(part, negated=negated) for part in node.operands]
-        return _all_of(parts) if negated else AnyOf(tuple(parts))
-
-    def comparison(self, node: Comparison, *, negated: bool) -> Claim | None:
-        operator, left, right = node.operator, node.left, node.right
-        if isinstance(left, Literal):
-            operator, left, right = _FLIPPED.get(operator, operator), right, left
-        if operator == "<=>":
-            return self._null_safe(left, right, negated=negated)
-        if isinstance(right, Literal) and right.value is None:
-            return Never(node)
-        return self._compare(_NEGATED[operator] if negated else operator, left, right)
-
-    def _null_safe(self, left: Expression, right: Expression, *, negated: bool) -> Claim | None:
-        if isinstance(right, Literal) and right.value is None:
-            return self.is_null(IsNull(left), negated=negated)
-        if not isinstance(right, Literal):
-            return None
-        if not negated:
-            return self._compare("=", left, right)
-        differs, missing = self._compare("<>", left, right), self._has_null(left)
-        return AnyOf((differs, missing)) if differs and missing else None
-
-    def _compare(self, operator: str, left: Expression, right: Expression) -> Claim | None:
-        one, other = self._range(left), self._range(right)
-        guards = self._guards(one) + self._guards(other)
-        if isinstance(right, Literal) and is_nan(right.value):
-            if operator == ">":
-                return Never(Comparison(operator, left, right))
-            if operator in {"=", ">="}:
-                return _all_of(guards) if guards else None
-        if one is None or other is None:
-            # `f(x) > 5` needs a value of `x` only if `f` gives NULL for NULL: not known here.
-            return None
-        return _all_of([Compare(operator, one, other), *guards])
-
-    def membership(self, node: In, *, negated: bool) -> Claim | None:
-        if not all(isinstance(option, Literal) for option in node.options):
-            parts = [Comparison("=", node.operand, option) for option in node.options]
-            claims = [self.claim(part, negated=negated) for part in parts]
-            return _all_of(claims) if negated else AnyOf(tuple(claims))
-        literals = [option for option in node.options if isinstance(option, Literal)]
-        known = [option for option in literals if option.value is not None]
-        if negated:
-            if len(known) < len(literals):
-                return Never(Not(node))
-            if len(known) > _MANY_OPTIONS:
-                # Only a file of one single value could be skipped.
-                return None
-            claims = [self.claim(Comparison("<>", node.operand, o), negated=False) for o in known]
-            return _all_of(claims)
-        if not known:
-            return Never(node)
-        value = self._range(node.operand)
-        if value is None:
-            return None
-        guards = self._guards(value)
-        if any(is_nan(option.value) for option in known):
-            return _all_of(guards) if guards else None
-        return _all_of([OneOf(value, _array_of(known)), *guards])
-
-    def is_null(self, node: IsNull, *, negated: bool) -> Claim | None:
-        return self._has_value(node.operand) if negated else self._has_null(node.operand)
-
-    def like(self, node: Like, *, negated: bool) -> Claim | None:
-        pattern = node.pattern
-        if not isinstance(pattern, Literal) or node.ignore_case:
-            return None
-        if pattern.value is None:
-            return Never(node)
-        parts = like_parts(pattern.value, node.escape)
-        if all(part.startswith("=") for part in parts):
-            text = Literal("".join(part[1:] for part in parts), pattern.type)
-            return self._compare("<>" if negated else "=", node.operand, text)
-        prefix = parts[0][1:] if parts[0].startswith("=") else ""
-        is_whole = parts[1:] == ["%"]
-        return self._prefix(node.operand, prefix, negated=negated, is_whole=is_whole)
-
-    def call(self, node: Call, *, negated: bool) -> Claim | None:
-        if node.function != "startswith":
-            return None
-        operand, prefix = node.arguments
-        if not isinstance(prefix, Literal):
-            return None
-        if prefix.value is None:
-            return Never(node)
-        return self._prefix(operand, prefix.value, negated=negated, is_whole=True)
-
-    def _prefix(
-        self, operand: Expression, prefix: str, *, negated: bool, is_whole: bool
-    ) -> Claim | None:
-        value = self._range(operand)
-        if value is None:
-            return None
-        guards = self._guards(value)
-        if (negated and not is_whole) or not prefix:
-            return _all_of(guards) if guards else None
-        return _all_of([Prefix(value, prefix, negated), *guards])
-
-    def _range(self, node: Expression) -> Range | None:
-        if isinstance(node, Literal):
-            return Constant(node)
-        if self._is_exact(node):
-            return PartitionValue(node)
-        if isinstance(node, Cast) and not node.is_try:
-            inner, source = self._range(node.operand), self._type_of(node.operand)
-            if inner is None or source is None or not keeps_order(source, node.to):
-                return None
-            return Converted(inner, source, node.to)
-        column = self._stored(node)
-        if column is None or not has_bounds(column.field.type):
-            return None
-        return column if has_byte_order(column.field, self._parents(node)) else None
-
-    def _type_of(self, node: Expression) -> DataType | None:
-        match node:
-            case Cast():
-                return node.to
-            case Column():
-                return find_field(self._table.schema, node.path).type
-            case _:
-                return None
-
-    def _parents(self, node: Expression) -> tuple[Any, ...]:
-        path = node.path if isinstance(node, Column) else ()
-        return tuple(find_field(self._table.schema, path[:end]) for end in range(1, len(path)))
-
-    def _stored(self, node: Expression) -> Stored | None:
-        """The leaf of the data that a node is, or None if it is none."""
-        if not isinstance(node, Column) or node.path[0] in self._partitions:
-            return None
-        try:
-            field = find_field(self._table.schema, node.path)
-            path = physical_path(self._table.schema, node.path, self._table.column_mapping_mode)
-        except DeltaError:
-            # A field below a list or a map has no statistics.
-            return None
-        if isinstance(field.type, StructType):
-            return None
-        return Stored(node.name, path, field)
-
-    def _leaf_below(self, node: Expression) -> Stored | None:
-        """The leaf that is NULL exactly where the node is: an ANSI cast fails or has a value."""
-        while isinstance(node, Cast) and not node.is_try:
-            node = node.operand
-        return self._stored(node)
-
-    def _has_null(self, node: Expression) -> Claim | None:
-        column = self._leaf_below(node)
-        return HasNull(column.name, column.path) if column else None
-
-    def _has_value(self, node: Expression) -> Claim | None:
-        column = self._leaf_below(node)
-        return HasValue(column.name, column.path) if column else None
-
-    def _guards(self, value: Range | None) -> list[Claim]:
-        """A comparison is true only where its columns have values."""
-        return [HasValue(column.name, column.path) for column in (value.stored if value else ())]
-
-
-def _all_of(claims: list[Claim]) -> Claim:
-    flat: list[Claim] = []
-    for claim in claims:
-        for part in claim.parts if isinstance(claim, AllOf) else (claim,):
-            # Each condition on a column brings the same guard.
-            if not (isinstance(part, HasNull | HasValue) and part in flat):
-                flat.append(part)
-    return flat[0] if len(flat) == 1 else AllOf(tuple(flat))
-
-
-def _array_of(literals: list[Literal]) -> pa.Array[Any]:
-    first = literals[0].type
-    kind: Any = to_arrow_type(first)  # type: ignore[arg-type]  # `resolve` types constants
-    return pa.array([to_scalar(one.value, first).as_py() for one in literals], kind)  # type: ignore[arg-type]  # as above
-
-
-_MANY_OPTIONS: Final = 64
-_RULES: Final[dict[type[Expression], Callable[..., Claim | None]]] = {
-    Not: _Planner.negation,
-    And: _Planner.conjunction,
-    Or: _Planner.disjunction,
-    Comparison: _Planner.comparison,
-    In: _Planner.membership,
-    IsNull: _Planner.is_null,
-    Like: _Planner.like,
-    Call: _Planner.call,
-}
