@@ -8,34 +8,33 @@ silently (9999-12-31 would be 1816).
 
 from __future__ import annotations
 
-import bisect
 import contextlib
-import io
 import struct
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq  # noqa: TID251  # this is the one place
 
 from deltalog.clock import now_ms
-from deltalog.errors import (
-    AlreadyExistsError,
-    DataFileMissingError,
-    DataFileUnreadableError,
-    DeltaError,
-    ObjectNotFoundError,
-)
+from deltalog.errors import AlreadyExistsError, DeltaError
 from deltalog.paths import FileInfo, join
 from deltalog.storage.atomic import take_name, write_temporary
 from deltalog.storage.faults import storage_error
+from deltalog.storage.parquet_parts import (
+    Segments,
+    SparseFile,
+    coalesce,
+    guarded,
+    native_path,
+    walk_leaves,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from deltalog.storage.store import ByteRange, Store
 
-_Result = TypeVar("_Result")
 Column = str | tuple[str, ...]
 TAIL_BYTES: Final = 64 * 1024
 _MAGIC: Final = frozenset({b"PAR1", b"PARE"})
@@ -58,11 +57,11 @@ def open_parquet(
 
     Cost: local: one open. Elsewhere: one ranged read, and one `stat` without `size_bytes`.
     """
-    return _guarded(store, path, lambda: ParquetReader(store, path, size_bytes, footer))
+    return guarded(store, path, lambda: ParquetReader(store, path, size_bytes, footer))
 
 
 class ParquetReader:
-    """One Parquet file, its footer read.
+    """One Parquet file, its footer read; for one thread at a time.
 
     Attributes:
         path: decoded, as it was asked for.
@@ -79,7 +78,7 @@ class ParquetReader:
         self._store = store
         native = native_path(store, path)
         self._native = native is not None
-        self._segments = _Segments()
+        self._segments = Segments()
         if native is not None:
             source: Any = pa.OSFile(native, "rb")
             self._size = size_bytes or 0
@@ -87,7 +86,7 @@ class ParquetReader:
             self._size = store.stat(path).size_bytes if size_bytes is None else size_bytes
             if footer is None:
                 footer, self._size = _read_footer(store, path, self._size)
-            source = pa.PythonFile(_SparseFile(self._segments, self._size), mode="r")
+            source = pa.PythonFile(SparseFile(self._segments, self._size), mode="r")
         self._file = pq.ParquetFile(source, metadata=footer, coerce_int96_timestamp_unit="us")
         self.metadata: pq.FileMetaData = self._file.metadata
         self.arrow_schema: pa.Schema = self._file.schema_arrow
@@ -95,7 +94,9 @@ class ParquetReader:
         self.leaf_paths: tuple[str, ...] = tuple(
             schema.column(number).path for number in range(len(schema))
         )
-        self.leaves: tuple[tuple[str, ...], ...] = tuple(_walk_leaves(self.arrow_schema))
+        self.leaves: tuple[tuple[str, ...], ...] = tuple(walk_leaves(self.arrow_schema))
+        if len(self.leaves) != len(self.leaf_paths):  # a type whose leaves we do not know
+            self.leaves = tuple(tuple(path.split(".")) for path in self.leaf_paths)
 
     @property
     def num_rows(self) -> int:
@@ -154,7 +155,7 @@ class ParquetReader:
         """
         groups = self._all_groups if row_groups is None else list(row_groups)
         indices = self.leaf_indices(columns)
-        return _guarded(self._store, self.path, lambda: self._read(groups, indices))
+        return guarded(self._store, self.path, lambda: self._read(groups, indices))
 
     def iter_batches(
         self,
@@ -176,7 +177,7 @@ class ParquetReader:
             def read_group(number: int = group) -> pa.Table:
                 return self._read([number], indices)
 
-            table = _guarded(self._store, self.path, read_group)
+            table = guarded(self._store, self.path, read_group)
             yield from table.to_batches(max_chunksize=batch_size)
 
     def _stream(self, group: int, indices: list[int], batch_size: int) -> Iterator[pa.RecordBatch]:
@@ -185,7 +186,7 @@ class ParquetReader:
         def next_batch() -> pa.RecordBatch | None:
             return next(batches, None)
 
-        while (batch := _guarded(self._store, self.path, next_batch)) is not None:
+        while (batch := guarded(self._store, self.path, next_batch)) is not None:
             yield batch
 
     def close(self) -> None:
@@ -363,98 +364,6 @@ class ParquetSink:
             self.abandon()
 
 
-def native_path(store: Store, path: str) -> str | None:
-    """The operating system's name of a file, if the store tells one (`NativeStore`)."""
-    tell = getattr(store, "native_path", None)
-    return cast("str | None", tell(path)) if tell is not None else None
-
-
-def coalesce(
-    ranges: Sequence[ByteRange],
-    *,
-    max_gap_bytes: int = 1024 * 1024,
-    max_range_bytes: int = 16 * 1024 * 1024,
-) -> list[ByteRange]:
-    """Fewer ranges that cover the sorted `ranges`: gaps that cost less than a request are read."""
-    merged: list[ByteRange] = []
-    for start, end in ranges:
-        if merged:
-            first, last = merged[-1]
-            if start - last <= max_gap_bytes and max(end, last) - first <= max_range_bytes:
-                merged[-1] = (first, max(end, last))
-                continue
-            if end <= last:
-                continue
-            merged.append((max(start, last), end))
-        else:
-            merged.append((start, end))
-    return merged
-
-
-class _Segments:
-    """The parts of a file that were fetched."""
-
-    def __init__(self) -> None:
-        self._starts: list[int] = []
-        self._parts: list[bytes] = []
-
-    def add(self, start: int, data: bytes) -> None:
-        place = bisect.bisect(self._starts, start)
-        self._starts.insert(place, start)
-        self._parts.insert(place, data)
-
-    def clear(self) -> None:
-        self._starts.clear()
-        self._parts.clear()
-
-    def read(self, start: int, end: int) -> bytes:
-        pieces = []
-        place = bisect.bisect(self._starts, start) - 1
-        while start < end:
-            if not 0 <= place < len(self._starts):
-                raise OSError(f"bytes {start} to {end} were not fetched")
-            first, part = self._starts[place], self._parts[place]
-            piece = part[start - first : end - first]
-            if not piece:
-                raise OSError(f"bytes {start} to {end} were not fetched")
-            pieces.append(piece)
-            start += len(piece)
-            place += 1
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
-class _SparseFile(io.RawIOBase):
-    """What Arrow reads from: the fetched parts of a file, at their places."""
-
-    def __init__(self, segments: _Segments, size_bytes: int) -> None:
-        super().__init__()
-        self._segments = segments
-        self._size = size_bytes
-        self._position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        self._position = base + offset
-        return self._position
-
-    def read(self, size: int | None = -1) -> bytes:
-        end = self._size if size is None or size < 0 else min(self._size, self._position + size)
-        if end <= self._position:
-            return b""
-        data = self._segments.read(self._position, end)
-        self._position = end
-        return data
-
-
 def _read_footer(store: Store, path: str, size: int) -> tuple[pq.FileMetaData, int]:
     """The footer, and the file's true length: what the log says may be wrong."""
     start = max(0, size - TAIL_BYTES)
@@ -482,52 +391,3 @@ def _chunk_range(column: pq.ColumnChunkMetaData, size: int) -> ByteRange:
         start = dictionary
     # parquet-mr before 1.2.9 left the header of the dictionary page out of the length.
     return start, min(size, start + column.total_compressed_size + 100)
-
-
-def _walk_leaves(schema: pa.Schema) -> Iterator[tuple[str, ...]]:
-    for field in schema:
-        yield from _leaves_below(field.type, (field.name,))
-
-
-def _leaves_below(dtype: pa.DataType, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    if isinstance(dtype, pa.BaseExtensionType):
-        dtype = dtype.storage_type
-    if isinstance(dtype, pa.StructType):
-        for number in range(dtype.num_fields):
-            field = dtype.field(number)
-            yield from _leaves_below(field.type, (*path, field.name))
-    elif isinstance(dtype, pa.MapType):
-        yield from _leaves_below(dtype.key_type, (*path, "key"))
-        yield from _leaves_below(dtype.item_type, (*path, "value"))
-    elif (
-        pa.types.is_list(dtype)
-        or pa.types.is_large_list(dtype)
-        or pa.types.is_fixed_size_list(dtype)
-    ):
-        yield from _leaves_below(dtype.value_type, (*path, "element"))
-    else:
-        yield path
-
-
-def _guarded(store: Store, path: str, act: Callable[[], _Result]) -> _Result:
-    """Arrow's and the store's exceptions as the errors of data files."""
-    try:
-        return act()
-    except (ObjectNotFoundError, FileNotFoundError) as error:
-        raise DataFileMissingError(
-            f"cannot read {join(store.root, path)!r}: there is no such file"
-        ) from error
-    except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise _unreadable(store, path, error) from error
-    except OSError as error:
-        if isinstance(error, DeltaError):
-            raise
-        if error.errno is None:  # Arrow's word for damaged pages and footers
-            raise _unreadable(store, path, error) from error
-        raise storage_error(error, operation="read", path=join(store.root, path)) from error
-
-
-def _unreadable(store: Store, path: str, error: Exception) -> DataFileUnreadableError:
-    return DataFileUnreadableError(
-        f"cannot read {join(store.root, path)!r} as Parquet: {type(error).__name__}: {error}"
-    )

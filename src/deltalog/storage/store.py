@@ -75,3 +75,15 @@ class Store(Protocol):
     def delete_many(self, paths: Sequence[str]) -> None:
         """Delete files; one that is gone already is no error."""
         ...
+
+
+@runtime_checkable
+class NativeStore(Store, Protocol):
+    """A store that can tell the operating system's name of its files.
+
+    Arrow then reads and writes these files itself, and faster.
+    """
+
+    def native_path(self, path: str) -> str | None:
+        """The operating system's name of a file, or None where it has none."""
+        ...

@@ -18,12 +18,12 @@ from deltalog.storage import Store, open_store
 from deltalog.storage.parquet import (
     Column,
     ParquetSink,
-    coalesce,
     open_parquet,
     read_footer,
     read_parquet_schema,
     write_parquet,
 )
+from deltalog.storage.parquet_parts import coalesce
 from deltalog.testing import CountingStore, Fault, FaultyStore
 
 NESTED = pa.table(

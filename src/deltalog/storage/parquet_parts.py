@@ -1,0 +1,177 @@
+"""What reading Parquet files needs besides Parquet: ranges, a sparse file, leaf names, errors."""
+
+from __future__ import annotations
+
+import bisect
+import io
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import pyarrow as pa
+
+from deltalog.errors import (
+    DataFileMissingError,
+    DataFileUnreadableError,
+    DeltaError,
+    ObjectNotFoundError,
+)
+from deltalog.paths import join
+from deltalog.storage.faults import storage_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from deltalog.storage.store import ByteRange, Store
+
+_Result = TypeVar("_Result")
+
+
+def native_path(store: Store, path: str) -> str | None:
+    """The operating system's name of a file, if the store tells one (`NativeStore`)."""
+    tell = getattr(store, "native_path", None)
+    return cast("str | None", tell(path)) if tell is not None else None
+
+
+def coalesce(
+    ranges: Sequence[ByteRange],
+    *,
+    max_gap_bytes: int = 1024 * 1024,
+    max_range_bytes: int = 16 * 1024 * 1024,
+) -> list[ByteRange]:
+    """Fewer ranges that cover the sorted `ranges`: gaps that cost less than a request are read."""
+    merged: list[ByteRange] = []
+    for start, end in ranges:
+        if merged:
+            first, last = merged[-1]
+            if start - last <= max_gap_bytes and max(end, last) - first <= max_range_bytes:
+                merged[-1] = (first, max(end, last))
+                continue
+            if end <= last:
+                continue
+            merged.append((max(start, last), end))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+class Segments:
+    """The parts of a file that were fetched."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._parts: list[bytes] = []
+
+    def add(self, start: int, data: bytes) -> None:
+        """Keep what stands from `start` on."""
+        place = bisect.bisect(self._starts, start)
+        self._starts.insert(place, start)
+        self._parts.insert(place, data)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._starts.clear()
+        self._parts.clear()
+
+    def read(self, start: int, end: int) -> bytes:
+        """The bytes from `start` to `end`, which must have been kept."""
+        pieces = []
+        place = bisect.bisect(self._starts, start) - 1
+        while start < end:
+            if not 0 <= place < len(self._starts):
+                raise OSError(f"bytes {start} to {end} were not fetched")
+            first, part = self._starts[place], self._parts[place]
+            piece = part[start - first : end - first]
+            if not piece:
+                raise OSError(f"bytes {start} to {end} were not fetched")
+            pieces.append(piece)
+            start += len(piece)
+            place += 1
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+class SparseFile(io.RawIOBase):
+    """What Arrow reads from: the fetched parts of a file, at their places."""
+
+    def __init__(self, segments: Segments, size_bytes: int) -> None:
+        super().__init__()
+        self._segments = segments
+        self._size = size_bytes
+        self._position = 0
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seekable(self) -> bool:
+        """Yes."""
+        return True
+
+    def tell(self) -> int:
+        """The position."""
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move the position."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = base + offset
+        return self._position
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Up to `size` bytes from the position on."""
+        end = self._size if size is None or size < 0 else min(self._size, self._position + size)
+        if end <= self._position:
+            return b""
+        data = self._segments.read(self._position, end)
+        self._position = end
+        return data
+
+
+def walk_leaves(schema: pa.Schema) -> Iterator[tuple[str, ...]]:
+    """Parts of the path of every leaf, in Parquet's order; containers' own levels left out."""
+    for field in schema:
+        yield from _leaves_below(field.type, (field.name,))
+
+
+def _leaves_below(dtype: pa.DataType, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    if isinstance(dtype, pa.BaseExtensionType):
+        dtype = dtype.storage_type
+    if isinstance(dtype, pa.StructType):
+        for number in range(dtype.num_fields):
+            field = dtype.field(number)
+            yield from _leaves_below(field.type, (*path, field.name))
+    elif isinstance(dtype, pa.MapType):
+        yield from _leaves_below(dtype.key_type, (*path, "key"))
+        yield from _leaves_below(dtype.item_type, (*path, "value"))
+    elif (
+        pa.types.is_list(dtype)
+        or pa.types.is_large_list(dtype)
+        or pa.types.is_fixed_size_list(dtype)
+        or pa.types.is_list_view(dtype)
+        or pa.types.is_large_list_view(dtype)
+    ):
+        yield from _leaves_below(dtype.value_type, (*path, "element"))
+    else:
+        yield path
+
+
+def guarded(store: Store, path: str, act: Callable[[], _Result]) -> _Result:
+    """Arrow's and the store's exceptions as the errors of data files."""
+    try:
+        return act()
+    except (ObjectNotFoundError, FileNotFoundError) as error:
+        raise DataFileMissingError(
+            f"cannot read {join(store.root, path)!r}: there is no such file"
+        ) from error
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise _unreadable(store, path, error) from error
+    except OSError as error:
+        if isinstance(error, DeltaError):
+            raise
+        if error.errno is None:  # Arrow's word for damaged pages and footers
+            raise _unreadable(store, path, error) from error
+        raise storage_error(error, operation="read", path=join(store.root, path)) from error
+
+
+def _unreadable(store: Store, path: str, error: Exception) -> DataFileUnreadableError:
+    return DataFileUnreadableError(
+        f"cannot read {join(store.root, path)!r} as Parquet: {type(error).__name__}: {error}"
+    )
