@@ -130,6 +130,14 @@ SIDECAR_TYPE: Final = pa.struct(
 )
 
 
+# Without partition values an add's rows cannot be told; older removes hold their path alone.
+_REQUIRED: Final = {
+    "add": {"path": "str", "partitionValues": "map"},
+    "remove": {"path": "str"},
+    "cdc": {"path": "str", "partitionValues": "map"},
+}
+
+
 def adds_from_json(adds: Sequence[Any], *, where: Location | None = None) -> pa.Table:
     """A row for each parsed `add`.
 
@@ -141,7 +149,8 @@ def adds_from_json(adds: Sequence[Any], *, where: Location | None = None) -> pa.
         A table of `FILE_SCHEMA`.
 
     Raises:
-        MalformedLogError: one is no object, lacks its path, or has a member of a wrong type.
+        MalformedLogError: one is no object, lacks its path or its partition values, or has a
+            member of a wrong type.
     """
     return _table(FILE_SCHEMA, adds, "add", where)
 
@@ -163,9 +172,13 @@ def _table(
         columns = [_column(field, actions) for field in schema]
     except (pa.ArrowException, AttributeError, TypeError, ValueError, OverflowError) as error:
         columns = _checked_columns(schema, actions, kind, where, error)
-    if columns[0].null_count:
-        row = columns[0].is_null().index(pa.scalar(value=True)).as_py()
-        raise MalformedLogError(f"{_located(kind, row, where)}.path: required str is missing")
+    for name, expected in _REQUIRED[kind].items():
+        column = columns[schema.get_field_index(name)]
+        if column.null_count:
+            row = column.is_null().index(pa.scalar(value=True)).as_py()
+            raise MalformedLogError(
+                f"{_located(kind, row, where)}.{name}: required {expected} is missing"
+            )
     return pa.Table.from_arrays(columns, schema=schema)
 
 

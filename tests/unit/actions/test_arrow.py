@@ -48,9 +48,10 @@ def test_every_member_has_its_column() -> None:
 
 
 def test_absent_and_null_are_null() -> None:
-    rows = adds_from_json([{"path": "f"}, dict.fromkeys(ADD) | {"path": "g"}, ADD])
-    assert [row["path"] for row in rows.to_pylist()] == ["f", "g", "a%20b.parquet"]
-    for name in FILE_SCHEMA.names[1:]:
+    required = {"path": "g", "partitionValues": {}}
+    rows = adds_from_json([required, dict.fromkeys(ADD) | required, ADD])
+    assert [row["path"] for row in rows.to_pylist()] == ["g", "g", "a%20b.parquet"]
+    for name in FILE_SCHEMA.names[2:]:
         assert rows.column(name).null_count == 2
 
 
@@ -103,6 +104,7 @@ def test_change_files_keep_their_members() -> None:
     [
         ({}, "required str is missing"),
         ({"path": None}, "required str is missing"),
+        ({"path": "f"}, r"add\.partitionValues: required map is missing"),
         ({"path": 5}, "expected str, found int 5"),
         ({"path": "f", "size": "1"}, r"add\.size: expected int, found str '1'"),
         ({"path": "f", "size": True}, r"add\.size: expected int"),
