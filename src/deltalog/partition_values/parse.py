@@ -16,7 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog.errors import InvalidPartitionValueError
-from deltalog.partition_values.moments import instant_micros, wall_clock_micros
+from deltalog.partition_values.moments import (
+    EPOCH,
+    instant_micros,
+    offset_of,
+    wall_clock_micros,
+)
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.types import PrimitiveType
 
@@ -55,7 +60,7 @@ def parse_value(
 
 
 def parse_column(
-    texts: pa.StringArray | pa.ChunkedArray[Any],
+    texts: pa.Array[Any] | pa.ChunkedArray[Any],
     data_type: DataType,
     *,
     column: str = "",
@@ -104,16 +109,15 @@ def parse_column(
     return typed.take(encoded.indices)
 
 
-def extract(
-    partition_values: pa.MapArray[Any, Any] | pa.ChunkedArray[Any], name: str
-) -> pa.StringArray:
+def extract(partition_values: pa.Array[Any] | pa.ChunkedArray[Any], name: str) -> pa.StringArray:
     """The serialised value of one partition column, from each row's map; NULL where it is missing.
 
     Args:
         partition_values: `map<string, string>`.
         name: the physical name of the column.
     """
-    key = pa.scalar(name, partition_values.type.key_type)
+    kind: Any = partition_values.type
+    key = pa.scalar(name, kind.key_type)
     found: Any = pc.map_lookup(partition_values, key, "last")  # a repeated JSON key: the last wins
     if isinstance(found, pa.ChunkedArray):
         found = found.combine_chunks()
@@ -142,7 +146,10 @@ def _parser_of(data_type: DataType, zone: str) -> Parser | None:
     if is_decimal(data_type):
         return _parse_decimal
     name = str(data_type)
-    return partial(_parse_timestamp, zone=zone) if name == "timestamp" else _PARSERS.get(name)
+    if name != "timestamp":
+        return _PARSERS.get(name)
+    offset_of(zone, EPOCH)  # an unknown zone is the caller's mistake, not the table's
+    return partial(_parse_timestamp, zone=zone)
 
 
 def _all_match(texts: Texts, pattern: str) -> bool:
@@ -161,8 +168,10 @@ _MOMENT: Final = _DATE + r"[ T]\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?Z?"
 
 
 def _parse_integer(texts: Texts, arrow_type: pa.DataType) -> pa.Array[Any]:
-    _check_match(texts, r"[+-]?\d+")  # Arrow takes hexadecimal too
-    return texts.cast(arrow_type)
+    _check_match(texts, r"[+-]?\d+")  # Arrow takes hexadecimal too, and no plus sign
+    unsigned: Any = pc.ascii_ltrim(texts, "+")
+    integers: pa.Array[Any] = unsigned.cast(arrow_type)
+    return integers
 
 
 def _parse_float(texts: Texts, arrow_type: pa.DataType) -> pa.Array[Any]:
