@@ -6,18 +6,18 @@ method is a few lines. Names and meanings are `deltalake`'s where the meaning is
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from deltalog.arguments import as_timestamp_ms, open_table_store, refuse, refuse_both
 from deltalog.clock import now_ms
 from deltalog.display import card, describe
 from deltalog.errors import InvalidInputError, TableNotFoundError
 from deltalog.expressions import as_expression
-from deltalog.paths import parse_table_uri
 from deltalog.scan import frames
 from deltalog.scan.changes import CHANGE_COLUMNS, Changes, Moment, open_changes
 from deltalog.scan.files import add_actions, file_uris, partitions, selection_vectors
@@ -25,11 +25,10 @@ from deltalog.scan.plan import Scan, plan_scan
 from deltalog.scan.task import with_metadata_columns
 from deltalog.schema import Field, StructType, from_arrow_type, to_arrow_schema
 from deltalog.snapshot import load_snapshot
-from deltalog.storage import open_store
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Mapping, Sequence
+    from pathlib import PurePath
 
     import pandas as pd
     import polars as pl
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
     from deltalog.snapshot import Snapshot
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class DeltaTable:
@@ -77,7 +74,7 @@ class DeltaTable:
 
     def __init__(
         self,
-        table_uri: str | os.PathLike[str] | Store,
+        table_uri: str | PurePath | Store,
         version: int | str | datetime | None = None,
         storage_options: StorageOptions | None = None,
         without_files: bool = False,  # noqa: FBT001, FBT002  # deltalake's signature
@@ -102,7 +99,7 @@ class DeltaTable:
 
     @staticmethod
     def is_deltatable(
-        table_uri: str | os.PathLike[str], storage_options: StorageOptions | None = None
+        table_uri: str | PurePath, storage_options: StorageOptions | None = None
     ) -> bool:
         """Whether a Delta table is at this location."""
         try:
@@ -266,7 +263,7 @@ class DeltaTable:
         """
         from deltalog.scan.dataset import DeltaDataset  # noqa: PLC0415  # takes half a second
 
-        _refuse(filesystem=filesystem, parquet_read_options=parquet_read_options)
+        refuse(filesystem=filesystem, parquet_read_options=parquet_read_options)
         if schema is None and as_large_types:
             schema = to_arrow_schema(self.schema(), as_large_types=True)
         predicate = self._expression(partitions, file_pruning_predicate)
@@ -287,7 +284,7 @@ class DeltaTable:
             filesystem: refused; give it to the `DeltaTable`.
             filters: filter tuples, a pyarrow expression, or anything that `scan` takes.
         """
-        _refuse(filesystem=filesystem)
+        refuse(filesystem=filesystem)
         return self._filtered(partitions, columns, filters).to_table()
 
     def to_pandas(
@@ -393,8 +390,8 @@ class DeltaTable:
         """
         start = starting_version if starting_timestamp is None else starting_timestamp
         end = ending_version if ending_timestamp is None else ending_timestamp
-        _refuse_both(starting_version=starting_version, starting_timestamp=starting_timestamp)
-        _refuse_both(ending_version=ending_version, ending_timestamp=ending_timestamp)
+        refuse_both(starting_version=starting_version, starting_timestamp=starting_timestamp)
+        refuse_both(ending_version=ending_version, ending_timestamp=ending_timestamp)
         return open_changes(
             self._snapshot,
             start=0 if start is None else _moment(start),
@@ -444,66 +441,5 @@ _GONE = {
 }
 
 
-def open_table_store(
-    table_uri: str | os.PathLike[str] | Store,
-    storage_options: StorageOptions | None,
-    filesystem: Any,
-) -> tuple[Store, int | datetime | None]:
-    """The store of a table, and the version or moment that its URI names."""
-    if not isinstance(table_uri, str):
-        return open_store(table_uri, storage_options, filesystem=filesystem), None
-    location = parse_table_uri(table_uri)
-    store = open_store(table_uri, storage_options, filesystem=filesystem)
-    if location.uri == table_uri or _has_log(store):
-        return store, None
-    store = open_store(location.uri, storage_options, filesystem=filesystem)
-    if location.version is not None:
-        return store, location.version
-    return store, datetime.fromtimestamp((location.timestamp_ms or 0) / 1000, UTC)
-
-
-def _has_log(store: Store) -> bool:
-    return next(iter(store.list_from("_delta_log", "")), None) is not None
-
-
-def as_timestamp_ms(moment: str | datetime) -> int:
-    """Milliseconds since 1970 of an ISO 8601 text or a datetime; without a zone: UTC.
-
-    Raises:
-        InvalidInputError: the text is no moment.
-    """
-    if isinstance(moment, str):
-        try:
-            moment = datetime.fromisoformat(moment)
-        except ValueError:
-            raise InvalidInputError(
-                f"cannot take {moment!r} for a moment: expected ISO 8601, such as "
-                "2024-01-31T12:00:00Z or 2024-01-31"
-            ) from None
-    if not isinstance(moment, datetime):
-        raise InvalidInputError(
-            f"cannot take {moment!r} for a version: expected a number, an ISO 8601 text or a "
-            "datetime"
-        )
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return (moment - _EPOCH) // timedelta(milliseconds=1)
-
-
 def _moment(bound: int | str | datetime) -> int | Moment:
     return bound if isinstance(bound, int) else Moment(as_timestamp_ms(bound))
-
-
-def _refuse(**options: Any) -> None:
-    for name, value in options.items():
-        if value is not None:
-            raise InvalidInputError(
-                f"cannot take {name}={value!r} here: a file system belongs to the DeltaTable "
-                "(filesystem=, storage_options=), and files are read as the table's schema says"
-            )
-
-
-def _refuse_both(**options: Any) -> None:
-    given = [name for name, value in options.items() if value is not None]
-    if len(given) > 1:
-        raise InvalidInputError(f"cannot take both {given[0]} and {given[1]}: give one of them")

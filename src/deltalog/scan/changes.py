@@ -31,7 +31,14 @@ from deltalog.log.reader import VERSION_COLUMN, read_commits
 from deltalog.paths import canonical_path, decode_path
 from deltalog.scan.plan import check_snapshot, descriptor_of, make_task, read_spec
 from deltalog.scan.reader import read_tasks
-from deltalog.schema import ArrayType, DataType, Field, MapType, StructType
+from deltalog.schema import (
+    ArrayType,
+    DataType,
+    Field,
+    MapType,
+    StructType,
+    canonical_path_of,
+)
 from deltalog.snapshot import load_snapshot
 
 if TYPE_CHECKING:
@@ -314,9 +321,12 @@ def _changes_spec(
     )
     fields = {field.name: field for field in spec.output}
     fields |= {name: pa.field(name, kind) for name, kind in CHANGE_COLUMNS.items()}
-    shown = [*spec.output.names, *CHANGE_COLUMNS] if columns is None else list(columns)
-    spelled = {name.casefold(): name for name in fields}
-    order = [spelled[name.partition(".")[0].casefold()] for name in shown]
+    if columns is None:
+        return replace(spec, output=pa.schema(list(fields.values())))
+    schema = snapshot.configuration.schema
+    order = [
+        name if name in CHANGE_COLUMNS else canonical_path_of(schema, name)[0] for name in columns
+    ]
     return replace(spec, output=pa.schema([fields[name] for name in dict.fromkeys(order)]))
 
 

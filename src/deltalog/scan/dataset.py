@@ -18,7 +18,7 @@ from deltalog.expressions.filters import from_arrow_expression
 from deltalog.scan.plan import Scan, plan_scan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from deltalog.expressions import Expression
     from deltalog.snapshot import Snapshot
@@ -65,9 +65,9 @@ class DeltaDataset(ds.Dataset):
         """True: a table may hold any row."""
         return ds.scalar(True)  # noqa: FBT003  # pyarrow's signature
 
-    def scanner(
+    def scanner(  # type: ignore[override]  # pyarrow's other options are hints
         self,
-        columns: list[str] | Mapping[str, ds.Expression] | None = None,
+        columns: list[str] | dict[str, ds.Expression] | None = None,
         filter: ds.Expression | None = None,  # noqa: A002  # pyarrow's signature
         batch_size: int = _BATCH_ROWS,
         **options: Any,
@@ -86,7 +86,7 @@ class DeltaDataset(ds.Dataset):
         )
 
     def _needed(
-        self, columns: list[str] | Mapping[str, ds.Expression] | None, wanted: ds.Expression | None
+        self, columns: list[str] | dict[str, ds.Expression] | None, wanted: ds.Expression | None
     ) -> list[str]:
         """The columns to read: those shown, and those that the filter names."""
         every = self._shown.names
@@ -106,23 +106,23 @@ class DeltaDataset(ds.Dataset):
                 predicate = pushed if predicate is None else predicate & pushed
         return plan_scan(self._snapshot, columns=names, predicate=predicate)
 
-    def to_batches(self, **options: Any) -> Iterator[pa.RecordBatch]:
+    def to_batches(self, **options: Any) -> Iterator[pa.RecordBatch]:  # type: ignore[override]  # pyarrow's other options are hints
         """The rows, batch by batch."""
         return self.scanner(**options).to_batches()
 
-    def to_table(self, **options: Any) -> pa.Table:
+    def to_table(self, **options: Any) -> pa.Table:  # type: ignore[override]  # pyarrow's other options are hints
         """The rows in memory."""
         return self.scanner(**options).to_table()
 
-    def head(self, num_rows: int, **options: Any) -> pa.Table:
+    def head(self, num_rows: int, **options: Any) -> pa.Table:  # type: ignore[override]  # pyarrow's other options are hints
         """The first rows."""
         return self.scanner(**options).head(num_rows)
 
-    def take(self, indices: Any, **options: Any) -> pa.Table:
+    def take(self, indices: Any, **options: Any) -> pa.Table:  # type: ignore[override]  # pyarrow's other options are hints
         """Rows by position."""
         return self.scanner(**options).take(indices)
 
-    def count_rows(self, filter: ds.Expression | None = None, **options: Any) -> int:  # noqa: A002  # pyarrow's signature
+    def count_rows(self, filter: ds.Expression | None = None, **options: Any) -> int:  # type: ignore[override]  # pyarrow's other options are hints  # noqa: A002  # pyarrow's signature
         """How many rows; without a filter, from the log where it tells."""
         if filter is None and self._arrow_filter is None:
             return plan_scan(self._snapshot, predicate=self._predicate).count()
@@ -135,7 +135,7 @@ class DeltaDataset(ds.Dataset):
             self._snapshot, predicate=self._predicate, arrow_filter=both, schema=self._shown
         )
 
-    def replace_schema(self, schema: pa.Schema) -> DeltaDataset:
+    def replace_schema(self, schema: pa.Schema) -> DeltaDataset:  # type: ignore[override]  # pyarrow's other options are hints
         """The dataset in other column types; the names must be the table's."""
         unknown = [name for name in schema.names if name not in self._shown.names]
         if unknown:
@@ -160,16 +160,20 @@ class DeltaDataset(ds.Dataset):
 
     def sort_by(self, sorting: Any, **options: Any) -> ds.InMemoryDataset:
         """The rows in order, in memory."""
-        return ds.InMemoryDataset(self.to_table(**options).sort_by(sorting))
+        return _in_memory(self.to_table(**options).sort_by(sorting))
 
-    def join(self, right_dataset: ds.Dataset, keys: Any, **options: Any) -> ds.InMemoryDataset:
+    def join(self, right_dataset: ds.Dataset, keys: Any, **options: Any) -> ds.InMemoryDataset:  # type: ignore[override]  # pyarrow's other options are hints
         """The rows joined with another dataset's, in memory."""
-        table = self.to_table().join(right_dataset.to_table(), keys, **options)
-        return ds.InMemoryDataset(table)
+        return _in_memory(self.to_table().join(right_dataset.to_table(), keys, **options))
 
     def __repr__(self) -> str:
         """Where the dataset comes from."""
         return f"DeltaDataset({self._snapshot.store.root!r}, version {self._snapshot.version})"
+
+
+def _in_memory(table: pa.Table) -> ds.InMemoryDataset:
+    make: Any = ds.InMemoryDataset  # the stubs know no constructor
+    return make(table)  # type: ignore[no-any-return]  # as above
 
 
 def _rebuild(*parts: Any) -> DeltaDataset:

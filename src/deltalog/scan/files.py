@@ -109,7 +109,7 @@ def _indexed(configuration: TableConfiguration) -> list[tuple[tuple[str, ...], F
 def _renamed(stats: pa.Table, title: str, names: dict[str, str]) -> dict[str, pa.ChunkedArray[Any]]:
     if title not in stats.column_names:
         return {}
-    flat = pa.table({title: stats[title]}).flatten()
+    flat = stats.select([title]).flatten()
     return {
         names.get(name.removeprefix(f"{title}."), name.removeprefix(f"{title}.")): flat[name]
         for name in flat.column_names

@@ -31,7 +31,7 @@ from deltalog.storage.parquet import open_parquet
 from deltalog.storage.read_ahead import read_ahead
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from deltalog.deletion_vectors import DeletionBitmap
     from deltalog.scan.task import ReadSpec, ScanTask
@@ -242,9 +242,9 @@ class _Rows:
             return pa.Table.from_batches([pa.RecordBatch.from_struct_array(rows)])  # type: ignore[arg-type]  # a struct array
         data = {name: self.found[name] for name in names if name in self.found}
         if self.mask is not None and data:
-            kept = pa.table(data).filter(self.mask)
+            kept = _table(data).filter(self.mask)
             data = dict(zip(data, kept.columns, strict=True))
-        return pa.table(
+        return _table(
             {name: data[name] if name in data else self._derived(name) for name in names}
         )
 
@@ -289,6 +289,11 @@ class _Rows:
             kept = kept.filter(self.mask)
         merged: pa.Array[Any] = _compute.coalesce(kept.combine_chunks(), fresh)
         return merged
+
+
+def _table(columns: Mapping[str, Any]) -> pa.Table:
+    """A table of arrays and chunked arrays."""
+    return pa.table(dict(columns))
 
 
 def _repeat(value: pa.Scalar[Any], count: int) -> pa.Array[Any]:
