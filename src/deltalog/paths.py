@@ -118,7 +118,7 @@ def canonical_paths(encoded: StringColumn, root: str) -> StringColumn:
     """`canonical_path` of every *encoded* path of a column; null stays null.
 
     Cost: one pass over the bytes when no path needs work (no escape, no colon, no odd slash);
-    otherwise Python touches each path that does.
+    otherwise Python touches the distinct directories of the paths that do, and the names that do.
     """
     if isinstance(encoded, pa.ChunkedArray):
         chunks = [_canonical_chunk(cast("pa.StringArray", c), root) for c in encoded.chunks]
@@ -300,9 +300,38 @@ def _canonical_chunk(encoded: pa.StringArray, root: str) -> pa.StringArray:
     odd = pc.match_substring_regex(encoded, _ODD)
     if not pc.any(odd).as_py():
         return encoded
-    slow = encoded.filter(odd).dictionary_encode()
-    distinct = cast("list[str]", slow.dictionary.to_pylist())
-    mended = pa.array([canonical_path(decode_path(path), root) for path in distinct], pa.string())
     mask: Any = pc.fill_null(odd, pa.scalar(value=False))
-    result: Any = pc.replace_with_mask(encoded, mask, mended.take(slow.indices))
+    mended = _canonical_by_directory(encoded.filter(mask), root)
+    result: Any = pc.replace_with_mask(encoded, mask, mended)
     return cast("pa.StringArray", result)
+
+
+def _canonical_by_directory(encoded: pa.StringArray, root: str) -> pa.StringArray:
+    """Canonical forms where directories are few and names need no work; else one by one."""
+    directories = pc.replace_substring_regex(encoded, "[^/]*$", "").dictionary_encode()
+    if len(directories.dictionary) > len(encoded) // 2:
+        return _canonical_one_by_one(encoded, root)
+    starts = pa.array(
+        [_canonical_start(text, root) for text in directories.dictionary.to_pylist()], pa.string()
+    )
+    # Null where the directory does not stand for itself, or the name needs work.
+    start = starts.take(directories.indices)
+    name = pc.replace_substring_regex(encoded, "(?s)^.*/", "")
+    hard: Any = pc.or_(pc.is_null(start), pc.match_substring_regex(name, r"[%:]|^\.?$"))
+    joined: Any = pc.binary_join_element_wise(start, name, pa.scalar(""))  # type: ignore[call-overload]  # the stubs lack a mix of arrays and scalars
+    if not pc.any(hard).as_py():
+        return cast("pa.StringArray", joined)
+    rest = _canonical_one_by_one(encoded.filter(hard), root)
+    mended: Any = pc.replace_with_mask(joined, hard, rest)
+    return cast("pa.StringArray", mended)
+
+
+def _canonical_start(encoded_directory: str | None, root: str) -> str | None:
+    """What the canonical form of every plain name in a directory (`a/`) starts with, if it does."""
+    probe = canonical_path(decode_path(f"{encoded_directory}x"), root)
+    return probe[:-1] if encoded_directory and probe.endswith("x") else None
+
+
+def _canonical_one_by_one(encoded: pa.StringArray, root: str) -> pa.StringArray:
+    paths = cast("list[str]", encoded.to_pylist())
+    return pa.array([canonical_path(decode_path(path), root) for path in paths], pa.string())

@@ -48,6 +48,21 @@ def test_columns_agree_with_single_paths(paths: list[str | None], root: str) -> 
     assert canonical_paths(column, root).to_pylist() == expected
 
 
+DIRECTORIES = st.one_of(
+    PATHS,
+    st.sampled_from(["s3://", "s3://b/t", "s3a://b", "file:", "/t", "/", "", ".", "az://c@a"]),
+)
+
+
+@given(DIRECTORIES, st.lists(PATHS, min_size=3, max_size=12), ROOTS)
+def test_columns_of_few_directories_agree_with_single_paths(
+    directory: str, names: list[str], root: str
+) -> None:
+    paths = [f"{directory}/{name.replace('/', '')}" for name in names]
+    expected = [canonical_path(decode_path(path), root) for path in paths]
+    assert canonical_paths(pa.array(paths), root).to_pylist() == expected
+
+
 @given(st.lists(PATHS, min_size=1, max_size=4), st.booleans())
 def test_confinement_of_a_column_agrees_with_single_paths(
     paths: list[str], allow_absolute: bool
