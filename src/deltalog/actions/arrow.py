@@ -130,6 +130,7 @@ SIDECAR_TYPE: Final = pa.struct(
 )
 
 
+_DICT_OR_NONE: Final = frozenset({dict, type(None)})
 # Without partition values an add's rows cannot be told; older removes hold their path alone.
 _REQUIRED: Final = {
     "add": {"path": "str", "partitionValues": "map"},
@@ -186,6 +187,8 @@ def _column(field: pa.Field[Any], actions: Sequence[Any]) -> pa.Array[Any]:
     name = field.name
     values = [action.get(name) for action in actions]
     if pa.types.is_map(field.type):
+        if not set(map(type, values)) <= _DICT_OR_NONE:
+            raise TypeError("a map is no object")  # an empty list would pass for an empty map
         return map_array(values)
     if pa.types.is_struct(field.type):
         present = [value for value in values if value is not None]
@@ -244,6 +247,8 @@ def _checked_columns(
 def _checked(node: JsonObject, field: pa.Field[Any]) -> Any:
     name = field.name
     if pa.types.is_map(field.type):
+        if node.values.get(name) == []:  # Arrow's form of an empty map, but no JSON object
+            raise MalformedLogError(f"{node.where}.{name}: expected map of texts, found list []")
         return node.mapping(name)
     if pa.types.is_struct(field.type):
         return node.values.get(name)

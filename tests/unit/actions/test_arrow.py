@@ -111,6 +111,8 @@ def test_change_files_keep_their_members() -> None:
         ({"path": "f", "size": 2**63}, "does not fit 64 bits"),
         ({"path": "f", "dataChange": "true"}, r"add\.dataChange: expected bool"),
         ({"path": "f", "partitionValues": [1]}, r"add\.partitionValues: expected map"),
+        ({"path": "f", "partitionValues": []}, r"add\.partitionValues: expected map"),
+        ({"path": "f", "partitionValues": 0}, r"add\.partitionValues: expected map"),
         ({"path": "f", "deletionVector": {}}, r"add\.deletionVector\.storageType: required"),
         ({"path": "f", "deletionVector": "x"}, r"add\.deletionVector: expected object"),
         ({"path": "f", "deletionVector": {**DV, "cardinality": "6"}}, "cardinality: expected int"),
