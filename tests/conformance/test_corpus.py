@@ -6,7 +6,6 @@ import contextlib
 import importlib.util
 import io
 import json
-import os
 import re
 import sys
 from pathlib import Path
@@ -14,16 +13,10 @@ from types import ModuleType
 
 import pytest
 
+from tests.support.corpora import load_entries
+
 pytestmark = pytest.mark.corpus
 ADAPTER = Path(__file__).with_name("adapter.py")
-
-
-def _tables(variable: str) -> list[str]:
-    directory = os.environ.get(variable)
-    if not directory:
-        return []
-    manifest = json.loads((Path(directory) / "manifest.json").read_text("utf-8"))
-    return [table["id"] for table in manifest["tables"]]
 
 
 def _checker(directory: Path) -> ModuleType:
@@ -59,11 +52,11 @@ def _check(directory: Path, table: str, out: Path) -> None:
     assert [case for case in cases if case["why"].startswith("kind ")] == []
 
 
-@pytest.mark.parametrize("table", _tables("DELTALOG_CORPUS"))
+@pytest.mark.parametrize("table", [entry.id for entry in load_entries("DELTALOG_CORPUS")])
 def test_corpus_table(corpus: Path, table: str, tmp_path: Path) -> None:
     _check(corpus, table, tmp_path / "cases.json")
 
 
-@pytest.mark.parametrize("table", _tables("DELTALOG_REFERENCE"))
+@pytest.mark.parametrize("table", [entry.id for entry in load_entries("DELTALOG_REFERENCE")])
 def test_reference_table(reference: Path, table: str, tmp_path: Path) -> None:
     _check(reference, table, tmp_path / "cases.json")

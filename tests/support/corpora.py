@@ -1,0 +1,60 @@
+"""The tables of other writers, as parameters of tests."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+VARIABLES = ("DELTALOG_CORPUS", "DELTALOG_REFERENCE")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A table and what its manifest says of it."""
+
+    root: Path
+    facts: dict[str, Any]
+
+    @property
+    def id(self) -> str:
+        """The table's name in its manifest."""
+        return str(self.facts["id"])
+
+    @property
+    def path(self) -> Path:
+        """Where the table is."""
+        return self.root / str(self.facts["path"])
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether a read of the latest version gives rows."""
+        expected = self.facts["expected"]
+        latest = expected["latest"]
+        if "version" in latest:
+            latest = expected["versions"][str(latest["version"])]
+        return bool(latest["outcome"] == "rows" and not latest.get("optional"))
+
+    def __str__(self) -> str:
+        """The id of a test."""
+        return self.id
+
+
+@functools.cache
+def load_entries(variable: str) -> tuple[Entry, ...]:
+    """The tables that a variable names; none where it is not set."""
+    directory = os.environ.get(variable)
+    if not directory:
+        return ()
+    manifest = json.loads((Path(directory) / "manifest.json").read_text("utf-8"))
+    return tuple(Entry(Path(directory), facts) for facts in manifest["tables"])
+
+
+def readable_entries() -> Iterator[Entry]:
+    """All tables whose latest version gives rows."""
+    for variable in VARIABLES:
+        yield from (entry for entry in load_entries(variable) if entry.has_rows)
