@@ -30,7 +30,9 @@ class GcsServer:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.02,), daemon=True
+        )
         self._thread.start()
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
 
@@ -44,6 +46,7 @@ class GcsServer:
 class _Handler(BaseHTTPRequestHandler):
     server_state: GcsServer
     protocol_version = "HTTP/1.1"
+    wbufsize = 65536  # head and body in one packet: else each answer waits for an acknowledgement
 
     def do_GET(self) -> None:
         bucket, name, query = self._target()

@@ -11,13 +11,13 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import fsspec
 
 from deltalog.errors import InvalidInputError, StorageError
 from deltalog.paths import FileInfo, canonical_scheme
-from deltalog.storage.fsspec_files import FsspecFiles, MemoryFiles
+from deltalog.storage.fsspec_files import FsspecFiles, HttpFiles, MemoryFiles
 from deltalog.storage.local_files import LocalFiles
 
 if TYPE_CHECKING:
@@ -57,10 +57,6 @@ class Files(Protocol):
         """Whole files."""
         ...
 
-    def open(self, path: str) -> BinaryIO:
-        """A seekable file."""
-        ...
-
     def create(self, path: str, data: bytes) -> None:
         """Create, or raise `FileExistsError`."""
         ...
@@ -78,6 +74,8 @@ def files_over(filesystem: Any, kind: str, lock: CommitLock | None) -> Files:
     """The verbs over an fsspec file system."""
     if kind == "memory":
         return MemoryFiles(filesystem)
+    if kind in {"http", "https"}:
+        return HttpFiles(filesystem, kind, lock)
     return FsspecFiles(filesystem, kind, lock)
 
 

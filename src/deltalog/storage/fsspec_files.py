@@ -10,12 +10,19 @@ import contextlib
 import io
 import itertools
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import unquote
 
-from deltalog.errors import InvalidInputError
+from deltalog.errors import StorageError
 from deltalog.paths import FileInfo
 from deltalog.storage import atomic
+from deltalog.storage.native_calls import (
+    delete_s3,
+    is_s3fs,
+    list_google,
+    list_s3,
+    milliseconds,
+)
 from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:
@@ -44,16 +51,16 @@ class FsspecFiles:
         self.kind = kind
         self._lock = lock
         # s3fs asks for the size first, to fetch large files in parts; ours are small.
-        self._whole = {"max_concurrency": 1} if _is_s3fs(filesystem) else {}
+        self._whole = {"max_concurrency": 1} if is_s3fs(filesystem) else {}
 
     def list_directory(self, directory: str, first: str) -> list[FileInfo]:
         """Files directly in `directory` from name `first` on, unordered; `path` is the name."""
         self._forget(directory)
         try:
-            if _is_s3fs(self.filesystem):
-                return _list_s3(self.filesystem, directory, first)
+            if is_s3fs(self.filesystem):
+                return list_s3(self.filesystem, directory, first)
             if self.kind == "gs" and hasattr(self.filesystem, "call"):
-                return _list_google(self.filesystem, directory, first)
+                return list_google(self.filesystem, directory, first)
             entries = self.filesystem.ls(directory, detail=True)
         except (FileNotFoundError, NotADirectoryError):
             return []
@@ -101,10 +108,6 @@ class FsspecFiles:
         """Whole files; sent together."""
         return self._fetch([(path, None, None) for path in paths])
 
-    def open(self, path: str) -> BinaryIO:
-        """A seekable file."""
-        return cast("BinaryIO", self.filesystem.open(path, "rb"))
-
     def create(self, path: str, data: bytes) -> None:
         """Create an object, or raise `FileExistsError`."""
         atomic.create_remote(self.filesystem, self.kind, path, data, lock=self._lock)
@@ -119,11 +122,11 @@ class FsspecFiles:
         """Delete objects; gone ones are no error."""
         if not paths:
             return
-        if _is_s3fs(self.filesystem):
+        if is_s3fs(self.filesystem):
             ordered = sorted(paths)
             for _, group in itertools.groupby(ordered, lambda path: path.partition("/")[0]):
                 while some := list(itertools.islice(group, 1000)):
-                    _delete_s3(self.filesystem, some)
+                    delete_s3(self.filesystem, some)
             return
         map_in_pool(self._delete, paths)
 
@@ -201,10 +204,6 @@ class MemoryFiles(FsspecFiles):
         """Whole files."""
         return [self.read(path) for path in paths]
 
-    def open(self, path: str) -> BinaryIO:
-        """A seekable file."""
-        return io.BytesIO(self.read(path))
-
     def create(self, path: str, data: bytes) -> None:
         """Create an entry, or raise `FileExistsError`."""
         atomic.create_in_memory(self.filesystem.store.__contains__, self.put, path, data)
@@ -225,74 +224,97 @@ class MemoryFiles(FsspecFiles):
             raise FileNotFoundError(path) from None
 
 
+class HttpFiles(FsspecFiles):
+    """A web server, read only; paths are URLs.
+
+    Listings are what links a server's index page has; sizes and times come with `stat` only.
+    """
+
+    def list_directory(self, directory: str, first: str) -> list[FileInfo]:
+        """Files directly in `directory` from name `first` on, unordered; `path` is the name."""
+        found = (_unquoted(file) for file in super().list_directory(f"{directory}/", ""))
+        return [file for file in found if file.path >= first]
+
+    def list_tree(self, directory: str) -> Iterator[FileInfo]:
+        """Files at any depth below `directory`; `path` is relative to it."""
+        return (_unquoted(file) for file in super().list_tree(directory))
+
+    def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
+        """Parts of a file; sent together."""
+        parts = super().read_ranges(path, ranges)
+        # A server may ignore the range and send the whole file.
+        return [
+            part[start:end] if len(part) > max(0, end - start) else part
+            for part, (start, end) in zip(parts, ranges, strict=True)
+        ]
+
+    def create(self, path: str, data: bytes) -> None:
+        """Refuse."""
+        del data
+        raise _read_only(path)
+
+    def put(self, path: str, data: bytes) -> None:
+        """Refuse."""
+        del data
+        raise _read_only(path)
+
+    def delete_many(self, paths: Sequence[str]) -> None:
+        """Refuse."""
+        raise _read_only(", ".join(paths[:3]))
+
+
+class RangedFile(io.RawIOBase):
+    """A seekable file whose every read is a ranged request.
+
+    Args:
+        read_range: gives the bytes from a start to an end.
+        size_bytes: length of the file.
+    """
+
+    def __init__(self, read_range: Callable[[int, int], bytes], size_bytes: int) -> None:
+        super().__init__()
+        self._read_range = read_range
+        self._size = size_bytes
+        self._position = 0
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seekable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move the position; no request."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = max(0, base + offset)
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill `buffer` from the position on, as far as the file goes."""
+        end = min(self._size, self._position + len(buffer))
+        data = self._read_range(self._position, end) if end > self._position else b""
+        buffer[: len(data)] = data
+        self._position += len(data)
+        return len(data)
+
+
+def _unquoted(file: FileInfo) -> FileInfo:
+    """A file of an index page under its own name."""
+    return FileInfo(unquote(file.path), file.size_bytes, file.modified_ms)
+
+
+def _read_only(path: str) -> StorageError:
+    return StorageError(f"cannot change {path!r}: tables on web servers are read only")
+
+
 _WITH_DIRECTORIES: Final = frozenset({"hdfs", "webhdfs", "viewfs", "sftp", "ssh", "smb", "file"})
 _TIME_KEYS: Final = ("LastModified", "last_modified", "mtime", "updated", "modified", "created")
 
 
-def _is_s3fs(filesystem: Any) -> bool:
-    return hasattr(filesystem, "call_s3")
-
-
 def _is_empty(part: tuple[str, int | None, int | None]) -> bool:
     return part[1] is not None and part[2] is not None and part[1] >= part[2]
-
-
-def _delete_s3(filesystem: Any, paths: Sequence[str]) -> None:
-    """Delete up to 1,000 objects of one bucket with one request."""
-    keys = [{"Key": path.partition("/")[2]} for path in paths]
-    answer = filesystem.call_s3(
-        "delete_objects",
-        Bucket=paths[0].partition("/")[0],
-        Delete={"Objects": keys, "Quiet": True},
-    )
-    for failure in answer.get("Errors", []):
-        if failure.get("Code") not in {"NoSuchKey", "NoSuchVersion"}:
-            kind = PermissionError if failure.get("Code") == "AccessDenied" else OSError
-            raise kind(f"{failure.get('Key')}: {failure.get('Code')}: {failure.get('Message')}")
-
-
-def _list_s3(filesystem: Any, directory: str, first: str) -> list[FileInfo]:
-    """A listing that starts near `first`: s3fs itself would list the whole directory.
-
-    Cost: one request per 1,000 names from `first` on.
-    """
-    bucket, _, key = directory.partition("/")
-    prefix = f"{key}/" if key else ""
-    # `StartAfter` leaves out the name itself, so it gets a text that sorts before it.
-    query = {"Bucket": bucket, "Prefix": prefix, "Delimiter": "/", **filesystem.req_kw}
-    if first:
-        query["StartAfter"] = prefix + first[:-1]
-    found: list[FileInfo] = []
-    while True:
-        page = filesystem.call_s3("list_objects_v2", **query)
-        for entry in page.get("Contents", []):
-            name = entry["Key"][len(prefix) :]
-            if name and name >= first:
-                moment = _milliseconds(entry["LastModified"])
-                found.append(FileInfo(name, int(entry["Size"]), moment))
-        if not page.get("NextContinuationToken"):
-            return found
-        query["ContinuationToken"] = page["NextContinuationToken"]
-
-
-def _list_google(filesystem: Any, directory: str, first: str) -> list[FileInfo]:
-    """A listing that starts at `first`: gcsfs itself would list the whole directory.
-
-    Cost: one request per 1,000 names from `first` on.
-    """
-    bucket, _, key = directory.partition("/")
-    prefix = f"{key}/" if key else ""
-    query = {"prefix": prefix, "delimiter": "/", "startOffset": prefix + first}
-    found: list[FileInfo] = []
-    while True:
-        page = filesystem.call("GET", "b/{}/o", bucket, json_out=True, **query)
-        for entry in page.get("items", []):
-            name = entry["name"][len(prefix) :]
-            if name:
-                found.append(FileInfo(name, int(entry["size"]), _milliseconds(entry["updated"])))
-        if not page.get("nextPageToken"):
-            return found
-        query["pageToken"] = page["nextPageToken"]
 
 
 def _own_name(entry: Mapping[str, Any]) -> str:
@@ -301,24 +323,8 @@ def _own_name(entry: Mapping[str, Any]) -> str:
 
 def _file_info(path: str, entry: Mapping[str, Any]) -> FileInfo:
     moment = next((entry[key] for key in _TIME_KEYS if entry.get(key) is not None), None)
-    return FileInfo(path, int(entry.get("size") or 0), _milliseconds(moment))
+    return FileInfo(path, int(entry.get("size") or 0), milliseconds(moment))
 
 
 def _memory_info(path: str, file: Any) -> FileInfo:
-    return FileInfo(path, file.getbuffer().nbytes, _milliseconds(file.modified))
-
-
-def _milliseconds(moment: object) -> int:
-    """What file systems tell as a time: a datetime, seconds, or a text of RFC 3339."""
-    match moment:
-        case None:
-            return 0
-        case datetime():
-            aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-            return round(aware.timestamp() * 1000)
-        case int() | float():
-            return round(moment * 1000)
-        case str():
-            return _milliseconds(datetime.fromisoformat(moment))
-        case _:
-            raise InvalidInputError(f"expected a time of a file, found {moment!r}")
+    return FileInfo(path, file.getbuffer().nbytes, milliseconds(file.modified))

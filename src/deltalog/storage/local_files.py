@@ -79,10 +79,6 @@ class LocalFiles:
         """Whole files."""
         return map_in_pool(self.read, paths, batch_size=64)
 
-    def open(self, path: str) -> BinaryIO:
-        """A seekable file."""
-        return open(path, "rb")  # noqa: PTH123  # the caller closes it
-
     def create(self, path: str, data: bytes) -> None:
         """Create a file, or raise `FileExistsError`."""
         atomic.create_local(path, data)
