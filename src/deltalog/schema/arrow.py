@@ -126,12 +126,16 @@ def to_arrow_type(
 
 
 def _to_arrow_field(field: Field, path: tuple[str, ...], form: _Form) -> pa.Field[Any]:
-    return pa.field(
-        field.name,
-        _to_arrow_type(field.type, (*path, field.name), form),
-        field.nullable,
-        _encode_metadata(field.metadata) if form.with_metadata and field.metadata else None,
-    )
+    arrow_type = _to_arrow_type(field.type, (*path, field.name), form)
+    metadata = _encode_metadata(field.metadata) if form.with_metadata and field.metadata else None
+    return _field(field.name, arrow_type, metadata, nullable=field.nullable)
+
+
+def _field(
+    name: str, arrow_type: pa.DataType, metadata: dict[str, str] | None = None, *, nullable: bool
+) -> pa.Field[Any]:
+    # Arrow refuses a null type that must not be NULL; such a column can hold no row anyway.
+    return pa.field(name, arrow_type, nullable or pt.is_null(arrow_type), metadata)
 
 
 def _to_arrow_type(data_type: DataType, path: tuple[str, ...], form: _Form) -> pa.DataType:
@@ -147,14 +151,17 @@ def _to_arrow_type(data_type: DataType, path: tuple[str, ...], form: _Form) -> p
             return pa.struct([_to_arrow_field(field, path, form) for field in data_type.fields])
         case ArrayType():
             element = _to_arrow_type(data_type.element_type, (*path, "element"), form)
-            item = pa.field("element", element, data_type.contains_null)
+            item = _field("element", element, nullable=data_type.contains_null)
             return pa.large_list(item) if form.large else pa.list_(item)
         case MapType():
             key = _to_arrow_type(data_type.key_type, (*path, "key"), form)
             value = _to_arrow_type(data_type.value_type, (*path, "value"), form)
-            key_field = pa.field("key", key, nullable=False)
-            value_field = pa.field("value", value, data_type.value_contains_null)
-            return _map_of(key_field, value_field)
+            if pt.is_null(key):
+                raise UnsupportedTypeError(
+                    f"the map {'.'.join(path)!r} has keys of type void, which never exist"
+                )
+            value_field = _field("value", value, nullable=data_type.value_contains_null)
+            return _map_of(pa.field("key", key, nullable=False), value_field)
         case UnknownType():
             at = f"column {'.'.join(path)!r} has" if path else "cannot use"
             raise UnsupportedTypeError(

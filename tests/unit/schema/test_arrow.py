@@ -206,3 +206,13 @@ def test_methods_as_in_deltalake() -> None:
         MapType.from_arrow(pa.int64())
     with pytest.raises(InvalidInputError, match="__arrow_c_schema__"):
         Schema.from_arrow("x")
+
+
+@pytest.mark.protocol("SCH-06", "D-28")
+def test_void_is_always_nullable_in_arrow() -> None:
+    schema = StructType([Field("v", "void", nullable=False), Field("l", ArrayType("void", False))])
+    arrow = to_arrow_schema(schema)
+    assert arrow.field("v").nullable
+    assert arrow.field("l").type == pa.list_(pa.null())
+    with pytest.raises(UnsupportedTypeError, match="'m' has keys of type void"):
+        to_arrow_schema(StructType([Field("m", MapType("void", "long"))]))
