@@ -144,11 +144,6 @@ def _may_be_rounded(array: Array, data_type: PrimitiveType) -> Array:
     return pc.or_(few, large)
 
 
-def has_byte_order(field: Field, parents: tuple[Field, ...]) -> bool:
-    """Whether texts are compared by their bytes: a collation orders them in another way."""
-    return not any("__COLLATIONS" in one.metadata for one in (*parents, field))
-
-
 _NONE: Final = Correction(_same, _same)
 _TIMESTAMP: Final = Correction(_same, _later)
 _FORMER_FLOAT: Final = Correction(_float_lower, _float_upper)

@@ -96,7 +96,7 @@ class StatsCollector:
             NULL_COUNT: {},
         }
         for column in self._columns:
-            if has_bounds(column.type):
+            if column.has_bounds:
                 low, high = column.bounds()
                 _put(stats[MIN_VALUES], column.path, low)
                 _put(stats[MAX_VALUES], column.path, high)
@@ -112,7 +112,7 @@ class _ColumnStats:
         self.type: DataType = field.type
         self.null_count = 0
         self._prefix_length = prefix_length
-        self._has_bounds = has_bounds(field.type)
+        self.has_bounds = has_bounds(field)
         self._low: Any = None
         self._high: Any = None
         self._has_nan = False
@@ -123,7 +123,7 @@ class _ColumnStats:
             self.null_count += batch.num_rows
             return
         self.null_count += values.null_count
-        if self._has_bounds and values.null_count < len(values):
+        if self.has_bounds and values.null_count < len(values):
             self._widen(values)
 
     def _widen(self, values: Array) -> None:
@@ -202,8 +202,14 @@ def _date(days: int) -> date | None:
         return None
 
 
-_STORED: Final[dict[str, Callable[[int], Any]]] = {
+def _shortest(number: float) -> float:
+    """The double with the fewest digits that is this float: 0.1 and not 0.10000000149011612."""
+    return float(str(pa.scalar(number, pa.float32()).cast(pa.string())))
+
+
+_STORED: Final[dict[str, Callable[[Any], Any]]] = {
     "timestamp": _timestamp,
     "timestamp_ntz": _timestamp_ntz,
     "date": _date,
+    "float": _shortest,
 }

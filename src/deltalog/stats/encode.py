@@ -73,13 +73,8 @@ def encode_stats_column(stats: pa.Table) -> pa.StringArray:
 
     Cost: some microseconds per statistic.
     """
-    texts: list[str | None] = []
-    for batch in stats.to_batches():
-        rows: Any = batch.to_struct_array()
-        for row in rows:
-            stats = {name: _plain(value) for name, value in row.items()}
-            texts.append(_encode(stats) if _has_any(stats) else None)
-    return pa.array(texts, pa.string())
+    rows = [row for batch in stats.to_batches() for row in _rows(batch)]
+    return pa.array([_encode(row) if _has_any(row) else None for row in rows], pa.string())
 
 
 def with_wide_bounds(text: str | None, *, num_records: int) -> str:
@@ -97,6 +92,14 @@ def with_wide_bounds(text: str | None, *, num_records: int) -> str:
         known = {}
     stats = known if isinstance(known, dict) else {}
     return _encode({**stats, NUM_RECORDS: num_records, TIGHT_BOUNDS: False})
+
+
+def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    try:
+        return batch.to_pylist()
+    except (OverflowError, ValueError):
+        structs: Any = batch.to_struct_array()
+        return [_plain(row) for row in structs]
 
 
 def _plain(value: pa.Scalar[Any]) -> Any:

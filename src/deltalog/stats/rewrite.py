@@ -39,7 +39,7 @@ from deltalog.expressions.trees import columns
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.columns import find_field
 from deltalog.schema.types import StructType
-from deltalog.stats.bounds import has_byte_order, keeps_order
+from deltalog.stats.bounds import keeps_order
 from deltalog.stats.claims import (
     AllOf,
     AnyOf,
@@ -231,9 +231,7 @@ class _Rewriter:
                 return None
             return Converted(inner, source, node.to)
         column = self._stored(node)
-        if column is None or not has_bounds(column.field.type):
-            return None
-        return column if has_byte_order(column.field, self._parents(node)) else None
+        return column if column is not None and has_bounds(column.field) else None
 
     def _type_of(self, node: Expression) -> DataType | None:
         match node:
@@ -243,10 +241,6 @@ class _Rewriter:
                 return find_field(self._table.schema, node.path).type
             case _:
                 return None
-
-    def _parents(self, node: Expression) -> tuple[Any, ...]:
-        path = node.path if isinstance(node, Column) else ()
-        return tuple(find_field(self._table.schema, path[:end]) for end in range(1, len(path)))
 
     def _stored(self, node: Expression) -> Stored | None:
         """The leaf of the data that a node is, or None if it is none."""
@@ -278,7 +272,15 @@ class _Rewriter:
 
     def _guards(self, value: Range | None) -> list[Claim]:
         """A comparison is true only where its columns have values."""
-        return [HasValue(column.name, column.path) for column in (value.stored if value else ())]
+        while isinstance(value, Converted):
+            value = value.inner
+        match value:
+            case Stored():
+                return [HasValue(value.name, value.path)]
+            case PartitionValue():
+                return [Exact(Not(IsNull(value.expression)))]
+            case _:
+                return []
 
 
 def _all_of(claims: list[Claim]) -> Claim:

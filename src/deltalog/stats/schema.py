@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.columns import leaf_columns
-from deltalog.schema.types import DataType, Field, PrimitiveType, StructType
+from deltalog.schema.types import Field, PrimitiveType, StructType
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -35,12 +35,19 @@ NULL_COUNT: Final = "nullCount"
 NULL_COUNT_ALIAS: Final = "nullCounts"
 DEFAULT_NUM_INDEXED_COLUMNS: Final = 32
 
+COLLATIONS: Final = "__COLLATIONS"
+
 _UNBOUNDED: Final = frozenset({"boolean", "binary", "void"})
 
 
-def has_bounds(data_type: DataType) -> bool:
-    """Whether values of the type get a minimum and a maximum: numbers, dates, times and texts."""
-    return isinstance(data_type, PrimitiveType) and data_type.type not in _UNBOUNDED
+def has_bounds(field: Field) -> bool:
+    """Whether the column gets a minimum and a maximum: numbers, dates, times and texts do.
+
+    Texts with a collation do not: it orders them in another way than their bytes.
+    """
+    if not isinstance(field.type, PrimitiveType) or COLLATIONS in field.metadata:
+        return False
+    return field.type.type not in _UNBOUNDED
 
 
 def indexed_columns(
@@ -82,7 +89,7 @@ def stats_schema(columns: Iterable[tuple[Path, Field]], *, tight_bounds: bool = 
         leaves += [
             ((kind, *path), to_arrow_type(field.type))
             for path, field in indexed
-            if has_bounds(field.type)
+            if has_bounds(field)
         ]
     leaves += [((NULL_COUNT, *path), pa.int64()) for path, _ in indexed]
     if tight_bounds:
