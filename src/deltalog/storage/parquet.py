@@ -22,21 +22,24 @@ from deltalog.paths import FileInfo, join
 from deltalog.storage.atomic import take_name, write_temporary
 from deltalog.storage.faults import storage_error
 from deltalog.storage.parquet_parts import (
+    Column,
     Segments,
     SparseFile,
     coalesce,
     guarded,
     native_path,
+    select_leaves,
     walk_leaves,
 )
+from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deltalog.storage.store import ByteRange, Store
 
-Column = str | tuple[str, ...]
 TAIL_BYTES: Final = 64 * 1024
+_SIDE_BY_SIDE_BYTES: Final = 4 * 1024 * 1024
 _MAGIC: Final = frozenset({b"PAR1", b"PARE"})
 
 
@@ -76,18 +79,15 @@ class ParquetReader:
     ) -> None:
         self.path = path
         self._store = store
-        native = native_path(store, path)
-        self._native = native is not None
+        self._native = native_path(store, path)
         self._segments = Segments()
-        if native is not None:
-            source: Any = pa.OSFile(native, "rb")
-            self._size = size_bytes or 0
-        else:
-            self._size = store.stat(path).size_bytes if size_bytes is None else size_bytes
+        self._size = size_bytes or 0
+        if self._native is None:
+            if size_bytes is None:
+                self._size = store.stat(path).size_bytes
             if footer is None:
                 footer, self._size = _read_footer(store, path, self._size)
-            source = pa.PythonFile(SparseFile(self._segments, self._size), mode="r")
-        self._file = pq.ParquetFile(source, metadata=footer, coerce_int96_timestamp_unit="us")
+        self._file = self._open(footer)
         self.metadata: pq.FileMetaData = self._file.metadata
         self.arrow_schema: pa.Schema = self._file.schema_arrow
         schema = self.metadata.schema
@@ -119,21 +119,7 @@ class ParquetReader:
         """
         if columns is None:
             return list(range(len(self.leaf_paths)))
-        top_level = set(self.arrow_schema.names)
-        wanted: set[int] = set()
-        for column in columns:
-            parts = (column,) if isinstance(column, str) and column in top_level else column
-            if isinstance(parts, str):
-                wanted.update(
-                    number
-                    for number, path in enumerate(self.leaf_paths)
-                    if path == parts or path.startswith(parts + ".")
-                )
-            else:
-                wanted.update(
-                    number for number, leaf in enumerate(self.leaves) if leaf[: len(parts)] == parts
-                )
-        return sorted(wanted)
+        return select_leaves(columns, self.arrow_schema.names, self.leaf_paths, self.leaves)
 
     def read(
         self, columns: Sequence[Column] | None = None, row_groups: Sequence[int] | None = None
@@ -170,7 +156,7 @@ class ParquetReader:
         """
         indices = self.leaf_indices(columns)
         for group in self._all_groups if row_groups is None else row_groups:
-            if self._native and indices:
+            if self._native is not None and indices:
                 yield from self._stream(group, indices, batch_size)
                 continue
 
@@ -197,17 +183,41 @@ class ParquetReader:
     def _all_groups(self) -> list[int]:
         return list(range(self.metadata.num_row_groups))
 
+    def _open(self, footer: pq.FileMetaData | None) -> pq.ParquetFile:
+        if self._native is not None:
+            source: Any = pa.OSFile(self._native, "rb")
+        else:
+            source = pa.PythonFile(SparseFile(self._segments, self._size), mode="r")
+        return pq.ParquetFile(source, metadata=footer, coerce_int96_timestamp_unit="us")
+
     def _read(self, groups: list[int], indices: list[int]) -> pa.Table:
         if not indices:
             rows = sum(self.metadata.row_group(group).num_rows for group in groups)
             return pa.table({"_": pa.nulls(rows)}).select([])
-        if not self._native:
+        if self._native is None:
             self._fetch(groups, indices)
         try:
-            table = self._file.reader.read_row_groups(groups, column_indices=indices)
+            if len(groups) > 1 and self._stored_bytes(groups, indices) > _SIDE_BY_SIDE_BYTES:
+                return self._read_side_by_side(groups, indices)
+            return self._file.reader.read_row_groups(groups, column_indices=indices)
         finally:
             self._segments.clear()
-        return table
+
+    def _read_side_by_side(self, groups: list[int], indices: list[int]) -> pa.Table:
+        """Arrow decodes the columns of a row group at the same time, but not the row groups."""
+
+        def read_group(group: int) -> pa.Table:
+            with self._open(self.metadata) as file:
+                return file.reader.read_row_groups([group], column_indices=indices)
+
+        return pa.concat_tables(map_in_pool(read_group, groups))
+
+    def _stored_bytes(self, groups: list[int], indices: list[int]) -> int:
+        return sum(
+            self.metadata.row_group(group).column(index).total_compressed_size
+            for group in groups
+            for index in indices
+        )
 
     def _fetch(self, groups: list[int], indices: list[int]) -> None:
         """Fetch the column chunks, near ones with one request."""
@@ -230,14 +240,6 @@ def read_footer(store: Store, path: str, *, size_bytes: int | None = None) -> pq
     Raises and costs as `open_parquet`.
     """
     return open_parquet(store, path, size_bytes=size_bytes).metadata
-
-
-def read_parquet_schema(store: Store, path: str, *, size_bytes: int | None = None) -> pa.Schema:
-    """The Arrow schema of a Parquet file, field ids in the metadata `PARQUET:field_id`.
-
-    Raises and costs as `open_parquet`.
-    """
-    return open_parquet(store, path, size_bytes=size_bytes).arrow_schema
 
 
 def write_parquet(store: Store, path: str, table: pa.Table, **options: Any) -> FileInfo:

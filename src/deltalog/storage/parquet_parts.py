@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from deltalog.storage.store import ByteRange, Store
 
 _Result = TypeVar("_Result")
+Column = str | tuple[str, ...]
 
 
 def native_path(store: Store, path: str) -> str | None:
@@ -129,6 +130,37 @@ def walk_leaves(schema: pa.Schema) -> Iterator[tuple[str, ...]]:
     """Parts of the path of every leaf, in Parquet's order; containers' own levels left out."""
     for field in schema:
         yield from _leaves_below(field.type, (field.name,))
+
+
+def select_leaves(
+    columns: Sequence[Column],
+    top_level: Sequence[str],
+    leaf_paths: Sequence[str],
+    leaves: Sequence[tuple[str, ...]],
+) -> list[int]:
+    """The numbers of the leaves that `columns` name, ascending; see `ParquetReader.leaf_indices`.
+
+    Args:
+        columns: texts, or tuples of parts.
+        top_level: names of the top-level columns.
+        leaf_paths: Parquet's dotted path of every leaf.
+        leaves: the same as parts.
+    """
+    names = set(top_level)
+    wanted: set[int] = set()
+    for column in columns:
+        parts = (column,) if isinstance(column, str) and column in names else column
+        if isinstance(parts, str):
+            wanted.update(
+                number
+                for number, path in enumerate(leaf_paths)
+                if path == parts or path.startswith(parts + ".")
+            )
+        else:
+            wanted.update(
+                number for number, leaf in enumerate(leaves) if leaf[: len(parts)] == parts
+            )
+    return sorted(wanted)
 
 
 def _leaves_below(dtype: pa.DataType, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

@@ -24,11 +24,12 @@ def map_in_pool(
     """`function` of every item, in order; the first exception is raised.
 
     Args:
-        function: makes one request; must not call this function itself.
+        function: makes one request. When it calls this function itself, that runs in its thread:
+            waiting there for other threads of the pool could be for ever.
         items: what it is called with.
         batch_size: how many items one thread takes at a time.
     """
-    if len(items) <= batch_size:
+    if len(items) <= batch_size or getattr(_inside, "pool", False):
         return [function(item) for item in items]
     batches = [items[start : start + batch_size] for start in range(0, len(items), batch_size)]
     results = _state.pool().map(lambda batch: [function(item) for item in batch], batches)
@@ -44,7 +45,9 @@ class _State:
         with self._lock:
             if self._pool is None:
                 workers = min(32, 4 * (os.cpu_count() or 1))
-                self._pool = ThreadPoolExecutor(workers, thread_name_prefix="deltalog-io")
+                self._pool = ThreadPoolExecutor(
+                    workers, thread_name_prefix="deltalog-io", initializer=_mark_thread
+                )
             return self._pool
 
     def forget(self) -> None:
@@ -53,6 +56,11 @@ class _State:
         self._pool = None
 
 
+def _mark_thread() -> None:
+    _inside.pool = True
+
+
+_inside = threading.local()
 _state = _State()
 
 if hasattr(os, "register_at_fork"):
