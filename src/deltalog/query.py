@@ -51,7 +51,9 @@ class QueryBuilder:
             InvalidInputError: DuckDB refuses the statement.
         """
         try:
-            result: Any = self._connection.execute(sql)
-            return result.to_arrow_reader()  # type: ignore[no-any-return]  # DuckDB has no types
+            relation: Any = self._connection.sql(sql)
         except self._failures as error:
             raise InvalidInputError(f"cannot run {sql!r}: {error}") from error
+        if relation is None:
+            raise InvalidInputError(f"cannot run {sql!r}: expected a query that gives rows")
+        return relation.to_arrow_reader()  # type: ignore[no-any-return]  # DuckDB has no types

@@ -8,6 +8,8 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow.compute as pc
+
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.analyze import resolve_predicate
 from deltalog.expressions.coercion import STRING
@@ -24,12 +26,12 @@ from deltalog.expressions.nodes import (
 )
 from deltalog.expressions.rows import NO, YES
 from deltalog.expressions.sql import parse_sql
+from deltalog.expressions.substrait import from_arrow_expression
+from deltalog.schema.arrow import to_arrow_schema
 from deltalog.schema.columns import find_field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    import pyarrow.compute as pc
 
     from deltalog.schema.types import DataType, StructType
 
@@ -63,6 +65,8 @@ def as_expression(
         found = parse_sql(predicate, parameters=parameters, columns=schema.names)
     elif isinstance(predicate, list | tuple):
         found = from_filters(predicate, schema)
+    elif isinstance(predicate, pc.Expression):
+        found = from_arrow_expression(predicate, to_arrow_schema(schema))
     else:
         raise InvalidInputError(
             f"cannot use {predicate!r} as a condition: expected an expression, SQL, a list of "

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds  # noqa: TID251  # the one place; imported only when asked for
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.filters import from_arrow_expression
+from deltalog.expressions.substrait import from_arrow_expression
 from deltalog.scan.plan import Scan, plan_scan
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from deltalog.column_mapping import physical_name
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns as columns_of
 from deltalog.expressions import resolve, to_sql
-from deltalog.features import check_readable
+from deltalog.features import check_deletion_vectors, check_readable
 from deltalog.paths import check_confined, decode_path
 from deltalog.scan import frames
 from deltalog.scan.prune import Pruned, prune
@@ -300,6 +300,11 @@ def make_task(snapshot: Snapshot, spec: ReadSpec, row: dict[str, Any], **more: A
     """The task of one row of `TASK_COLUMNS`."""
     path = decode_path(row["path"])
     check_confined(path)
+    vector = descriptor_of(row["deletionVector"])
+    if vector is not None:
+        check_deletion_vectors(
+            snapshot.configuration, table=snapshot.store.root, version=snapshot.version
+        )
     return ScanTask(
         store=snapshot.store,
         spec=spec,
@@ -308,7 +313,7 @@ def make_task(snapshot: Snapshot, spec: ReadSpec, row: dict[str, Any], **more: A
         size_bytes=row["size"],
         num_records=row.get("numRecords"),
         modification_time_ms=row.get("modificationTime"),
-        deletion_vector=descriptor_of(row["deletionVector"]),
+        deletion_vector=vector,
         base_row_id=row.get("baseRowId"),
         default_row_commit_version=row.get("defaultRowCommitVersion"),
         **more,

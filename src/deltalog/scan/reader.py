@@ -244,9 +244,7 @@ class _Rows:
         if self.mask is not None and data:
             kept = _table(data).filter(self.mask)
             data = dict(zip(data, kept.columns, strict=True))
-        return _table(
-            {name: data[name] if name in data else self._derived(name) for name in names}
-        )
+        return _table({name: data[name] if name in data else self._derived(name) for name in names})
 
     def _derived(self, name: str) -> pa.Array[Any]:
         constants = dict(self.task.constants)

@@ -1,0 +1,253 @@
+"""pyarrow's expressions as ours, by way of Substrait.
+
+Owns the reading of Substrait's binary form, as far as pyarrow writes it for filters. A tree means
+exactly what it meant to pyarrow (NaN compares with nothing, a list's test is never unknown), or
+it is refused; arithmetic and casts are refused, since their errors differ.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import struct
+from decimal import Context, Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions.nodes import (
+    And,
+    Call,
+    Column,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pyarrow.compute as pc
+
+_Fields = dict[int, list[Any]]
+
+_COMPARISONS: Final = {
+    "equal": "=", "not_equal": "<>", "lt": "<", "lte": "<=", "gt": ">", "gte": ">=",
+}  # fmt: skip
+_TEXT_TESTS: Final = {"starts_with": "startswith", "ends_with": "endswith", "contains": "contains"}
+_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # wall-clock time
+_EPOCH_UTC: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def from_arrow_expression(expression: pc.Expression, schema: pa.Schema) -> Expression:
+    """The same condition as an expression of ours, not resolved yet.
+
+    Args:
+        expression: a pyarrow filter.
+        schema: whose columns it names, by exact name.
+
+    Raises:
+        InvalidInputError: pyarrow cannot hand it out, or it holds what has no exact counterpart.
+    """
+    from pyarrow import substrait  # noqa: PLC0415  # slow, and seldom needed
+
+    try:
+        message = bytes(substrait.serialize_expressions([expression], ["it"], schema))
+    except (pa.ArrowException, ValueError, KeyError) as error:
+        raise InvalidInputError(
+            f"cannot read the pyarrow expression {expression}: {error}; "
+            'write it as SQL or with deltalog.col("…")'
+        ) from error
+    try:
+        return _Reader(_fields(message), schema).root()
+    except (_UnknownError, IndexError, struct.error, OverflowError) as error:
+        raise InvalidInputError(
+            f"cannot read the pyarrow expression {expression}: {error} has no exact counterpart; "
+            'write it as SQL or with deltalog.col("…")'
+        ) from error
+
+
+class _UnknownError(Exception):
+    """A part that is not understood."""
+
+
+class _Reader:
+    """Walks the message of one expression."""
+
+    def __init__(self, message: _Fields, schema: pa.Schema) -> None:
+        self._message = message
+        self._schema = schema
+        self._functions: dict[int, str] = {}
+        for declaration in message.get(2, ()):
+            for function in _fields(declaration).get(3, ()):
+                parts = _fields(function)
+                self._functions[_number(parts, 2)] = parts[3][0].decode()
+
+    def root(self) -> Expression:
+        return self._expression(_fields(_fields(self._message[3][0])[1][0]))
+
+    def _expression(self, node: _Fields) -> Expression:
+        readers: dict[int, Callable[[_Fields], Expression]] = {
+            1: _literal,
+            2: lambda reference: Column(self._path(reference)),
+            3: self._call,
+            8: self._membership,
+        }
+        for number, read in readers.items():
+            if number in node:
+                return read(_fields(node[number][0]))
+        raise _UnknownError("a cast, or another part")
+
+    def _path(self, reference: _Fields) -> tuple[str, ...]:
+        names: list[str] = []
+        kind: Any = self._schema
+        segment: _Fields | None = _fields(reference[1][0])
+        while segment is not None:
+            step = _fields(segment[2][0])
+            field = kind.field(_number(step, 1))
+            names.append(field.name)
+            kind = field.type
+            segment = _fields(step[2][0]) if 2 in step else None
+        return tuple(names)
+
+    def _call(self, node: _Fields) -> Expression:
+        name = self._functions[_number(node, 1)]
+        arguments = [self._expression(_fields(_fields(item)[3][0])) for item in node.get(4, ())]
+        options = [_fields(option) for option in node.get(5, ())]
+        if name in _COMPARISONS:
+            return self._comparison(_COMPARISONS[name], arguments)
+        if name in _TEXT_TESTS and all(option[2] == [b"CASE_SENSITIVE"] for option in options):
+            return Call(_TEXT_TESTS[name], tuple(arguments))
+        match name, arguments:
+            case "and", _:
+                return And(tuple(arguments))
+            case "or", _:
+                return Or(tuple(arguments))
+            case "not", [argument]:
+                return Not(argument)
+            case "is_null", [argument]:
+                return IsNull(argument)
+            case "is_not_null", [argument]:
+                return Not(IsNull(argument))
+            case "is_nan", [Column() as argument]:
+                # Unknown for NULL with pyarrow, false with Spark.
+                return And((Call("isnan", (argument,)), _unknown_if_null(argument)))
+            case _:
+                raise _UnknownError(f"the function {name!r}")
+
+    def _comparison(self, operator: str, sides: Sequence[Expression]) -> Expression:
+        """NaN is equal to nothing and in no order with pyarrow, the greatest value with Spark."""
+        left, right = sides
+        plain = Comparison(operator, left, right)
+        nan = [Call("isnan", (side,)) for side in sides if self._may_be_nan(side)]
+        if not nan:
+            return plain
+        if operator == "<>":
+            return Or((plain, *nan))
+        return And((plain, *(Not(test) for test in nan)))
+
+    def _may_be_nan(self, side: Expression) -> bool:
+        if isinstance(side, Column):
+            kind: Any = self._schema
+            for name in side.path:
+                kind = kind.field(name).type
+            return pa.types.is_floating(kind)
+        if isinstance(side, Literal):
+            return isinstance(side.value, float) and side.value != side.value  # NaN alone
+        return False
+
+    def _membership(self, node: _Fields) -> Expression:
+        operand = self._expression(_fields(node[1][0]))
+        options = tuple(self._expression(_fields(option)) for option in node.get(2, ()))
+        if any(not isinstance(option, Literal) or option.value is None for option in options):
+            raise _UnknownError("a list that holds NULL")
+        if self._may_be_nan(operand) or any(map(self._may_be_nan, options)):
+            raise _UnknownError("a list of floating-point numbers")
+        # With pyarrow the test is false for NULL, never unknown.
+        return And((Not(IsNull(operand)), In(operand, options)))
+
+
+def _unknown_if_null(column: Column) -> Expression:
+    return Comparison("=", column, column)
+
+
+def _literal(node: _Fields) -> Expression:
+    if 51 in node and _number(node, 51):
+        raise _UnknownError("a constant of an Arrow type that Delta does not have")
+    if 29 in node:
+        return Literal(None)
+    for number, read in _CONSTANTS.items():
+        if number in node:
+            return Literal(read(node[number][0]))
+    raise _UnknownError("a constant of this type")
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >> 63 else value
+
+
+def _decimal(data: bytes) -> Decimal:
+    parts = _fields(data)
+    unscaled = int.from_bytes(parts[1][0], "little", signed=True)
+    return Context(prec=50).scaleb(Decimal(unscaled), -_number(parts, 3))
+
+
+_CONSTANTS: Final[dict[int, Callable[[Any], Any]]] = {
+    1: bool,
+    2: _signed,
+    3: _signed,
+    5: _signed,
+    7: _signed,
+    10: lambda data: struct.unpack("<f", data)[0],
+    11: lambda data: struct.unpack("<d", data)[0],
+    12: lambda data: data.decode(),
+    13: bytes,
+    14: lambda micros: _EPOCH + dt.timedelta(microseconds=_signed(micros)),
+    16: lambda days: (_EPOCH + dt.timedelta(days=_signed(days))).date(),
+    24: _decimal,
+    27: lambda micros: _EPOCH_UTC + dt.timedelta(microseconds=_signed(micros)),
+}
+"""Substrait's numbers of the kinds of constants."""
+
+
+def _number(fields: _Fields, number: int) -> int:
+    """A number; the binary form leaves out zeros."""
+    value = fields.get(number, [0])[0]
+    return int(value)
+
+
+def _fields(data: bytes) -> _Fields:
+    """The fields of one message: numbers as int, everything else as bytes."""
+    found: _Fields = {}
+    position = 0
+    while position < len(data):
+        key, position = _varint(data, position)
+        number, wire = key >> 3, key & 7
+        value: Any
+        if wire == 0:
+            value, position = _varint(data, position)
+        elif wire == 2:
+            size, position = _varint(data, position)
+            value, position = data[position : position + size], position + size
+        elif wire in {1, 5}:
+            size = 8 if wire == 1 else 4
+            value, position = data[position : position + size], position + size
+        else:
+            raise _UnknownError("a field of this form")
+        found.setdefault(number, []).append(value)
+    return found
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return value, position
