@@ -46,6 +46,8 @@ def snapshot(path: str, version: int | None = None) -> dict[str, Any]:
     table = DeltaTable(path, version=version)
     state = table.snapshot
     files = state.files(["path", "deletionVector"])
+    # Expired ones too: the corpus has them, the reference tables leave both readings open.
+    transactions = state._read(lambda log: log.app_transactions)
     return {
         "num_files": state.num_files,
         "files": [
@@ -54,7 +56,7 @@ def snapshot(path: str, version: int | None = None) -> dict[str, Any]:
         ],
         "protocol": [state.protocol.min_reader_version, state.protocol.min_writer_version],
         "partition_columns": list(state.metadata.partition_columns),
-        "txn": {app: txn.version for app, txn in state.app_transactions.items()},
+        "txn": {app: txn.version for app, txn in transactions.items()},
         "domain_metadata": list(state.domain_metadata),
     }
 

@@ -52,7 +52,8 @@ def _arrow_filter(schema: pa.Schema, where: Filter | None) -> pc.Expression | No
     column = pc.field(name)
     if operator == "is null":
         return column.is_null()
-    return COMPARE[operator](column, pa.scalar(value, schema.field(name).type))
+    condition: pc.Expression = COMPARE[operator](column, pa.scalar(value, schema.field(name).type))
+    return condition
 
 
 def with_duckdb(source: Source, columns: list[str], where: Filter | None) -> pa.Table:
@@ -66,7 +67,9 @@ def with_duckdb(source: Source, columns: list[str], where: Filter | None) -> pa.
         connection.execute("set timezone = 'UTC'")
         connection.register("rows", source)
         found = connection.execute(f"select {names} from rows{condition}", parameters)  # noqa: S608
-        return found.to_arrow_table()
+        table = found.to_arrow_table()
+    assert table is not None
+    return table
 
 
 def _quoted(name: str) -> str:

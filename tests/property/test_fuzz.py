@@ -23,7 +23,7 @@ from tests.support.raw_tables import Action, RawTable, metadata, protocol
 Rows = list[tuple[int, int | None]]
 INPUTS_PER_TEST = 250
 MOST_SECONDS = 20.0
-STRANGE = (
+STRANGE: tuple[Any, ...] = (
     None, True, -1, 0, 3, 2**31, 2**63, 2**64, 1.5, 1e300, "", "x", "%", "../x", "é", [], {}, [None]
 )  # fmt: skip
 

@@ -30,13 +30,19 @@ class Entry:
         """Where the table is."""
         return self.root / str(self.facts["path"])
 
+    def expected(self, case: str) -> dict[str, Any]:
+        """What a read of `latest` or `v3` gives; nothing for other kinds of cases."""
+        expected = self.facts["expected"]
+        if case == "latest":
+            if "version" not in expected["latest"]:
+                return dict(expected["latest"])
+            case = f"v{expected['latest']['version']}"
+        return dict(expected["versions"].get(case.removeprefix("v"), {}))
+
     @property
     def has_rows(self) -> bool:
         """Whether a read of the latest version gives rows."""
-        expected = self.facts["expected"]
-        latest = expected["latest"]
-        if "version" in latest:
-            latest = expected["versions"][str(latest["version"])]
+        latest = self.expected("latest")
         return bool(latest["outcome"] == "rows" and not latest.get("optional"))
 
     def __str__(self) -> str:

@@ -20,42 +20,40 @@ from pyroaring import BitMap
 
 Action = dict[str, Any]
 _MAP = pa.map_(pa.string(), pa.string())
-_CHECKPOINT_TYPES = {
-    "protocol": pa.struct(
-        {
-            "minReaderVersion": pa.int32(),
-            "minWriterVersion": pa.int32(),
-            "readerFeatures": pa.list_(pa.string()),
-            "writerFeatures": pa.list_(pa.string()),
-        }
+
+
+def _struct(**fields: pa.DataType) -> pa.StructType:
+    return pa.struct(list(fields.items()))
+
+
+_CHECKPOINT_TYPES: dict[str, pa.DataType] = {
+    "protocol": _struct(
+        minReaderVersion=pa.int32(),
+        minWriterVersion=pa.int32(),
+        readerFeatures=pa.list_(pa.string()),
+        writerFeatures=pa.list_(pa.string()),
     ),
-    "metaData": pa.struct(
-        {
-            "id": pa.string(),
-            "format": pa.struct({"provider": pa.string(), "options": _MAP}),
-            "schemaString": pa.string(),
-            "partitionColumns": pa.list_(pa.string()),
-            "configuration": _MAP,
-        }
+    "metaData": _struct(
+        id=pa.string(),
+        format=_struct(provider=pa.string(), options=_MAP),
+        schemaString=pa.string(),
+        partitionColumns=pa.list_(pa.string()),
+        configuration=_MAP,
     ),
-    "add": pa.struct(
-        {
-            "path": pa.string(),
-            "partitionValues": _MAP,
-            "size": pa.int64(),
-            "modificationTime": pa.int64(),
-            "dataChange": pa.bool_(),
-            "stats": pa.string(),
-            "deletionVector": pa.struct(
-                {
-                    "storageType": pa.string(),
-                    "pathOrInlineDv": pa.string(),
-                    "offset": pa.int32(),
-                    "sizeInBytes": pa.int32(),
-                    "cardinality": pa.int64(),
-                }
-            ),
-        }
+    "add": _struct(
+        path=pa.string(),
+        partitionValues=_MAP,
+        size=pa.int64(),
+        modificationTime=pa.int64(),
+        dataChange=pa.bool_(),
+        stats=pa.string(),
+        deletionVector=_struct(
+            storageType=pa.string(),
+            pathOrInlineDv=pa.string(),
+            offset=pa.int32(),
+            sizeInBytes=pa.int32(),
+            cardinality=pa.int64(),
+        ),
     ),
 }
 
