@@ -159,7 +159,15 @@ def _azurite() -> Path:
         pytest.skip(f"Azurite is not in {AZURITE_DIRECTORY} (npm install --prefix … azurite)")
     AZURITE_DIRECTORY.mkdir(parents=True, exist_ok=True)
     subprocess.run(
-        [npm, "install", "--no-audit", "--no-fund", "--prefix", str(AZURITE_DIRECTORY), "azurite"],
+        [
+            npm,
+            "install",
+            "--no-audit",
+            "--no-fund",
+            "--prefix",
+            str(AZURITE_DIRECTORY),
+            "azurite@3.35.0",
+        ],
         check=True,
         capture_output=True,
     )
