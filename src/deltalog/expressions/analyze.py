@@ -6,6 +6,7 @@ constant with its type, and operands of one type wherever Spark's ANSI rules wou
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,8 +30,9 @@ from deltalog.expressions.coercion import (
     is_decimal,
     is_numeric,
 )
-from deltalog.expressions.functions import canonical_name, find_function
+from deltalog.expressions.functions import find_function
 from deltalog.expressions.literals import from_scalar, natural_type, plain_value, to_scalar
+from deltalog.expressions.macros import ALIASES, MACROS, add_interval, expand
 from deltalog.expressions.nodes import (
     And,
     Arithmetic,
@@ -48,17 +50,18 @@ from deltalog.expressions.nodes import (
     Or,
 )
 from deltalog.expressions.render import to_sql
+from deltalog.expressions.trees import NON_DETERMINISTIC
 from deltalog.schema.columns import find_field
 from deltalog.schema.types import DataType, MapType, PrimitiveType, StructType
 
 if TYPE_CHECKING:
-    import datetime as dt
     from collections.abc import Callable, Sequence
 
 Typed = tuple[Expression, DataType]
 # A double holds every integer up to here, so beyond it a narrowed constant could match less.
 _MAX_EXACT_DOUBLE: Final = 1 << 53
 _EXACT_DOUBLE_DIGITS: Final = 15
+_DAY_COUNTS: Final = (coercion.BYTE, coercion.SHORT, coercion.INTEGER)
 
 
 def resolve(
@@ -193,7 +196,23 @@ class _Resolver:
         return coerce(*self.typed(node), to)
 
     def arithmetic(self, node: Arithmetic) -> Typed:
-        return arithmetic_of(node.operator, self.typed(node.left), self.typed(node.right))
+        for moment, interval in ((node.left, node.right), (node.right, node.left)):
+            if isinstance(interval, Call) and interval.function == "interval":
+                return self._moved(node, moment, interval)
+        left, right = self.typed(node.left), self.typed(node.right)
+        is_constant = isinstance(node.left, Literal), isinstance(node.right, Literal)
+        return arithmetic_of(node.operator, left, right, is_constant)
+
+    def _moved(self, node: Arithmetic, moment: Expression, interval: Call) -> Typed:
+        _, data_type = self.typed(moment)
+        is_order = node.operator == "+" or (node.operator == "-" and interval is node.right)
+        if data_type not in coercion.DATETIMES or not is_order:
+            raise InvalidInputError(
+                f"cannot compute {to_sql(node)}: an INTERVAL is added to or taken from a date or "
+                f"timestamp, found {data_type}"
+            )
+        sign = 1 if node.operator == "+" else -1
+        return self.typed(add_interval(moment, interval, sign, is_date=data_type == DATE))
 
     def cast(self, node: Cast) -> Typed:
         operand, source = self.typed(node.operand)
@@ -213,15 +232,49 @@ class _Resolver:
         return Case(tuple(zip(conditions, found, strict=True)), otherwise), common
 
     def call(self, node: Call) -> Typed:
-        name = canonical_name(node.function)
-        function = find_function(name, len(node.arguments))
+        name = node.function.lower()
+        if name in NON_DETERMINISTIC and not node.arguments:
+            return self._present(name)
+        if name == "interval":
+            raise InvalidInputError(f"{to_sql(node)} can only be added to a date or timestamp")
+        expanded = expand(name, node.arguments)
+        if expanded is not None:
+            return self.typed(expanded)
+        others = [*ALIASES, *(macro for macro, _ in MACROS)]
+        function = find_function(name, len(node.arguments), others)
         arguments = [self.typed(argument) for argument in node.arguments]
-        targets, result = function.types([data_type for _, data_type in arguments])
-        found = tuple(
-            coerce(argument, source, to)
-            for (argument, source), to in zip(arguments, targets, strict=True)
-        )
-        return Call(name, found), result
+        try:
+            targets, result = function.types(arguments)
+            found = tuple(
+                coerce(argument, source, to)
+                for (argument, source), to in zip(arguments, targets, strict=True)
+            )
+        except InvalidInputError as error:
+            raise InvalidInputError(f"cannot compute {to_sql(node)}: {error}") from error
+        return _simplified(Call(name, found), arguments[0][1] if arguments else VOID), result
+
+    def _present(self, name: str) -> Typed:
+        if self._now is None:
+            raise InvalidInputError(
+                f"{name}() has no value here: it differs from moment to moment, so a rule of the "
+                "table cannot use it"
+            )
+        now = self._now.astimezone(dt.UTC)
+        if name in {"current_date", "curdate"}:
+            return Literal(now.date(), DATE), DATE
+        if name == "localtimestamp":
+            return Literal(now.replace(tzinfo=None), TIMESTAMP_NTZ), TIMESTAMP_NTZ
+        return Literal(now, TIMESTAMP), TIMESTAMP
+
+
+def _simplified(call: Call, first: DataType) -> Expression:
+    """A field taken from a struct column is a column."""
+    if call.function != "[]" or not isinstance(first, StructType):
+        return call
+    holder, name = call.arguments
+    if not isinstance(holder, Column) or not isinstance(name, Literal):
+        return call
+    return Column((*holder.path, find_field(first, (name.value,)).name))
 
 
 def _has_map(data_type: DataType) -> bool:
@@ -342,8 +395,17 @@ def _is_lossless(source: PrimitiveType, to: DataType) -> bool:
     return whole and to.scale >= source.scale
 
 
-def arithmetic_of(operator: str, left: Typed, right: Typed) -> Typed:
+def arithmetic_of(
+    operator: str, left: Typed, right: Typed, is_constant: tuple[bool, bool]
+) -> Typed:
     """`left operator right` with the casts that Spark makes, and its type.
+
+    Args:
+        operator: of `+ - * / %`.
+        left: the left side.
+        right: the right side.
+        is_constant: whether each side is a constant in the text; those count with the digits
+            that they have.
 
     Raises:
         InvalidInputError: there is no such operation on these types.
@@ -360,8 +422,8 @@ def arithmetic_of(operator: str, left: Typed, right: Typed) -> Typed:
     if left_type == right_type == VOID:
         left_type = right_type = DOUBLE
     if _is_decimal_work(left_type, right_type):
-        lhs, left_type = _as_decimal(lhs, left_type)
-        rhs, right_type = _as_decimal(rhs, right_type)
+        lhs, left_type = _as_decimal(lhs, left_type, is_constant=is_constant[0])
+        rhs, right_type = _as_decimal(rhs, right_type, is_constant=is_constant[1])
         result = coercion.arithmetic_type(operator, left_type, right_type)
         return Arithmetic(operator, lhs, rhs), result
     common = common_type(left_type, right_type)
@@ -384,27 +446,29 @@ def _is_decimal_work(left: DataType, right: DataType) -> bool:
     return all(exact) and (is_decimal(left) or is_decimal(right))
 
 
-def _as_decimal(node: Expression, data_type: DataType) -> tuple[Expression, PrimitiveType]:
+def _as_decimal(
+    node: Expression, data_type: DataType, *, is_constant: bool
+) -> tuple[Expression, PrimitiveType]:
     if data_type == VOID:
         one = coercion.decimal(1, 0)
         return make_cast(node, data_type, one), one
     target = coercion.decimal_of(data_type)
-    if isinstance(node, Literal) and data_type in INTEGRALS and node.value is not None:
-        # A constant counts with the digits that it has: price * 2 widens by one digit.
+    if is_constant and isinstance(node, Literal) and data_type in INTEGRALS:
+        # price * 2 widens by one digit, not by the ten of an integer.
         target = coercion.decimal(len(str(abs(node.value))), 0)
     return make_cast(node, data_type, target), target
 
 
 def _date_arithmetic(operator: str, left: Typed, right: Typed) -> Typed:
     (lhs, left_type), (rhs, right_type) = left, right
-    if operator == "+" and left_type in INTEGRALS:
+    if operator == "+" and left_type in _DAY_COUNTS:
         return Call("date_add", (rhs, make_cast(lhs, left_type, coercion.INTEGER))), DATE
-    if right_type in INTEGRALS:
+    if right_type in _DAY_COUNTS:
         name = "date_add" if operator == "+" else "date_sub"
         return Call(name, (lhs, make_cast(rhs, right_type, coercion.INTEGER))), DATE
     raise InvalidInputError(
-        f"cannot compute {to_sql(Arithmetic(operator, lhs, rhs))}: intervals are no column type; "
-        "use datediff for the days between two dates"
+        f"cannot compute {to_sql(Arithmetic(operator, lhs, rhs))}: a date moves by an integer or "
+        "an INTERVAL; use datediff for the days between two dates"
     )
 
 

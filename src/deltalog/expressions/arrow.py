@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from deltalog.errors import InternalError, InvalidInputError
 from deltalog.expressions import comparing
+from deltalog.expressions.analyze import type_of
 from deltalog.expressions.arithmetic import calculate
 from deltalog.expressions.casts import cast
 from deltalog.expressions.coercion import BOOLEAN, VOID
@@ -34,9 +35,9 @@ from deltalog.expressions.nodes import (
     Or,
 )
 from deltalog.expressions.render import to_sql
-from deltalog.expressions.rows import NO, YES, Datum, as_array, pc
+from deltalog.expressions.rows import NO, YES, Datum, as_array, nulls, pc
 from deltalog.expressions.trees import columns, walk
-from deltalog.schema.arrow import from_arrow_type
+from deltalog.schema.arrow import from_arrow_schema, from_arrow_type, to_arrow_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -156,8 +157,11 @@ def evaluate_where(node: Expression, data: Any, mask: Datum) -> Datum:
     """
     if isinstance(mask, pa.Scalar):
         mask = as_array(mask, data.num_rows)
-    if pc.all(mask, min_count=0).as_py():
+    if pc.all(mask, min_count=0).as_py() and data.num_rows:
         return _evaluate(node, data)
+    if not pc.any(mask, min_count=0).as_py():
+        # Constants have no rows: they must not be computed where no row asks for them.
+        return nulls(data.num_rows, to_arrow_type(type_of(node, from_arrow_schema(data.schema))))
     picked = data.filter(mask)
     values = as_array(_evaluate(node, picked), picked.num_rows)
     positions = pc.subtract(pc.cumulative_sum(pc.cast(mask, pa.int64())), 1)
@@ -224,7 +228,28 @@ def _arithmetic(node: Arithmetic, data: Any) -> Datum:
 
 
 def _call(node: Call, data: Any) -> Datum:
+    if node.function == "coalesce":
+        return _coalesce(node, data)
+    if node.function == "nanvl":
+        return _nanvl(node, data)
     return KERNELS[node.function](*(_evaluate(argument, data) for argument in node.arguments))
+
+
+def _coalesce(node: Call, data: Any) -> Datum:
+    found = as_array(_evaluate(node.arguments[0], data), data.num_rows)
+    for argument in node.arguments[1:]:
+        is_open = pc.is_null(found)
+        if not pc.any(is_open).as_py():
+            break
+        found = pc.if_else(is_open, evaluate_where(argument, data, is_open), found)
+    return found
+
+
+def _nanvl(node: Call, data: Any) -> Datum:
+    value, other = node.arguments
+    found = as_array(_evaluate(value, data), data.num_rows)
+    is_nan = pc.fill_null(pc.is_nan(found), NO)
+    return pc.if_else(is_nan, evaluate_where(other, data, is_nan), found)
 
 
 _RULES: Final[dict[type[Expression], Callable[[Any, Any], Datum]]] = {

@@ -6,6 +6,7 @@ converted array and a mask of the rows that it refused; those are errors, or NUL
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -28,9 +29,10 @@ from deltalog.expressions.coercion import (
     is_decimal,
     is_numeric,
 )
+from deltalog.expressions.nested import cast_nested, nested_texts
 from deltalog.expressions.rows import NO, Array, Datum, nulls, pc
 from deltalog.schema.arrow import to_arrow_type
-from deltalog.schema.types import ArrayType, DataType, PrimitiveType, StructType
+from deltalog.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,6 +70,8 @@ def cast(datum: Datum, source: DataType, to: DataType, *, is_try: bool = False) 
         return nulls(len(datum), to_arrow_type(to))
     if not can_cast(source, to):
         raise InvalidInputError(f"cannot cast {source} to {to}: SQL has no such cast")
+    if not isinstance(source, PrimitiveType) and not isinstance(to, PrimitiveType):
+        return cast_nested(datum, source, to, partial(cast, is_try=is_try))
     values, refused = _kernel(source, to)(datum, source, to)
     if refused is not None and not is_try:
         _refuse(datum, refused, source, to)
@@ -78,8 +82,8 @@ def _refuse(array: Array, refused: Array, source: DataType, to: DataType) -> Non
     rows = pc.indices_nonzero(pc.fill_null(refused, NO))
     if len(rows) == 0:
         return
-    value = array[rows[0].as_py()]
-    shown = repr(value.as_py()) if source == STRING else str(value)
+    row = array.slice(rows[0].as_py(), 1)
+    shown = repr(row[0].as_py()) if source == STRING else cast(row, source, STRING)[0].as_py()
     raise InvalidInputError(
         f"cannot cast {shown} to {to}: it is no such value or out of range "
         "(TRY_CAST gives NULL instead)"
@@ -87,10 +91,6 @@ def _refuse(array: Array, refused: Array, source: DataType, to: DataType) -> Non
 
 
 def _kernel(source: DataType, to: DataType) -> Callable[[Array, Any, Any], Converted]:
-    if isinstance(source, ArrayType) and isinstance(to, ArrayType):
-        return _list_to_list
-    if isinstance(source, StructType) and isinstance(to, StructType):
-        return _struct_to_struct
     if to == STRING:
         return texts_of
     if source == STRING:
@@ -165,8 +165,8 @@ def _fractional_to_decimal(array: Array, source: PrimitiveType, to: PrimitiveTyp
     finite = pc.is_finite(array)
     # Spark reads the shortest text of the double, as Java prints it; a float counts as a double.
     text = pc.cast(pc.cast(pc.if_else(finite, array, None), pa.float64()), pa.string())
-    values, refused = text_to_decimal(text, source, to)
-    return Converted(values, pc.or_kleene(refused, pc.invert(finite)) if refused else None)
+    # NaN and the infinities are NULL as decimals, even in ANSI mode.
+    return text_to_decimal(text, source, to)
 
 
 def to_decimal(array: Array, source: PrimitiveType, to: PrimitiveType) -> Converted:
@@ -187,7 +187,8 @@ def to_decimal(array: Array, source: PrimitiveType, to: PrimitiveType) -> Conver
 
 def _widened(array: Array, digits: int) -> Array:
     arrow_type: Any = array.type
-    return pc.cast(array, pa.decimal256(arrow_type.precision + digits, arrow_type.scale))
+    precision = min(arrow_type.precision + digits, _WIDE.precision)
+    return pc.cast(array, pa.decimal256(precision, arrow_type.scale))
 
 
 def _number_to_boolean(array: Array, _source: DataType, _to: DataType) -> Converted:
@@ -268,9 +269,20 @@ def texts_of(array: Array, source: DataType, _to: DataType) -> Converted:
         return Converted(texts.of_timestamps(array))
     if is_decimal(source):
         return Converted(texts.of_decimals(array))
+    if source == DATE:
+        return Converted(texts.of_dates(array))
     if isinstance(source, PrimitiveType):
         return Converted(pc.cast(array, pa.string()))
+    if isinstance(source, ArrayType | MapType | StructType):
+        return Converted(pa.array(_nested_texts(array, source), pa.string()))
     return _unsupported(array, source, STRING)
+
+
+def _nested_texts(array: Array, source: DataType) -> list[str | None]:
+    if isinstance(source, PrimitiveType):
+        shown: list[str | None] = cast(array, source, STRING).to_pylist()
+        return shown
+    return nested_texts(array, source, _nested_texts)
 
 
 def _text_to_number(array: Array, source: DataType, to: PrimitiveType) -> Converted:
@@ -353,31 +365,6 @@ _FROM_TEXT: Final[dict[DataType, Callable[[Array, Any, Any], Converted]]] = {
     TIMESTAMP_NTZ: _text_to_moment,
     BINARY: _text_to_binary,
 }
-
-
-# --- nested
-
-
-def _list_to_list(array: Array, source: ArrayType, to: ArrayType) -> Converted:
-    lists: Any = array
-    values = cast(lists.flatten(), source.element_type, to.element_type)
-    lengths = pc.fill_null(pc.list_value_length(lists), 0)
-    offsets = pc.cumulative_sum(pc.cast(lengths, pa.int32()))
-    offsets = pa.concat_arrays([pa.array([0], pa.int32()), offsets])
-    built = pa.ListArray.from_arrays(offsets, values, mask=pc.is_null(lists))
-    return Converted(pc.cast(built, to_arrow_type(to)))
-
-
-def _struct_to_struct(array: Array, source: StructType, to: StructType) -> Converted:
-    structs: Any = array
-    values = [
-        cast(pc.struct_field(structs, index), mine.type, theirs.type)
-        for index, (mine, theirs) in enumerate(zip(source, to, strict=True))
-    ]
-    arrow_type: Any = to_arrow_type(to)
-    return Converted(
-        pa.StructArray.from_arrays(values, fields=list(arrow_type), mask=pc.is_null(structs))
-    )
 
 
 def _without(array: Array, refused: Array) -> Array:

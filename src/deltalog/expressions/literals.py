@@ -143,7 +143,9 @@ def from_scalar(scalar: pa.Scalar[Any]) -> Any:
     try:
         value = scalar.as_py()
     except (OverflowError, ValueError) as error:
-        raise InvalidInputError(f"{scalar} is outside of what Python can hold: {error}") from error
+        raise InvalidInputError(
+            f"a {scalar.type} is outside of what Python can hold: {error}"
+        ) from error
     if isinstance(value, dt.datetime) and value.tzinfo is not None:
         return value.astimezone(dt.UTC)
     return value

@@ -50,6 +50,19 @@ _SUFFIXES: Final[dict[DataType, str]] = {
     coercion.FLOAT: "F",
     coercion.DOUBLE: "D",
 }
+UNITS: Final = (
+    "YEAR",
+    "QUARTER",
+    "MONTH",
+    "WEEK",
+    "DAY",
+    "HOUR",
+    "MINUTE",
+    "SECOND",
+    "MILLISECOND",
+    "MICROSECOND",
+)
+_UNIT_FIRST: Final = frozenset({"timestampadd", "timestampdiff", "dateadd", "datediff"})
 # Words that cannot stand as a bare column name in our grammar.
 RESERVED: Final = frozenset(
     {
@@ -166,11 +179,21 @@ def _call(node: Call) -> tuple[str, int]:
     if node.function == "[]":
         return f"{_child(arguments[0], _PRIMARY)}[{to_sql(arguments[1])}]", _PRIMARY
     if node.function == "interval":
-        amount, unit = arguments
-        assert isinstance(amount, Literal)  # noqa: S101  # the parser makes no other
-        assert isinstance(unit, Literal)  # noqa: S101  # as above
-        return f"INTERVAL '{amount.value}' {unit.value}", _PRIMARY
-    return f"{quote_name(node.function)}({', '.join(map(to_sql, arguments))})", _PRIMARY
+        pairs = zip(arguments[::2], arguments[1::2], strict=True)
+        shown = [f"'{_plain(amount)}' {_plain(unit)}" for amount, unit in pairs]
+        return f"INTERVAL {' '.join(shown)}", _PRIMARY
+    shown = [to_sql(argument) for argument in arguments]
+    if node.function in _UNIT_FIRST and _is_unit(arguments[0]):
+        shown[0] = shown[0][1:-1]
+    return f"{quote_name(node.function)}({', '.join(shown)})", _PRIMARY
+
+
+def _plain(node: Expression) -> str:
+    return str(node.value) if isinstance(node, Literal) else to_sql(node)
+
+
+def _is_unit(node: Expression) -> bool:
+    return isinstance(node, Literal) and node.value in UNITS
 
 
 def _literal(node: Literal) -> tuple[str, int]:

@@ -25,7 +25,8 @@ def by_row(compute: Callable[..., Any], result: pa.DataType, *arguments: Datum) 
     """
     if all(isinstance(argument, pa.Scalar) for argument in arguments):
         values = [argument.as_py() for argument in arguments]
-        return pa.scalar(None if None in values else compute(*values), result)
+        is_null = any(value is None for value in values)
+        return pa.scalar(None if is_null else compute(*values), result)
     rows = max(len(argument) for argument in arguments if not isinstance(argument, pa.Scalar))
     columns = [python_values(argument, rows) for argument in arguments]
     found = [
@@ -54,3 +55,15 @@ def as_array(datum: Datum, rows: int) -> Array:
 def nulls(rows: int, arrow_type: Any) -> Array:
     """NULL as often as there are rows."""
     return pa.nulls(rows, arrow_type)
+
+
+def on_array(compute: Callable[[Array], Array], datum: Datum) -> Datum:
+    """A function of arrays, applied to a constant too."""
+    if isinstance(datum, pa.Scalar):
+        return compute(pa.array([datum], datum.type))[0]
+    return compute(datum)
+
+
+def row_numbers(rows: int) -> Array:
+    """0, 1, 2, … as unsigned integers."""
+    return pc.indices_nonzero(pa.repeat(YES, rows))

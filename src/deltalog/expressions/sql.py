@@ -419,17 +419,55 @@ class _Parser:
     def _trim(self, _token: Token) -> Expression | None:
         cursor = self._cursor
         side = cursor.ahead().word
-        if cursor.next.word != "(" or side not in _TRIMS:
+        if cursor.next.word != "(":
             return None
         cursor.take()
-        cursor.take()
-        chars = None if cursor.next.word == "from" else self.expression()
-        cursor.expect("from")
+        if side in _TRIMS:
+            cursor.take()
+            chars = None if cursor.next.word == "from" else self.expression()
+            cursor.expect("from")
+            return self._trimmed(side, chars)
+        first = self.expression()
+        if cursor.accept("from"):
+            return self._trimmed("both", first)
+        return Call("trim", self._rest(first))
+
+    def _trimmed(self, side: str, chars: Expression | None) -> Expression:
         source = self.expression()
-        cursor.expect(")")
+        self._cursor.expect(")")
         if chars is None:
             return Call(_TRIMS[side], (source,))
         return Call(_TRIMS[side], (source, chars) if side == "both" else (chars, source))
+
+    def _rest(self, first: Expression) -> tuple[Expression, ...]:
+        if self._cursor.accept(","):
+            return (first, *self._list())
+        self._cursor.expect(")")
+        return (first,)
+
+    def _substring(self, token: Token) -> Expression | None:
+        cursor = self._cursor
+        if not cursor.accept("("):
+            return None
+        source = self.expression()
+        if not cursor.accept("from"):
+            return Call(token.word, self._rest(source))
+        start = self.expression()
+        arguments = (source, start, self.expression()) if cursor.accept("for") else (source, start)
+        cursor.expect(")")
+        return Call(token.word, arguments)
+
+    def _position(self, token: Token) -> Expression | None:
+        # position(part IN text): the part ends before IN, so it is no whole condition.
+        cursor = self._cursor
+        if not cursor.accept("("):
+            return None
+        part = self._sum()
+        if cursor.accept("in"):
+            source = self.expression()
+            cursor.expect(")")
+            return Call("instr", (source, part))
+        return Call(token.word, self._rest(part))
 
     def _unit_first(self, token: Token) -> Expression | None:
         # timestampadd(HOUR, 1, ts): the unit is a bare word.
@@ -455,6 +493,9 @@ class _Parser:
         "case": _case,
         "extract": _extract,
         "trim": _trim,
+        "substring": _substring,
+        "substr": _substring,
+        "position": _position,
         "timestampadd": _unit_first,
         "timestampdiff": _unit_first,
         "dateadd": _unit_first,

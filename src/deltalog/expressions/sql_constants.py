@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog.expressions import coercion, texts
 from deltalog.expressions.lexer import NAME, NUMBER, TEXT, Cursor
 from deltalog.expressions.nodes import Call, Expression, Literal
+from deltalog.expressions.render import UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,18 +19,6 @@ if TYPE_CHECKING:
     from deltalog.expressions.lexer import Token
     from deltalog.schema.types import DataType
 
-UNITS: Final = (
-    "YEAR",
-    "QUARTER",
-    "MONTH",
-    "WEEK",
-    "DAY",
-    "HOUR",
-    "MINUTE",
-    "SECOND",
-    "MILLISECOND",
-    "MICROSECOND",
-)
 _NUMBER: Final = re.compile(r"([0-9.]+(?:[eE][+-]?[0-9]+)?)(BD|[LSYFD])?", re.IGNORECASE)
 _SUFFIXES: Final[dict[str, tuple[DataType, Callable[[str], Any]]]] = {
     "L": (coercion.LONG, int),
@@ -55,6 +45,8 @@ def number(cursor: Cursor, token: Token, sign: str = "") -> Literal:
     if suffix:
         return _suffixed(cursor, text, suffix, token)
     if "e" in text.lower():
+        if math.isinf(float(text)):
+            raise cursor.error("the number is out of the range of double", token)
         return Literal(float(text))
     value = Decimal(text)
     _decimal_type(cursor, value, token)

@@ -5,6 +5,7 @@ Owns the accepted spellings. The usual spellings go through Arrow; the rare ones
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal
@@ -13,22 +14,62 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from deltalog.expressions.rows import Array, pc
+from deltalog.errors import InvalidInputError
+from deltalog.expressions.rows import Array, Datum, pc
 
 _SPACE: Final = "".join(map(chr, range(0x21))) + "\x7f"
 _EXACT: Final = Context(prec=100)
 _MICROS_PER_DAY: Final = 86_400_000_000
+_FIRST_DAY: Final = -12_687_428
+_LAST_DAY: Final = 11_248_737
 _DAYS_OF_MONTH: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 _DATE: Final = re.compile(
     r"([+-]?)(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.ASCII | re.DOTALL
 )
 _MOMENT: Final = re.compile(
-    r"([+-]?)(\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T](?:"
-    r"(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?)?)?\s*(.*))?)?)?",
+    r"([+-]?)(\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T]"
+    r"(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?\s*([^\d\s].*)?)?)?)?)?)?",
     re.ASCII | re.DOTALL,
 )
 _OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?", re.ASCII)
+# Java's short zone names; what they mean is not what the tz database says of the same letters.
+_FIXED_ZONES: Final = {
+    "Z": "",
+    "UTC": "",
+    "GMT": "",
+    "UT": "",
+    "EST": "-05:00",
+    "MST": "-07:00",
+    "HST": "-10:00",
+}
+_SHORT_ZONES: Final = {
+    "ACT": "Australia/Darwin",
+    "AET": "Australia/Sydney",
+    "AGT": "America/Argentina/Buenos_Aires",
+    "ART": "Africa/Cairo",
+    "AST": "America/Anchorage",
+    "BET": "America/Sao_Paulo",
+    "BST": "Asia/Dhaka",
+    "CAT": "Africa/Harare",
+    "CNT": "America/St_Johns",
+    "CST": "America/Chicago",
+    "CTT": "Asia/Shanghai",
+    "EAT": "Africa/Addis_Ababa",
+    "ECT": "Europe/Paris",
+    "IET": "America/Indiana/Indianapolis",
+    "IST": "Asia/Kolkata",
+    "JST": "Asia/Tokyo",
+    "MIT": "Pacific/Apia",
+    "NET": "Asia/Yerevan",
+    "NST": "Pacific/Auckland",
+    "PLT": "Asia/Karachi",
+    "PNT": "America/Phoenix",
+    "PRT": "America/Puerto_Rico",
+    "PST": "America/Los_Angeles",
+    "SST": "Pacific/Guadalcanal",
+    "VST": "Asia/Ho_Chi_Minh",
+}
 _PLAIN_DATE: Final = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}\z"
 _PLAIN_MOMENT: Final = (
     r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z?\z"
@@ -79,25 +120,34 @@ def decimal_of(text: str, precision: int, scale: int) -> Decimal | None:
 
 
 def of_fractionals(array: Array) -> Array:
-    """Floats and doubles as Java prints them. Cost: by row."""
+    """Floats and doubles as Java 19 and later print them. Cost: by row."""
     # Arrow prints the shortest digits of each width; Java only places them otherwise.
     digits = pc.cast(array, pa.string()).to_pylist()
-    return pa.array([None if text is None else _java_text(text) for text in digits], pa.string())
+    values = array.to_pylist()
+    return pa.array(
+        [
+            None if value is None else _java_text(value, text)
+            for value, text in zip(values, digits, strict=True)
+        ],
+        pa.string(),
+    )
 
 
-_SPECIAL: Final = {"nan": "NaN", "-nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
-
-
-def _java_text(text: str) -> str:
-    special = _SPECIAL.get(text)
-    if special is not None:
-        return special
+def _java_text(number: float, text: str) -> str:
+    if math.isnan(number):
+        return "NaN"
+    if math.isinf(number):
+        return "Infinity" if number > 0 else "-Infinity"
     value = Decimal(text)
     sign, digits, _ = value.as_tuple()
     minus = "-" if sign else ""
     if value == 0:
         return f"{minus}0.0"
-    shown = "".join(map(str, digits)).rstrip("0") or "0"
+    shown = "".join(map(str, digits)).rstrip("0")
+    if len(shown) == 1:
+        # Java always shows two digits, so of two digits it takes the nearest.
+        value = Decimal(format(number, ".1e"))
+        shown = "".join(map(str, value.as_tuple().digits)).rstrip("0")
     exponent = value.adjusted()
     if -4 < exponent < 7:
         if exponent < 0:
@@ -118,12 +168,40 @@ def of_decimals(array: Array) -> Array:
     )
 
 
+def of_dates(array: Array) -> Array:
+    """Dates as `2024-01-31`; years after 9999 have a sign."""
+    check_years(array)
+    return _signed(pc.cast(array, pa.string()))
+
+
+def check_years(moments: Datum) -> None:
+    """Refuse what Arrow's calendar cannot count: its years have 16 bits, and wrap around.
+
+    Raises:
+        InvalidInputError: a date or timestamp is outside of the years -32767 to 32767.
+    """
+    days = pc.cast(moments, pa.date32(), safe=False)
+    if isinstance(days, pa.Scalar):
+        days = pa.array([days], pa.date32())
+    extremes = pc.min_max(pc.cast(days, pa.int32()))
+    low, high = extremes["min"].as_py(), extremes["max"].as_py()
+    if low is not None and (low < _FIRST_DAY or high > _LAST_DAY):
+        raise InvalidInputError(
+            "cannot tell year, month and day of a moment outside of the years -32767 to 32767"
+        )
+
+
+def _signed(texts: Array) -> Array:
+    return pc.replace_substring_regex(texts, r"\A([0-9]{5,}-)", r"+\1")
+
+
 def of_timestamps(array: Array) -> Array:
     """Timestamps as `2024-01-31 10:00:00.5`, in UTC."""
+    check_years(array)
     printed = pc.cast(pc.cast(array, pa.timestamp("us")), pa.string())
     trimmed = pc.utf8_rtrim(pc.utf8_rtrim(printed, characters="0"), characters=".")
     # 12:30:00 printed without a fraction would lose its zeros; Arrow always prints six digits.
-    return pc.replace_substring_regex(trimmed, r"\A([0-9]{5,}-)", r"+\1")
+    return _signed(trimmed)
 
 
 def to_dates(array: Array) -> tuple[Array, Array | None]:
@@ -173,6 +251,19 @@ def days_from_civil(year: int, month: int, day: int) -> int | None:
     return era * 146_097 + day_of_era - 719_468
 
 
+def civil_from_days(days: int) -> tuple[int, int, int]:
+    """Year, month and day of so many days since 1970."""
+    era, day_of_era = divmod(days + 719_468, 146_097)
+    year_of_era = (
+        day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096
+    ) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    march = (5 * day_of_year + 2) // 153
+    month = march + 3 if march < 10 else march - 9
+    day = day_of_year - (153 * march + 2) // 5 + 1
+    return year_of_era + era * 400 + (month <= 2), month, day
+
+
 def days_in_month(year: int, month: int) -> int:
     """How many days a month has."""
     is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
@@ -204,16 +295,17 @@ def micros_of(text: str, *, has_zone: bool) -> int | None:
         return None
     fraction = int((match[8] or "")[:6].ljust(6, "0"))
     local = days * _MICROS_PER_DAY + ((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction
-    offset = _offset_micros(match[9] or "", local)
-    if offset is None or (match[9] and match[5] is None):
+    offset = offset_micros(match[9] or "", local)
+    if offset is None:
         return None
     micros = local - offset if has_zone else local
     return micros if -(1 << 63) <= micros < 1 << 63 else None
 
 
-def _offset_micros(zone: str, local: int) -> int | None:
-    zone = zone.strip()
-    if zone in {"", "Z", "UTC", "GMT", "UT"}:
+def offset_micros(zone: str, local: int = 0) -> int | None:
+    """How far a zone is ahead of UTC at a wall time, or None if there is no such zone."""
+    zone = _FIXED_ZONES.get(zone.strip(), zone.strip())
+    if zone == "":
         return 0
     match = _OFFSET.fullmatch(zone)
     if match is not None:
@@ -227,7 +319,7 @@ def _offset_micros(zone: str, local: int) -> int | None:
 
 def _region_offset_micros(zone: str, local: int) -> int | None:
     try:
-        info = ZoneInfo(zone)
+        info = ZoneInfo(_SHORT_ZONES.get(zone, zone))
         moment = datetime(1970, 1, 1, tzinfo=info) + timedelta(microseconds=local)
     except (LookupError, OSError, OverflowError, ValueError):
         return None

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 # Spark replaces these by constants when a query starts; in a table's own rules they are refused.
-NON_DETERMINISTIC: Final = frozenset({"current_date", "current_timestamp", "now", "localtimestamp"})
+NON_DETERMINISTIC: Final = frozenset(
+    {"current_date", "curdate", "current_timestamp", "now", "localtimestamp"}
+)
 
 
 def children(expression: Expression) -> Iterator[Expression]:

@@ -1,0 +1,206 @@
+"""Functions of arrays, maps and structs as Spark's ANSI mode computes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions.comparing import compare
+from deltalog.expressions.rows import (
+    NO,
+    Array,
+    Datum,
+    as_array,
+    by_row,
+    on_array,
+    pc,
+    python_values,
+    row_numbers,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def size(value: Datum) -> Datum:
+    """How many elements or entries; NULL of NULL."""
+    if pt.is_null(value.type):
+        return pc.cast(value, pa.int32())
+    return pc.cast(on_array(_lengths, value), pa.int32())
+
+
+def _lengths(array: Array) -> Array:
+    if not pt.is_map(array.type):
+        return pc.list_value_length(array)
+    lengths = pc.subtract(array.offsets[1:], array.offsets[:-1])
+    return pc.if_else(pc.is_valid(array), lengths, pa.scalar(None, lengths.type))
+
+
+def contains(array: Datum, wanted: Datum) -> Datum:
+    """Whether a value is in the array; NULL if only a NULL element could be it."""
+    if isinstance(array, pa.Scalar) and isinstance(wanted, pa.Scalar):
+        return contains(as_array(array, 1), wanted)[0]
+    lists = as_array(array, 0 if isinstance(wanted, pa.Scalar) else len(wanted))
+    parents, elements = pc.list_parent_indices(lists), pc.list_flatten(lists)
+    value = wanted if isinstance(wanted, pa.Scalar) else wanted.take(parents)
+    found = compare("=", elements, value)
+    is_hit = _rows_with(parents.filter(pc.fill_null(found, NO)), len(lists))
+    is_open = _rows_with(parents.filter(pc.is_null(elements)), len(lists))
+    is_known = pc.and_(pc.is_valid(lists), as_array(pc.is_valid(wanted), len(lists)))
+    is_known = pc.and_(is_known, pc.or_(is_hit, pc.invert(is_open)))
+    return pc.if_else(is_known, is_hit, pa.scalar(None, pa.bool_()))
+
+
+def _rows_with(parents: Array, rows: int) -> Array:
+    return pc.is_in(row_numbers(rows), value_set=pc.cast(parents, pa.uint64()))
+
+
+def item(holder: Datum, key: Datum) -> Datum:
+    """`holder[key]`: an element counted from 0, the value of a key, or a field.
+
+    Raises:
+        InvalidInputError: an array has no such element. (A map gives NULL.)
+    """
+    if pt.is_struct(holder.type):
+        return _field(holder, key.as_py())
+    if pt.is_map(holder.type):
+        return _entry(holder, key)
+    return _element(holder, key, _index_from_zero)
+
+
+def element_at(holder: Datum, key: Datum) -> Datum:
+    """An element counted from 1, or from the end, or the value of a key."""
+    if pt.is_map(holder.type):
+        return _entry(holder, key)
+    return _element(holder, key, _index_from_one)
+
+
+def _field(holder: Datum, name: str) -> Datum:
+    names = [field.name for field in holder.type]
+    for index, known in enumerate(names):
+        if known.lower() == name.lower():
+            return pc.struct_field(holder, [index])
+    raise InvalidInputError(f"there is no field {name!r} among {names}")
+
+
+def _index_from_zero(index: Array, lengths: Array) -> tuple[Array, Array]:
+    is_wrong = pc.or_(pc.less(index, 0), pc.greater_equal(index, lengths))
+    return index, is_wrong
+
+
+def _index_from_one(index: Array, lengths: Array) -> tuple[Array, Array]:
+    is_wrong = pc.or_(pc.equal(index, 0), pc.greater(pc.abs(index), lengths))
+    found = pc.if_else(pc.greater(index, 0), pc.subtract(index, 1), pc.add(lengths, index))
+    return found, is_wrong
+
+
+def _element(
+    holder: Datum, key: Datum, locate: Callable[[Array, Array], tuple[Array, Array]]
+) -> Datum:
+    if isinstance(holder, pa.Scalar) and isinstance(key, pa.Scalar):
+        return _element(as_array(holder, 1), key, locate)[0]
+    rows = len(key) if isinstance(holder, pa.Scalar) else len(holder)
+    lists = as_array(holder, rows)
+    lengths = pc.list_value_length(lists)
+    index, is_wrong = locate(pc.cast(as_array(key, rows), lengths.type), lengths)
+    if pc.any(is_wrong).as_py():
+        raise InvalidInputError(
+            "an array has no such element: compare the index with size(…) first"
+        )
+    # Positions in the flat values: NULL lists have none there, whatever their offsets say.
+    ends = pc.cumulative_sum(pc.cast(pc.fill_null(lengths, 0), pa.int64()))
+    starts = pc.subtract(ends, pc.fill_null(lengths, 0))
+    return pc.list_flatten(lists).take(pc.add(starts, pc.cast(index, pa.int64())))
+
+
+def _entry(holder: Datum, key: Datum) -> Datum:
+    """The value of a key in each map. Cost: by row where the key is no constant."""
+    if isinstance(key, pa.Scalar) and key.is_valid:
+        return on_array(lambda maps: pc.map_lookup(maps, query_key=key, occurrence="last"), holder)
+
+    def look_up(pairs: list[tuple[Any, Any]], wanted: Any) -> Any:
+        return dict(pairs).get(wanted)
+
+    return by_row(look_up, holder.type.item_type, holder, key)
+
+
+def make_array(*values: Datum) -> Datum:
+    """An array of the values of each row."""
+    if not values:
+        return pa.scalar([], pa.list_(pa.field("element", pa.null())))
+    rows = max((len(value) for value in values if not isinstance(value, pa.Scalar)), default=None)
+    element = pa.field("element", values[0].type)
+    if rows is None:
+        return pa.scalar([value.as_py() for value in values], pa.list_(element))
+    columns = [as_array(value, rows) for value in values]
+    flat = pa.concat_arrays(columns)
+    # Column after column becomes row after row: slot n of the result is row n // width.
+    slots = row_numbers(len(flat))
+    row = pc.divide(slots, len(values))
+    column = pc.subtract(slots, pc.multiply(row, len(values)))
+    order = pc.add(pc.multiply(column, rows), row)
+    offsets = pc.multiply(row_numbers(rows + 1), len(values))
+    found = pa.ListArray.from_arrays(pc.cast(offsets, pa.int32()), flat.take(order))
+    return found.cast(pa.list_(element))
+
+
+def make_map(*values: Datum) -> Datum:
+    """A map of keys and values by turns. Cost: by row.
+
+    Raises:
+        InvalidInputError: a key is NULL or stands twice.
+    """
+    if not values:
+        return pa.scalar([], pa.map_(pa.null(), pa.null()))
+    result = pa.map_(values[0].type, values[1].type)
+    rows = max((len(value) for value in values if not isinstance(value, pa.Scalar)), default=None)
+    columns = [python_values(value, rows or 1) for value in values]
+    maps = [_pairs(row) for row in zip(*columns, strict=True)]
+    return pa.scalar(maps[0], result) if rows is None else pa.array(maps, result)
+
+
+def _pairs(row: tuple[Any, ...]) -> list[tuple[Any, Any]]:
+    keys = row[::2]
+    if None in keys or len(set(keys)) < len(keys):
+        raise InvalidInputError(f"the keys of a map are different and not NULL, found {keys}")
+    return list(zip(keys, row[1::2], strict=True))
+
+
+def make_struct(*values: Datum) -> Datum:
+    """A struct of constant names and values by turns."""
+    names = [name.as_py() for name in values[::2]]
+    return pc.make_struct(*values[1::2], field_names=names)
+
+
+def map_keys(value: Datum) -> Datum:
+    """The keys of each map."""
+    return on_array(lambda maps: _entries(maps, maps.keys, maps.type.key_field), value)
+
+
+def map_values(value: Datum) -> Datum:
+    """The values of each map, in the order of its keys."""
+    return on_array(lambda maps: _entries(maps, maps.items, maps.type.item_field), value)
+
+
+def _entries(maps: Array, values: Array, field: Any) -> Array:
+    nullable = pa.field("element", field.type, field.nullable)
+    offsets = pc.subtract(maps.offsets, maps.offsets[0])
+    first = maps.offsets[0].as_py()
+    flat = values.slice(first, maps.offsets[-1].as_py() - first)
+    return pa.ListArray.from_arrays(offsets, flat, mask=pc.is_null(maps)).cast(pa.list_(nullable))
+
+
+KERNELS: Final[dict[str, Callable[..., Any]]] = {
+    "size": size,
+    "array_contains": contains,
+    "[]": item,
+    "element_at": element_at,
+    "array": make_array,
+    "map": make_map,
+    "named_struct": make_struct,
+    "map_keys": map_keys,
+    "map_values": map_values,
+}

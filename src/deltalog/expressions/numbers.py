@@ -1,0 +1,235 @@
+"""Functions of numbers as Spark's ANSI mode computes them."""
+
+from __future__ import annotations
+
+import decimal
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions.arithmetic import calculate
+from deltalog.expressions.casts import cast, to_decimal
+from deltalog.expressions.coercion import LONG
+from deltalog.expressions.comparing import compare
+from deltalog.expressions.rows import NO, Datum, by_row, on_array, pc
+from deltalog.schema.arrow import from_arrow_type
+from deltalog.schema.types import PrimitiveType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_MAX_LONG: Final = (1 << 63) - 1
+_MIN_LONG: Final = -(1 << 63)
+_EXACT: Final = decimal.Context(prec=400, rounding=decimal.ROUND_HALF_UP)
+
+
+def absolute(value: Datum) -> Datum:
+    """`abs`; the smallest integer has none."""
+    return _checked(pc.abs_checked, "abs", value)
+
+
+def negative(value: Datum) -> Datum:
+    """The value with the other sign; the smallest integer has none."""
+    return _checked(pc.negate_checked, "negation", value)
+
+
+def positive(value: Datum) -> Datum:
+    """The value as it is."""
+    return value
+
+
+def _checked(kernel: Callable[[Datum], Datum], name: str, value: Datum) -> Datum:
+    try:
+        return kernel(value)
+    except pa.ArrowInvalid as error:
+        raise InvalidInputError(f"{name} overflows {from_arrow_type(value.type)}") from error
+
+
+def ceiling(value: Datum) -> Datum:
+    """The next whole number upwards."""
+    return _to_whole(pc.ceil, value, up=True)
+
+
+def floor(value: Datum) -> Datum:
+    """The next whole number downwards."""
+    return _to_whole(pc.floor, value, up=False)
+
+
+def _to_whole(kernel: Callable[[Datum], Datum], value: Datum, *, up: bool) -> Datum:
+    if pt.is_integer(value.type):
+        return value
+    if pt.is_decimal(value.type):
+        return on_array(lambda array: _decimal_to_whole(array, up=up), value)
+    # Java saturates, and NaN becomes 0.
+    whole = kernel(value)
+    low, high = pa.scalar(float(_MIN_LONG)), pa.scalar(float(_MAX_LONG))
+    is_high = pc.greater_equal(whole, high)
+    safe = pc.if_else(pc.or_(is_high, pc.is_nan(whole)), pa.scalar(0.0), whole)
+    safe = pc.if_else(pc.less(safe, low), low, safe)
+    return pc.if_else(is_high, pa.scalar(_MAX_LONG), pc.cast(safe, pa.int64()))
+
+
+def _decimal_to_whole(array: Datum, *, up: bool) -> Datum:
+    arrow_type = array.type
+    if arrow_type.scale == 0:
+        return array
+    precision = min(arrow_type.precision - arrow_type.scale + 1, 38)
+    wide = pc.cast(array, pa.decimal256(arrow_type.precision + 1, arrow_type.scale))
+    rounded = pc.round(wide, ndigits=0, round_mode="up" if up else "down")
+    return pc.cast(rounded, pa.decimal128(precision, 0))
+
+
+def round_half_up(value: Datum, digits: Datum | None = None) -> Datum:
+    """`round`: halves go away from zero; negative digits round before the point.
+
+    Cost: by row for floats and doubles, whose shortest decimal text is what Spark rounds.
+    """
+    places = 0 if digits is None else digits.as_py()
+    if pt.is_decimal(value.type):
+        return on_array(lambda array: _round_decimal(array, places), value)
+    if pt.is_integer(value.type):
+        return value if places >= 0 else _round_integer(value, places)
+    if pt.is_float64(value.type):
+        return by_row(lambda number: _round_double(number, repr(number), places), value.type, value)
+    texts = pc.cast(value, pa.string())
+    return by_row(
+        lambda number, text: _round_double(number, text, places), value.type, value, texts
+    )
+
+
+def _round_double(number: float, text: str, places: int) -> float:
+    if not math.isfinite(number):
+        return number
+    unit = decimal.Decimal(1).scaleb(-places)
+    # Java's decimals have no negative zero.
+    return float(decimal.Decimal(text).quantize(unit, context=_EXACT)) + 0.0
+
+
+def _round_integer(value: Datum, places: int) -> Datum:
+    exact = by_row(
+        lambda number: int(
+            decimal.Decimal(number).quantize(decimal.Decimal(1).scaleb(-places), context=_EXACT)
+        ),
+        pa.decimal128(38, 0),
+        value,
+    )
+    try:
+        return pc.cast(exact, value.type)
+    except pa.ArrowInvalid as error:
+        raise InvalidInputError(f"round overflows {from_arrow_type(value.type)}") from error
+
+
+def _round_decimal(array: Datum, places: int) -> Datum:
+    source = from_arrow_type(array.type)
+    assert isinstance(source, PrimitiveType)  # noqa: S101  # a decimal, as the caller saw
+    whole = source.precision - source.scale + 1
+    if places >= 0:
+        scale = min(source.scale, places)
+        result = PrimitiveType(f"decimal({min(whole + scale, 38)},{scale})")
+        values, refused = to_decimal(array, source, result)
+    else:
+        result = PrimitiveType(f"decimal({min(max(whole, 1 - places), 38)},0)")
+        wide = pc.cast(array, pa.decimal256(min(source.precision + 1, 76), source.scale))
+        rounded = pc.round(wide, ndigits=places, round_mode="half_towards_infinity")
+        values, refused = to_decimal(rounded, source, result)
+    if refused is not None and pc.any(refused).as_py():
+        raise InvalidInputError(f"the rounded value does not fit {result}")
+    return values
+
+
+def positive_remainder(left: Datum, right: Datum) -> Datum:
+    """`pmod`: the remainder, moved into the divisor's range."""
+    rest = calculate("%", left, right)
+    if pt.is_decimal(rest.type):
+        other = cast(right, from_arrow_type(right.type), from_arrow_type(rest.type))
+        shifted = by_row(lambda a, b: (a + b) % b, rest.type, rest, other)
+    else:
+        # One below zero plus the divisor cannot overflow when their signs differ; when both are
+        # negative the sum may, so it is not taken for those rows: the remainder stands.
+        is_apart = pc.and_kleene(pc.less(rest, _zero(rest)), pc.greater(right, _zero(right)))
+        step = pc.if_else(is_apart, right, _zero(right))
+        shifted = pc.add(rest, step)
+    return pc.if_else(pc.less(rest, _zero(rest)), shifted, rest)
+
+
+def _zero(value: Datum) -> Datum:
+    return pa.scalar(0, value.type)
+
+
+def whole_quotient(left: Datum, right: Datum) -> Datum:
+    """`div`: the quotient without its fraction, as a long."""
+    is_zero = pc.and_kleene(pc.equal(right, _zero(right)), pc.is_valid(left))
+    if pc.any(is_zero).as_py():
+        raise InvalidInputError("division by zero: guard it with NULLIF or CASE")
+    if pt.is_decimal(left.type):
+        quotient = by_row(_whole_quotient, pa.decimal128(38, 0), left, right)
+        return cast(quotient, PrimitiveType("decimal(38,0)"), LONG)
+    safe = pc.if_else(pc.is_valid(left), right, pa.scalar(None, right.type))
+    try:
+        return pc.divide_checked(left, safe)
+    except pa.ArrowInvalid as error:
+        raise InvalidInputError("div overflows long") from error
+
+
+def _whole_quotient(left: decimal.Decimal, right: decimal.Decimal) -> decimal.Decimal:
+    return _EXACT.divide_int(left, right)
+
+
+def power(base: Datum, exponent: Datum) -> Datum:
+    """`pow` of doubles."""
+    return pc.power(base, exponent)
+
+
+def square_root(value: Datum) -> Datum:
+    """`sqrt`: NaN below zero."""
+    return pc.sqrt(value)
+
+
+def sign(value: Datum) -> Datum:
+    """-1.0, 0.0 or 1.0; NaN stays."""
+    return pc.sign(value)
+
+
+def is_nan(value: Datum) -> Datum:
+    """Whether it is NaN; never NULL."""
+    return pc.fill_null(pc.is_nan(value), NO)
+
+
+def greatest(*values: Datum) -> Datum:
+    """The greatest that is not NULL; NaN is greater than all."""
+    return _extreme(">", *values)
+
+
+def least(*values: Datum) -> Datum:
+    """The least that is not NULL."""
+    return _extreme("<", *values)
+
+
+def _extreme(operator: str, *values: Datum) -> Datum:
+    found, *others = values
+    for other in others:
+        is_better = pc.fill_null(compare(operator, other, found), NO)
+        is_better = pc.or_(is_better, pc.is_null(found))
+        found = pc.if_else(is_better, other, found)
+    return found
+
+
+KERNELS: Final[dict[str, Callable[..., Any]]] = {
+    "abs": absolute,
+    "negative": negative,
+    "positive": positive,
+    "ceil": ceiling,
+    "floor": floor,
+    "round": round_half_up,
+    "pmod": positive_remainder,
+    "div": whole_quotient,
+    "pow": power,
+    "sqrt": square_root,
+    "sign": sign,
+    "isnan": is_nan,
+    "greatest": greatest,
+    "least": least,
+}

@@ -1,0 +1,291 @@
+"""Functions of texts as Spark computes them: characters are Unicode code points."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions.regexes import to_re2
+from deltalog.expressions.rows import Datum, by_row, pc
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_MAX_INTEGER: Final = (1 << 31) - 1
+
+
+def _is_constant(*arguments: Datum) -> bool:
+    return all(isinstance(argument, pa.Scalar) and argument.is_valid for argument in arguments)
+
+
+def _change_case(
+    kernel: Callable[[Datum], Datum], rowwise: Callable[[str], str]
+) -> Callable[[Datum], Datum]:
+    """Cost: by row where a text is not ASCII, because ß and final sigma change by context."""
+
+    def run(text: Datum) -> Datum:
+        if pc.all(pc.string_is_ascii(text), min_count=0).as_py():
+            return kernel(text)
+        return by_row(rowwise, pa.string(), text)
+
+    return run
+
+
+def _test(
+    kernel: Callable[..., Datum], rowwise: Callable[[str, str], bool]
+) -> Callable[[Datum, Datum], Datum]:
+    """Cost: by row where the part is no constant."""
+
+    def run(text: Datum, part: Datum) -> Datum:
+        if _is_constant(part):
+            return kernel(text, part.as_py())
+        return by_row(rowwise, pa.bool_(), text, part)
+
+    return run
+
+
+def _trim(
+    kernel: Callable[..., Datum], rowwise: Callable[[str, str], str], *, chars_first: bool
+) -> Callable[..., Datum]:
+    """Only blanks are trimmed unless characters are given. Cost: by row where those differ."""
+
+    def run(*arguments: Datum) -> Datum:
+        if len(arguments) == 1:
+            return kernel(arguments[0], characters=" ")
+        chars, text = arguments if chars_first else reversed(arguments)
+        if _is_constant(chars):
+            return kernel(text, characters=chars.as_py()) if chars.as_py() else text
+        return by_row(
+            lambda value, given: rowwise(value, given) if given else value, pa.string(), text, chars
+        )
+
+    return run
+
+
+def length(value: Datum) -> Datum:
+    """Characters of a text, bytes of a binary."""
+    return pc.binary_length(value) if pt.is_binary(value.type) else pc.utf8_length(value)
+
+
+def octet_length(value: Datum) -> Datum:
+    """Bytes of a text (UTF-8) or binary."""
+    return pc.binary_length(value)
+
+
+def substring(value: Datum, start: Datum, count: Datum | None = None) -> Datum:
+    """From position `start` (1 is the first, -1 the last), at most `count` of them.
+
+    Cost: by row where a position is no constant, or negative and `count` is given.
+    """
+    arguments = (start,) if count is None else (start, count)
+    if pt.is_string(value.type) and _is_constant(*arguments):
+        first = start.as_py()
+        many = _MAX_INTEGER if count is None else count.as_py()
+        if many <= 0:
+            return pc.utf8_slice_codeunits(value, start=0, stop=0)
+        if first >= 0:
+            begin = max(first - 1, 0)
+            return pc.utf8_slice_codeunits(value, start=begin, stop=begin + many)
+        if count is None:
+            return pc.utf8_slice_codeunits(value, start=first)
+    return by_row(_substring, value.type, value, *arguments)
+
+
+def _substring(value: Any, start: int, count: int = _MAX_INTEGER) -> Any:
+    begin = start - 1 if start > 0 else len(value) + start if start < 0 else 0
+    end = begin + count
+    return value[max(begin, 0) : max(end, 0)]
+
+
+def left(text: Datum, count: Datum) -> Datum:
+    """The first characters."""
+    return substring(text, pa.scalar(1, pa.int32()), count)
+
+
+def right(text: Datum, count: Datum) -> Datum:
+    """The last characters. Cost: by row where their number is no constant."""
+    if _is_constant(count):
+        many = count.as_py()
+        if many <= 0:
+            return left(text, pa.scalar(0, pa.int32()))
+        return pc.utf8_slice_codeunits(text, start=-many)
+    return by_row(lambda value, many: value[-many:] if many > 0 else "", pa.string(), text, count)
+
+
+def repeat(text: Datum, count: Datum) -> Datum:
+    """The text so many times."""
+    return pc.binary_repeat(text, pc.max_element_wise(count, 0, skip_nulls=False))
+
+
+def concat(*parts: Datum) -> Datum:
+    """The parts one after the other; NULL if one is."""
+    if not parts:
+        return pa.scalar("")
+    empty: Any = b"" if pt.is_binary(parts[0].type) else ""
+    return pc.binary_join_element_wise(
+        *parts, pa.scalar(empty, parts[0].type), null_handling="emit_null"
+    )
+
+
+def concat_ws(separator: Datum, *parts: Datum) -> Datum:
+    """The parts that are not NULL with a separator between them; NULL without a separator.
+
+    Cost: by row where the separator is no constant.
+    """
+    empty = pa.scalar("")
+    if not parts:
+        return pc.if_else(pc.is_valid(separator), empty, separator)
+    if isinstance(separator, pa.Scalar) and separator.is_valid:
+        # Arrow's own `null_handling="skip"` drops the rows in which every part is NULL.
+        ahead = [
+            pc.coalesce(pc.binary_join_element_wise(separator, part, empty), empty)
+            for part in parts
+        ]
+        joined = pc.binary_join_element_wise(*ahead, empty)
+        return pc.utf8_slice_codeunits(joined, start=len(separator.as_py()))
+    # A NULL part is made a text for the rows, because a function by row skips NULL.
+    flags = [pc.is_valid(part) for part in parts]
+    texts = [pc.fill_null(part, "") for part in parts]
+    return by_row(_joined, pa.string(), separator, *flags, *texts)
+
+
+def _joined(separator: str, *row: Any) -> str:
+    half = len(row) // 2
+    return separator.join(
+        text for is_valid, text in zip(row[:half], row[half:], strict=True) if is_valid
+    )
+
+
+def replace(text: Datum, search: Datum, replacement: Datum | None = None) -> Datum:
+    """Every `search` replaced. Cost: by row where the parts are no constants."""
+    new = pa.scalar("") if replacement is None else replacement
+    if _is_constant(search, new):
+        if search.as_py() == "":
+            return text
+        return pc.replace_substring(text, search.as_py(), new.as_py())
+    return by_row(
+        lambda value, old, by: value.replace(old, by) if old else value,
+        pa.string(),
+        text,
+        search,
+        new,
+    )
+
+
+def rlike(text: Datum, pattern: Datum) -> Datum:
+    """Whether a regular expression matches somewhere. Cost: by row where it is no constant."""
+    if _is_constant(pattern):
+        return _matches(text, pattern.as_py())
+    return by_row(
+        lambda value, shape: _matches(pa.scalar(value), shape).as_py(), pa.bool_(), text, pattern
+    )
+
+
+def _matches(text: Datum, pattern: str) -> Datum:
+    try:
+        return pc.match_substring_regex(text, to_re2(pattern))
+    except pa.ArrowInvalid as error:
+        raise InvalidInputError(
+            f"cannot use the regular expression {pattern!r}: look-around and back-references are "
+            f"not supported ({error})"
+        ) from error
+
+
+def instr(text: Datum, part: Datum) -> Datum:
+    """Where a part begins, counted from 1; 0 if it is not there. Cost: by row."""
+    return by_row(lambda value, wanted: value.find(wanted) + 1, pa.int32(), text, part)
+
+
+def split(text: Datum, pattern: Datum, limit: Datum | None = None) -> Datum:
+    """The pieces between matches of a regular expression."""
+    constants = (pattern,) if limit is None else (pattern, limit)
+    if not _is_constant(*constants):
+        raise InvalidInputError("split needs a constant pattern and limit")
+    shape = pattern.as_py()
+    most = -1 if limit is None else limit.as_py()
+    result = pa.list_(pa.field("element", pa.string(), nullable=False))
+    if shape == "":
+        return by_row(lambda value: _characters(value, most), result, text)
+    # With a limit the last piece keeps the rest, so there is one split less.
+    splits = most - 1 if most > 0 else None
+    if isinstance(text, pa.Scalar):
+        return split(pa.array([text], pa.string()), pattern, limit)[0]
+    if splits == 0:
+        return by_row(lambda value: [value], result, text)
+    try:
+        found = pc.split_pattern_regex(text, to_re2(shape), max_splits=splits)
+    except pa.ArrowInvalid as error:
+        raise InvalidInputError(f"cannot split by {shape!r}: {error}") from error
+    return pc.cast(found, result)
+
+
+def _characters(value: str, most: int) -> list[str]:
+    if most <= 0 or most >= len(value):
+        return list(value) or [""]
+    return [*value[: most - 1], value[most - 1 :]]
+
+
+def split_part(text: Datum, delimiter: Datum, index: Datum) -> Datum:
+    """One piece between plain delimiters, counted from 1, or from the end. Cost: by row."""
+    return by_row(_split_part, pa.string(), text, delimiter, index)
+
+
+def _split_part(text: str, delimiter: str, index: int) -> str:
+    if index == 0:
+        raise InvalidInputError("split_part counts from 1, or from -1 at the end; 0 is neither")
+    pieces = text.split(delimiter) if delimiter else [text]
+    position = index - 1 if index > 0 else len(pieces) + index
+    return pieces[position] if 0 <= position < len(pieces) else ""
+
+
+def _pad(*, at_left: bool) -> Callable[..., Datum]:
+    """Filled up to a length, or cut to it. Cost: by row where that is no constant."""
+
+    def row(text: str, width: int, fill: str = " ") -> str:
+        if width <= len(text) or not fill:
+            return text[: max(width, 0)]
+        missing = width - len(text)
+        filled = (fill * (missing // len(fill) + 1))[:missing]
+        return filled + text if at_left else text + filled
+
+    def run(text: Datum, width: Datum, fill: Datum | None = None) -> Datum:
+        given = pa.scalar(" ") if fill is None else fill
+        if _is_constant(width, given) and len(given.as_py()) == 1 and width.as_py() > 0:
+            kernel = pc.utf8_lpad if at_left else pc.utf8_rpad
+            padded = kernel(text, width=width.as_py(), padding=given.as_py())
+            return pc.utf8_slice_codeunits(padded, start=0, stop=width.as_py())
+        return by_row(row, pa.string(), text, width, given)
+
+    return run
+
+
+KERNELS: Final[dict[str, Callable[..., Any]]] = {
+    "upper": _change_case(pc.ascii_upper, str.upper),
+    "lower": _change_case(pc.ascii_lower, str.lower),
+    "reverse": pc.utf8_reverse,
+    "trim": _trim(pc.utf8_trim, str.strip, chars_first=True),
+    "ltrim": _trim(pc.utf8_ltrim, str.lstrip, chars_first=True),
+    "rtrim": _trim(pc.utf8_rtrim, str.rstrip, chars_first=True),
+    "btrim": _trim(pc.utf8_trim, str.strip, chars_first=False),
+    "length": length,
+    "octet_length": octet_length,
+    "substring": substring,
+    "left": left,
+    "right": right,
+    "repeat": repeat,
+    "concat": concat,
+    "concat_ws": concat_ws,
+    "replace": replace,
+    "startswith": _test(pc.starts_with, str.startswith),
+    "endswith": _test(pc.ends_with, str.endswith),
+    "contains": _test(pc.match_substring, str.__contains__),
+    "rlike": rlike,
+    "instr": instr,
+    "split": split,
+    "split_part": split_part,
+    "lpad": _pad(at_left=True),
+    "rpad": _pad(at_left=False),
+}
