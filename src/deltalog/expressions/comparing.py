@@ -76,9 +76,11 @@ def _with_nan(operator: str, left: Datum, right: Datum, found: Any) -> Datum:
         case "<>":
             return pc.and_kleene(found, pc.invert(both))
         case "<" | ">":
-            return pc.or_kleene(found, pc.and_kleene(right_nan, pc.invert(left_nan)))
+            answer = pc.or_kleene(found, pc.and_kleene(right_nan, pc.invert(left_nan)))
         case _:
-            return pc.or_kleene(found, right_nan)
+            answer = pc.or_kleene(found, right_nan)
+    # NULL beside NaN is neither less nor greater.
+    return pc.if_else(pc.is_valid(found), answer, pa.scalar(None, pa.bool_()))
 
 
 def _nan(side: Datum) -> Datum | None:
