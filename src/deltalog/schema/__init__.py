@@ -19,6 +19,7 @@ from deltalog.schema.arrow import (
     to_arrow_schema,
     to_arrow_type,
 )
+from deltalog.schema.check import check_new_schema, check_partition_columns
 from deltalog.schema.codec import encode_schema, encode_type, parse_schema, parse_type
 from deltalog.schema.columns import (
     canonical_path_of,
@@ -70,6 +71,8 @@ __all__ = [
     "canonical_path_of",
     "change_field",
     "change_type",
+    "check_new_schema",
+    "check_partition_columns",
     "check_readable_changes",
     "conform",
     "conform_array",

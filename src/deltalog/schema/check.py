@@ -1,0 +1,114 @@
+"""What a schema must be for a table that deltalog writes.
+
+Reading is more lenient: other writers' tables are taken as they are.
+
+Protocol: Schema Serialization Format, Column Mapping
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from deltalog.errors import InvalidInputError, UnsupportedTypeError
+from deltalog.schema.columns import canonical_path_of, duplicates, find_field, walk
+from deltalog.schema.types import ArrayType, MapType, PrimitiveType, StructType, UnknownType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from deltalog.schema.columns import Path
+    from deltalog.schema.types import DataType
+
+# What Parquet's older readers take for punctuation of a schema.
+_FORBIDDEN: Final = re.compile(r"[ ,;{}()\n\t=]")
+_VOID: Final = PrimitiveType("void")
+
+
+def check_new_schema(
+    schema: StructType, partition_columns: Sequence[str] = (), *, has_column_mapping: bool = False
+) -> None:
+    """Refuse a schema that no table may get.
+
+    Args:
+        schema: of the table to be.
+        partition_columns: by name; case does not matter.
+        has_column_mapping: physical names are random, so that any name can be shown.
+
+    Raises:
+        InvalidInputError: names repeat or need column mapping, a struct has no fields, a void
+            stands where no file can hold it, or a partition column is none.
+        UnsupportedTypeError: a type is not known.
+
+    Protocol: Schema Serialization Format
+    """
+    repeated = duplicates(schema)
+    if repeated:
+        names = ", ".join(repr(".".join(path)) for path in repeated)
+        raise InvalidInputError(f"the columns {names} are there twice: names ignore case")
+    for path, field in walk(schema):
+        if not field.name:
+            raise InvalidInputError(f"the column {'.'.join(path)!r} has no name")
+        if not has_column_mapping and _FORBIDDEN.search(field.name):
+            raise InvalidInputError(
+                f"the name of column {'.'.join(path)!r} has one of ' ,;{{}}()\\n\\t=': rename it, "
+                "or turn column mapping on (delta.columnMapping.mode = name)"
+            )
+    for path, data_type in _types(schema, ()):
+        _check_type(path, data_type)
+    check_partition_columns(schema, partition_columns)
+
+
+def check_partition_columns(schema: StructType, partition_columns: Sequence[str]) -> None:
+    """Refuse columns that cannot partition a table with this schema.
+
+    Raises:
+        InvalidInputError: a column is not there, is there twice, has a type without serialised
+            form, or no column is left for the data.
+    """
+    names = [canonical_path_of(schema, (column,))[0] for column in partition_columns]
+    if len(set(names)) < len(names):
+        raise InvalidInputError(f"a partition column is there twice: {', '.join(names)}")
+    for name in names:
+        kind = find_field(schema, (name,)).type
+        if not isinstance(kind, PrimitiveType) or kind == _VOID:
+            raise InvalidInputError(f"cannot partition by column {name!r}: it is of type {kind}")
+    stored = [field for field in schema.fields if field.name not in names and field.type != _VOID]
+    if names and not stored:
+        raise InvalidInputError(
+            "cannot partition by every column: files need a column of their own"
+        )
+
+
+def _check_type(path: Path, data_type: DataType) -> None:
+    name = ".".join(path)
+    match data_type:
+        case UnknownType():
+            raise UnsupportedTypeError(f"column {name!r} has the unknown type {data_type}")
+        case StructType():
+            # Files leave void columns out, and Parquet has no group without fields.
+            if path and all(field.type == _VOID for field in data_type.fields):
+                raise InvalidInputError(
+                    f"the struct {name!r} has no field that a file can hold; give it one"
+                )
+        case ArrayType() if data_type.element_type == _VOID:
+            raise InvalidInputError(f"the list {name!r} has elements of type void; give it a type")
+        case MapType() if _VOID in (data_type.key_type, data_type.value_type):
+            raise InvalidInputError(f"the map {name!r} has a part of type void; give it a type")
+        case _:
+            return
+
+
+def _types(data_type: DataType, path: Path) -> Iterator[tuple[Path, DataType]]:
+    yield path, data_type
+    match data_type:
+        case StructType():
+            for field in data_type.fields:
+                yield from _types(field.type, (*path, field.name))
+        case ArrayType():
+            yield from _types(data_type.element_type, (*path, "element"))
+        case MapType():
+            yield from _types(data_type.key_type, (*path, "key"))
+            yield from _types(data_type.value_type, (*path, "value"))
+        case _:
+            return
