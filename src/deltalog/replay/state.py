@@ -55,9 +55,11 @@ def reconcile(
     Protocol: Action Reconciliation
     Cost: one hash aggregation over all keys.
     """
+    known = [_compute.min(versions).as_py() for versions in (add_versions, remove_versions)]
+    oldest = min((version for version in known if version is not None), default=0)
     columns = [
-        _keyed(add_keys, _order(add_versions, is_remove=0)),
-        _keyed(remove_keys, _order(remove_versions, is_remove=1)),
+        _keyed(add_keys, _order(add_versions, oldest, is_remove=0)),
+        _keyed(remove_keys, _order(remove_versions, oldest, is_remove=1)),
     ]
     newest = pa.concat_tables(columns).group_by("key").aggregate([("order", "max")])
     order = newest.column("order_max")
@@ -81,10 +83,10 @@ def _keyed(keys: StringColumn, order: Column) -> pa.Table:
     return pa.Table.from_arrays(columns, ["key", "order"])
 
 
-def _order(versions: Column, *, is_remove: int) -> Column:
+def _order(versions: Column, oldest: int, *, is_remove: int) -> Column:
     """A number that grows with version, then from add to remove, then with the row."""
     rows = pa.array(range(len(versions)), pa.int64())
-    rank = _compute.add(_compute.multiply(versions, 2), is_remove)
+    rank = _compute.add(_compute.multiply(_compute.subtract(versions, oldest), 2), is_remove)
     shifted = _compute.shift_left(rank, pa.scalar(_ROW_BITS, pa.int64()))
     result: Column = _compute.bit_wise_or(shifted, rows)
     return result

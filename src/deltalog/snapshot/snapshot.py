@@ -142,7 +142,7 @@ class Snapshot:
 
         Protocol: Transaction Identifiers
         """
-        found = self._read(lambda state: state.app_transactions)
+        found = self.recorded_app_transactions
         retention_ms = self.configuration.properties.set_transaction_retention_ms
         if retention_ms is None:
             return found
@@ -152,6 +152,11 @@ class Snapshot:
             for app_id, txn in found.items()
             if txn.last_updated_ms is None or txn.last_updated_ms >= oldest_ms
         }
+
+    @property
+    def recorded_app_transactions(self) -> Mapping[str, SetTransaction]:
+        """The latest transaction of each application, expired ones too."""
+        return self._read(lambda state: state.app_transactions)
 
     @property
     def domain_metadata(self) -> Mapping[str, DomainMetadata]:

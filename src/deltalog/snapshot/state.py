@@ -218,6 +218,8 @@ class LogState:
         if missing:
             tables = [self.live_commit_adds.select(missing)]
             if self.checkpoint is not None:
+                needed = [*missing, *(_KEY_COLUMNS if len(self._survivors.keys) else ())]
+                self.checkpoint.columns("add", list(dict.fromkeys(needed)))  # in one go
                 tables.insert(0, self.keep(self.checkpoint.columns("add", missing)))
             table = pa.concat_tables(tables)
             self._live.update({name: table.column(name) for name in missing})

@@ -1,0 +1,274 @@
+"""Checkpoints of every layout give the same columns, and only what was asked for is read."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from deltalog.actions.arrow import ADD_TYPE, FILE_SCHEMA, REMOVE_SCHEMA
+from deltalog.checkpoints.reader import Checkpoint
+from deltalog.errors import CheckpointUnreadableError, StorageError
+from deltalog.log import names
+from deltalog.log.listing import list_log
+from deltalog.log.segment import build_segment
+from deltalog.testing import CountingStore
+from tests.support import logs
+from tests.support.logs import DictStore
+
+Layout = Callable[[DictStore], object]
+
+ADDS = [
+    logs.add("a", partitionValues={"p": "1"}, stats='{"numRecords":3}', tags={"t": "x"}),
+    logs.add("b%20c", deletionVector=logs.vector("v"), baseRowId=4, defaultRowCommitVersion=2),
+    logs.add("d", partitionValues={"p": None}, size=2**40, clusteringProvider="liquid"),
+]
+ACTIONS = [
+    logs.PROTOCOL,
+    logs.metadata(configuration={"delta.appendOnly": "true"}, partitionColumns=["p"]),
+    *ADDS,
+    logs.remove("gone", partitionValues={}, size=7, extendedFileMetadata=True, baseRowId=1),
+    logs.txn("app", 5, 9),
+    logs.domain("d1", '{"x":1}'),
+    {"rowIdHighWaterMark": {"highWaterMark": 11, "preservedRowIds": False}},
+]
+LAYOUTS: dict[str, Layout] = {
+    "classic": lambda store: logs.classic_checkpoint(store, 3, ACTIONS),
+    "three parts": lambda store: logs.multi_part_checkpoint(
+        store, 3, [ACTIONS[:3], ACTIONS[3:5], ACTIONS[5:]]
+    ),
+    "V2 JSON": lambda store: logs.v2_checkpoint(store, 3, ACTIONS),
+    "V2 Parquet": lambda store: logs.v2_checkpoint(store, 3, ACTIONS, suffix="parquet"),
+    "V2 two sidecars": lambda store: logs.v2_checkpoint(store, 3, ACTIONS, sidecars=2),
+    "V2 absolute": lambda store: logs.v2_checkpoint(store, 3, ACTIONS, absolute=True),
+    "V2 without sidecars": lambda store: logs.v2_checkpoint(store, 3, ACTIONS, sidecars=0),
+    "V2 Parquet without sidecars": lambda store: logs.v2_checkpoint(
+        store, 3, ACTIONS, sidecars=0, suffix="parquet"
+    ),
+    "V2 under the classic name": lambda store: logs.v2_checkpoint(
+        store, 3, ACTIONS, name=names.checkpoint_name(3)
+    ),
+}
+
+
+class RootedStore(DictStore):
+    """A store that finds its own absolute paths."""
+
+    def read(self, path: str) -> bytes:
+        return super().read(path.removeprefix(f"{self.root}/"))
+
+
+def opened(layout: Layout) -> tuple[Checkpoint, CountingStore]:
+    store = RootedStore()
+    layout(store)
+    counting = CountingStore(store)
+    files = build_segment(list_log(store)).checkpoint
+    assert files is not None
+    return Checkpoint(counting, files), counting
+
+
+@pytest.mark.protocol(
+    "CKPT-01", "CKPT-05", "CKPT-06", "CKPT-11", "CKPT-18", "CKPT-20", "CKPT-21", "B-14", "B-15",
+    "B-26", "D-60",
+)  # fmt: skip
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
+def test_every_layout_gives_the_same(layout: Layout) -> None:
+    checkpoint, _ = opened(layout)
+    adds = checkpoint.columns("add", FILE_SCHEMA.names).sort_by("path")
+    assert adds.schema == FILE_SCHEMA
+    first, second, third = adds.to_pylist()
+    assert first["partitionValues"] == [("p", "1")]
+    assert (first["stats"], first["tags"]) == ('{"numRecords":3}', [("t", "x")])
+    assert first["deletionVector"] is None
+    assert second["path"] == "b%20c"
+    assert second["deletionVector"]["pathOrInlineDv"] == "v"
+    assert (second["baseRowId"], second["defaultRowCommitVersion"]) == (4, 2)
+    assert third["partitionValues"] == [("p", None)]
+    assert (third["size"], third["clusteringProvider"]) == (2**40, "liquid")
+    (gone,) = checkpoint.columns("remove", REMOVE_SCHEMA.names).to_pylist()
+    assert (gone["path"], gone["size"], gone["baseRowId"]) == ("gone", 7, 1)
+    assert checkpoint.num_actions("add") == 3
+    values = checkpoint.values(["protocol", "metaData", "txn", "domainMetadata"])
+    assert values["protocol"][0]["minWriterVersion"] == 2
+    assert values["protocol"][0].get("readerFeatures") is None
+    assert values["metaData"][0]["schemaString"] == logs.SCHEMA
+    assert [row["version"] for row in values["txn"]] == [5]
+    assert [row["domain"] for row in values["domainMetadata"]] == ["d1"]
+    (mark,) = checkpoint.values(["rowIdHighWaterMark"])["rowIdHighWaterMark"]
+    assert mark == {"highWaterMark": 11, "preservedRowIds": False}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
+def test_columns_read_apart_have_the_same_rows(layout: Layout) -> None:
+    checkpoint, store = opened(layout)
+    together = checkpoint.columns("add", ["path", "size", "stats"])
+    apart, _ = opened(layout)
+    for name in ("stats", "size", "path"):
+        assert apart.columns("add", [name]).column(name).equals(together.column(name))
+    store.reset()
+    assert checkpoint.columns("add", ["size", "path"]).column_names == ["size", "path"]
+    assert store.total_calls == 0
+    assert checkpoint.columns("add", []).num_columns == 0
+
+
+def test_only_the_leaves_asked_for_are_read() -> None:
+    store = DictStore()
+    padding = [logs.add(f"{n:04d}" * 20, stats="x" * 500 + str(n)) for n in range(500)]
+    path = logs.classic_checkpoint(store, 3, [logs.PROTOCOL, logs.metadata(), *padding])
+    # A large file, so that its footer's read does not bring the columns along.
+    counting = CountingStore(store)
+    files = build_segment(list_log(store)).checkpoint
+    assert files is not None
+    checkpoint = Checkpoint(counting, files)
+    checkpoint.values(["protocol", "metaData"])
+    checkpoint.columns("add", ["size"])
+    footers = counting.footers_opened
+    assert footers == 1
+    assert counting.paths() == [path] * counting.total_calls
+
+
+@pytest.mark.protocol("CKPT-23")
+def test_kinds_and_members_that_are_missing_are_null() -> None:
+    store = DictStore()
+    few = pa.struct([ADD_TYPE.field("path"), ADD_TYPE.field("size")])
+    path = names.log_path(names.checkpoint_name(3))
+    store.put(path, logs.checkpoint_parquet(ADDS, types={"add": few}))
+    files = build_segment(list_log(store)).checkpoint
+    assert files is not None
+    checkpoint = Checkpoint(store, files)
+    adds = checkpoint.columns("add", FILE_SCHEMA.names)
+    assert adds.schema == FILE_SCHEMA
+    assert adds.num_rows == 3
+    assert adds.column("deletionVector").null_count == 3
+    assert adds.column("partitionValues").null_count == 3
+    assert checkpoint.columns("remove", ["path"]).num_rows == 0
+    assert checkpoint.values(["domainMetadata", "txn"]) == {"domainMetadata": [], "txn": []}
+    only_tags = Checkpoint(store, files).columns("add", ["tags"])
+    assert (only_tags.num_rows, only_tags.column("tags").null_count) == (3, 3)
+
+
+@pytest.mark.protocol("CKPT-11", "CKPT-23")
+def test_other_flavours_of_the_types_are_read() -> None:
+    path = pa.array(["a", "b"], pa.large_string())
+    size = pa.array([1, 2], pa.int32())
+    vectors = pa.StructArray.from_arrays(
+        [pa.array([None, "u"]), pa.array([None, "x"]), pa.array([None, 3], pa.int64())],
+        ["storageType", "pathOrInlineDv", "offset"],
+    )
+    maps = pa.array([[("p", "1")], None], pa.map_(pa.large_string(), pa.large_string()))
+    stats = pa.array(["{}", None]).dictionary_encode()
+    fields: list[pa.Field[Any]] = [
+        pa.field("path", pa.large_string(), nullable=False),
+        pa.field("size", pa.int32()),
+        pa.field("deletionVector", vectors.type),
+        pa.field("partitionValues", maps.type),
+        pa.field("stats", stats.type),
+    ]
+    adds = pa.StructArray.from_arrays([path, size, vectors, maps, stats], fields=fields)
+    store = DictStore()
+    sink = pa.BufferOutputStream()
+    schema = pa.schema([pa.field("add", adds.type, nullable=False)])
+    pq.write_table(pa.Table.from_arrays([adds], schema=schema), sink)
+    store.put(names.log_path(names.checkpoint_name(0)), sink.getvalue().to_pybytes())
+    files = build_segment(list_log(store)).checkpoint
+    assert files is not None
+    found = Checkpoint(store, files).columns("add", FILE_SCHEMA.names)
+    assert found.schema == FILE_SCHEMA
+    assert found["path"].to_pylist() == ["a", "b"]
+    assert found["size"].to_pylist() == [1, 2]
+    assert found["partitionValues"].to_pylist() == [[("p", "1")], None]
+    assert found["stats"].to_pylist() == ["{}", None]
+    first, second = found["deletionVector"].to_pylist()
+    assert first is None
+    assert second is not None
+    assert (second["storageType"], second["offset"], second["cardinality"]) == ("u", 3, None)
+
+
+def test_row_groups_without_such_actions_are_left_alone() -> None:
+    store = DictStore()
+    path = names.log_path(names.checkpoint_name(3))
+    padding = [logs.add(f"{random.Random(n).getrandbits(2000):x}") for n in range(2000)]
+    actions = [logs.PROTOCOL, logs.metadata(), *padding]
+    store.put(path, logs.checkpoint_parquet(actions, row_group_rows=100))
+    counting = CountingStore(store)
+    files = build_segment(list_log(store)).checkpoint
+    assert files is not None
+    checkpoint = Checkpoint(counting, files)
+    checkpoint.values(["protocol", "metaData"])
+    assert counting.bytes_read < len(store.files[path]) / 2
+    assert checkpoint.values(["txn"]) == {"txn": []}
+    assert checkpoint.num_actions("add") == 2000
+
+
+@pytest.mark.protocol("CKPT-14")
+def test_typed_partition_values_stand_in_for_the_map() -> None:
+    values = pa.struct([("d", pa.date32()), ("region", pa.string()), ("n", pa.int32())])
+    adds = pa.array(
+        [
+            {"path": "a", "partitionValues_parsed": {"d": 19723, "region": "eu", "n": 3}},
+            {"path": "b", "partitionValues_parsed": {"d": None, "region": None, "n": None}},
+        ],
+        pa.struct([("path", pa.string()), ("partitionValues_parsed", values)]),
+    )
+    store = DictStore()
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"add": adds}), sink)
+    store.put(names.log_path(names.checkpoint_name(0)), sink.getvalue().to_pybytes())
+    files = build_segment(list_log(store)).checkpoint
+    assert files is not None
+    found = Checkpoint(store, files).columns("add", ["partitionValues"])
+    assert found["partitionValues"].to_pylist() == [
+        [("d", "2024-01-01"), ("region", "eu"), ("n", "3")],
+        [("d", None), ("region", None), ("n", None)],
+    ]
+
+
+@pytest.mark.protocol("D-60")
+@pytest.mark.parametrize("harm", ["missing sidecar", "torn", "no Parquet", "unsafe sidecar"])
+def test_what_cannot_be_read_says_so(harm: str) -> None:
+    store = DictStore()
+    top, sidecar = logs.v2_checkpoint(store, 3, ACTIONS)
+    if harm == "missing sidecar":
+        del store.files[sidecar]
+    elif harm == "torn":
+        store.files[top] = store.files[top][:-20]
+    elif harm == "no Parquet":
+        store.files[sidecar] = b"x" * 100
+    else:
+        store.files[top] = store.files[top].replace(b'"path":"0', b'"path":"../../0')
+    files = build_segment(list_log(store)).checkpoint
+    assert files is not None
+    with pytest.raises(CheckpointUnreadableError):
+        Checkpoint(store, files).columns("add", ["path"])
+
+
+class FailingStore(DictStore):
+    def read_ranges(self, path: str, ranges: object) -> list[bytes]:
+        raise StorageError(f"network: {path}, {ranges}")
+
+
+def test_a_store_that_fails_is_no_damaged_checkpoint() -> None:
+    store = FailingStore()
+    logs.classic_checkpoint(store, 3, ACTIONS)
+    files = build_segment(list_log(store)).checkpoint
+    assert files is not None
+    with pytest.raises(StorageError, match="network"):
+        Checkpoint(store, files).columns("add", ["path"])
+
+
+def test_a_pickled_checkpoint_forgets_its_columns() -> None:
+    store = DictStore()
+    logs.classic_checkpoint(store, 3, ACTIONS)
+    files = build_segment(list_log(store)).checkpoint
+    assert files is not None
+    checkpoint = Checkpoint(store, files)
+    expected = checkpoint.columns("add", ["path"])
+    assert checkpoint.holds_columns
+    copy: Checkpoint = pickle.loads(pickle.dumps(checkpoint))
+    assert not copy.holds_columns
+    assert copy.columns("add", ["path"]).equals(expected)

@@ -1,0 +1,72 @@
+"""Where the listing starts."""
+
+from __future__ import annotations
+
+import pytest
+
+from deltalog.catalog import LogTail, RatifiedCommit
+from deltalog.log.hint import LastCheckpointHint
+from deltalog.log.listing import list_log
+from deltalog.log.segment import build_segment
+from deltalog.paths import FileInfo
+from deltalog.testing import CountingStore
+from tests.support.logs import DictStore, classic_checkpoint, commit, table_of
+
+
+def log_with_checkpoints(*versions: int, last: int = 30) -> DictStore:
+    store = table_of(*[[] for _ in range(last + 1)])
+    for version in versions:
+        classic_checkpoint(store, version, [])
+    return store
+
+
+@pytest.mark.protocol("LAST-02")
+def test_the_hint_is_where_the_listing_starts() -> None:
+    store = CountingStore(log_with_checkpoints(10, 20))
+    listing = list_log(store, hint=LastCheckpointHint(version=10))
+    assert listing.first == 10
+    assert min(listing.commits) == 10
+    checkpoint = build_segment(listing).checkpoint
+    assert checkpoint is not None
+    assert checkpoint.version == 20
+    assert store.counts == {"list_from": 1}
+
+
+@pytest.mark.protocol("LAST-06", "D-21")
+def test_a_dangling_hint_costs_a_second_listing() -> None:
+    store = CountingStore(log_with_checkpoints(10))
+    listing = list_log(store, hint=LastCheckpointHint(version=20))
+    assert listing.first == 0
+    assert build_segment(listing).version == 30
+    assert store.counts == {"list_from": 2}
+
+
+@pytest.mark.protocol("D-21")
+def test_a_hint_after_the_version_is_no_use() -> None:
+    store = CountingStore(log_with_checkpoints(10, 20))
+    listing = list_log(store, version=15, hint=LastCheckpointHint(version=20))
+    assert listing.first == 0
+    assert store.counts == {"list_from": 1}
+    between = list_log(store, version=25, hint=LastCheckpointHint(version=20))
+    assert between.first == 20
+
+
+@pytest.mark.protocol("LOG-10", "B-43")
+def test_other_files_and_staged_commits_are_not_seen() -> None:
+    store = table_of([], [])
+    for name in ("0.json.tmp", "_last_vacuum_info", "_staged_commits/00000000000000000002.x.json"):
+        store.put(f"_delta_log/{name}", b"?")
+    listing = list_log(store)
+    assert list(listing.commits) == [0, 1]
+    assert listing.checkpoints == ()
+
+
+def test_a_catalogs_tail_joins_the_listing() -> None:
+    store = table_of([], [])
+    path = "_delta_log/_staged_commits/00000000000000000002.3a0d65cd.json"
+    store.put(path, b"{}")
+    commit(store, 3)
+    tail = LogTail(commits=(RatifiedCommit(version=2, file=FileInfo(path, 2, 7)),))
+    listing = list_log(store, log_tail=tail)
+    assert list(listing.commits) == [0, 1, 2]
+    assert listing.commits[2].info.path == path
