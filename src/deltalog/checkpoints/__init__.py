@@ -1,3 +1,10 @@
-"""Checkpoints: the state of the table at one version, in one or several files."""
+"""Checkpoints: the state of the table at one version, in one or several files.
+
+Protocol: Checkpoints, Checkpoint Schema, V2 Spec
+"""
 
 from __future__ import annotations
+
+from deltalog.checkpoints.reader import Checkpoint
+
+__all__ = ["Checkpoint"]
