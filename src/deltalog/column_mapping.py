@@ -13,7 +13,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog.errors import InvalidMetadataError
+from deltalog.errors import InvalidInputError, InvalidMetadataError
 from deltalog.schema.columns import canonical_path_of, walk
 from deltalog.schema.types import ArrayType, Field, MapType, StructType
 
@@ -193,6 +193,27 @@ def validate(schema: StructType, mode: Mode, *, max_id: int | None = None) -> No
         if path in seen:
             raise InvalidMetadataError(f"two columns have the physical name {'.'.join(path)!r}")
         seen.add(path)
+
+
+def check_mode_change(before: Mode, after: Mode, *, is_rewrite: bool = False) -> None:
+    """Refuse a change of mode that the files of an existing table cannot follow.
+
+    Args:
+        before: of the table.
+        after: as asked for.
+        is_rewrite: every data file is written anew, so that mapping may be removed.
+
+    Raises:
+        InvalidInputError: the change is none that is allowed.
+
+    Protocol: Writer Requirements for Column Mapping
+    """
+    allowed = before is after or (before, after) == (Mode.NONE, Mode.NAME)
+    if not allowed and not (is_rewrite and after is Mode.NONE):
+        raise InvalidInputError(
+            f"cannot change {MODE_PROPERTY} from {before} to {after}: a table with files may go "
+            "from none to name only; to none, its files must be rewritten"
+        )
 
 
 def map_fields(schema: StructType, change: Callable[[Field], Field]) -> StructType:

@@ -8,6 +8,7 @@ import pytest
 from deltalog.column_mapping import (
     Mode,
     assign,
+    check_mode_change,
     field_id,
     logical_names,
     physical_name,
@@ -172,3 +173,20 @@ def test_one_physical_name_in_two_structs_is_fine() -> None:
         ),
         Mode.NAME,
     )
+
+
+@pytest.mark.protocol("B-35")
+def test_modes_change_one_way() -> None:
+    for mode in Mode:
+        check_mode_change(mode, mode)
+    check_mode_change(Mode.NONE, Mode.NAME)
+    check_mode_change(Mode.ID, Mode.NONE, is_rewrite=True)
+    for before, after, is_rewrite in [
+        (Mode.NONE, Mode.ID, True),
+        (Mode.NAME, Mode.ID, True),
+        (Mode.ID, Mode.NAME, True),
+        (Mode.NAME, Mode.NONE, False),
+        (Mode.ID, Mode.NONE, False),
+    ]:
+        with pytest.raises(InvalidInputError, match=f"from {before} to {after}"):
+            check_mode_change(before, after, is_rewrite=is_rewrite)
