@@ -47,7 +47,7 @@ def snapshot(path: str, version: int | None = None) -> dict[str, Any]:
     state = table.snapshot
     files = state.files(["path", "deletionVector"])
     # Expired ones too: the corpus has them, the reference tables leave both readings open.
-    transactions = state._read(lambda log: log.app_transactions)
+    transactions = state.recorded_app_transactions
     return {
         "num_files": state.num_files,
         "files": [

@@ -15,7 +15,12 @@ import pytest
 
 from tests.support.corpora import Entry, load_entries
 
-pytestmark = pytest.mark.corpus
+pytestmark = [
+    pytest.mark.corpus,
+    pytest.mark.filterwarnings(
+        "ignore:unclosed file:ResourceWarning"
+    ),  # the checkers leave some open
+]
 ADAPTER = Path(__file__).with_name("adapter.py")
 
 

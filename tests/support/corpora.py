@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,7 +59,6 @@ def load_entries(variable: str) -> tuple[Entry, ...]:
     return tuple(Entry(Path(directory), facts) for facts in manifest["tables"])
 
 
-def readable_entries() -> Iterator[Entry]:
+def readable_entries() -> list[Entry]:
     """All tables whose latest version gives rows."""
-    for variable in VARIABLES:
-        yield from (entry for entry in load_entries(variable) if entry.has_rows)
+    return [entry for name in VARIABLES for entry in load_entries(name) if entry.has_rows]
