@@ -54,10 +54,11 @@ TABLE = FakeTable(SCHEMA, ("p",))
 DATA_SCHEMA = StructType(SCHEMA.fields[:-1])
 
 texts = st.text(st.sampled_from("aab%_é\x7f\uffff😀\U0010ffff"), max_size=36)
-moments = st.datetimes(dt.datetime(1, 1, 2), dt.datetime(9999, 12, 30)) | st.datetimes(  # noqa: DTZ001 -- zone-less
-    dt.datetime(1969, 12, 31, 23, 59, 59, 990_000),  # noqa: DTZ001 -- zone-less
-    dt.datetime(1970, 1, 1, 0, 0, 0, 10_000),  # noqa: DTZ001 -- zone-less
+# Close to each other, so that what is cut off a bound decides.
+near = st.sampled_from([-1000, -1, 0, 1, 999, 1000]).map(
+    lambda micros: dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=micros)  # noqa: DTZ001
 )
+moments = near | st.datetimes(dt.datetime(1, 1, 2), dt.datetime(9999, 12, 30))  # noqa: DTZ001
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "i": st.integers(-3, 3) | st.integers(-(2**31), 2**31 - 1),
     "x": st.integers(-3, 3) | st.integers(-(2**63), 2**63 - 1),
