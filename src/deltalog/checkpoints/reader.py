@@ -10,7 +10,7 @@ Protocol: Checkpoints, V2 Spec, Checkpoint Schema
 from __future__ import annotations
 
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -26,7 +26,7 @@ from deltalog.checkpoints.schema import (
     member,
     texts_of_values,
 )
-from deltalog.checkpoints.stats import read_stats
+from deltalog.checkpoints.stats import read_stats, texts_of_stats
 from deltalog.errors import (
     CheckpointUnreadableError,
     DataFileMissingError,
@@ -35,9 +35,10 @@ from deltalog.errors import (
     ObjectNotFoundError,
 )
 from deltalog.paths import FileInfo
+from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from deltalog.checkpoints.layout import CheckpointFile
     from deltalog.checkpoints.stats import StatsLeaf
@@ -90,8 +91,8 @@ class Checkpoint:
         if missing:
             found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in missing}
             with self._unreadable():
-                for file in self._top_files:
-                    for kind, values in file.values(missing).items():
+                for part in map_in_pool(lambda file: file.values(missing), self._top_files):
+                    for kind, values in part.items():
                         found[kind] += values
             self._values.update(found)
         return {kind: self._values[kind] for kind in kinds}
@@ -111,17 +112,12 @@ class Checkpoint:
         schema = _SCHEMAS[kind]
         missing = [name for name in names if (kind, name) not in self._columns]
         if missing:
-            found: dict[str, list[pa.ChunkedArray[Any]]] = {name: [] for name in missing}
+            wanted = [schema.field(name) for name in missing]
             with self._unreadable():
-                for file in self._data_files:
-                    actions = file.actions(kind, [(kind, name) for name in missing])
-                    for name in missing:
-                        found[name].append(member(actions, name, schema.field(name).type))
-                    if kind == "add" and PARTITION_VALUES in missing:
-                        _add_parsed_values(file, found[PARTITION_VALUES])
-            for name, parts in found.items():
-                chunks = [chunk for part in parts for chunk in part.chunks]
-                self._columns[kind, name] = chunked(chunks, schema.field(name).type)
+                parts = map_in_pool(partial(_read_members, kind, wanted), self._data_files)
+            for number, field in enumerate(wanted):
+                chunks = [chunk for part in parts for chunk in part[number].chunks]
+                self._columns[kind, field.name] = chunked(chunks, field.type)
         return pa.Table.from_arrays([self._columns[kind, name] for name in names], list(names))
 
     def num_actions(self, kind: str) -> int:
@@ -142,7 +138,7 @@ class Checkpoint:
         missing = [leaf for leaf in leaves if leaf not in self._stats]
         if missing:
             with self._unreadable():
-                parts = [read_stats(file, missing) for file in self._data_files]
+                parts = map_in_pool(lambda file: read_stats(file, missing), self._data_files)
             for number, leaf in enumerate(missing):
                 chunks = [chunk for part in parts for chunk in part[number].chunks]
                 self._stats[leaf] = chunked(chunks, leaf[1])
@@ -189,9 +185,23 @@ class Checkpoint:
             ) from error
 
 
-def _add_parsed_values(file: CheckpointFile, columns: list[pa.ChunkedArray[Any]]) -> None:
-    """Put the typed partition values in place of the last column, if the file has only those."""
-    members = {leaf[1] for leaf in file.leaves("add")}
-    if PARTITION_VALUES not in members and PARTITION_VALUES_PARSED in members:
-        actions = file.actions("add", [("add", PARTITION_VALUES_PARSED)])
-        columns[-1] = texts_of_values(actions)
+def _read_members(
+    kind: str, fields: Sequence[pa.Field[Any]], file: CheckpointFile
+) -> list[pa.ChunkedArray[Any]]:
+    """One column per member, one row per action of the file."""
+    actions = file.actions(kind, [(kind, field.name) for field in fields])
+    columns = [member(actions, field.name, field.type) for field in fields]
+    if kind == "add" and not {field.name for field in fields}.isdisjoint(_STAND_INS):
+        present = {leaf[1] for leaf in file.leaves("add")}
+        for number, field in enumerate(fields):
+            parsed, texts_of = _STAND_INS.get(field.name, ("", None))
+            if texts_of is not None and field.name not in present and parsed in present:
+                columns[number] = texts_of(file.actions("add", [("add", parsed)]))
+    return columns
+
+
+# What a writer may leave out when it has it typed, and how to make it again.
+_STAND_INS: Final[Mapping[str, tuple[str, Callable[..., pa.ChunkedArray[Any]]]]] = {
+    PARTITION_VALUES: (PARTITION_VALUES_PARSED, texts_of_values),
+    "stats": ("stats_parsed", texts_of_stats),
+}

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog.checkpoints.schema import chunked, nulls
-from deltalog.stats import conform_stats, parse_stats, schema_of_leaves
+from deltalog.stats import conform_stats, encode_stats_column, parse_stats, schema_of_leaves
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -26,6 +26,7 @@ StatsLeaf = tuple[tuple[str, ...], pa.DataType]
 _PARSED: Final = ("add", "stats_parsed")
 _JSON: Final = ("add", "stats")
 _ALIASES: Final = {"nullCount": "nullCounts"}
+_CURRENT: Final = {alias: name for name, alias in _ALIASES.items()}
 _compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
 
 
@@ -52,6 +53,19 @@ def read_stats(file: CheckpointFile, leaves: Sequence[StatsLeaf]) -> list[pa.Chu
         rows = len(next(iter(found.values()))) if found else len(file.actions("add", []))
         found.update({path: chunked([nulls(rows, kind)], kind) for path, kind in others})
     return [found[path] for path, _ in leaves]
+
+
+def texts_of_stats(actions: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
+    """`stats_parsed` as the JSON texts that `stats` would hold.
+
+    Cost: Python touches each statistic; only checkpoints without the texts need it.
+    """
+    chunks = []
+    structs: Any = member_of(actions, "stats_parsed").chunks
+    for chunk in structs:
+        names = [_CURRENT.get(field.name, field.name) for field in chunk.type]
+        chunks.append(encode_stats_column(pa.Table.from_arrays(chunk.flatten(), names)))
+    return chunked(chunks, pa.string())
 
 
 def leaf_of(table: pa.Table, path: Sequence[str]) -> pa.ChunkedArray[Any]:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 import pytest
 
+from deltalog._json import loads
 from deltalog.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA
 from deltalog.clock import now_ms
 from deltalog.errors import MalformedLogError
@@ -264,6 +265,19 @@ def test_parsed_statistics_are_used_where_they_are(with_json: bool, counts: str)
         {"numRecords": None, "minValues": nothing, "nullCount": nothing},
         {"numRecords": None, "minValues": {"id": 8}, "nullCount": nothing},
     ]
+
+
+@pytest.mark.protocol("CKPT-15")
+@pytest.mark.parametrize("counts", ["nullCount", "nullCounts"])
+def test_texts_are_made_of_parsed_statistics_where_there_are_none(counts: str) -> None:
+    store = logs.table_of([])
+    parsed_checkpoint(store, with_json=False, counts=counts)
+    first, second, third = load_snapshot(store).files(["stats"])["stats"].to_pylist()
+    assert first is not None
+    assert loads(first) == {"numRecords": 3, "minValues": {"id": 1}, "nullCount": {"id": 2}}
+    assert second is None
+    assert third is not None
+    assert loads(third) == {"numRecords": 4}
 
 
 @pytest.mark.protocol("CKPT-15", "CKPT-23")
