@@ -6,31 +6,29 @@ constant with its type, and operands of one type wherever Spark's ANSI rules wou
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
-import math
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import coercion
-from deltalog.expressions.casts import cast
 from deltalog.expressions.coercion import (
     BOOLEAN,
     DATE,
-    DOUBLE,
-    FLOAT,
-    FRACTIONALS,
-    INTEGRALS,
-    LONG,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     VOID,
-    can_assign,
-    common_type,
-    is_decimal,
-    is_numeric,
 )
 from deltalog.expressions.functions import find_function
+from deltalog.expressions.implicit import (
+    arithmetic_of,
+    cast_literal,
+    coerce,
+    make_cast,
+    meet,
+    unify,
+)
 from deltalog.expressions.literals import from_scalar, natural_type, plain_value, to_scalar
 from deltalog.expressions.macros import ALIASES, MACROS, add_interval, expand
 from deltalog.expressions.nodes import (
@@ -52,16 +50,14 @@ from deltalog.expressions.nodes import (
 from deltalog.expressions.render import to_sql
 from deltalog.expressions.trees import NON_DETERMINISTIC
 from deltalog.schema.columns import find_field
-from deltalog.schema.types import DataType, MapType, PrimitiveType, StructType
+from deltalog.schema.types import DataType, MapType, StructType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    from deltalog.expressions.signatures import Function
 
 Typed = tuple[Expression, DataType]
-# A double holds every integer up to here, so beyond it a narrowed constant could match less.
-_MAX_EXACT_DOUBLE: Final = 1 << 53
-_EXACT_DOUBLE_DIGITS: Final = 15
-_DAY_COUNTS: Final = (coercion.BYTE, coercion.SHORT, coercion.INTEGER)
 
 
 def resolve(
@@ -77,7 +73,8 @@ def resolve(
     Raises:
         InvalidInputError: a column or function does not exist, or types do not fit.
     """
-    return _Resolver(schema, now).typed(expression)[0]
+    with _no_deeper(expression):
+        return _Resolver(schema, now).typed(expression)[0]
 
 
 def resolve_predicate(
@@ -88,7 +85,8 @@ def resolve_predicate(
     Raises:
         InvalidInputError: as `resolve`, or the expression is no condition.
     """
-    return _Resolver(schema, now).condition(expression)
+    with _no_deeper(expression):
+        return _Resolver(schema, now).condition(expression)
 
 
 def type_of(resolved: Expression, schema: StructType) -> DataType:
@@ -96,21 +94,15 @@ def type_of(resolved: Expression, schema: StructType) -> DataType:
     return _Resolver(schema, None).typed(resolved)[1]
 
 
-def cast_literal(literal: Literal, to: DataType, *, is_try: bool = False) -> Literal:
-    """A constant in another type.
-
-    Raises:
-        InvalidInputError: it cannot be converted.
-    """
-    value, source = plain_value(literal.value)
-    source = literal.type or source
-    if source == to:
-        return Literal(value, to)
-    if source in INTEGRALS and to in INTEGRALS and type(value) is int and abs(value) < 128:
-        # Long lists of options are mostly small integers; every width holds these.
-        return Literal(value, to)
-    scalar = cast(to_scalar(value, source), source, to, is_try=is_try)
-    return Literal(from_scalar(scalar), to)
+@contextlib.contextmanager
+def _no_deeper(expression: Expression) -> Iterator[None]:
+    try:
+        yield
+    except RecursionError:
+        raise InvalidInputError(
+            f"the {type(expression).__name__} is nested too deep to be understood; write long "
+            "lists of options with IN, or with fewer brackets"
+        ) from None
 
 
 class _Resolver:
@@ -244,6 +236,7 @@ class _Resolver:
         function = find_function(name, len(node.arguments), others)
         arguments = [self.typed(argument) for argument in node.arguments]
         try:
+            _check_constants(function, arguments)
             targets, result = function.types(arguments)
             found = tuple(
                 coerce(argument, source, to)
@@ -267,6 +260,12 @@ class _Resolver:
         return Literal(now, TIMESTAMP), TIMESTAMP
 
 
+def _check_constants(function: Function, arguments: Sequence[Typed]) -> None:
+    for place in function.constants:
+        if place < len(arguments) and not isinstance(arguments[place][0], Literal):
+            raise InvalidInputError(f"argument {place + 1} must be a constant")
+
+
 def _simplified(call: Call, first: DataType) -> Expression:
     """A field taken from a struct column is a column."""
     if call.function != "[]" or not isinstance(first, StructType):
@@ -279,197 +278,6 @@ def _simplified(call: Call, first: DataType) -> Expression:
 
 def _has_map(data_type: DataType) -> bool:
     return isinstance(data_type, MapType)
-
-
-def coerce(node: Expression, source: DataType, to: DataType) -> Expression:
-    """A node cast to the type that its place wants, as Spark casts arguments.
-
-    Raises:
-        InvalidInputError: ANSI mode makes no such cast by itself.
-    """
-    if source == to:
-        return node
-    if not can_assign(source, to) and common_type(source, to) != to:
-        raise InvalidInputError(
-            f"{to_sql(node)} is of type {source}, but {to} is expected here: cast it"
-        )
-    return make_cast(node, source, to)
-
-
-def make_cast(
-    node: Expression, source: DataType, to: DataType, *, is_try: bool = False
-) -> Expression:
-    """A cast, done at once where the value is a constant that can be converted."""
-    if source == to:
-        return node
-    if isinstance(node, Literal):
-        try:
-            return cast_literal(node, to, is_try=is_try)
-        except InvalidInputError:
-            # The error belongs to the rows that reach it: CASE may guard this branch.
-            return Cast(node, to, is_try)
-    return Cast(node, to, is_try)
-
-
-def unify(values: Sequence[Typed], where: str) -> tuple[list[Expression], DataType]:
-    """Values that stand for one another, all in their common type.
-
-    Raises:
-        InvalidInputError: they have none.
-    """
-    common: DataType | None = VOID
-    for _, data_type in values:
-        common = common_type(common, data_type) if common else None
-    if common is None:
-        types = ", ".join(dict.fromkeys(str(data_type) for _, data_type in values))
-        raise InvalidInputError(f"the values of {where} have no common type: {types}")
-    return [make_cast(node, source, common) for node, source in values], common
-
-
-def meet(sides: Sequence[Typed]) -> tuple[list[Expression], DataType] | None:
-    """The sides of a comparison in one type, or None if they have none.
-
-    A constant takes the other side's type wherever that gives the same answer, so that a column
-    stays a bare column and its statistics can be used.
-    """
-    common: DataType | None = VOID
-    for _, data_type in sides:
-        common = common_type(common, data_type) if common else None
-    if common is None:
-        return None
-    types = {data_type for node, data_type in sides if not isinstance(node, Literal)}
-    if len(types) == 1:
-        target = types.pop()
-        narrowed = [
-            _narrow(node, common, target) if isinstance(node, Literal) else node
-            for node, _ in sides
-        ]
-        if all(node is not None for node in narrowed):
-            return [node for node in narrowed if node is not None], target
-    return [_exact_cast(node, source, common) for node, source in sides], common
-
-
-def _exact_cast(node: Expression, source: DataType, to: DataType) -> Expression:
-    # A constant that cannot be compared at all is a mistake in the call: say so at once.
-    if isinstance(node, Literal) and source != to:
-        return cast_literal(node, to)
-    return make_cast(node, source, to)
-
-
-def _narrow(literal: Literal, common: DataType, target: DataType) -> Literal | None:
-    """The constant in the column's type, if comparing there equals comparing in the common one."""
-    widened = cast_literal(literal, common)
-    if common == target:
-        return widened
-    if widened.value is None:
-        return Literal(None, target)
-    if not _keeps_order(target, common, widened.value):
-        return None
-    narrowed = cast_literal(widened, target, is_try=True)
-    if narrowed.value is None:
-        return None
-    if isinstance(widened.value, float) and math.isnan(widened.value):
-        return narrowed if target in FRACTIONALS else None
-    return narrowed if cast_literal(narrowed, common).value == widened.value else None
-
-
-def _keeps_order(source: DataType, to: DataType, value: Any) -> bool:
-    """Whether casting `source` to `to` keeps different values different and in order."""
-    if source in INTEGRALS:
-        if to == DOUBLE and source == LONG:
-            return bool(abs(value) <= _MAX_EXACT_DOUBLE)
-        return is_numeric(to)
-    if is_decimal(source) and isinstance(source, PrimitiveType):
-        if to == DOUBLE:
-            return source.precision <= _EXACT_DOUBLE_DIGITS
-        return to == coercion.wider_decimal(source, to) and _is_lossless(source, to)  # type: ignore[arg-type]  # a decimal beside a decimal
-    return (source == FLOAT and to == DOUBLE) or (
-        source in coercion.DATETIMES and to in (TIMESTAMP, TIMESTAMP_NTZ)
-    )
-
-
-def _is_lossless(source: PrimitiveType, to: DataType) -> bool:
-    if not isinstance(to, PrimitiveType) or not to.is_decimal:
-        return False
-    whole = to.precision - to.scale >= source.precision - source.scale
-    return whole and to.scale >= source.scale
-
-
-def arithmetic_of(
-    operator: str, left: Typed, right: Typed, is_constant: tuple[bool, bool]
-) -> Typed:
-    """`left operator right` with the casts that Spark makes, and its type.
-
-    Args:
-        operator: of `+ - * / %`.
-        left: the left side.
-        right: the right side.
-        is_constant: whether each side is a constant in the text; those count with the digits
-            that they have.
-
-    Raises:
-        InvalidInputError: there is no such operation on these types.
-    """
-    if operator not in {"+", "-", "*", "/", "%"}:
-        raise InvalidInputError(f"there is no arithmetic operator {operator!r}")
-    left, right = _promote_texts(left, right), _promote_texts(right, left)
-    (lhs, left_type), (rhs, right_type) = left, right
-    if DATE in (left_type, right_type) and operator in "+-":
-        return _date_arithmetic(operator, left, right)
-    if not all(is_numeric(side) or side == VOID for side in (left_type, right_type)):
-        sql = to_sql(Arithmetic(operator, lhs, rhs))
-        raise InvalidInputError(f"cannot compute {sql}: {left_type} {operator} {right_type}")
-    if left_type == right_type == VOID:
-        left_type = right_type = DOUBLE
-    if _is_decimal_work(left_type, right_type):
-        lhs, left_type = _as_decimal(lhs, left_type, is_constant=is_constant[0])
-        rhs, right_type = _as_decimal(rhs, right_type, is_constant=is_constant[1])
-        result = coercion.arithmetic_type(operator, left_type, right_type)
-        return Arithmetic(operator, lhs, rhs), result
-    common = common_type(left_type, right_type)
-    if operator == "/" or common is None or is_decimal(common):
-        common = DOUBLE
-    casts = make_cast(lhs, left[1], common), make_cast(rhs, right[1], common)
-    return Arithmetic(operator, *casts), common
-
-
-def _promote_texts(side: Typed, other: Typed) -> Typed:
-    node, data_type = side
-    if data_type != STRING or other[1] == STRING:
-        return side
-    common = common_type(data_type, other[1])
-    return side if common is None else (make_cast(node, data_type, common), common)
-
-
-def _is_decimal_work(left: DataType, right: DataType) -> bool:
-    exact = [side in INTEGRALS or is_decimal(side) or side == VOID for side in (left, right)]
-    return all(exact) and (is_decimal(left) or is_decimal(right))
-
-
-def _as_decimal(
-    node: Expression, data_type: DataType, *, is_constant: bool
-) -> tuple[Expression, PrimitiveType]:
-    if data_type == VOID:
-        one = coercion.decimal(1, 0)
-        return make_cast(node, data_type, one), one
-    target = coercion.decimal_of(data_type)
-    if is_constant and isinstance(node, Literal) and data_type in INTEGRALS:
-        # price * 2 widens by one digit, not by the ten of an integer.
-        target = coercion.decimal(len(str(abs(node.value))), 0)
-    return make_cast(node, data_type, target), target
-
-
-def _date_arithmetic(operator: str, left: Typed, right: Typed) -> Typed:
-    (lhs, left_type), (rhs, right_type) = left, right
-    if operator == "+" and left_type in _DAY_COUNTS:
-        return Call("date_add", (rhs, make_cast(lhs, left_type, coercion.INTEGER))), DATE
-    if right_type in _DAY_COUNTS:
-        name = "date_add" if operator == "+" else "date_sub"
-        return Call(name, (lhs, make_cast(rhs, right_type, coercion.INTEGER))), DATE
-    raise InvalidInputError(
-        f"cannot compute {to_sql(Arithmetic(operator, lhs, rhs))}: a date moves by an integer or "
-        "an INTERVAL; use datediff for the days between two dates"
-    )
 
 
 _RULES: Final[dict[type[Expression], Callable[[Any, Any], Typed]]] = {

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.analyze import resolve_predicate
 from deltalog.expressions.coercion import STRING
+from deltalog.expressions.folding import fold
 from deltalog.expressions.nodes import (
     And,
     Comparison,
@@ -72,7 +73,7 @@ def as_expression(
             f"cannot use {predicate!r} as a condition: expected an expression, SQL, a list of "
             "(column, operator, value) or a pyarrow expression"
         )
-    return resolve_predicate(found, schema, now=now)
+    return fold(resolve_predicate(found, schema, now=now))
 
 
 def from_filters(filters: Sequence[Any], schema: StructType | None = None) -> Expression:

@@ -53,11 +53,11 @@ class Expression:
 
     def __and__(self, other: Expression) -> And:
         """AND, three-valued."""
-        return And((self, lit(other)))
+        return And((*(self.operands if isinstance(self, And) else (self,)), lit(other)))
 
     def __or__(self, other: Expression) -> Or:
         """OR, three-valued."""
-        return Or((self, lit(other)))
+        return Or((*(self.operands if isinstance(self, Or) else (self,)), lit(other)))
 
     def __invert__(self) -> Not:
         """NOT, three-valued."""
