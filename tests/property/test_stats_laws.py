@@ -6,14 +6,16 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltalog.column_mapping import Mode
 from deltalog.expressions import Expression, col, filter_mask, lit, resolve_predicate
+from deltalog.expressions.comparing import compare
 from deltalog.expressions.nodes import COMPARISONS, Comparison, Not
-from deltalog.schema import Field, StructType, to_arrow_schema
+from deltalog.schema import Field, StructType, leaf_columns, to_arrow_schema
 from deltalog.stats import (
     StatsCollector,
     encode_stats,
@@ -26,6 +28,7 @@ from deltalog.stats import (
     truncate_max,
     truncate_min,
 )
+from deltalog.stats.ranges import Facts, Stored
 
 
 @dataclass(frozen=True)
@@ -147,7 +150,7 @@ def statistics(table: pa.Table) -> str:
 
 @pytest.mark.protocol("STAT-02", "STAT-04", "D-12", "D-13", "D-14", "D-15")
 @given(files(), predicates)
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=100)
 def test_skipping_never_loses_a_row(tables: list[pa.Table], predicate: Expression) -> None:
     resolved = resolve_predicate(predicate, SCHEMA)
     skipping = plan_skipping(resolved, TABLE)
@@ -159,6 +162,23 @@ def test_skipping_never_loses_a_row(tables: list[pa.Table], predicate: Expressio
     for table, is_kept in zip(tables, kept, strict=True):
         matches = filter_mask(resolved, table).to_pylist().count(True)
         assert is_kept or not matches
+
+
+@pytest.mark.protocol("STAT-03", "STAT-07", "D-12", "D-13", "D-14", "D-15")
+@given(files())
+@settings(deadline=None, max_examples=25)
+def test_every_value_lies_within_the_corrected_bounds(tables: list[pa.Table]) -> None:
+    schema = stats_schema(indexed_columns(DATA_SCHEMA))
+    for table in tables:
+        facts = Facts(parse_stats(pa.array([statistics(table)]), schema), None)
+        for path, field in leaf_columns(DATA_SCHEMA):
+            values: Any = table.column(path[0])
+            for name in path[1:]:
+                values = pc.struct_field(values, name)
+            column = Stored(field.name, path, field)
+            for operator, end in (("<=", column.lower(facts)), (">=", column.upper(facts))):
+                holds = compare(operator, end[0], values.combine_chunks()).to_pylist()
+                assert False not in holds
 
 
 @pytest.mark.protocol("STAT-06", "D-12")
@@ -176,7 +196,7 @@ def test_cut_texts_are_bounds(text: str, length: int) -> None:
 
 @pytest.mark.protocol("STAT-01", "STAT-14")
 @given(files())
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=20)
 def test_statistics_survive_their_json(tables: list[pa.Table]) -> None:
     schema = stats_schema(indexed_columns(DATA_SCHEMA), tight_bounds=False)
     written = [statistics(table) for table in tables]
