@@ -9,7 +9,6 @@ import pytest
 
 SLOW = (
     "pyarrow.dataset",
-    "pyarrow.parquet",
     "sqlglot",
     "fsspec.implementations",
     "s3fs",

@@ -17,7 +17,6 @@ from deltalog.expressions.nodes import Expression, Literal
 from deltalog.expressions.trees import children, rebuild
 from deltalog.schema.types import PrimitiveType, StructType
 
-_ONE_ROW: Final = pa.table({"": [0]})
 _NO_COLUMNS: Final = StructType()
 
 
@@ -35,7 +34,8 @@ def fold(resolved: Expression) -> Expression:
     if not isinstance(data_type, PrimitiveType):
         return node
     try:
-        value = from_scalar(evaluate(node, _ONE_ROW)[0])
+        # Made here: pyarrow imports pandas to look at the first list it converts.
+        value = from_scalar(evaluate(node, pa.table({"": [0]}))[0])
     except InvalidInputError:
         return node
     return Literal(value, data_type)

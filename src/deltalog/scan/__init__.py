@@ -2,5 +2,29 @@
 
 Owns which files a read needs, which rows of them are alive, and how a physical batch becomes a
 logical one. Everything that shows rows of a table (pandas, Polars, DuckDB, Spark, Sharing) reads
-through this room.
+through this room. `scan.dataset` is left out here: `pyarrow.dataset` takes half a second.
 """
+
+from __future__ import annotations
+
+from deltalog.scan.changes import CHANGE_COLUMNS, Changes, Moment, open_changes
+from deltalog.scan.plan import Scan, plan_scan
+from deltalog.scan.prune import Pruned, prune
+from deltalog.scan.reader import read_task, read_tasks
+from deltalog.scan.task import METADATA_COLUMNS, ReadSpec, ScanTask
+
+__all__ = [
+    "CHANGE_COLUMNS",
+    "METADATA_COLUMNS",
+    "Changes",
+    "Moment",
+    "Pruned",
+    "ReadSpec",
+    "Scan",
+    "ScanTask",
+    "open_changes",
+    "plan_scan",
+    "prune",
+    "read_task",
+    "read_tasks",
+]

@@ -30,8 +30,6 @@ from deltalog.stats.schema import (
 if TYPE_CHECKING:
     from deltalog.expressions.nodes import Expression
 
-_TRUE: Final = pa.scalar(value=True)
-_FALSE: Final = pa.scalar(value=False)
 _ORDER: Final = (NUM_RECORDS, MIN_VALUES, MAX_VALUES, NULL_COUNT)
 
 
@@ -65,10 +63,12 @@ class Skipping:
         """
         facts = Facts(stats, partitions)
         found = self.claim.judge(facts)
-        known: Any = pc.coalesce(pa.scalar(None, pa.bool_()) if found is None else found, _TRUE)
-        if not isinstance(known, pa.Scalar):
-            return known  # type: ignore[no-any-return]  # booleans
-        return pa.repeat(_TRUE if known.as_py() else _FALSE, facts.num_files)
+        yes: Any = pa.scalar(value=True)
+        known: Any = yes if found is None else pc.coalesce(found, yes)
+        mask: pa.BooleanArray = known
+        if isinstance(known, pa.Scalar):
+            mask = pa.repeat(yes if known.as_py() else pa.scalar(value=False), facts.num_files)
+        return mask
 
     def explain(
         self, stats: pa.Table | None = None, partitions: pa.Table | None = None

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import json  # noqa: TID251 -- raw logs are read without the code under test
+import json
 import os
 from pathlib import Path
 from typing import Any
