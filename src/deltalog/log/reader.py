@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 VERSION_COLUMN: Final = "version"
 _BATCH_BYTES: Final = 32 << 20
-_BATCH_FILES: Final = 1024
+_BATCH_FILES: Final = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

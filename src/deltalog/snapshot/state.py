@@ -70,6 +70,7 @@ logger = logging.getLogger(__name__)
 _Action = TypeVar("_Action")
 
 _RETAINED_BYTES: Final = 64 << 20
+_PARSED_TOGETHER: Final = 500  # so that parsed lines do not pile up before they are columns
 _KEY_COLUMNS: Final = ("path", "deletionVector")
 _SMALL_KINDS: Final = ("txn", "domainMetadata", "rowIdHighWaterMark")
 _compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
@@ -159,8 +160,8 @@ class LogState:
         tables = [] if self._parsed is None else [self._parsed]
         tables += [parse_commits(batch) for batch in read_in_batches(self.store, older)]
         newer = [(file, retained[file.info.path]) for file in files[len(older) :]]
-        if newer:
-            tables.append(parse_commits(newer))
+        for start in range(0, len(newer), _PARSED_TOGETHER):
+            tables.append(parse_commits(newer[start : start + _PARSED_TOGETHER]))
         self._retained = {}
         return concat_commits(tables)
 
