@@ -18,10 +18,10 @@ from deltalog.clock import now_ms
 from deltalog.display import card, describe
 from deltalog.errors import InvalidInputError, TableNotFoundError
 from deltalog.expressions import as_expression
-from deltalog.scan import frames
 from deltalog.scan.changes import CHANGE_COLUMNS, Changes, Moment, open_changes
 from deltalog.scan.files import add_actions, file_uris, partitions, selection_vectors
 from deltalog.scan.plan import Scan, plan_scan
+from deltalog.scan.rows import duckdb_relation
 from deltalog.scan.task import with_metadata_columns
 from deltalog.schema import Field, StructType, from_arrow_type, to_arrow_schema
 from deltalog.snapshot import load_snapshot
@@ -296,8 +296,8 @@ class DeltaTable:
         types_mapper: Any = None,
     ) -> pd.DataFrame:
         """The table's rows as a pandas data frame; arguments as in `to_pyarrow_table`."""
-        table = self.to_pyarrow_table(partitions, columns, filesystem, filters)
-        return frames.to_pandas(table, types_mapper=types_mapper)
+        refuse(filesystem=filesystem)
+        return self._filtered(partitions, columns, filters).to_pandas(types_mapper=types_mapper)
 
     def to_polars(self, columns: Sequence[str] | None = None, filters: Any = None) -> pl.DataFrame:
         """The table's rows as a Polars data frame."""
@@ -305,7 +305,7 @@ class DeltaTable:
 
     def to_duckdb(self, connection: Any = None) -> Any:
         """The table as a DuckDB relation, which reads only what a query needs."""
-        return frames.to_duckdb(self.to_pyarrow_dataset(), connection)
+        return duckdb_relation(self.to_pyarrow_dataset(), connection)
 
     def _filtered(
         self, partitions: Sequence[Any] | None, columns: Sequence[str] | None, filters: Any

@@ -5,19 +5,19 @@ from __future__ import annotations
 import functools
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 VARIABLES = ("DELTALOG_CORPUS", "DELTALOG_REFERENCE")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Entry:
     """A table and what its manifest says of it."""
 
     root: Path
-    facts: dict[str, Any]
+    facts: dict[str, Any] = field(repr=False)
 
     @property
     def id(self) -> str:

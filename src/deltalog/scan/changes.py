@@ -31,6 +31,7 @@ from deltalog.log.reader import VERSION_COLUMN, read_commits
 from deltalog.paths import canonical_path, decode_path
 from deltalog.scan.plan import check_snapshot, descriptor_of, make_task, read_spec
 from deltalog.scan.reader import read_tasks
+from deltalog.scan.rows import Rows
 from deltalog.schema import (
     ArrayType,
     DataType,
@@ -58,7 +59,7 @@ CHANGE_COLUMNS: Final[Mapping[str, pa.DataType]] = {
 
 
 @dataclass(frozen=True)
-class Changes:
+class Changes(Rows):
     """The changes of a range of versions: nothing is read before rows are asked for.
 
     Args:
@@ -99,19 +100,6 @@ class Changes:
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The changed rows, batch by batch, versions ascending."""
         return read_tasks(self.tasks())
-
-    def to_reader(self) -> pa.RecordBatchReader:
-        """The changed rows as an Arrow reader."""
-        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
-
-    def to_table(self) -> pa.Table:
-        """All changed rows in memory."""
-        return pa.Table.from_batches(self.to_batches(), schema=self.schema)
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The changed rows for any library that takes Arrow streams."""
-        reader: Any = self.to_reader()
-        return reader.__arrow_c_stream__(requested_schema)
 
     def _check_versions(self, table: CommitTable) -> dict[int, int]:
         """Commit times; every version must have the feed on and a schema that can be shown."""

@@ -22,9 +22,9 @@ from deltalog.expressions import columns as columns_of
 from deltalog.expressions import resolve, to_sql
 from deltalog.features import check_deletion_vectors, check_readable
 from deltalog.paths import check_confined, decode_path
-from deltalog.scan import frames
 from deltalog.scan.prune import Pruned, prune
 from deltalog.scan.reader import read_tasks
+from deltalog.scan.rows import Rows
 from deltalog.scan.task import METADATA_COLUMNS, ReadSpec, ScanTask, with_metadata_columns
 from deltalog.schema import (
     Field,
@@ -37,9 +37,6 @@ from deltalog.schema import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    import pandas as pd
-    import polars as pl
 
     from deltalog.expressions import Expression
     from deltalog.snapshot import Snapshot
@@ -56,7 +53,7 @@ TASK_COLUMNS: Final = (
 
 
 @dataclass(frozen=True)
-class Scan:
+class Scan(Rows):
     """A read of one snapshot: nothing is read before a result is asked for.
 
     Any number of results may be taken of one scan, from any thread. It is picklable, and so are
@@ -113,43 +110,6 @@ class Scan:
             if not missing:
                 return
 
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """The rows, batch by batch."""
-        return self.to_batches()
-
-    def to_reader(self) -> pa.RecordBatchReader:
-        """The rows as an Arrow reader."""
-        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The rows for any library that takes Arrow streams."""
-        reader: Any = self.to_reader()
-        return reader.__arrow_c_stream__(requested_schema)
-
-    def to_table(self) -> pa.Table:
-        """All rows in memory."""
-        return pa.Table.from_batches(self.to_batches(), schema=self.schema)
-
-    def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """All rows as a pandas data frame; options are those of `pyarrow.Table.to_pandas`."""
-        return frames.to_pandas(self.to_table(), **options)
-
-    def to_polars(self) -> pl.DataFrame:
-        """All rows as a Polars data frame."""
-        return frames.to_polars(self.to_table())
-
-    def to_duckdb(self, connection: Any = None) -> Any:
-        """The rows as a DuckDB relation, in memory."""
-        return frames.to_duckdb(self.to_table(), connection)
-
-    def read_all(self) -> pa.Table:
-        """All rows in memory (the name of Arrow's readers)."""
-        return self.to_table()
-
-    def read_pandas(self, **options: Any) -> pd.DataFrame:
-        """All rows as a pandas data frame (the name of Arrow's readers)."""
-        return self.to_pandas(**options)
-
     def count(self) -> int:
         """How many rows.
 
@@ -190,7 +150,11 @@ class Scan:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what planning found: that is found again where it is needed."""
-        return {key: value for key, value in self.__dict__.items() if key != "pruned"}
+        return {
+            key: value
+            for key, value in self.__dict__.items()
+            if key in {"snapshot", "spec", "limit"}
+        }
 
 
 def plan_scan(

@@ -11,11 +11,11 @@ from __future__ import annotations
 from deltalog.stats.collect import StatsCollector
 from deltalog.stats.encode import (
     encode_stats,
-    encode_stats_column,
     truncate_max,
     truncate_min,
     with_wide_bounds,
 )
+from deltalog.stats.encode_column import encode_stats_column
 from deltalog.stats.parse import parse_stats
 from deltalog.stats.rewrite import TableFacts
 from deltalog.stats.schema import (

@@ -14,8 +14,6 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, Final
 
-import pyarrow as pa
-
 from deltalog._json import Lexeme, dumps, parse_lexemes
 from deltalog.errors import InternalError, MalformedLogError
 from deltalog.stats.schema import NUM_RECORDS, TIGHT_BOUNDS
@@ -68,15 +66,6 @@ def encode_stats(stats: Mapping[str, Any]) -> str:
     return _encode(stats)
 
 
-def encode_stats_column(stats: pa.Table) -> pa.StringArray:
-    """The JSON text of every row of a statistics table; a row without any statistic is NULL.
-
-    Cost: some microseconds per statistic.
-    """
-    rows = [row for batch in stats.to_batches() for row in _rows(batch)]
-    return pa.array([_encode(row) if _has_any(row) else None for row in rows], pa.string())
-
-
 def with_wide_bounds(text: str | None, *, num_records: int) -> str:
     """The statistics of a file that gets a deletion vector: its bounds are bounds no longer tight.
 
@@ -92,30 +81,6 @@ def with_wide_bounds(text: str | None, *, num_records: int) -> str:
         known = {}
     stats = known if isinstance(known, dict) else {}
     return _encode({**stats, NUM_RECORDS: num_records, TIGHT_BOUNDS: False})
-
-
-def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    try:
-        return batch.to_pylist()
-    except (OverflowError, ValueError):
-        structs: Any = batch.to_struct_array()
-        return [_plain(row) for row in structs]
-
-
-def _plain(value: pa.Scalar[Any]) -> Any:
-    if isinstance(value, pa.StructScalar):
-        return {name: _plain(part) for name, part in value.items()} if value.is_valid else None
-    try:
-        return value.as_py()
-    except (OverflowError, ValueError):
-        # Python has no date outside of years 1 to 9999; a bound may be left out.
-        return None
-
-
-def _has_any(value: Any) -> bool:
-    if isinstance(value, dict):
-        return any(map(_has_any, value.values()))
-    return value is not None
 
 
 def _encode(value: Any) -> str:  # one line per kind
