@@ -28,7 +28,7 @@ from deltalog.scan.task import METADATA_COLUMNS
 from deltalog.scan.transform import FileProjection, project_file
 from deltalog.schema import Field, PrimitiveType, StructType, to_arrow_type
 from deltalog.storage.parquet import open_parquet
-from deltalog.storage.read_ahead import read_ahead
+from deltalog.storage.pool import read_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

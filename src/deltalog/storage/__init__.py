@@ -1,6 +1,6 @@
 """The only door to bytes: stores, atomic creation, Parquet files.
 
-`parquet` and `read_ahead` are imported by their own names: the first takes a tenth of a second.
+`parquet` and `pool` are imported by their own names: the first takes a tenth of a second.
 """
 
 from __future__ import annotations

@@ -1,18 +1,22 @@
-"""The one I/O thread pool of the process.
+"""The I/O threads of the process: many small requests at once, and files read ahead.
 
-It is for requests that a file system can only make one by one; nothing else in deltalog has
-threads of its own. A forked child makes a pool anew.
+Two stages of threads, and nothing else in deltalog has any. `map_in_pool` makes requests that a
+file system can only make one by one. `read_ahead` opens and decodes the next files while a caller
+looks at the current batches; its threads may wait for the first stage, never the other way round,
+so that neither can starve the other. A forked child makes its threads anew.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from concurrent.futures import Future
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -29,39 +33,72 @@ def map_in_pool(
         items: what it is called with.
         batch_size: how many items one thread takes at a time.
     """
-    if len(items) <= batch_size or getattr(_inside, "pool", False):
+    if len(items) <= batch_size or _REQUESTS.is_inside():
         return [function(item) for item in items]
     batches = [items[start : start + batch_size] for start in range(0, len(items), batch_size)]
-    results = _state.pool().map(lambda batch: [function(item) for item in batch], batches)
+    results = _REQUESTS.pool().map(lambda batch: [function(item) for item in batch], batches)
     return [result for batch in results for result in batch]
 
 
-class _State:
-    def __init__(self) -> None:
+def read_ahead(
+    function: Callable[[_Item], _Result], items: Iterable[_Item], *, depth: int
+) -> Iterator[_Result]:
+    """`function` of every item, in order, with up to `depth` items under way.
+
+    The first exception is raised where its result was due. When the caller stops early, what has
+    not begun is dropped.
+
+    Args:
+        function: must not call `read_ahead`.
+        items: taken one by one in the caller's thread, only as far as needed.
+        depth: how many results may be computed before they are asked for.
+    """
+    waiting: deque[Future[_Result]] = deque()
+    pool = _FILES.pool()
+    try:
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > depth:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+class _Threads:
+    """A pool that is made when first used, and once more after a fork."""
+
+    def __init__(self, name: str, workers: int) -> None:
+        self._name = name
+        self._workers = workers
+        self._inside = threading.local()
+        self.forget()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.forget)
+
+    def forget(self) -> None:
+        # The parent's threads do not exist in the child, and its lock may be held for ever.
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
 
     def pool(self) -> ThreadPoolExecutor:
         with self._lock:
             if self._pool is None:
-                workers = min(32, 4 * (os.cpu_count() or 1))
                 self._pool = ThreadPoolExecutor(
-                    workers, thread_name_prefix="deltalog-io", initializer=_mark_thread
+                    self._workers, thread_name_prefix=self._name, initializer=self._mark
                 )
             return self._pool
 
-    def forget(self) -> None:
-        # The parent's threads do not exist in the child, and its lock may be held for ever.
-        self._lock = threading.Lock()
-        self._pool = None
+    def is_inside(self) -> bool:
+        """Whether the calling thread is one of these."""
+        return getattr(self._inside, "yes", False)
+
+    def _mark(self) -> None:
+        self._inside.yes = True
 
 
-def _mark_thread() -> None:
-    _inside.pool = True
-
-
-_inside = threading.local()
-_state = _State()
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_state.forget)
+_CORES: Final = os.cpu_count() or 1
+_REQUESTS: Final = _Threads("deltalog-io", min(32, 4 * _CORES))
+_FILES: Final = _Threads("deltalog-scan", max(4, 2 * _CORES))

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 import threading
+from typing import TYPE_CHECKING
 
 import pytest
 
-from deltalog.storage.pool import map_in_pool
+from deltalog.storage.pool import map_in_pool, read_ahead
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def test_results_come_in_order() -> None:
@@ -34,3 +38,36 @@ def test_calls_from_within_do_not_wait_for_one_another() -> None:
         return sum(map_in_pool(lambda inner: inner + number, range(50)))
 
     assert map_in_pool(outer, range(200)) == [1225 + 50 * number for number in range(200)]
+
+
+def test_reading_ahead_keeps_the_order_and_its_distance() -> None:
+    taken = []
+
+    def items() -> Iterator[int]:
+        for number in range(10):
+            taken.append(number)
+            yield number
+
+    results = read_ahead(lambda number: number * number, items(), depth=2)
+    assert taken == []
+    assert next(results) == 0
+    assert taken == [0, 1, 2]
+    assert list(results) == [number * number for number in range(1, 10)]
+
+
+def test_reading_ahead_fails_where_the_result_was_due() -> None:
+    def reciprocal(number: int) -> float:
+        return 1 / number
+
+    results = read_ahead(reciprocal, [1, 2, 0, 4], depth=3)
+    assert [next(results), next(results)] == [1, 0.5]
+    with pytest.raises(ZeroDivisionError):
+        next(results)
+
+
+def test_stages_do_not_wait_for_one_another() -> None:
+    def outer(number: int) -> int:
+        return sum(map_in_pool(lambda inner: inner + number, range(20)))
+
+    found = list(read_ahead(outer, range(100), depth=50))
+    assert found == [190 + 20 * number for number in range(100)]
