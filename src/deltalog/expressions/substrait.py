@@ -13,6 +13,7 @@ from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.nodes import (
@@ -56,7 +57,8 @@ def from_arrow_expression(expression: pc.Expression, schema: pa.Schema) -> Expre
     from pyarrow import substrait  # noqa: PLC0415  # slow, and seldom needed
 
     try:
-        message = bytes(substrait.serialize_expressions([expression], ["it"], schema))
+        known = pa.schema([field.with_type(_without_extensions(field.type)) for field in schema])
+        message = bytes(substrait.serialize_expressions([expression], ["it"], known))
     except (pa.ArrowException, ValueError, KeyError) as error:
         raise InvalidInputError(
             f"cannot read the pyarrow expression {expression}: {error}; "
@@ -69,6 +71,19 @@ def from_arrow_expression(expression: pc.Expression, schema: pa.Schema) -> Expre
             f"cannot read the pyarrow expression {expression}: {error} has no exact counterpart; "
             'write it as SQL or with deltalog.col("…")'
         ) from error
+
+
+def _without_extensions(kind: Any) -> pa.DataType:
+    """The type as Substrait has it: one extension type in a schema makes pyarrow refuse it all."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return _without_extensions(kind.storage_type)
+    if pt.is_struct(kind):
+        return pa.struct([field.with_type(_without_extensions(field.type)) for field in kind])
+    if pt.is_map(kind):
+        return pa.map_(kind.key_type, _without_extensions(kind.item_type))
+    if pt.is_list(kind):
+        return pa.list_(_without_extensions(kind.value_type))
+    return kind
 
 
 class _UnknownError(Exception):
