@@ -23,6 +23,7 @@ from deltalog.partition_values import parse_value
 from deltalog.paths import join
 from deltalog.scan.deletion_vectors import load_bitmap
 from deltalog.scan.prune import as_mask
+from deltalog.scan.rebase import file_rebase
 from deltalog.scan.row_groups import surviving_row_groups
 from deltalog.scan.task import METADATA_COLUMNS
 from deltalog.scan.transform import FileProjection, project_file
@@ -73,12 +74,13 @@ def _open(task: ScanTask) -> _OpenFile:
         reader = open_parquet(task.store, task.path, size_bytes=task.size_bytes)
         first, rest = _split(spec)
         schema = reader.arrow_schema
-        matched = project_file(first, schema, spec.mode, path=task.path)
+        rebase = file_rebase(reader, spec.default_timezone)
+        matched = project_file(first, schema, spec.mode, path=task.path, rebase=rebase)
         return _OpenFile(
             task=task,
             reader=reader,
             first=matched,
-            rest=project_file(rest, schema, spec.mode, path=task.path),
+            rest=project_file(rest, schema, spec.mode, path=task.path, rebase=rebase),
             unmapped=_unmapped(spec, schema, task.path),
             selected=_bitmap(task),
             row_groups=surviving_row_groups(spec.predicate, first, matched.leaf_of, reader),

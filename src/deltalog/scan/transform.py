@@ -2,13 +2,15 @@
 
 Owns how the columns of a data file are matched to the table's (by name, by physical name or by
 field id), which leaves of the file that takes, and how the arrays are put together: missing
-columns and nested fields are NULL, widened types are promoted, shredded variants are joined.
+columns and nested fields are NULL, widened types are promoted, old calendars are rebased,
+shredded variants are joined.
 
 Protocol: Column Mapping (Reader Requirements for Column Mapping), Type Widening, Variant Shredding
 """
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,6 +36,8 @@ from deltalog.variant import unshred
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from deltalog.scan.rebase import Rebase
+
     # Arrow types and arrays are Any where their kind is looked at when the code runs: the stubs
     # have a class for each kind.
     Adapter = Callable[[Any], pa.Array[Any]]
@@ -50,7 +54,8 @@ class FileProjection:
         columns: for each logical column its name in the file (None: not there), and how its
             array is adapted (None: as it is).
         schema: of the logical columns.
-        leaf_of: index of the file's leaf, for each logical column that is one leaf.
+        leaf_of: index of the file's leaf, for each logical column that is one leaf and whose
+            bounds in the footer are in the values that are shown.
     """
 
     leaves: tuple[int, ...]
@@ -74,7 +79,12 @@ class FileProjection:
 
 
 def project_file(
-    columns: StructType, file_schema: pa.Schema, mode: Mode, *, path: str
+    columns: StructType,
+    file_schema: pa.Schema,
+    mode: Mode,
+    *,
+    path: str,
+    rebase: Rebase | None = None,
 ) -> FileProjection:
     """Match the table's `columns` to the columns of the file at `path`.
 
@@ -83,6 +93,7 @@ def project_file(
         file_schema: of the Parquet file, with field ids in the fields' metadata.
         mode: the table's column mapping.
         path: for messages.
+        rebase: of a file that counts in the old calendar.
 
     Raises:
         DataFileUnreadableError: a column's type cannot stand for the table's type, two columns
@@ -90,7 +101,7 @@ def project_file(
 
     Protocol: Reader Requirements for Column Mapping
     """
-    matcher = _Matcher(mode=mode, path=path)
+    matcher = _Matcher(mode=mode, path=path, rebase=rebase)
     if mode is Mode.ID and len(columns) and not matcher.has_ids(file_schema):
         raise DataFileUnreadableError(
             f"cannot read data file {path!r}: the table maps columns by id, "
@@ -110,8 +121,9 @@ def project_file(
             continue
         adapter = matcher.adapt(wanted.name, wanted.type, match.type, first_leaf[match.name])
         found.append((match.name, adapter))
-        if isinstance(wanted.type, PrimitiveType):
-            leaf_of[wanted.name] = first_leaf[match.name]
+        leaf = first_leaf[match.name]
+        if isinstance(wanted.type, PrimitiveType) and leaf not in matcher.rebased:
+            leaf_of[wanted.name] = leaf
     return FileProjection(
         leaves=tuple(sorted(matcher.leaves)),
         columns=tuple(found),
@@ -126,7 +138,9 @@ class _Matcher:
 
     mode: Mode
     path: str
+    rebase: Rebase | None
     leaves: set[int] = field(default_factory=set)
+    rebased: set[int] = field(default_factory=set)
 
     def has_ids(self, fields: Iterable[pa.Field[Any]]) -> bool:
         return any(_FIELD_ID in (column.metadata or {}) for column in fields)
@@ -166,16 +180,29 @@ class _Matcher:
                 return _variant
             case PrimitiveType() if not pt.is_nested(found):
                 self._take(found, first)
-                try:
-                    return _checked(promotion(found, to_arrow_type(wanted)), name, self.path)
-                except TypeError:
-                    pass
+                with contextlib.suppress(TypeError):
+                    adapter = self._leaf(found, to_arrow_type(wanted), first)
+                    return _checked(adapter, name, self.path)
             case _:
                 pass
         raise DataFileUnreadableError(
             f"cannot read column {name!r} of data file {self.path!r}: "
             f"expected {wanted}, found {found}, which no reader can take for it"
         )
+
+    def _leaf(self, found: Any, wanted: Any, leaf: int) -> Adapter | None:
+        promote = promotion(found, wanted)
+        if self.rebase is None:
+            return promote
+        if pt.is_date32(found):  # a date that was widened to a timestamp is rebased as a date
+            old = self.rebase.adapter(leaf, found)
+            steps = (old, promote)
+        else:
+            old = self.rebase.adapter(leaf, wanted)
+            steps = (promote, old)
+        if old is not None:
+            self.rebased.add(leaf)
+        return _chained(*steps)
 
     def _take(self, found: Any, first: int) -> None:
         self.leaves.update(range(first, first + _num_leaves(found)))
@@ -217,6 +244,12 @@ class _Matcher:
         return _MapAdapter(keys, items, to_arrow_type(wanted))
 
 
+def _chained(first: Adapter | None, second: Adapter | None) -> Adapter | None:
+    if first is None or second is None:
+        return first or second
+    return lambda array: second(first(array))
+
+
 def _checked(adapter: Adapter | None, name: str, path: str) -> Adapter | None:
     if adapter is None:
         return None
@@ -227,7 +260,7 @@ def _checked(adapter: Adapter | None, name: str, path: str) -> Adapter | None:
         except pa.ArrowInvalid as error:
             raise DataFileUnreadableError(
                 f"cannot read column {name!r} of data file {path!r}: "
-                f"a value does not fit the table's type: {error}"
+                f"a value can't be shown in the table's type: {error}"
             ) from error
 
     return adapt
