@@ -76,7 +76,7 @@ def remainder(left: Datum, right: Datum) -> Datum:
     Cost: by row for floats and doubles.
     """
     if pt.is_floating(left.type):
-        return by_row(_fmod, left.type, left, right)
+        return by_row(fmod, left.type, left, right)
     # The smallest integer divided by -1 overflows, and its remainder is 0 as for any other.
     is_one = pc.equal(right, pa.scalar(-1, right.type))
     is_unfit = pc.or_kleene(is_one, pc.equal(right, pa.scalar(0, right.type)))
@@ -84,7 +84,8 @@ def remainder(left: Datum, right: Datum) -> Datum:
     return pc.subtract(left, pc.multiply(pc.divide(left, divisor), divisor))
 
 
-def _fmod(left: float, right: float) -> float:
+def fmod(left: float, right: float) -> float:
+    """The remainder of Java: NaN of an infinite left side and of zero."""
     return math.nan if math.isinf(left) or right == 0 else math.fmod(left, right)
 
 

@@ -30,7 +30,7 @@ from deltalog.expressions.coercion import (
     is_numeric,
 )
 from deltalog.expressions.nested import cast_nested, nested_texts
-from deltalog.expressions.rows import NO, Array, Datum, nulls, pc
+from deltalog.expressions.rows import NO, Array, Datum, as_array, nulls, pc
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
 
@@ -65,7 +65,7 @@ def cast(datum: Datum, source: DataType, to: DataType, *, is_try: bool = False) 
     if source == to:
         return datum
     if isinstance(datum, pa.Scalar):
-        return cast(pa.array([datum], datum.type), source, to, is_try=is_try)[0]
+        return cast(as_array(datum, 1), source, to, is_try=is_try)[0]
     if source == VOID:
         return nulls(len(datum), to_arrow_type(to))
     if not can_cast(source, to):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from deltalog.errors import InvalidInputError
-from deltalog.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
+from deltalog.schema.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType
 
 BOOLEAN: Final = PrimitiveType("boolean")
 BYTE: Final = PrimitiveType("byte")
@@ -57,6 +57,16 @@ def decimal_of(data_type: DataType) -> PrimitiveType:
     raise InvalidInputError(f"{data_type} is no exact number")
 
 
+def decimal_of_constant(value: object, data_type: DataType) -> PrimitiveType:
+    """The decimal of a constant: whole ones count with the digits that they have.
+
+    Spark leaves out tinyint here.
+    """
+    if isinstance(value, int) and data_type in {SHORT, INTEGER, LONG}:
+        return decimal(len(str(abs(value))), 0)
+    return decimal_of(data_type)
+
+
 def common_type(left: DataType, right: DataType) -> DataType | None:
     """The type that both sides of a comparison are cast to, or None if there is none.
 
@@ -103,18 +113,23 @@ def _common_nested(left: DataType, right: DataType) -> DataType | None:
             value = common_type(left.value_type, right.value_type)
             contains_null = left.value_contains_null or right.value_contains_null
             return MapType(key, value, contains_null) if key and value else None
-        case StructType(), StructType() if _same_names(left, right):
-            return left if _same_shape(left, right) else None
+        case StructType(), StructType():
+            return _common_struct(left, right)
         case _:
             return None
 
 
-def _same_names(left: StructType, right: StructType) -> bool:
-    return [name.lower() for name in left.names] == [name.lower() for name in right.names]
-
-
-def _same_shape(left: StructType, right: StructType) -> bool:
-    return [field.type for field in left] == [field.type for field in right]
+def _common_struct(left: StructType, right: StructType) -> StructType | None:
+    """Fields meet by their place, under the names of the left side."""
+    if len(left) != len(right):
+        return None
+    fields: list[Field] = []
+    for mine, theirs in zip(left, right, strict=True):
+        common = common_type(mine.type, theirs.type)
+        if common is None:
+            return None
+        fields.append(Field(mine.name, common, nullable=mine.nullable or theirs.nullable))
+    return StructType(fields)
 
 
 def wider_decimal(left: PrimitiveType, right: PrimitiveType) -> PrimitiveType:

@@ -106,6 +106,7 @@ def _element(
     lists = as_array(holder, rows)
     lengths = pc.list_value_length(lists)
     index, is_wrong = locate(pc.cast(as_array(key, rows), lengths.type), lengths)
+    index = pc.if_else(pc.is_valid(lists), index, pa.scalar(None, index.type))
     if pc.any(is_wrong).as_py():
         raise InvalidInputError(
             "an array has no such element: compare the index with size(…) first"

@@ -232,9 +232,9 @@ def _as_decimal(
         one = coercion.decimal(1, 0)
         return make_cast(node, data_type, one), one
     target = coercion.decimal_of(data_type)
-    if is_constant and isinstance(node, Literal) and data_type in INTEGRALS:
+    if is_constant and isinstance(node, Literal):
         # price * 2 widens by one digit, not by the ten of an integer.
-        target = coercion.decimal(len(str(abs(node.value))), 0)
+        target = coercion.decimal_of_constant(node.value, data_type)
     return make_cast(node, data_type, target), target
 
 

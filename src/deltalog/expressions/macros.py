@@ -124,8 +124,8 @@ def _date_part(part: Expression, source: Expression) -> Expression:
     word = part.value.lower() if isinstance(part, Literal) and isinstance(part.value, str) else ""
     if word in {"second", "seconds", "s", "sec"}:
         # Unlike second(…), this keeps the fraction: decimal(8,6).
-        micros = Cast(source, as_type("decimal(20,6)"))
-        return Cast(Call("pmod", (micros, Literal(Decimal(60)))), as_type("decimal(8,6)"))
+        seconds = Cast(Cast(source, as_type("timestamp")), as_type("decimal(20,6)"))
+        return Cast(Call("pmod", (seconds, Literal(Decimal(60)))), as_type("decimal(8,6)"))
     if word in {"dow_iso", "dayofweek_iso"}:
         return Arithmetic("+", Call("weekday", (source,)), Literal(1))
     if word not in _PARTS:

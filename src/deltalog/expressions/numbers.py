@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.arithmetic import calculate
+from deltalog.expressions.arithmetic import calculate, fmod
 from deltalog.expressions.casts import cast, to_decimal
 from deltalog.expressions.coercion import LONG
 from deltalog.expressions.comparing import compare
@@ -141,18 +141,24 @@ def _round_decimal(array: Datum, places: int) -> Datum:
 
 
 def positive_remainder(left: Datum, right: Datum) -> Datum:
-    """`pmod`: the remainder, moved into the divisor's range."""
+    """`pmod`: the remainder, moved into the divisor's range. Cost: by row unless whole."""
     rest = calculate("%", left, right)
     if pt.is_decimal(rest.type):
-        other = cast(right, from_arrow_type(right.type), from_arrow_type(rest.type))
-        shifted = by_row(lambda a, b: (a + b) % b, rest.type, rest, other)
-    else:
-        # One below zero plus the divisor cannot overflow when their signs differ; when both are
-        # negative the sum may, so it is not taken for those rows: the remainder stands.
-        is_apart = pc.and_kleene(pc.less(rest, _zero(rest)), pc.greater(right, _zero(right)))
-        step = pc.if_else(is_apart, right, _zero(right))
-        shifted = pc.add(rest, step)
-    return pc.if_else(pc.less(rest, _zero(rest)), shifted, rest)
+        return by_row(_shifted_decimal, rest.type, rest, right)
+    if pt.is_floating(rest.type):
+        return by_row(_shifted_float, rest.type, rest, right)
+    # One below zero plus the divisor cannot overflow when their signs differ; when both are
+    # negative the sum may, so it is not taken for those rows: the remainder stands.
+    is_apart = pc.and_kleene(pc.less(rest, _zero(rest)), pc.greater(right, _zero(right)))
+    return pc.if_else(is_apart, pc.add(rest, right), rest)
+
+
+def _shifted_decimal(rest: decimal.Decimal, right: decimal.Decimal) -> decimal.Decimal:
+    return rest if rest >= 0 else (rest + right) % right
+
+
+def _shifted_float(rest: float, right: float) -> float:
+    return rest if not rest < 0 else fmod(rest + right, right)
 
 
 def _zero(value: Datum) -> Datum:
@@ -189,8 +195,8 @@ def square_root(value: Datum) -> Datum:
 
 
 def sign(value: Datum) -> Datum:
-    """-1.0, 0.0 or 1.0; NaN stays."""
-    return pc.sign(value)
+    """-1.0, 0.0 or 1.0; NaN stays, and so does the sign of zero."""
+    return pc.if_else(pc.equal(value, 0.0), value, pc.sign(value))
 
 
 def is_nan(value: Datum) -> Datum:

@@ -241,7 +241,9 @@ def _number(value: float | Decimal, data_type: DataType | None) -> str:
         return f"{value!r}{_SUFFIXES[data_type]}"
     if isinstance(value, Decimal):
         text = format(value, "f")
-        return text if data_type is None and "." in text else f"{text}BD"
+        if data_type is not None:
+            return f"{text}BD"
+        return text if "." in text else f"{text}."
     return f"{value}{_SUFFIXES.get(data_type, '') if data_type else ''}"
 
 

@@ -60,7 +60,7 @@ def nulls(rows: int, arrow_type: Any) -> Array:
 def on_array(compute: Callable[[Array], Array], datum: Datum) -> Datum:
     """A function of arrays, applied to a constant too."""
     if isinstance(datum, pa.Scalar):
-        return compute(pa.array([datum], datum.type))[0]
+        return compute(as_array(datum, 1))[0]
     return compute(datum)
 
 

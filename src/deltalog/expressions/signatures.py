@@ -30,11 +30,19 @@ from deltalog.expressions.coercion import (
     common_type,
     decimal,
     decimal_of,
+    decimal_of_constant,
     is_decimal,
     is_numeric,
 )
 from deltalog.expressions.nodes import Expression, Literal
-from deltalog.schema.types import ArrayType, DataType, Field, MapType, StructType
+from deltalog.schema.types import (
+    ArrayType,
+    DataType,
+    Field,
+    MapType,
+    PrimitiveType,
+    StructType,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -164,17 +172,30 @@ def _constant_integer(node: Expression) -> int:
 
 def pmod_types(arguments: Sequence[Typed]) -> Types:
     """The common number type, or what `%` of two decimals gives."""
-    left, right = (_number_type(data_type) for _, data_type in arguments)
+    given = [data_type for _, data_type in arguments]
+    left, right = (
+        other if own == VOID and other != VOID else _number_type(own)
+        for own, other in zip(given, reversed(given), strict=True)
+    )
     common = common_type(left, right) or DOUBLE
     if is_decimal(common):
-        exact = decimal_of(left), decimal_of(right)
-        return exact, arithmetic_type("%", *exact)
+        first, second = (
+            _exact_type(node, own) for (node, _), own in zip(arguments, (left, right), strict=True)
+        )
+        return [first, second], arithmetic_type("%", first, second)
     return [common, common], common
+
+
+def _exact_type(node: Expression, own: DataType) -> PrimitiveType:
+    """The decimal of a side; a whole constant counts with the digits that it has."""
+    return decimal_of_constant(node.value, own) if isinstance(node, Literal) else decimal_of(own)
 
 
 def division_types(arguments: Sequence[Typed]) -> Types:
     """Whole numbers or decimals, to a long."""
-    left, right = (_number_type(data_type) for _, data_type in arguments)
+    left, right = (
+        LONG if data_type == VOID else _number_type(data_type) for _, data_type in arguments
+    )
     if left in INTEGRALS and right in INTEGRALS:
         return [LONG, LONG], LONG
     if left in FRACTIONALS or right in FRACTIONALS:
@@ -184,7 +205,7 @@ def division_types(arguments: Sequence[Typed]) -> Types:
 
 def nan_types(arguments: Sequence[Typed]) -> Types:
     """Floats stay floats, everything else is a double."""
-    own = FLOAT if all(data_type == FLOAT for _, data_type in arguments) else DOUBLE
+    own = FLOAT if {data_type for _, data_type in arguments} - {VOID} == {FLOAT} else DOUBLE
     return [own] * len(arguments), own if len(arguments) > 1 else BOOLEAN
 
 

@@ -83,7 +83,8 @@ def _without_extensions(kind: Any) -> pa.DataType:
         return pa.map_(kind.key_type, _without_extensions(kind.item_type))
     if pt.is_list(kind):
         return pa.list_(_without_extensions(kind.value_type))
-    return kind
+    plain: pa.DataType = kind
+    return plain
 
 
 class _UnknownError(Exception):
