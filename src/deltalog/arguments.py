@@ -5,20 +5,46 @@ Owns the forms that people write them in, and the errors for those that mean not
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any, Final
 
+from deltalog.clock import now_ms
 from deltalog.errors import InvalidInputError
+from deltalog.expressions import as_expression
+from deltalog.log.names import LogFileKind, parse_log_name
 from deltalog.paths import parse_table_uri
+from deltalog.scan.changes import Moment
+from deltalog.scan.task import with_metadata_columns
 from deltalog.storage import open_store
 
 if TYPE_CHECKING:
     from pathlib import PurePath
 
+    from deltalog.expressions import Expression
+    from deltalog.schema import StructType
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+GONE_NAMES: Final = {
+    "files": "file_uris()",
+    "load_version": "load_as_version()",
+    "load_with_datetime": "load_as_version()",
+    "pyarrow_schema": "schema().to_arrow()",
+    "files_by_partitions": "file_uris(partition_filters)",
+    "table_config": "properties; deltalog reads file columns on demand, there is nothing to set",
+}
+"""Names that deltalake dropped or that mean nothing here, and what to use."""
+
+_BEGINNINGS: Final = {
+    LogFileKind.COMMIT,
+    LogFileKind.CHECKPOINT,
+    LogFileKind.CHECKPOINT_PART,
+    LogFileKind.CHECKPOINT_V2,
+}
 
 
 def open_table_store(
@@ -27,6 +53,13 @@ def open_table_store(
     filesystem: Any,
 ) -> tuple[Store, int | datetime | None]:
     """The store of a table, and the version or moment that its URI names."""
+    if not (storage_options is None or isinstance(storage_options, Mapping)) and not callable(
+        storage_options
+    ):
+        raise InvalidInputError(
+            "cannot take storage_options: expected a mapping, or a callable that gives one, found "
+            f"a {type(storage_options).__name__}"  # its value may be a secret
+        )
     if not isinstance(table_uri, str):
         return open_store(table_uri, storage_options, filesystem=filesystem), None
     location = parse_table_uri(table_uri)
@@ -37,6 +70,15 @@ def open_table_store(
     if location.version is not None:
         return store, location.version
     return store, datetime.fromtimestamp((location.timestamp_ms or 0) / 1000, UTC)
+
+
+def has_table(store: Store) -> bool:
+    """Whether a log begins here: a commit or a checkpoint, readable or not.
+
+    Cost: one listing, which ends at the first such file.
+    """
+    found = map(parse_log_name, store.list_from("_delta_log", ""))
+    return any(file is not None and file.kind in _BEGINNINGS for file in found)
 
 
 def _has_log(store: Store) -> bool:
@@ -65,6 +107,40 @@ def as_timestamp_ms(moment: object) -> int:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def with_blanks_as_nulls(filters: Any, partition_columns: Sequence[str]) -> Any:
+    """Filter tuples with None where deltalake's users write `''` for a null partition value.
+
+    Protocol: Partition Value Serialization (the empty string is null)
+    """
+    if isinstance(filters, list):
+        return [with_blanks_as_nulls(one, partition_columns) for one in filters]
+    if isinstance(filters, tuple) and len(filters) == 3 and filters[0] in partition_columns:
+        name, operator, value = filters
+        return (name, operator, None if isinstance(value, str) and not value else value)
+    return filters
+
+
+def as_condition(
+    schema: StructType,
+    *conditions: Any,
+    parameters: Sequence[object] | Mapping[str, object] | None = None,
+) -> Expression | None:
+    """All conditions that are given as one, over a table's columns and those of `_metadata`."""
+    known = with_metadata_columns(schema)
+    now = datetime.fromtimestamp(now_ms() / 1000, UTC)
+    found = [
+        as_expression(condition, known, parameters, now=now)
+        for condition in conditions
+        if condition is not None and not (isinstance(condition, list) and not condition)
+    ]
+    return reduce(and_, found) if found else None
+
+
+def as_bound(bound: int | str | datetime) -> int | Moment:
+    """A bound of a range of versions: a version, or a moment."""
+    return bound if isinstance(bound, int) else Moment(as_timestamp_ms(bound))
 
 
 def refuse(**options: Any) -> None:

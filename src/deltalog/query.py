@@ -16,17 +16,21 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from deltalog.scan.dataset import DeltaDataset
     from deltalog.table import DeltaTable
 
 
 class QueryBuilder:
-    """Runs SQL over registered tables.
+    """Runs DuckDB's SQL over registered tables.
+
+    Results are independent: any number may be open at a time. Moments are shown in UTC, and only
+    registered tables have names, not the caller's variables.
 
     Args:
-        session_config: DuckDB settings.
+        session_config: DuckDB settings (deltalake takes DataFusion's).
 
     Raises:
-        InvalidInputError: DuckDB is not installed.
+        InvalidInputError: DuckDB is not installed, or knows no such setting.
     """
 
     def __init__(self, session_config: Mapping[str, str] | None = None) -> None:
@@ -37,11 +41,18 @@ class QueryBuilder:
                 "cannot run SQL: DuckDB is not installed; pip install 'deltalog[duckdb]'"
             ) from error
         self._failures = duckdb.Error
-        self._connection = duckdb.connect(config=dict(session_config or {}))
+        self._tables: dict[str, DeltaDataset] = {}
+        # A name in a query is a table's, never that of a variable which happens to be in reach.
+        settings: dict[str, Any] = {"python_enable_replacements": "false", **(session_config or {})}
+        try:
+            self._database = duckdb.connect(config=settings)
+        except self._failures as error:
+            names = ", ".join(settings)  # values may be secrets
+            raise InvalidInputError(f"cannot start DuckDB with {names}: {error}") from error
 
     def register(self, table_name: str, delta_table: DeltaTable) -> QueryBuilder:
         """Make the version that a table shows now known under a name."""
-        self._connection.register(table_name, delta_table.to_pyarrow_dataset())
+        self._tables[table_name] = delta_table.to_pyarrow_dataset()
         return self
 
     def execute(self, sql: str) -> pa.RecordBatchReader:
@@ -50,10 +61,16 @@ class QueryBuilder:
         Raises:
             InvalidInputError: DuckDB refuses the statement.
         """
+        # A connection has one open result at most, so each statement gets its own.
+        connection = self._database.cursor()
         try:
-            relation: Any = self._connection.sql(sql)
+            connection.execute("set TimeZone = 'UTC'")
+            for name, dataset in self._tables.items():
+                connection.register(name, dataset)
+            relation: Any = connection.sql(sql)
+            reader: pa.RecordBatchReader | None = relation and relation.to_arrow_reader()
         except self._failures as error:
             raise InvalidInputError(f"cannot run {sql!r}: {error}") from error
-        if relation is None:
+        if reader is None:
             raise InvalidInputError(f"cannot run {sql!r}: expected a query that gives rows")
-        return relation.to_arrow_reader()  # type: ignore[no-any-return]  # DuckDB has no types
+        return reader

@@ -6,23 +6,29 @@ method is a few lines. Names and meanings are `deltalake`'s where the meaning is
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from functools import reduce
-from operator import and_
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from deltalog.arguments import as_timestamp_ms, open_table_store, refuse, refuse_both
-from deltalog.clock import now_ms
+from deltalog.arguments import (
+    GONE_NAMES,
+    as_bound,
+    as_condition,
+    as_timestamp_ms,
+    has_table,
+    open_table_store,
+    refuse,
+    refuse_both,
+    with_blanks_as_nulls,
+)
 from deltalog.display import card, describe
-from deltalog.errors import InvalidInputError, TableNotFoundError
+from deltalog.errors import InvalidInputError
 from deltalog.expressions import as_expression
-from deltalog.scan.changes import CHANGE_COLUMNS, Changes, Moment, open_changes
+from deltalog.scan.changes import CHANGE_COLUMNS, Changes, open_changes
 from deltalog.scan.files import add_actions, file_uris, partitions, selection_vectors
 from deltalog.scan.plan import Scan, plan_scan
 from deltalog.scan.rows import duckdb_relation
-from deltalog.scan.task import with_metadata_columns
 from deltalog.schema import Field, StructType, from_arrow_type, to_arrow_schema
 from deltalog.snapshot import load_snapshot
 
@@ -86,13 +92,13 @@ class DeltaTable:
         default_timezone: str = "UTC",
     ) -> None:
         del without_files, log_buffer_size, skip_stats
-        self._storage_options = storage_options
         self._log_tail = log_tail
         self._default_timezone = default_timezone
         self._store, at = open_table_store(table_uri, storage_options, filesystem)
         if version is not None and at is not None:
             raise InvalidInputError(
-                f"cannot open {table_uri!r} at version {version!r}: it names a version already"
+                f"cannot open {self.table_uri} at {version!r}: its location names a version "
+                "already; give one of them"
             )
         wanted = version if version is not None else at
         self._snapshot = self._load(wanted)
@@ -101,12 +107,11 @@ class DeltaTable:
     def is_deltatable(
         table_uri: str | PurePath, storage_options: StorageOptions | None = None
     ) -> bool:
-        """Whether a Delta table is at this location."""
-        try:
-            DeltaTable(table_uri, storage_options=storage_options)
-        except TableNotFoundError:
-            return False
-        return True
+        """Whether a Delta table is at this location, be it one that can be read or not.
+
+        Cost: one listing, which ends at the first commit.
+        """
+        return has_table(open_table_store(table_uri, storage_options, filesystem=None)[0])
 
     @property
     def snapshot(self) -> Snapshot:
@@ -139,11 +144,6 @@ class DeltaTable:
         """The table properties, typed."""
         return self._snapshot.configuration.properties
 
-    @property
-    def table_config(self) -> TableProperties:
-        """The table properties, typed (deltalake's name)."""
-        return self.properties
-
     def domain_metadata(self) -> dict[str, Any]:
         """The configuration of each metadata domain, unknown ones too."""
         return {
@@ -171,6 +171,11 @@ class DeltaTable:
         Raises:
             VersionNotFoundError: it is not there; the message names the bounds.
         """
+        if version is None:
+            raise InvalidInputError(
+                "cannot load version None: expected a number, an ISO 8601 text or a datetime; "
+                "update_incremental() goes to the latest version"
+            )
         self._snapshot = self._load(version)
 
     def update_incremental(self) -> None:
@@ -215,25 +220,17 @@ class DeltaTable:
         return plan_scan(
             self._snapshot,
             columns=columns,
-            predicate=self._expression(predicate, parameters=parameters),
+            predicate=as_condition(self.schema(), predicate, parameters=parameters),
             limit=limit,
             default_timezone=self._default_timezone,
         )
 
-    def _expression(
-        self,
-        *conditions: Any,
-        parameters: Sequence[object] | Mapping[str, object] | None = None,
-    ) -> Expression | None:
-        """All conditions that are given as one."""
-        schema = with_metadata_columns(self.schema())
-        now = datetime.fromtimestamp(now_ms() / 1000, UTC)
-        found = [
-            as_expression(condition, schema, parameters, now=now)
-            for condition in conditions
-            if condition is not None and not (isinstance(condition, list) and not condition)
-        ]
-        return reduce(and_, found) if found else None
+    def _pruning(self, *conditions: Any) -> Expression | None:
+        """All conditions of a call that lists files; `''` is null there, as in deltalake."""
+        return as_condition(self.schema(), *map(self._blanks_as_nulls, conditions))
+
+    def _blanks_as_nulls(self, filters: Any) -> Any:
+        return with_blanks_as_nulls(filters, self._snapshot.configuration.partition_columns)
 
     def count(self) -> int:
         """Rows of the table, deleted ones left out.
@@ -254,7 +251,7 @@ class DeltaTable:
         """The table as a `pyarrow.dataset.Dataset`, for DuckDB, Polars and pyarrow.
 
         Args:
-            partitions: filter tuples.
+            partitions: filter tuples; `''` matches null partition values.
             filesystem: refused; give it to the `DeltaTable`.
             parquet_read_options: refused; timestamps are read exactly as they are.
             schema: other Arrow types for the columns.
@@ -266,7 +263,7 @@ class DeltaTable:
         refuse(filesystem=filesystem, parquet_read_options=parquet_read_options)
         if schema is None and as_large_types:
             schema = to_arrow_schema(self.schema(), as_large_types=True)
-        predicate = self._expression(partitions, file_pruning_predicate)
+        predicate = self._pruning(partitions, file_pruning_predicate)
         return DeltaDataset(self._snapshot, predicate=predicate, schema=schema)
 
     def to_pyarrow_table(
@@ -279,8 +276,8 @@ class DeltaTable:
         """The table's rows in memory.
 
         Args:
-            partitions: filter tuples over partition columns.
-            columns: which.
+            partitions: filter tuples; `''` matches null partition values.
+            columns: which, in this order; None is all.
             filesystem: refused; give it to the `DeltaTable`.
             filters: filter tuples, a pyarrow expression, or anything that `scan` takes.
         """
@@ -313,7 +310,7 @@ class DeltaTable:
         return plan_scan(
             self._snapshot,
             columns=columns,
-            predicate=self._expression(partitions, filters),
+            predicate=as_condition(self.schema(), self._blanks_as_nulls(partitions), filters),
             default_timezone=self._default_timezone,
         )
 
@@ -327,8 +324,16 @@ class DeltaTable:
         *,
         file_pruning_predicate: Any = None,
     ) -> list[str]:
-        """Locations of the data files that may hold a matching row."""
-        predicate = self._expression(partition_filters, file_pruning_predicate)
+        """Locations of the data files that may hold a matching row.
+
+        Args:
+            partition_filters: filter tuples, such as `[("year", "=", 2024)]`; a list of lists is
+                an OR of ANDs. `''` matches null partition values.
+            file_pruning_predicate: anything that `scan` takes as a predicate.
+
+        Cost: the paths, and the statistics of the columns that the filters name.
+        """
+        predicate = self._pruning(partition_filters, file_pruning_predicate)
         return file_uris(self._snapshot, predicate, default_timezone=self._default_timezone)
 
     def partitions(
@@ -337,8 +342,11 @@ class DeltaTable:
         *,
         file_pruning_predicate: Any = None,
     ) -> list[dict[str, str | None]]:
-        """The table's partitions that may hold a matching row, values as the log has them."""
-        predicate = self._expression(partition_filters, file_pruning_predicate)
+        """The table's partitions that may hold a matching row, values as the log has them.
+
+        Arguments are those of `file_uris`.
+        """
+        predicate = self._pruning(partition_filters, file_pruning_predicate)
         return partitions(self._snapshot, predicate, default_timezone=self._default_timezone)
 
     def get_add_actions(self, flatten: bool = False) -> pa.Table:  # noqa: FBT001, FBT002  # deltalake's signature
@@ -358,7 +366,7 @@ class DeltaTable:
         """
         return selection_vectors(self._snapshot)
 
-    def load_cdf(
+    def load_cdf(  # noqa: PLR0917  # deltalake's signature
         self,
         starting_version: int | None = None,
         ending_version: int | None = None,
@@ -366,8 +374,7 @@ class DeltaTable:
         ending_timestamp: str | datetime | None = None,
         columns: Sequence[str] | None = None,
         predicate: Any = None,
-        *,
-        allow_out_of_range: bool = False,
+        allow_out_of_range: bool = False,  # noqa: FBT001, FBT002  # deltalake's signature
     ) -> Changes:
         """The changed rows of a range of versions, with what happened to them and when.
 
@@ -394,8 +401,8 @@ class DeltaTable:
         refuse_both(ending_version=ending_version, ending_timestamp=ending_timestamp)
         return open_changes(
             self._snapshot,
-            start=0 if start is None else _moment(start),
-            end=None if end is None else _moment(end),
+            start=0 if start is None else as_bound(start),
+            end=None if end is None else as_bound(end),
             columns=columns,
             predicate=predicate if predicate is None else self._changes_predicate(predicate),
             allow_out_of_range=allow_out_of_range,
@@ -425,21 +432,7 @@ class DeltaTable:
 
     def __getattr__(self, name: str) -> Any:
         """Point users of names that deltalake dropped to what replaced them."""
-        replacement = _GONE.get(name)
-        if replacement is None:
-            raise AttributeError(f"DeltaTable has no attribute {name!r}")
-        raise AttributeError(f"DeltaTable.{name} is gone: use {replacement}")
-
-
-_GONE = {
-    "files": "file_uris()",
-    "load_version": "load_as_version()",
-    "load_with_datetime": "load_as_version()",
-    "pyarrow_schema": "schema().to_arrow()",
-    "files_by_partitions": "file_uris(partition_filters)",
-    "update": "a later release",
-}
-
-
-def _moment(bound: int | str | datetime) -> int | Moment:
-    return bound if isinstance(bound, int) else Moment(as_timestamp_ms(bound))
+        replacement = GONE_NAMES.get(name)
+        hint = f"is gone: use {replacement}" if replacement else "does not exist"
+        # With name and obj, Python itself suggests the name that was meant.
+        raise AttributeError(f"DeltaTable.{name} {hint}", name=name, obj=self)
