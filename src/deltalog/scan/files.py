@@ -66,7 +66,7 @@ def add_actions(
 
     Args:
         snapshot: whose files.
-        flatten: columns `partition.x`, `null_count.x`, `min.x`, `max.x` instead of structs.
+        flatten: columns `partition.x`, `null_count.x`, `min.s.x`, … instead of structs.
         default_timezone: of partition values without a zone.
 
     Cost: every statistic of every file.
@@ -78,7 +78,7 @@ def add_actions(
     found: dict[str, Any] = {
         "path": files["path"],
         "size_bytes": files["size"],
-        "modification_time": pc.cast(files["modificationTime"], pa.timestamp("ms", "UTC")),
+        "modification_time": files["modificationTime"],
         "num_records": stats["numRecords"],
     }
     structs = {
@@ -89,12 +89,22 @@ def add_actions(
     }
     for title, parts in structs.items():
         if flatten:
-            found |= {f"{title}.{name}": values for name, values in parts.items()}
+            for name, values in parts.items():
+                found |= _leaves(f"{title}.{name}", values)
         elif parts:
             arrays = [values.combine_chunks() for values in parts.values()]
-            key = "partition_values" if title == "partition" else title
-            found[key] = pa.StructArray.from_arrays(arrays, list(parts))
+            found[title] = pa.StructArray.from_arrays(arrays, list(parts))
     return pa.table(found)
+
+
+def _leaves(name: str, values: pa.ChunkedArray[Any]) -> dict[str, pa.ChunkedArray[Any]]:
+    """The parts of a struct under dotted names, however deep; anything else as it is."""
+    if not pa.types.is_struct(values.type):
+        return {name: values}
+    found: dict[str, pa.ChunkedArray[Any]] = {}
+    for member, part in zip(values.type, values.flatten(), strict=True):
+        found |= _leaves(f"{name}.{member.name}", part)
+    return found
 
 
 def _indexed(configuration: TableConfiguration) -> list[tuple[tuple[str, ...], Field]]:
