@@ -65,6 +65,11 @@ class Metadata:
     description: str | None = None
     created_time_ms: int | None = None
 
+    @property
+    def created_time(self) -> int | None:
+        """`created_time_ms` under deltalake's name."""
+        return self.created_time_ms
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionVectorDescriptor:
