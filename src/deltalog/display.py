@@ -7,12 +7,17 @@ Protocol: none
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute as pc
 
+from deltalog.column_mapping import logical_names
+from deltalog.features import clustering_columns
+
 if TYPE_CHECKING:
+    from deltalog.schema import Field
     from deltalog.snapshot import Snapshot
 
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -27,7 +32,6 @@ def describe(snapshot: Snapshot) -> dict[str, Any]:
     """
     metadata, protocol = snapshot.metadata, snapshot.protocol
     configuration = snapshot.configuration
-    clustering = snapshot.domain_metadata.get("delta.clustering")
     return {
         "format": "delta",
         "id": metadata.id,
@@ -38,7 +42,7 @@ def describe(snapshot: Snapshot) -> dict[str, Any]:
         "lastModified": snapshot.commit_timestamp_ms,
         "version": snapshot.version,
         "partitionColumns": list(configuration.partition_columns),
-        "clusteringColumns": [] if clustering is None else clustering.configuration,
+        "clusteringColumns": _clustering(snapshot),
         "numFiles": snapshot.num_files,
         "sizeInBytes": total_size_bytes(snapshot),
         "properties": dict(metadata.configuration),
@@ -46,6 +50,14 @@ def describe(snapshot: Snapshot) -> dict[str, Any]:
         "minWriterVersion": protocol.min_writer_version,
         "tableFeatures": sorted(configuration.features.values()),
     }
+
+
+def _clustering(snapshot: Snapshot) -> list[str]:
+    """Clustering columns by the names that users know."""
+    configuration = snapshot.configuration
+    names = logical_names(configuration.schema, configuration.column_mapping_mode)
+    paths = clustering_columns(snapshot.domain_metadata) or ()
+    return [names.get(".".join(path), ".".join(path)) for path in paths]
 
 
 def total_size_bytes(snapshot: Snapshot) -> int:
@@ -62,32 +74,50 @@ def readable_size(size_bytes: int) -> str:
 
 
 def card(snapshot: Snapshot) -> str:
-    """A small HTML card: where, which version, how large, which columns.
+    """A small HTML card: where, which version, how large, what it needs, which columns.
 
     Cost: the size of every file, from the log.
     """
-    metadata, protocol = snapshot.metadata, snapshot.protocol
+    metadata = snapshot.metadata
     schema = snapshot.configuration.schema
-    partitioned = set(snapshot.configuration.partition_columns)
-    facts = {
-        "location": snapshot.store.root,
-        "version": str(snapshot.version),
-        "files": f"{snapshot.num_files:,}, {readable_size(total_size_bytes(snapshot))}",
-        "protocol": f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}",
-    }
-    if metadata.description:
-        facts["description"] = metadata.description
-    columns = [
-        (field.name, str(field.type), "partition" if field.name in partitioned else "")
-        for field in list(schema)[:_MAX_COLUMNS]
-    ]
+    columns = [_column(field, snapshot) for field in list(schema)[:_MAX_COLUMNS]]
     if len(schema) > _MAX_COLUMNS:
-        columns.append((f"… {len(schema) - _MAX_COLUMNS} more", "", ""))
+        columns.append((f"… {len(schema) - _MAX_COLUMNS} more", "", "", ""))
     title = escape(metadata.name or "Delta table")
     return (
-        f"<div><strong>{title}</strong>{_table(facts.items())}"
+        f"<div><strong>{title}</strong>{_table(_facts(snapshot).items())}"
         f"<details open><summary>{len(schema)} columns</summary>{_table(columns)}</details></div>"
     )
+
+
+def _facts(snapshot: Snapshot) -> dict[str, str]:
+    protocol, configuration = snapshot.protocol, snapshot.configuration
+    facts = {
+        "description": snapshot.metadata.description or "",
+        "location": snapshot.store.root,
+        "version": f"{snapshot.version}, of {_moment(snapshot.commit_timestamp_ms)}",
+        "files": f"{snapshot.num_files:,}, {readable_size(total_size_bytes(snapshot))}",
+        "partitioned by": ", ".join(configuration.partition_columns),
+        "clustered by": ", ".join(_clustering(snapshot)),
+        "protocol": f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}",
+        "features": ", ".join(sorted(configuration.features.values())),
+        "properties": ", ".join(f"{k}={v}" for k, v in snapshot.metadata.configuration.items()),
+    }
+    return {name: text for name, text in facts.items() if text}
+
+
+def _column(field: Field, snapshot: Snapshot) -> tuple[str, str, str, str]:
+    is_key = field.name in snapshot.configuration.partition_columns
+    return (
+        field.name,
+        str(field.type),
+        "partition" if is_key else "" if field.nullable else "not null",
+        str(field.metadata.get("comment", "")),
+    )
+
+
+def _moment(time_ms: int) -> str:
+    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(" ", "seconds")
 
 
 def _table(rows: Any) -> str:
