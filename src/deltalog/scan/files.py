@@ -18,7 +18,7 @@ from deltalog.deletion_vectors import keep_mask
 from deltalog.partition_values import extract, parse_column
 from deltalog.paths import decode_path, join
 from deltalog.scan.deletion_vectors import load_bitmap
-from deltalog.scan.plan import descriptor_of
+from deltalog.scan.plan import check_snapshot, descriptor_of
 from deltalog.scan.prune import prune
 from deltalog.schema import StructType
 from deltalog.stats import indexed_columns, stats_schema
@@ -37,7 +37,13 @@ _MASK_SCHEMA = pa.schema([("filepath", pa.string()), ("selection_vector", pa.lis
 def file_uris(
     snapshot: Snapshot, predicate: Expression | None, *, default_timezone: str = "UTC"
 ) -> list[str]:
-    """Locations of the files that may hold a matching row."""
+    """Locations of the files that may hold a matching row.
+
+    Raises:
+        UnsupportedFeatureError: which files are live can't be told without a feature; so for all
+            functions here.
+    """
+    check_snapshot(snapshot)
     paths = prune(snapshot, predicate, default_timezone=default_timezone).files(["path"])["path"]
     root = snapshot.store.root
     texts: list[Any] = paths.to_pylist()  # never null
@@ -48,6 +54,7 @@ def partitions(
     snapshot: Snapshot, predicate: Expression | None, *, default_timezone: str = "UTC"
 ) -> list[dict[str, str | None]]:
     """The distinct partitions that may hold a matching row, values as the log has them."""
+    check_snapshot(snapshot)
     configuration = snapshot.configuration
     pruned = prune(snapshot, predicate, default_timezone=default_timezone)
     values = pruned.files(["partitionValues"])["partitionValues"]
@@ -71,6 +78,7 @@ def add_actions(
 
     Cost: every statistic of every file.
     """
+    check_snapshot(snapshot)
     configuration = snapshot.configuration
     files = snapshot.files(["path", "size", "modificationTime", "partitionValues"])
     stats = snapshot.stats(stats_schema(_indexed(configuration)))
@@ -145,6 +153,7 @@ def selection_vectors(snapshot: Snapshot) -> pa.RecordBatchReader:
 
     Cost: one request per deletion vector.
     """
+    check_snapshot(snapshot)
     return pa.RecordBatchReader.from_batches(_MASK_SCHEMA, _masks(snapshot))
 
 
