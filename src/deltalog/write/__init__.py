@@ -1,0 +1,24 @@
+"""Data in, data files and their add actions out: the worker's side of every write.
+
+`write_files` is the whole walk: `source` (anything that holds rows → batches), `enforce` (the
+table's schema, constraints, generated, identity and default columns), `encode` (logical →
+physical), `partition`, `files` (batches → Parquet files and statistics). What it gives,
+`WrittenFiles`, can be pickled or made JSON and committed elsewhere; until then nothing of it is
+visible in the table. Knows nothing of transactions.
+
+Protocol: Data Files, Add File and Remove File, Add CDC File, Requirements for Writers
+"""
+
+from __future__ import annotations
+
+from deltalog.write.options import BloomFilterProperties, ColumnProperties, WriterProperties
+from deltalog.write.spec import WriteSpec
+from deltalog.write.written import WrittenFiles
+
+__all__ = [
+    "BloomFilterProperties",
+    "ColumnProperties",
+    "WriteSpec",
+    "WriterProperties",
+    "WrittenFiles",
+]

@@ -1,0 +1,288 @@
+"""How Parquet files are written: deltalake's names, in terms of pyarrow.
+
+Owns the writer's options and how the table's properties complete them.
+
+Protocol: Table Properties (`delta.parquet.compression.codec`)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalog.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from deltalog.actions.properties import TableProperties
+
+Leaf = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BloomFilterProperties:
+    """A column's Bloom filter.
+
+    Args:
+        set_bloom_filter_enabled: whether it has one.
+        fpp: how often a filter may wrongly say yes, between 0 and 1.
+        ndv: how many distinct values to expect in a row group.
+    """
+
+    set_bloom_filter_enabled: bool | None
+    fpp: float | None = None
+    ndv: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a probability that is none."""
+        if self.fpp is not None and not 0 < self.fpp < 1:
+            raise InvalidInputError(f"fpp: expected a number between 0 and 1, found {self.fpp!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnProperties:
+    """How one column is written.
+
+    Args:
+        dictionary_enabled: whether repeated values are kept once.
+        statistics_enabled: `NONE`, `CHUNK` or `PAGE`: the Parquet footer's statistics, which Delta
+            does not use.
+        bloom_filter_properties: a Bloom filter.
+        encoding: of values that are in no dictionary: `PLAIN`, `DELTA_BINARY_PACKED`, …
+    """
+
+    dictionary_enabled: bool | None = None
+    statistics_enabled: str | None = None
+    bloom_filter_properties: BloomFilterProperties | None = None
+    encoding: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what contradicts itself, and words that mean nothing."""
+        _check_word("statistics_enabled", self.statistics_enabled, _STATISTICS)
+        _check_word("encoding", self.encoding, _ENCODINGS)
+        if self.encoding is not None and self.dictionary_enabled:
+            raise InvalidInputError(
+                "a column has an encoding or a dictionary: give one of encoding and "
+                "dictionary_enabled=True"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class WriterProperties:
+    """How Parquet files are written; None is the table's or pyarrow's way.
+
+    Args:
+        data_page_size_limit: bytes of a data page.
+        dictionary_page_size_limit: bytes of a dictionary; a larger one is given up.
+        data_page_row_count_limit: rows of a data page.
+        write_batch_size: values that are encoded at a time.
+        max_row_group_size: rows of a row group.
+        compression: `UNCOMPRESSED`, `SNAPPY`, `GZIP`, `BROTLI`, `LZ4`, `ZSTD` or `LZ4_RAW`.
+        compression_level: of `GZIP`, `BROTLI` and `ZSTD`.
+        statistics_truncate_length: accepted for deltalake's sake: pyarrow leaves long values out
+            of the footer's statistics, and Delta's own are cut by a table property.
+        default_column_properties: of columns that `column_properties` does not name.
+        column_properties: by column name; a dotted path names a field of a struct.
+    """
+
+    data_page_size_limit: int | None = None
+    dictionary_page_size_limit: int | None = None
+    data_page_row_count_limit: int | None = None
+    write_batch_size: int | None = None
+    max_row_group_size: int | None = None
+    compression: str | None = None
+    compression_level: int | None = None
+    statistics_truncate_length: int | None = None
+    default_column_properties: ColumnProperties | None = None
+    column_properties: Mapping[str, ColumnProperties] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that are no sizes, and compressions that there are not."""
+        for name in _SIZES:
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or value < 1):
+                raise InvalidInputError(f"{name}: expected a number above 0, found {value!r}")
+        _check_word("compression", self.compression, _CODECS)
+        _check_level(self.compression, self.compression_level)
+
+
+def codec_of(writer: WriterProperties | None, table: TableProperties) -> str:
+    """The compression of data files, in pyarrow's words.
+
+    Raises:
+        InvalidInputError: the table's property names none that can be written.
+    """
+    text = writer.compression if writer is not None else None
+    if text is None:
+        text = table.parquet_compression_codec or _DEFAULT_CODEC
+        _check_word("table property delta.parquet.compression.codec", text, _CODECS)
+    return _CODECS[text.upper()]
+
+
+def file_suffix(codec: str) -> str:
+    """The end of a data file's name, as engines show the compression there."""
+    return f"{_SUFFIXES.get(codec, f'.{codec}')}.parquet"
+
+
+def parquet_options(
+    writer: WriterProperties | None,
+    table: TableProperties,
+    leaves: Sequence[tuple[Leaf, str]] = (),
+) -> dict[str, Any]:
+    """The arguments of `pyarrow.parquet.ParquetWriter`.
+
+    Args:
+        writer: what the caller asked for.
+        table: properties of the table.
+        leaves: path by logical names → Parquet's dotted path, of every leaf column; options of
+            single columns are looked up there.
+
+    Raises:
+        InvalidInputError: an option names no column, or is none that pyarrow has.
+    """
+    codec = codec_of(writer, table)
+    options: dict[str, Any] = {
+        "compression": codec,
+        # Not the Arrow schema: it would hold logical names and types that readers must not use.
+        "store_schema": False,
+        # Small decimals as integers, as Spark writes and every reader knows.
+        "store_decimal_as_integer": True,
+    }
+    if writer is None:
+        return options
+    level = writer.compression_level
+    if level is None and codec in _DEFAULT_LEVELS and writer.compression is not None:
+        level = _DEFAULT_LEVELS[codec]
+    named = {
+        "compression_level": level,
+        "data_page_size": writer.data_page_size_limit,
+        "dictionary_pagesize_limit": writer.dictionary_page_size_limit,
+        "max_rows_per_page": writer.data_page_row_count_limit,
+        "write_batch_size": writer.write_batch_size,
+    }
+    options.update({name: value for name, value in named.items() if value is not None})
+    options.update(_column_options(writer, leaves))
+    return options
+
+
+def _column_options(writer: WriterProperties, leaves: Sequence[tuple[Leaf, str]]) -> dict[str, Any]:
+    found = dict(_properties_by_leaf(writer, leaves))
+    if not found:
+        return {}
+    options: dict[str, Any] = {
+        # pyarrow takes lists of the columns for which it is on.
+        "use_dictionary": [
+            leaf
+            for leaf, column in found.items()
+            if column.dictionary_enabled is not False and column.encoding is None
+        ],
+        "write_statistics": [
+            leaf for leaf, column in found.items() if _upper(column.statistics_enabled) != "NONE"
+        ],
+        "write_page_index": any(
+            _upper(column.statistics_enabled) == "PAGE" for column in found.values()
+        ),
+    }
+    encodings = {
+        leaf: column.encoding.upper()
+        for leaf, column in found.items()
+        if column.encoding is not None
+    }
+    if encodings:
+        options["column_encoding"] = encodings
+    blooms = {
+        leaf: _bloom_options(column.bloom_filter_properties)
+        for leaf, column in found.items()
+        if column.bloom_filter_properties is not None
+        and column.bloom_filter_properties.set_bloom_filter_enabled
+    }
+    if blooms:
+        options["bloom_filter_options"] = blooms
+    return options
+
+
+def _properties_by_leaf(
+    writer: WriterProperties, leaves: Sequence[tuple[Leaf, str]]
+) -> Iterator[tuple[str, ColumnProperties]]:
+    named = dict(writer.column_properties or {})
+    default = writer.default_column_properties
+    if not named and default is None:
+        return
+    used: set[str] = set()
+    for path, leaf in leaves:
+        names = [".".join(path[:length]) for length in range(len(path), 0, -1)]
+        chosen = next((key for name in names for key in named if key.lower() == name.lower()), None)
+        if chosen is not None:
+            used.add(chosen)
+        yield leaf, named[chosen] if chosen is not None else (default or ColumnProperties())
+    unknown = sorted(named.keys() - used)
+    if unknown:
+        raise InvalidInputError(
+            f"column_properties: there is no column {', '.join(map(repr, unknown))} in data "
+            f"files; the columns are {', '.join('.'.join(path) for path, _ in leaves)}"
+        )
+
+
+def _bloom_options(bloom: BloomFilterProperties) -> dict[str, Any]:
+    options = {"ndv": bloom.ndv, "fpp": bloom.fpp}
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _check_word(name: str, text: str | None, words: Mapping[str, object] | frozenset[str]) -> None:
+    if text is not None and str(text).upper() not in words:
+        raise InvalidInputError(
+            f"{name}: expected one of {', '.join(sorted(words))}, found {text!r}"
+        )
+
+
+def _check_level(compression: str | None, level: int | None) -> None:
+    if level is None:
+        return
+    if compression is None:
+        raise InvalidInputError("compression_level needs compression: levels differ by codec")
+    low, high = _LEVELS.get(_CODECS[compression.upper()], (0, -1))
+    if not low <= level <= high:
+        expected = f"a level from {low} to {high}" if high >= low else "none, it has no levels"
+        raise InvalidInputError(
+            f"compression_level of {compression}: expected {expected}, found {level!r}"
+        )
+
+
+def _upper(text: str | None) -> str | None:
+    return None if text is None else text.upper()
+
+
+_DEFAULT_CODEC: Final = "SNAPPY"
+_SIZES: Final = (
+    "data_page_size_limit",
+    "dictionary_page_size_limit",
+    "data_page_row_count_limit",
+    "write_batch_size",
+    "max_row_group_size",
+    "statistics_truncate_length",
+)
+_STATISTICS: Final = frozenset({"NONE", "CHUNK", "PAGE"})
+_ENCODINGS: Final = frozenset(
+    {
+        "PLAIN",
+        "DELTA_BINARY_PACKED",
+        "DELTA_LENGTH_BYTE_ARRAY",
+        "DELTA_BYTE_ARRAY",
+        "BYTE_STREAM_SPLIT",
+    }
+)
+_CODECS: Final[Mapping[str, str]] = {
+    "UNCOMPRESSED": "none",
+    "NONE": "none",
+    "SNAPPY": "snappy",
+    "GZIP": "gzip",
+    "BROTLI": "brotli",
+    "ZSTD": "zstd",
+    # Both are LZ4's raw blocks: the framing that Hadoop wrote under the name is deprecated.
+    "LZ4": "lz4",
+    "LZ4_RAW": "lz4",
+}
+_LEVELS: Final = {"gzip": (1, 9), "brotli": (1, 11), "zstd": (1, 22)}
+_DEFAULT_LEVELS: Final = {"gzip": 6, "brotli": 1, "zstd": 1}
+_SUFFIXES: Final = {"none": "", "gzip": ".gz", "brotli": ".br"}
