@@ -99,6 +99,11 @@ class ParquetReader:
             self.leaves = tuple(tuple(path.split(".")) for path in self.leaf_paths)
 
     @property
+    def size_bytes(self) -> int | None:
+        """The file's true length, whatever was said of it; None where it was not needed."""
+        return self._size if self._native is None else None
+
+    @property
     def num_rows(self) -> int:
         """Rows of the file."""
         return self.metadata.num_rows
