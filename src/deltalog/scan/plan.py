@@ -275,7 +275,6 @@ def make_task(snapshot: Snapshot, spec: ReadSpec, row: dict[str, Any], **more: A
         path=path,
         partition_values=dict(row["partitionValues"] or ()),
         size_bytes=row["size"],
-        num_records=row.get("numRecords"),
         modification_time_ms=row.get("modificationTime"),
         deletion_vector=vector,
         base_row_id=row.get("baseRowId"),

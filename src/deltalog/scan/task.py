@@ -98,7 +98,6 @@ class ScanTask:
     Args:
         path: as the store takes it.
         partition_values: physical name → serialised value.
-        num_records: physical rows, if the log tells.
         base_row_id: row id of the first physical row.
         only_deleted: give the rows that `deletion_vector` names and `without` does not, instead of
             leaving them out (change data feed).
@@ -111,7 +110,6 @@ class ScanTask:
     path: str
     partition_values: Mapping[str, str | None]
     size_bytes: int | None = None
-    num_records: int | None = None
     modification_time_ms: int | None = None
     deletion_vector: DeletionVectorDescriptor | None = None
     base_row_id: int | None = None
@@ -119,11 +117,3 @@ class ScanTask:
     only_deleted: bool = False
     without: DeletionVectorDescriptor | None = None
     constants: Constants = ()
-
-    @property
-    def num_live_rows(self) -> int | None:
-        """Rows that the task gives before any predicate, if the log tells."""
-        if self.num_records is None or self.only_deleted:
-            return None
-        deleted = 0 if self.deletion_vector is None else self.deletion_vector.cardinality
-        return self.num_records - deleted
