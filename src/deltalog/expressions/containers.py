@@ -78,6 +78,18 @@ def element_at(holder: Datum, key: Datum) -> Datum:
     return _element(holder, key, _index_from_one)
 
 
+def try_element_at(holder: Datum, key: Datum) -> Datum:
+    """`element_at`, with NULL where there is no such element."""
+    if pt.is_map(holder.type):
+        return _entry(holder, key)
+    return _element(holder, key, _index_from_one, is_try=True)
+
+
+def get(holder: Datum, key: Datum) -> Datum:
+    """An element counted from 0, NULL where there is none."""
+    return _element(holder, key, _index_from_zero, is_try=True)
+
+
 def _field(holder: Datum, name: str) -> Datum:
     names = [field.name for field in holder.type]
     for index, known in enumerate(names):
@@ -92,22 +104,29 @@ def _index_from_zero(index: Array, lengths: Array) -> tuple[Array, Array]:
 
 
 def _index_from_one(index: Array, lengths: Array) -> tuple[Array, Array]:
-    is_wrong = pc.or_(pc.equal(index, 0), pc.greater(pc.abs(index), lengths))
+    is_wrong = pc.greater(pc.abs(index), lengths)
+    if pc.any(pc.and_kleene(pc.equal(index, 0), pc.is_valid(lengths))).as_py():
+        raise InvalidInputError("element_at counts from 1, or from -1 at the end; 0 is neither")
     found = pc.if_else(pc.greater(index, 0), pc.subtract(index, 1), pc.add(lengths, index))
     return found, is_wrong
 
 
 def _element(
-    holder: Datum, key: Datum, locate: Callable[[Array, Array], tuple[Array, Array]]
+    holder: Datum,
+    key: Datum,
+    locate: Callable[[Array, Array], tuple[Array, Array]],
+    *,
+    is_try: bool = False,
 ) -> Datum:
     if isinstance(holder, pa.Scalar) and isinstance(key, pa.Scalar):
-        return _element(as_array(holder, 1), key, locate)[0]
+        return _element(as_array(holder, 1), key, locate, is_try=is_try)[0]
     rows = len(key) if isinstance(holder, pa.Scalar) else len(holder)
     lists = as_array(holder, rows)
     lengths = pc.list_value_length(lists)
     index, is_wrong = locate(pc.cast(as_array(key, rows), lengths.type), lengths)
-    index = pc.if_else(pc.is_valid(lists), index, pa.scalar(None, index.type))
-    if pc.any(is_wrong).as_py():
+    is_there = pc.fill_null(pc.invert(is_wrong), NO)
+    index = pc.if_else(is_there, index, pa.scalar(None, index.type))
+    if not is_try and pc.any(is_wrong).as_py():
         raise InvalidInputError(
             "an array has no such element: compare the index with size(…) first"
         )
@@ -199,6 +218,8 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
     "array_contains": contains,
     "[]": item,
     "element_at": element_at,
+    "try_element_at": try_element_at,
+    "get": get,
     "array": make_array,
     "map": make_map,
     "named_struct": make_struct,

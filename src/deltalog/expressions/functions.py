@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import signatures as rules
-from deltalog.expressions.coercion import BOOLEAN, DATE, DOUBLE, INTEGER, LONG, STRING, TIMESTAMP
+from deltalog.expressions.coercion import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    decimal,
+)
 from deltalog.expressions.signatures import Function, fixed, function, many, same
 from deltalog.schema.types import ArrayType
 
@@ -71,6 +81,11 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "pow": fixed(DOUBLE, DOUBLE, result=DOUBLE),
     "sqrt": fixed(DOUBLE, result=DOUBLE),
     "sign": fixed(DOUBLE, result=DOUBLE),
+    "exp": fixed(DOUBLE, result=DOUBLE),
+    "ln": fixed(DOUBLE, result=DOUBLE),
+    "log": fixed(DOUBLE, DOUBLE, result=DOUBLE),
+    "log2": fixed(DOUBLE, result=DOUBLE),
+    "log10": fixed(DOUBLE, result=DOUBLE),
     "upper": _TEXT,
     "lower": _TEXT,
     "reverse": _TEXT,
@@ -78,6 +93,10 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "ltrim": _TRIM,
     "rtrim": _TRIM,
     "btrim": _TRIM,
+    "initcap": _TEXT,
+    "ascii": fixed(STRING, result=INTEGER),
+    "chr": fixed(LONG, result=STRING),
+    "bit_length": rules.text_or_binary(result=INTEGER),
     "length": rules.text_or_binary(result=INTEGER),
     "octet_length": rules.text_or_binary(result=INTEGER),
     "substring": rules.text_or_binary(INTEGER, INTEGER, result=None, optional=1),
@@ -91,7 +110,10 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "endswith": _TEXT_TEST,
     "contains": _TEXT_TEST,
     "rlike": _TEXT_TEST,
+    "regexp_extract": fixed(STRING, STRING, INTEGER, result=STRING, optional=1, constants=(1, 2)),
+    "regexp_replace": fixed(STRING, STRING, STRING, result=STRING, constants=(1, 2)),
     "instr": fixed(STRING, STRING, result=INTEGER),
+    "find_from": fixed(STRING, STRING, INTEGER, result=INTEGER),
     "split": fixed(STRING, STRING, INTEGER, result=ArrayType(STRING), optional=1, constants=(1, 2)),
     "split_part": fixed(STRING, STRING, INTEGER, result=STRING),
     "lpad": _PAD,
@@ -104,6 +126,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "dayofweek": _DATE_PART,
     "weekday": _DATE_PART,
     "weekofyear": _DATE_PART,
+    "yearofweek": _DATE_PART,
     "hour": _TIME_PART,
     "minute": _TIME_PART,
     "second": _TIME_PART,
@@ -116,6 +139,13 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "datediff": fixed(DATE, DATE, result=INTEGER),
     "timestampadd": function(rules.add_types, 3, 3, constants=(0,)),
     "timestampdiff": function(rules.difference_types, 3, 3, constants=(0,)),
+    "next_day": fixed(DATE, STRING, result=DATE),
+    "months_between": function(rules.months_types, 2, 3, constants=(2,)),
+    "from_utc_timestamp": fixed(TIMESTAMP, STRING, result=TIMESTAMP, constants=(1,)),
+    "to_utc_timestamp": fixed(TIMESTAMP, STRING, result=TIMESTAMP, constants=(1,)),
+    "make_timestamp": fixed(
+        INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, decimal(16, 6), result=TIMESTAMP
+    ),
     "make_date": fixed(INTEGER, INTEGER, INTEGER, result=DATE),
     "to_date": function(rules.parse_types(DATE), 2, 2, constants=(1,)),
     "to_timestamp": function(rules.parse_types(TIMESTAMP), 2, 2, constants=(1,)),
@@ -133,9 +163,15 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "array_contains": function(rules.contains_types, 2, 2),
     "[]": function(rules.item_types, 2, 2),
     "element_at": function(rules.item_types, 2, 2),
+    "try_element_at": function(rules.item_types, 2, 2),
+    "get": function(rules.get_types, 2, 2),
     "array": function(rules.array_types, 0, None),
     "map": function(rules.map_types, 0, None),
     "named_struct": function(rules.struct_types, 2, None),
     "map_keys": function(rules.entries_types(keys=True), 1, 1),
     "map_values": function(rules.entries_types(keys=False), 1, 1),
+    "crc32": fixed(BINARY, result=LONG),
+    "md5": fixed(BINARY, result=STRING),
+    "sha1": fixed(BINARY, result=STRING),
+    "sha2": fixed(BINARY, INTEGER, result=STRING),
 }

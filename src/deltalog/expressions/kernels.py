@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog.expressions import containers, moments, numbers, strings
+from deltalog.expressions import calendars, containers, hashes, matches, moments, numbers, strings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,4 +14,7 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
     **strings.KERNELS,
     **moments.KERNELS,
     **containers.KERNELS,
+    **calendars.KERNELS,
+    **matches.KERNELS,
+    **hashes.KERNELS,
 }

@@ -15,6 +15,7 @@ from deltalog.expressions.nodes import (
     Call,
     Case,
     Cast,
+    Column,
     Comparison,
     Expression,
     IsNull,
@@ -34,6 +35,8 @@ ALIASES: Final[dict[str, str]] = {
     "ucase": "upper",
     "lcase": "lower",
     "len": "length",
+    "char": "chr",
+    "sha": "sha1",
     "char_length": "length",
     "character_length": "length",
     "substr": "substring",
@@ -83,6 +86,7 @@ _PARTS: Final = {
     "day": "dayofmonth",
     "days": "dayofmonth",
     "d": "dayofmonth",
+    "yearofweek": "yearofweek",
     "dow": "dayofweek",
     "dayofweek": "dayofweek",
     "doy": "dayofyear",
@@ -106,6 +110,8 @@ def expand(name: str, arguments: Sequence[Expression]) -> Expression | None:
         name: of the function, in lower case.
         arguments: as they stand in the text.
     """
+    if name == "struct" and arguments:
+        return _struct(arguments)
     macro = MACROS.get((name, len(arguments)))
     if macro is not None:
         return macro(*arguments)
@@ -133,6 +139,20 @@ def _date_part(part: Expression, source: Expression) -> Expression:
     return Call(_PARTS[word], (source,))
 
 
+def _locate(part: Expression, text: Expression, start: Expression) -> Expression:
+    # Without a place to start there is nothing to be found: 0, not NULL.
+    found = Call("find_from", (part, text, start))
+    return Case(((IsNull(start), Literal(0)),), found)
+
+
+def _struct(arguments: Sequence[Expression]) -> Expression:
+    named: list[Expression] = []
+    for place, argument in enumerate(arguments, 1):
+        name = argument.path[-1] if isinstance(argument, Column) else f"col{place}"
+        named += [Literal(name), argument]
+    return Call("named_struct", tuple(named))
+
+
 def _with_unit(name: str) -> Callable[..., Expression]:
     return lambda *arguments: Call(_FIRST_UNITS[name], arguments)
 
@@ -157,6 +177,9 @@ MACROS: Final[dict[tuple[str, int], Callable[..., Expression]]] = {
     ("date_diff", 3): _with_unit("datediff"),
     ("locate", 2): lambda part, text: Call("instr", (text, part)),
     ("position", 2): lambda part, text: Call("instr", (text, part)),
+    ("locate", 3): _locate,
+    ("position", 3): _locate,
+    ("log", 1): lambda value: Call("ln", (value,)),
 }
 
 

@@ -316,6 +316,7 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
     "dayofweek": _part(pc.day_of_week, count_from_zero=False, week_start=7),
     "weekday": _part(pc.day_of_week, count_from_zero=True, week_start=1),
     "weekofyear": _part(pc.iso_week),
+    "yearofweek": _part(pc.iso_year),
     "hour": _part(pc.hour),
     "minute": _part(pc.minute),
     "second": _part(pc.second),

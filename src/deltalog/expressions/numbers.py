@@ -194,6 +194,27 @@ def square_root(value: Datum) -> Datum:
     return pc.sqrt(value)
 
 
+def exponential(value: Datum) -> Datum:
+    """`exp`."""
+    return pc.exp(value)
+
+
+def _logarithm(kernel: Callable[..., Datum]) -> Callable[..., Datum]:
+    """A logarithm; NULL of zero and below, where Spark has none."""
+
+    def run(value: Datum) -> Datum:
+        null = pa.scalar(None, pa.float64())
+        return kernel(pc.if_else(pc.less_equal(value, 0.0), null, value))
+
+    return run
+
+
+def logarithm_to_base(base: Datum, value: Datum) -> Datum:
+    """`log(base, value)`; NULL if one of them is zero or below."""
+    natural = _logarithm(pc.ln)
+    return pc.divide(natural(value), natural(base))
+
+
 def sign(value: Datum) -> Datum:
     """-1.0, 0.0 or 1.0; NaN stays, and so does the sign of zero."""
     return pc.if_else(pc.equal(value, 0.0), value, pc.sign(value))
@@ -234,6 +255,11 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
     "div": whole_quotient,
     "pow": power,
     "sqrt": square_root,
+    "exp": exponential,
+    "ln": _logarithm(pc.ln),
+    "log": logarithm_to_base,
+    "log2": _logarithm(pc.log2),
+    "log10": _logarithm(pc.log10),
     "sign": sign,
     "isnan": is_nan,
     "greatest": greatest,

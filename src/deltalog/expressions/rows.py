@@ -36,6 +36,11 @@ def by_row(compute: Callable[..., Any], result: pa.DataType, *arguments: Datum) 
     return pa.array(found, result)
 
 
+def is_constant(*arguments: Datum) -> bool:
+    """Whether all are constants other than NULL."""
+    return all(isinstance(argument, pa.Scalar) and argument.is_valid for argument in arguments)
+
+
 def python_values(argument: Datum, rows: int) -> list[Any]:
     """The values of an array, or a constant as often as there are rows."""
     if isinstance(argument, pa.Scalar):

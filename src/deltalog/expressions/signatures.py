@@ -281,6 +281,18 @@ def difference_types(arguments: Sequence[Typed]) -> Types:
     return [STRING, own, own], LONG
 
 
+def months_types(arguments: Sequence[Typed]) -> Types:
+    """Two moments, and whether to round."""
+    return [TIMESTAMP, TIMESTAMP, BOOLEAN][: len(arguments)], DOUBLE
+
+
+def get_types(arguments: Sequence[Typed]) -> Types:
+    """An array and an index."""
+    if not isinstance(arguments[0][1], ArrayType):
+        raise InvalidInputError(f"get takes an array, found {arguments[0][1]}")
+    return item_types(arguments)
+
+
 def size_types(arguments: Sequence[Typed]) -> Types:
     """An array or a map."""
     own = arguments[0][1]

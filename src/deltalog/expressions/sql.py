@@ -125,7 +125,11 @@ class _Parser(ValueParser):
             return None
         if is_negated:
             cursor.take()
-        found = self._test(cursor.take().word, operand)
+        word = cursor.take().word
+        is_many = cursor.next.word in {"any", "all", "some"} and cursor.ahead().word == "("
+        if word in {"like", "ilike"} and is_many:
+            return self._like_many(operand, is_negated=is_negated, ignore_case=word == "ilike")
+        found = self._test(word, operand)
         return Not(found) if is_negated else found
 
     def _is(self, operand: Expression) -> Expression:
@@ -158,19 +162,21 @@ class _Parser(ValueParser):
                     (Comparison(">=", operand, low), Comparison("<=", operand, self.value()))
                 )
             case "like" | "ilike":
-                if cursor.next.word in {"any", "all", "some"} and cursor.ahead().word == "(":
-                    return self._like_many(operand, ignore_case=word == "ilike")
                 pattern = self.value()
                 escape = cursor.text() if cursor.accept("escape") else "\\"
                 return Like(operand, pattern, escape, word == "ilike")
             case _:
                 return Call("rlike", (operand, self.value()))
 
-    def _like_many(self, operand: Expression, *, ignore_case: bool) -> Expression:
+    def _like_many(self, operand: Expression, *, is_negated: bool, ignore_case: bool) -> Expression:
+        # NOT LIKE ANY is true if one of the patterns does not match: NOT stands inside.
         node = And if self._cursor.take().word == "all" else Or
         self._cursor.expect("(")
-        likes = tuple(Like(operand, pattern, ignore_case=ignore_case) for pattern in self._list())
-        return likes[0] if len(likes) == 1 else node(likes)
+        likes: list[Expression] = []
+        for pattern in self._list():
+            like = Like(operand, pattern, ignore_case=ignore_case)
+            likes.append(Not(like) if is_negated else like)
+        return likes[0] if len(likes) == 1 else node(tuple(likes))
 
     def _comparison(self) -> Expression:
         found = self.value()

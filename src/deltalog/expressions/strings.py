@@ -8,17 +8,12 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.regexes import to_re2
-from deltalog.expressions.rows import Datum, by_row, pc
+from deltalog.expressions.rows import Datum, by_row, is_constant, pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _MAX_INTEGER: Final = (1 << 31) - 1
-
-
-def _is_constant(*arguments: Datum) -> bool:
-    return all(isinstance(argument, pa.Scalar) and argument.is_valid for argument in arguments)
 
 
 def _change_case(
@@ -40,7 +35,7 @@ def _test(
     """Cost: by row where the part is no constant."""
 
     def run(text: Datum, part: Datum) -> Datum:
-        if _is_constant(part):
+        if is_constant(part):
             return kernel(text, part.as_py())
         return by_row(rowwise, pa.bool_(), text, part)
 
@@ -56,7 +51,7 @@ def _trim(
         if len(arguments) == 1:
             return kernel(arguments[0], characters=" ")
         chars, text = arguments if chars_first else reversed(arguments)
-        if _is_constant(chars):
+        if is_constant(chars):
             return kernel(text, characters=chars.as_py()) if chars.as_py() else text
         return by_row(
             lambda value, given: rowwise(value, given) if given else value, pa.string(), text, chars
@@ -81,7 +76,7 @@ def substring(value: Datum, start: Datum, count: Datum | None = None) -> Datum:
     Cost: by row where a position is no constant, or negative and `count` is given.
     """
     arguments = (start,) if count is None else (start, count)
-    if pt.is_string(value.type) and _is_constant(*arguments):
+    if pt.is_string(value.type) and is_constant(*arguments):
         first = start.as_py()
         many = _MAX_INTEGER if count is None else count.as_py()
         if many <= 0:
@@ -107,7 +102,7 @@ def left(text: Datum, count: Datum) -> Datum:
 
 def right(text: Datum, count: Datum) -> Datum:
     """The last characters. Cost: by row where their number is no constant."""
-    if _is_constant(count):
+    if is_constant(count):
         many = count.as_py()
         if many <= 0:
             return left(text, pa.scalar(0, pa.int32()))
@@ -162,7 +157,7 @@ def _joined(separator: str, *row: Any) -> str:
 def replace(text: Datum, search: Datum, replacement: Datum | None = None) -> Datum:
     """Every `search` replaced. Cost: by row where the parts are no constants."""
     new = pa.scalar("") if replacement is None else replacement
-    if _is_constant(search, new):
+    if is_constant(search, new):
         if search.as_py() == "":
             return text
         return pc.replace_substring(text, search.as_py(), new.as_py())
@@ -175,57 +170,9 @@ def replace(text: Datum, search: Datum, replacement: Datum | None = None) -> Dat
     )
 
 
-def rlike(text: Datum, pattern: Datum) -> Datum:
-    """Whether a regular expression matches somewhere. Cost: by row where it is no constant."""
-    if _is_constant(pattern):
-        return _matches(text, pattern.as_py())
-    return by_row(
-        lambda value, shape: _matches(pa.scalar(value), shape).as_py(), pa.bool_(), text, pattern
-    )
-
-
-def _matches(text: Datum, pattern: str) -> Datum:
-    try:
-        return pc.match_substring_regex(text, to_re2(pattern))
-    except pa.ArrowInvalid as error:
-        raise InvalidInputError(
-            f"cannot use the regular expression {pattern!r}: look-around and back-references are "
-            f"not supported ({error})"
-        ) from error
-
-
 def instr(text: Datum, part: Datum) -> Datum:
     """Where a part begins, counted from 1; 0 if it is not there. Cost: by row."""
     return by_row(lambda value, wanted: value.find(wanted) + 1, pa.int32(), text, part)
-
-
-def split(text: Datum, pattern: Datum, limit: Datum | None = None) -> Datum:
-    """The pieces between matches of a regular expression."""
-    constants = (pattern,) if limit is None else (pattern, limit)
-    if not _is_constant(*constants):
-        raise InvalidInputError("split needs a constant pattern and limit")
-    shape = pattern.as_py()
-    most = -1 if limit is None else limit.as_py()
-    result = pa.list_(pa.field("element", pa.string(), nullable=False))
-    if shape == "":
-        return by_row(lambda value: _characters(value, most), result, text)
-    # With a limit the last piece keeps the rest, so there is one split less.
-    splits = most - 1 if most > 0 else None
-    if isinstance(text, pa.Scalar):
-        return split(pa.array([text], pa.string()), pattern, limit)[0]
-    if splits == 0:
-        return by_row(lambda value: [value], result, text)
-    try:
-        found = pc.split_pattern_regex(text, to_re2(shape), max_splits=splits)
-    except pa.ArrowInvalid as error:
-        raise InvalidInputError(f"cannot split by {shape!r}: {error}") from error
-    return pc.cast(found, result)
-
-
-def _characters(value: str, most: int) -> list[str]:
-    if most <= 0 or most >= len(value):
-        return list(value) or [""]
-    return [*value[: most - 1], value[most - 1 :]]
 
 
 def split_part(text: Datum, delimiter: Datum, index: Datum) -> Datum:
@@ -241,6 +188,30 @@ def _split_part(text: str, delimiter: str, index: int) -> str:
     return pieces[position] if 0 <= position < len(pieces) else ""
 
 
+def find_from(part: Datum, text: Datum, start: Datum) -> Datum:
+    """Where a part begins at or after a place, counted from 1. Cost: by row."""
+    return by_row(_find_from, pa.int32(), part, text, start)
+
+
+def _find_from(part: str, text: str, start: int) -> int:
+    if start <= 0:
+        return 0
+    return text.find(part, start - 1) + 1 if part else 1
+
+
+def bit_length(value: Datum) -> Datum:
+    """Bits of a text (UTF-8) or binary."""
+    return pc.multiply(pc.binary_length(value), pa.scalar(8, pa.int32()))
+
+
+def _capitalised(text: str) -> str:
+    return " ".join(word[:1].title() + word[1:] for word in text.lower().split(" "))
+
+
+def _character(code: int) -> str:
+    return "" if code < 0 else chr(code & 0xFF)
+
+
 def _pad(*, at_left: bool) -> Callable[..., Datum]:
     """Filled up to a length, or cut to it. Cost: by row where that is no constant."""
 
@@ -253,7 +224,7 @@ def _pad(*, at_left: bool) -> Callable[..., Datum]:
 
     def run(text: Datum, width: Datum, fill: Datum | None = None) -> Datum:
         given = pa.scalar(" ") if fill is None else fill
-        if _is_constant(width, given) and len(given.as_py()) == 1 and width.as_py() > 0:
+        if is_constant(width, given) and len(given.as_py()) == 1 and width.as_py() > 0:
             kernel = pc.utf8_lpad if at_left else pc.utf8_rpad
             padded = kernel(text, width=width.as_py(), padding=given.as_py())
             return pc.utf8_slice_codeunits(padded, start=0, stop=width.as_py())
@@ -266,6 +237,11 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
     "upper": _change_case(pc.ascii_upper, str.upper),
     "lower": _change_case(pc.ascii_lower, str.lower),
     "reverse": pc.utf8_reverse,
+    "initcap": lambda text: by_row(_capitalised, pa.string(), text),
+    "ascii": lambda text: by_row(lambda value: ord(value[:1] or "\0"), pa.int32(), text),
+    "chr": lambda code: by_row(_character, pa.string(), code),
+    "find_from": find_from,
+    "bit_length": bit_length,
     "trim": _trim(pc.utf8_trim, str.strip, chars_first=True),
     "ltrim": _trim(pc.utf8_ltrim, str.lstrip, chars_first=True),
     "rtrim": _trim(pc.utf8_rtrim, str.rstrip, chars_first=True),
@@ -282,9 +258,7 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
     "startswith": _test(pc.starts_with, str.startswith),
     "endswith": _test(pc.ends_with, str.endswith),
     "contains": _test(pc.match_substring, str.__contains__),
-    "rlike": rlike,
     "instr": instr,
-    "split": split,
     "split_part": split_part,
     "lpad": _pad(at_left=True),
     "rpad": _pad(at_left=False),

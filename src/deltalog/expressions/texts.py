@@ -317,6 +317,17 @@ def offset_micros(zone: str, local: int = 0) -> int | None:
     return _region_offset_micros(zone, local)
 
 
+def arrow_zone(zone: str) -> str | None:
+    """The zone in a spelling that Arrow knows, or None if there is no such zone."""
+    if offset_micros(zone) is None:
+        return None
+    zone = _FIXED_ZONES.get(zone.strip(), zone.strip())
+    match = _OFFSET.fullmatch(zone)
+    if match is None:
+        return _SHORT_ZONES.get(zone, zone) or "UTC"
+    return f"{match[1]}{int(match[2]):02d}:{match[3] or '00'}"
+
+
 def _region_offset_micros(zone: str, local: int) -> int | None:
     try:
         info = ZoneInfo(_SHORT_ZONES.get(zone, zone))

@@ -117,7 +117,7 @@ def test_columns_give_what_constants_give(answer: dict[str, str]) -> None:
     lifted, values = _lift(parse_sql(answer["sql"]))
     schema = StructType([Field(f"c{place}", kind) for place, (_, kind) in enumerate(values)])
     arrays = [pa.array([None, value, None, value], to_arrow_type(kind)) for value, kind in values]
-    data = pa.RecordBatch.from_arrays(arrays, names=schema.names) if values else _rows(4)
+    data = pa.RecordBatch.from_arrays(arrays, names=list(schema.names)) if values else _rows(4)
     known = data.slice(1).filter(pa.array([True, False, True]))
     if _NEEDS_CONSTANT.search(problem := _problem(lifted, schema, known)):
         return
