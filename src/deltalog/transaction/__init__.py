@@ -1,0 +1,27 @@
+"""Transactions: from what a commit shall hold to a new version of the table.
+
+`pending` collects, `conflicts` decides about who was faster, `assemble` makes the bytes, `commit`
+is the loop around them.
+
+Protocol: Delta Log Entries, Actions
+"""
+
+from __future__ import annotations
+
+from deltalog.transaction.pending import PendingTransaction
+from deltalog.transaction.properties import (
+    AppTransaction,
+    CommitProperties,
+    PostCommitHookProperties,
+    Transaction,
+)
+from deltalog.transaction.read_set import ReadSet
+
+__all__ = [
+    "AppTransaction",
+    "CommitProperties",
+    "PendingTransaction",
+    "PostCommitHookProperties",
+    "ReadSet",
+    "Transaction",
+]

@@ -1,0 +1,257 @@
+"""What one commit will hold, while it is put together.
+
+Owns the collection of a commit's parts. Nothing here does I/O or decides about other writers:
+`assemble` makes bytes of it, `conflicts` compares it with who was faster. Existing files that the
+commit names stay Arrow tables; what the commit adds is few, and values.
+
+Protocol: Actions
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.actions import DomainMetadata
+from deltalog.actions.arrow import FILE_SCHEMA
+from deltalog.clock import SystemClock
+from deltalog.configuration import TableConfiguration
+from deltalog.errors import InternalError, InvalidInputError
+from deltalog.transaction.read_set import ReadSet
+from deltalog.write.written import WrittenFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from deltalog.actions import AddCDCFile, AddFile
+    from deltalog.clock import Clock
+    from deltalog.expressions import Expression
+    from deltalog.snapshot import Snapshot
+    from deltalog.storage.store import Store
+    from deltalog.transaction.properties import AppTransaction
+
+
+class PendingTransaction:
+    """What one commit will hold. It belongs to one thread.
+
+    Args:
+        snapshot: what the transaction reads; None if the table is to be made.
+        store: of the table.
+        operation: for the history of the table, in the reference's words (`WRITE`, `DELETE`).
+        parameters: of the operation; lists and mappings become JSON texts.
+        configuration: of a new table.
+        clock: tells when.
+
+    Attributes:
+        snapshot: what the transaction reads; None if the table is to be made.
+        store: of the table.
+        operation: for the history of the table.
+        parameters: of the operation.
+        metrics: of the operation.
+        custom_metadata: members of `commitInfo` besides ours.
+        tags: of the commit.
+        preserves_row_ids: whether rows that were copied kept their ids; set it to False if not.
+        read_set: what was read.
+        adds: new files.
+        cdc: new files of changed rows.
+        domains: by name.
+        app_transactions: by application.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot | None,
+        store: Store,
+        *,
+        operation: str,
+        parameters: Mapping[str, Any] | None = None,
+        configuration: TableConfiguration | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        if snapshot is None and configuration is None:
+            raise InternalError("a transaction needs a table, or the configuration of a new one")
+        self.snapshot = snapshot
+        self.store = store
+        self.operation = operation
+        self.parameters: dict[str, Any] = dict(parameters or {})
+        self.clock: Clock = clock or SystemClock()
+        self.metrics: dict[str, int | str] = {}
+        self.custom_metadata: dict[str, Any] = {}
+        self.tags: dict[str, str] = {}
+        self.preserves_row_ids = True
+        self.read_set = ReadSet()
+        self.adds: list[AddFile] = []
+        self.cdc: list[AddCDCFile] = []
+        self.domains: dict[str, DomainMetadata] = {}
+        self.app_transactions: dict[str, AppTransaction] = {}
+        self._configuration = configuration
+        self._rows: list[pa.Table] = []
+        self._removes: list[tuple[pa.Table, bool]] = []
+        self._identity_marks: dict[str, int] = {}
+
+    @property
+    def configuration(self) -> TableConfiguration:
+        """Protocol and metadata as they will be."""
+        if self._configuration is not None:
+            return self._configuration
+        if self.snapshot is None:
+            raise InternalError("a new table has no configuration")
+        return self.snapshot.configuration
+
+    def set_configuration(self, configuration: TableConfiguration) -> None:
+        """Change protocol, metadata or both with this commit."""
+        self._configuration = configuration
+
+    @property
+    def changes_protocol(self) -> bool:
+        """Whether the commit holds a protocol."""
+        return self.snapshot is None or self.configuration.protocol != self.snapshot.protocol
+
+    @property
+    def changes_metadata(self) -> bool:
+        """Whether the commit holds a metaData action."""
+        return self.snapshot is None or self.configuration.metadata != self.snapshot.metadata
+
+    def add_files(self, written: WrittenFiles | Iterable[AddFile]) -> None:
+        """Add new files; those of a write bring their change files and identity marks along.
+
+        Raises:
+            InvalidInputError: the files were written for another table.
+        """
+        if not isinstance(written, WrittenFiles):
+            self.adds.extend(written)
+            return
+        if written.table_id != self.configuration.metadata.id:
+            raise InvalidInputError(
+                f"cannot commit these files to {self.store.root}: they were written for the table "
+                f"with id {written.table_id!r}, this one has {self.configuration.metadata.id!r}"
+            )
+        self.adds.extend(written.adds)
+        self.cdc.extend(written.cdc)
+        self._identity_marks.update(written.identity_marks)
+
+    @property
+    def identity_marks(self) -> Mapping[str, int]:
+        """Identity column → the last value that the new files hold."""
+        return self._identity_marks
+
+    def add_rows(self, files: pa.Table) -> None:
+        """Add existing files again: with a new deletion vector, statistics or row ids.
+
+        Args:
+            files: rows with `FILE_SCHEMA`, `dataChange` as the commit shall have it.
+        """
+        if files.num_rows:
+            self._rows.append(files.select(FILE_SCHEMA.names).cast(FILE_SCHEMA))
+
+    @property
+    def rows(self) -> pa.Table:
+        """Existing files that are added again, `FILE_SCHEMA`."""
+        return pa.concat_tables(self._rows) if self._rows else FILE_SCHEMA.empty_table()
+
+    def remove_files(self, files: pa.Table, *, data_change: bool) -> None:
+        """Remove live files.
+
+        Args:
+            files: rows of `snapshot.files()`, at least path, partitionValues, size, tags,
+                deletionVector, baseRowId and defaultRowCommitVersion.
+            data_change: whether rows go with them.
+        """
+        if files.num_rows:
+            self._removes.append((files, data_change))
+
+    @property
+    def removes(self) -> tuple[tuple[pa.Table, bool], ...]:
+        """Files that are removed, with whether that changes data."""
+        return tuple(self._removes)
+
+    def add_changes(self, files: Iterable[AddCDCFile]) -> None:
+        """Add files of changed rows."""
+        self.cdc.extend(files)
+
+    def set_domain(self, domain: DomainMetadata) -> None:
+        """Set the metadata of a domain."""
+        self.domains[domain.domain] = domain
+
+    def remove_domain(self, name: str) -> None:
+        """Remove the metadata of a domain; what it held stays in the log (ledger DOM-06).
+
+        Raises:
+            InvalidInputError: the table has no such domain.
+        """
+        known = {} if self.snapshot is None else self.snapshot.domain_metadata
+        found = known.get(name)
+        if found is None:
+            raise InvalidInputError(
+                f"cannot remove the metadata domain {name!r} of {self.store.root}: there is none"
+            )
+        self.domains[name] = replace(found, removed=True)
+
+    def set_app_transaction(self, transaction: AppTransaction) -> None:
+        """Record how far an application has come.
+
+        Raises:
+            InvalidInputError: the application is recorded already, with another version.
+        """
+        known = self.app_transactions.get(transaction.app_id)
+        if known is not None and known.version != transaction.version:
+            raise InvalidInputError(
+                f"one commit records one version of an application; {transaction.app_id!r} has "
+                f"{known.version} and {transaction.version}"
+            )
+        self.app_transactions[transaction.app_id] = transaction
+        self.read_set = self.read_set.with_app(transaction.app_id)
+
+    def read(self, predicate: Expression | None, files: pa.Table | None = None) -> None:
+        """Record what the operation depends on.
+
+        Args:
+            predicate: resolved against the snapshot's schema; rows that match matter. None is the
+                whole table.
+            files: rows of `snapshot.files`: those whose rows were looked at.
+        """
+        self.read_set = self.read_set.with_predicate(predicate)
+        if files is not None:
+            self.read_files(files)
+
+    def read_files(self, files: pa.Table) -> None:
+        """Record files whose rows were looked at."""
+        self.read_set = self.read_set.with_files(files)
+
+    def set_metrics(self, metrics: Mapping[str, int | str]) -> None:
+        """Add to what the history says of the operation."""
+        self.metrics.update(metrics)
+
+    @property
+    def is_blind_append(self) -> bool:
+        """Whether the commit only adds new files, and depends on no row."""
+        return not self._removes and not self._rows and self.read_set.is_blind
+
+    @property
+    def data_change(self) -> bool:
+        """Whether rows come or go."""
+        return (
+            any(add.data_change for add in self.adds)
+            or any(changed for _, changed in self._removes)
+            or any(pc.any(rows.column("dataChange")).as_py() for rows in self._rows)
+        )
+
+    @property
+    def names_files(self) -> bool:
+        """Whether the commit adds or removes any file."""
+        return bool(self.adds or self._rows or self._removes)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether a commit of it would change nothing."""
+        return not (
+            self.names_files
+            or self.cdc
+            or self.domains
+            or self.app_transactions
+            or self.changes_protocol
+            or self.changes_metadata
+        )

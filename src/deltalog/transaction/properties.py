@@ -1,0 +1,62 @@
+"""What a caller may say about a commit, with deltalake's names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class AppTransaction:
+    """How far an application has come: makes a write that is repeated happen once.
+
+    A commit whose (application, version) is in the table already is skipped.
+
+    Args:
+        app_id: name of the application, of its choice.
+        version: grows with every write of the application.
+        last_updated: milliseconds since 1970, UTC; None is the moment of the commit.
+
+    Protocol: Transaction Identifiers
+    """
+
+    app_id: str
+    version: int
+    last_updated: int | None = None
+
+
+Transaction = AppTransaction
+
+
+@dataclass(frozen=True, slots=True)
+class CommitProperties:
+    """How a commit is made and what it says of itself.
+
+    Args:
+        custom_metadata: members of `commitInfo` besides ours; `userMetadata` is Spark's name for
+            a free text.
+        max_commit_retries: how often a commit that lost is tried again; None is 10,000 times, for
+            10 minutes.
+        app_transactions: recorded with the commit; one that is there already skips it.
+    """
+
+    custom_metadata: Mapping[str, str] | None = None
+    max_commit_retries: int | None = None
+    app_transactions: Sequence[AppTransaction] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PostCommitHookProperties:
+    """What is done right after a commit; a failure of it never fails the commit.
+
+    Args:
+        create_checkpoint: write a checkpoint where the table's interval is reached.
+        cleanup_expired_logs: delete expired files of the log after a checkpoint; None follows the
+            table's `delta.enableExpiredLogCleanup`.
+    """
+
+    create_checkpoint: bool = True
+    cleanup_expired_logs: bool | None = None

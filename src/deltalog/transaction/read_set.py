@@ -1,0 +1,64 @@
+"""What a transaction has read: what another commit may not change under it.
+
+Protocol: none; the reference's optimistic transactions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from deltalog.expressions import Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadSet:
+    """Rows and applications that a transaction depends on.
+
+    Args:
+        predicates: each resolved against the snapshot's schema: rows that match were read.
+        whole_table: every row was read, or would have been.
+        files: paths of files whose rows were read, as they stand in the log (encoded).
+        app_ids: applications whose progress was looked at.
+    """
+
+    predicates: tuple[Expression, ...] = ()
+    whole_table: bool = False
+    files: pa.StringArray | None = None
+    app_ids: frozenset[str] = frozenset()
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether no row was read: then no other rows can make the result wrong."""
+        return not self.predicates and not self.whole_table and self.files is None
+
+    def with_predicate(self, predicate: Expression | None) -> ReadSet:
+        """Also the rows that match; None is all rows."""
+        if predicate is None:
+            return replace(self, whole_table=True)
+        return replace(self, predicates=(*self.predicates, predicate))
+
+    def with_files(self, files: pa.Table) -> ReadSet:
+        """Also the rows of files.
+
+        Args:
+            files: rows of `snapshot.files`, at least with `path`.
+        """
+        paths: Any = files.column("path")
+        if self.files is not None:
+            paths = pa.chunked_array([self.files, *paths.chunks], pa.string())
+        return replace(self, files=cast("pa.StringArray", _one_piece(paths)))
+
+    def with_app(self, app_id: str) -> ReadSet:
+        """Also the progress of an application."""
+        return replace(self, app_ids=self.app_ids | {app_id})
+
+
+def _one_piece(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
+    whole: Any = column.combine_chunks()
+    if isinstance(whole, pa.ChunkedArray):  # pyarrow before 25 keeps none or several chunks
+        whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], column.type)
+    return cast("pa.Array[Any]", whole)
