@@ -8,7 +8,8 @@ Protocol: Table Properties
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar, overload
 
 from deltalog.actions.property_values import (
     optional,
@@ -420,6 +421,14 @@ class TableProperties:
             for key, text in self.configuration.items()
             if key.lower().startswith(CONSTRAINT_PREFIX)
         }
+
+    if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say which property was meant."""
+            close = [] if name.startswith("_") else get_close_matches(name, dir(type(self)), n=1)
+            hint = f": did you mean {close[0]!r}?" if close else ""
+            raise AttributeError(f"there is no table property {name!r}{hint}")
 
     def __repr__(self) -> str:
         return f"TableProperties({dict(self.configuration)!r})"

@@ -48,6 +48,80 @@ def test_defaults() -> None:
     assert not any(off)
 
 
+@pytest.mark.protocol(
+    "B4-delta.logRetentionDuration",
+    "B4-delta.deletedFileRetentionDuration",
+    "B4-delta.checkpointRetentionDuration",
+    "B4-delta.checkpointInterval",
+    "B4-delta.enableExpiredLogCleanup",
+    "B4-delta.enableFullRetentionRollback",
+    "B4-delta.appendOnly",
+    "B4-delta.enableChangeDataFeed",
+    "B4-delta.columnMapping.mode",
+    "B4-delta.dataSkippingNumIndexedCols",
+    "B4-delta.isolationLevel",
+    "B4-delta.setTransactionRetentionDuration",
+    "B4-delta.checkpoint.writeStatsAsJson",
+    "B4-delta.checkpointPolicy",
+    "B4-delta.randomizeFilePrefixes",
+    "B4-delta.enableInCommitTimestamps",
+)
+@pytest.mark.parametrize(
+    ("key", "attribute", "default", "text", "value"),
+    [
+        ("logRetentionDuration", "log_retention_ms", 30 * DAY_MS, "interval 1 day", DAY_MS),
+        ("deletedFileRetentionDuration", "deleted_file_retention_ms", 7 * DAY_MS, "0 days", 0),
+        ("checkpointRetentionDuration", "checkpoint_retention_ms", 2 * DAY_MS, "1 hour", 3_600_000),
+        ("checkpointInterval", "checkpoint_interval", 10, "100", 100),
+        ("enableExpiredLogCleanup", "enable_expired_log_cleanup", True, "false", False),
+        ("enableFullRetentionRollback", "enable_full_retention_rollback", True, "FALSE", False),
+        ("appendOnly", "append_only", False, "true", True),
+        ("enableChangeDataFeed", "enable_change_data_feed", False, "true", True),
+        ("enableChangeDataCapture", "enable_change_data_feed", False, "true", True),
+        ("columnMapping.mode", "column_mapping_mode", "none", "name", "name"),
+        ("columnMapping.maxColumnId", "column_mapping_max_column_id", 0, "7", 7),
+        ("dataSkippingNumIndexedCols", "data_skipping_num_indexed_cols", 32, "-1", -1),
+        ("dataSkippingStatsColumns", "data_skipping_stats_columns", None, "a", (("a",),)),
+        ("dataSkippingStringPrefixLength", "data_skipping_string_prefix_length", 32, "5", 5),
+        (
+            "isolationLevel",
+            "isolation_level",
+            "Serializable",
+            "writeserializable",
+            "WriteSerializable",
+        ),
+        (
+            "setTransactionRetentionDuration",
+            "set_transaction_retention_ms",
+            None,
+            "interval 2 days",
+            2 * DAY_MS,
+        ),
+        ("checkpoint.writeStatsAsJson", "checkpoint_write_stats_as_json", True, "false", False),
+        ("checkpoint.writeStatsAsStruct", "checkpoint_write_stats_as_struct", True, "false", False),
+        ("checkpointPolicy", "checkpoint_policy", "classic", "v2", "v2"),
+        ("randomizeFilePrefixes", "randomize_file_prefixes", False, "true", True),
+        ("randomPrefixLength", "random_prefix_length", 2, "3", 3),
+        ("enableInCommitTimestamps", "enable_in_commit_timestamps", False, "true", True),
+        ("enableDeletionVectors", "enable_deletion_vectors", False, "true", True),
+        ("enableRowTracking", "enable_row_tracking", False, "true", True),
+        ("enableTypeWidening", "enable_type_widening", False, "true", True),
+    ],
+)
+def test_a_property_has_its_default_and_its_type(
+    key: str, attribute: str, default: object, text: str, value: object
+) -> None:
+    assert getattr(TableProperties({}), attribute) == default
+    assert getattr(TableProperties({f"delta.{key}": text}), attribute) == value
+
+
+def test_a_misspelt_property_brings_the_right_one_to_mind() -> None:
+    with pytest.raises(AttributeError, match="did you mean 'checkpoint_interval'"):
+        getattr(TableProperties({}), "chekpoint_interval")  # noqa: B009
+    with pytest.raises(AttributeError, match=r"no table property 'colour'$"):
+        getattr(TableProperties({}), "colour")  # noqa: B009
+
+
 def test_every_default_is_reached() -> None:
     properties = TableProperties({})
     attributes = {
