@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, Final
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-GONE_NAMES: Final = {
+_GONE: Final = {
     "files": "file_uris()",
     "load_version": "load_as_version()",
     "load_with_datetime": "load_as_version()",
@@ -37,7 +38,6 @@ GONE_NAMES: Final = {
     "files_by_partitions": "file_uris(partition_filters)",
     "table_config": "properties; deltalog reads file columns on demand, there is nothing to set",
 }
-"""Names that deltalake dropped or that mean nothing here, and what to use."""
 
 _BEGINNINGS: Final = {
     LogFileKind.COMMIT,
@@ -141,6 +141,15 @@ def as_condition(
 def as_bound(bound: int | str | datetime) -> int | Moment:
     """A bound of a range of versions: a version, or a moment."""
     return bound if isinstance(bound, int) else Moment(as_timestamp_ms(bound))
+
+
+def explain_missing(name: str, names: Sequence[str]) -> str:
+    """Why a table has no such attribute, and what to use instead."""
+    if name in _GONE:
+        return f"DeltaTable.{name} is gone: use {_GONE[name]}"
+    close = [] if name.startswith("_") else get_close_matches(name, names, n=1)
+    hint = f": did you mean {close[0]!r}?" if close else ""
+    return f"DeltaTable has no attribute {name!r}{hint}"
 
 
 def refuse(**options: Any) -> None:

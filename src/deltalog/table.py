@@ -7,15 +7,15 @@ method is a few lines. Names and meanings are `deltalake`'s where the meaning is
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
 from deltalog.arguments import (
-    GONE_NAMES,
     as_bound,
     as_condition,
     as_timestamp_ms,
+    explain_missing,
     has_table,
     open_table_store,
     refuse,
@@ -430,9 +430,8 @@ class DeltaTable:
         """The notebook card."""
         return card(self._snapshot)
 
-    def __getattr__(self, name: str) -> Any:
-        """Point users of names that deltalake dropped to what replaced them."""
-        replacement = GONE_NAMES.get(name)
-        hint = f"is gone: use {replacement}" if replacement else "does not exist"
-        # With name and obj, Python itself suggests the name that was meant.
-        raise AttributeError(f"DeltaTable.{name} {hint}", name=name, obj=self)
+    if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Point to what replaced a name that deltalake dropped, or to what was meant."""
+            raise AttributeError(explain_missing(name, dir(type(self))))
