@@ -19,7 +19,7 @@ from deltalog.actions.model import DeletionVectorDescriptor
 from deltalog.column_mapping import physical_name
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns as columns_of
-from deltalog.expressions import resolve, to_sql
+from deltalog.expressions import resolve_predicate, to_sql
 from deltalog.features import check_deletion_vectors, check_readable
 from deltalog.paths import check_confined, decode_path
 from deltalog.scan.prune import Pruned, prune
@@ -218,7 +218,7 @@ def read_spec(
     read = shown
     if predicate is not None:
         others = [Field(name, from_arrow_type(kind)) for name, kind in more_columns.items()]
-        predicate = resolve(predicate, StructType([*with_metadata_columns(schema), *others]))
+        predicate = resolve_predicate(predicate, StructType([*with_metadata_columns(schema), *others]))
         used = {".".join(path): path for path in columns_of(predicate)}
         used = {name: path for name, path in used.items() if name not in more_columns}
         metadata_names += [name for name in used if name in METADATA_COLUMNS]

@@ -1,0 +1,225 @@
+"""The `Scan`: its schema, its counts, its forms, its tasks."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import weakref
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from deltalog.errors import InvalidInputError, UnsupportedFeatureError
+from deltalog.scan import METADATA_COLUMNS
+from deltalog.scan.reader import read_task
+from tests.support import logs
+from tests.support.raw_tables import DataTable, rows_of, struct_of
+
+
+@pytest.fixture
+def table() -> DataTable:
+    """Three files of four rows, two partitions, one row deleted."""
+    table = DataTable(
+        [("id", "long"), ("p", "long"), ("s", struct_of(("x", "long"), ("y", "string")))],
+        partition_by=["p"],
+        features=["deletionVectors"],
+    )
+    for number in range(3):
+        ids = [4 * number + row for row in range(4)]
+        data = {"id": ids, "s": [{"x": value, "y": str(value)} for value in ids]}
+        stats = {"numRecords": 4, "minValues": {"id": ids[0]}, "maxValues": {"id": ids[-1]}}
+        vector = {"deletionVector": table.vector(0)} if number == 1 else {}
+        table.commit(table.add(data, partitionValues={"p": str(number % 2)}, stats=stats, **vector))
+    return table
+
+
+@pytest.mark.parametrize(
+    ("columns", "schema"),
+    [
+        (
+            None,
+            [
+                ("id", pa.int64()),
+                ("p", pa.int64()),
+                ("s", pa.struct([("x", pa.int64()), ("y", pa.string())])),
+            ],
+        ),
+        (["P", "ID"], [("p", pa.int64()), ("id", pa.int64())]),
+        (["s.Y"], [("s", pa.struct([("y", pa.string())]))]),
+        (
+            ["s.y", "id", "s.x"],
+            [("s", pa.struct([("y", pa.string()), ("x", pa.int64())])), ("id", pa.int64())],
+        ),
+        (["id", "id"], [("id", pa.int64())]),
+        (["_metadata.row_index", "id"], [("_metadata.row_index", pa.int64()), ("id", pa.int64())]),
+        ([], []),
+    ],
+)
+def test_the_schema_is_that_of_the_rows(
+    table: DataTable, columns: list[str] | None, schema: list[Any]
+) -> None:
+    scan = table.scan("id > 5", columns)
+    assert scan.schema == pa.schema(schema)
+    assert scan.to_table().schema == scan.schema
+    assert scan.to_table().num_rows == 6
+    assert all(batch.schema == scan.schema for batch in scan)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        None,
+        "p = 0",
+        "p = 1 and p < 5",
+        "p is null",
+        "id > 3",
+        "id = 100",
+        "p = 0 and id % 2 = 0",
+        "s.x > 8 or p = 1",
+        "_metadata.row_index = 3",
+        "1 = 1",
+        "1 = 2",
+        "null",
+    ],
+)
+@pytest.mark.parametrize("limit", [None, 0, 1, 3, 100])
+def test_counts_are_exact(table: DataTable, where: str | None, limit: int | None) -> None:
+    scan = table.scan(where, limit=limit)
+    assert scan.count() == scan.to_table().num_rows
+
+
+def test_counts_without_statistics(table: DataTable) -> None:
+    table.commit(table.add({"id": [50, 51]}, partitionValues={"p": "0"}, stats={}))
+    assert table.scan().count() == 13
+    assert table.scan("p = 0").count() == 10
+
+
+@pytest.mark.parametrize("limit", [0, 1, 4, 5, 11, 12])
+def test_a_limit_cuts_off_the_end(table: DataTable, limit: int) -> None:
+    assert rows_of(table.scan(limit=limit).to_table()) == table.rows()[:limit]
+
+
+def test_a_limit_is_no_negative_number(table: DataTable) -> None:
+    with pytest.raises(InvalidInputError, match="-1 rows"):
+        table.scan(limit=-1)
+
+
+@pytest.mark.parametrize("name", ["nothing", "s.z", "_metadata", "_metadata.nothing", ""])
+def test_unknown_columns(table: DataTable, name: str) -> None:
+    with pytest.raises(InvalidInputError):
+        table.scan(columns=[name])
+
+
+@pytest.mark.parametrize("where", ["nothing = 1", "id = 'x' and s", "s.z = 1", "id"])
+def test_predicates_that_do_not_fit(table: DataTable, where: str) -> None:
+    with pytest.raises(InvalidInputError):
+        table.scan(where)
+
+
+def test_metadata_columns_are_shown_and_typed(table: DataTable) -> None:
+    scan = table.scan(columns=list(METADATA_COLUMNS))
+    assert scan.schema == pa.schema(list(METADATA_COLUMNS.items()))
+    assert scan.to_table().num_rows == 11
+
+
+def test_the_predicates_columns_need_not_be_shown(table: DataTable) -> None:
+    assert table.rows("s.x = 9 and p = 0", ["s.y"]) == [{"y": "9"}]
+    assert table.rows("_metadata.row_index = 1", ["id"]) == [1, 5, 9]
+
+
+def test_a_scan_gives_its_rows_any_number_of_times(table: DataTable) -> None:
+    scan = table.scan("id > 1")
+    assert scan.to_table().equals(scan.to_table())
+    assert scan.read_all().equals(scan.to_reader().read_all())
+    assert pa.table(scan).equals(scan.to_table())  # type: ignore[arg-type]  # an Arrow stream
+    assert scan.to_pandas()["id"].tolist() == scan.to_polars()["id"].to_list()
+    assert scan.read_pandas().equals(scan.to_pandas())
+    assert rows_of(scan.to_duckdb().arrow().read_all()) == rows_of(scan.to_table())
+
+
+def test_the_arrow_stream_takes_a_requested_schema(table: DataTable) -> None:
+    wanted = pa.schema([("id", pa.int64())])
+    reader = pa.RecordBatchReader.from_stream(table.scan(columns=["id"]), schema=wanted)
+    assert reader.read_all().num_rows == 11
+
+
+def test_reading_on_batch_by_batch(table: DataTable) -> None:
+    with table.scan() as scan:
+        sizes = []
+        while True:
+            try:
+                sizes.append(scan.read_next_batch().num_rows)
+            except StopIteration:
+                break
+        assert sorted(sizes) == [3, 4, 4]
+    assert scan.read_next_batch().num_rows in sizes  # closed: it starts anew
+    scan.close()
+
+
+def test_a_scan_and_its_tasks_are_picklable(table: DataTable) -> None:
+    scan = table.scan("id > 4 and p = 0", ["id", "_metadata.file_name"])
+    again = pickle.loads(pickle.dumps(scan))  # our own
+    assert again.to_table().equals(scan.to_table())
+    tasks = pickle.loads(pickle.dumps(list(scan.tasks())))  # our own
+    batches = [batch for task in tasks for batch in read_task(task)]
+    assert pa.Table.from_batches(batches, scan.schema).equals(scan.to_table())
+
+
+def test_the_account_of_a_scan(table: DataTable) -> None:
+    text = table.scan("p = 0 and id > 9", ["id"], limit=5).explain()
+    assert text.splitlines() == [
+        "Scan of memory://table at version 3",
+        "  columns: id",
+        "  predicate: p = 0L AND id > 9L",
+        "  limit: 5",
+        "  files: 3 in the table, 1 to read",
+        "  pruned by partition values: 1",
+        "  pruned by statistics: 1",
+        "  by partition values: p = 0L",
+        "  by max(id) > 9L",
+        "  by nullCount(id) < numRecords",
+    ]
+    assert "no column" in table.scan(columns=[]).explain()
+
+
+def test_the_repr_says_what_is_read(table: DataTable) -> None:
+    assert repr(table.scan()) == "Scan('memory://table', version 3)"
+    assert repr(table.scan("p = 0")) == "Scan('memory://table', version 3, p = 0L)"
+
+
+def test_rows_that_cannot_be_honoured_are_refused_before_any_is_read() -> None:
+    table = DataTable([("id", "long")], features=["deletionVectors", "newFeature"])
+    table.commit(logs.add("nowhere"))
+    with pytest.raises(UnsupportedFeatureError, match="newFeature"):
+        table.scan()
+
+
+def test_an_empty_table() -> None:
+    table = DataTable([("id", "long"), ("p", "long")], partition_by=["p"])
+    for where in (None, "p = 1", "id = 1"):
+        assert table.rows(where) == []
+        assert table.scan(where).count() == 0
+        assert list(table.scan(where).tasks()) == []
+
+
+def test_iteration_holds_few_batches_at_a_time() -> None:
+    table = DataTable([("id", "long")])
+    for _ in range(40):
+        table.commit(table.add({"id": list(range(1000))}))
+    alive: list[weakref.ref[Any]] = []
+    most = 0
+    for batch in table.scan():
+        alive.append(weakref.ref(batch))
+        del batch
+        gc.collect()
+        most = max(most, sum(ref() is not None for ref in alive))
+    assert len(alive) == 40
+    assert most <= 2
+
+
+def test_a_scan_that_is_left_early_reads_no_further(table: DataTable) -> None:
+    rows = table.scan().to_batches()
+    next(rows)
+    rows.close()  # type: ignore[attr-defined]  # a generator
+    assert list(rows) == []
