@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 _BATCH_ROWS: Final = 1 << 15
-
+_PARTS_BYTES: Final = 16 << 20
 
 Leaf = tuple[str, ...]
 
@@ -47,6 +47,10 @@ class CheckpointFile(Protocol):
 
     def actions(self, kind: str, fields: Sequence[Leaf]) -> pa.ChunkedArray[Any]:
         """The actions of a kind in the file's order, as structs of the leaves below `fields`."""
+        ...
+
+    def parts(self, kind: str) -> Sequence[CheckpointFile]:
+        """The file cut into pieces that can be worked on one by one, in the file's order."""
         ...
 
 
@@ -72,10 +76,13 @@ def open_checkpoint_file(store: Store, info: FileInfo) -> CheckpointFile:
 class ParquetCheckpointFile:
     """A Parquet file of actions; reads the leaves asked for, in the row groups that have them."""
 
-    def __init__(self, store: Store, info: FileInfo) -> None:
+    def __init__(
+        self, store: Store, info: FileInfo, *, footer: Any = None, group: int | None = None
+    ) -> None:
         self._store = store
         self._info = info
-        self._footer: Any = None
+        self._footer = footer
+        self._group = group  # only this row group, or all
 
     @cached_property
     def _leaves(self) -> Sequence[Leaf]:
@@ -102,7 +109,7 @@ class ParquetCheckpointFile:
         found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in kinds}
         by_groups: dict[tuple[int, ...], list[str]] = {}
         for kind in kinds:
-            groups = tuple(_row_groups(reader, kind))
+            groups = tuple(self._row_groups(reader, kind))
             if groups:
                 by_groups.setdefault(groups, []).append(kind)
         for groups, present in by_groups.items():
@@ -118,13 +125,28 @@ class ParquetCheckpointFile:
     def actions(self, kind: str, fields: Sequence[Leaf]) -> pa.ChunkedArray[Any]:
         """See `CheckpointFile`. Cost: these leaves, in the row groups that have such actions."""
         reader = self._open()
-        groups = _row_groups(reader, kind)
+        groups = self._row_groups(reader, kind)
         if not groups:
             return chunked([], pa.struct([]))
         # The marker leaf gives the rows where nothing else is there or tells them.
         if not reader.arrow_schema.field(kind).nullable or not reader.leaf_indices(fields):
             fields = [*fields, (kind, MARKERS[kind])]
         return valid_rows(reader.read(columns=fields, row_groups=groups), kind)
+
+    def parts(self, kind: str) -> Sequence[CheckpointFile]:
+        """See `CheckpointFile`: the row groups with such actions, where there is much in them."""
+        reader = self._open()
+        groups = self._row_groups(reader, kind)
+        stored = sum(reader.metadata.row_group(group).total_byte_size for group in groups)
+        if len(groups) < 2 or stored < _PARTS_BYTES:
+            return [self]
+        return [
+            ParquetCheckpointFile(self._store, self._info, footer=reader.metadata, group=group)
+            for group in groups
+        ]
+
+    def _row_groups(self, reader: ParquetReader, kind: str) -> list[int]:
+        return [group for group in _row_groups(reader, kind) if self._group in {None, group}]
 
 
 def _row_groups(reader: ParquetReader, kind: str) -> list[int]:
@@ -180,3 +202,8 @@ class JsonCheckpointFile:
         names = [field[1] for field in fields if field[1] in table.column_names]
         structs: pa.ChunkedArray[Any] = table.select(names or [MARKERS[kind]]).to_struct_array()
         return structs
+
+    def parts(self, kind: str) -> Sequence[CheckpointFile]:
+        """See `CheckpointFile`."""
+        del kind
+        return [self]

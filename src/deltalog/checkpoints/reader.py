@@ -35,7 +35,7 @@ from deltalog.errors import (
     ObjectNotFoundError,
 )
 from deltalog.paths import FileInfo
-from deltalog.storage.pool import map_in_pool
+from deltalog.storage.pool import map_in_pool, read_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from deltalog.log.segment import CheckpointFiles
     from deltalog.storage.store import Store
 
+_STATS_AHEAD: Final = 2
 _SCHEMAS: Final = {"add": FILE_SCHEMA, "remove": REMOVE_SCHEMA}
 
 
@@ -138,7 +139,11 @@ class Checkpoint:
         missing = [leaf for leaf in leaves if leaf not in self._stats]
         if missing:
             with self._unreadable():
-                parts = map_in_pool(lambda file: read_stats(file, missing), self._data_files)
+                files = [part for file in self._data_files for part in file.parts("add")]
+                # Few at a time: the texts are many times bigger than what is taken from them.
+                parts = list(
+                    read_ahead(lambda file: read_stats(file, missing), files, depth=_STATS_AHEAD)
+                )
             for number, leaf in enumerate(missing):
                 chunks = [chunk for part in parts for chunk in part[number].chunks]
                 self._stats[leaf] = chunked(chunks, leaf[1])
