@@ -88,7 +88,7 @@ class TableFeature:
     requires: tuple[str, ...] = ()
     enabled_by: Activation | None = None
     read: Support = Support.FULL
-    write: Support = Support.PLANNED
+    write: Support = Support.FULL
     read_by: tuple[Engine, ...] = _ALL
     written_by: tuple[Engine, ...] = _SPARK
 
@@ -234,7 +234,6 @@ _TABLE: Final = (
         protocol="Catalog-managed tables",
         aliases=("catalogManaged-preview", "catalogOwned", "catalogOwned-preview"),
         requires=("inCommitTimestamp",),
-        write=Support.NONE,
         read_by=_SPARK_KERNEL,
         written_by=_SPARK_KERNEL,
     ),
@@ -367,6 +366,7 @@ _TABLE: Final = (
         protocol="Iceberg Compatibility V3",
         requires=("columnMapping", "rowTracking"),
         enabled_by=lambda properties, _: properties.enable_iceberg_compat_v3,
+        write=Support.NONE,
         written_by=_SPARK_KERNEL,
     ),
     TableFeature(
@@ -375,6 +375,7 @@ _TABLE: Final = (
         doc="Writers keep to what Iceberg V2 tables can follow.",
         protocol="RFC Iceberg writer compatibility",
         requires=("icebergCompatV2",),
+        write=Support.NONE,
         enabled_by=lambda properties, _: properties.enable_iceberg_writer_compat_v1,
     ),
     TableFeature(
@@ -383,6 +384,7 @@ _TABLE: Final = (
         doc="Writers keep to what Iceberg V3 tables can follow.",
         protocol="RFC Iceberg writer compatibility",
         requires=("icebergCompatV3",),
+        write=Support.NONE,
         enabled_by=lambda properties, _: properties.enable_iceberg_writer_compat_v3,
     ),
     TableFeature(

@@ -1,0 +1,152 @@
+"""A table's protocol and metadata, made and changed so that they agree.
+
+Protocol: Change Metadata, Protocol Evolution, Column Mapping
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from deltalog.actions.model import Metadata
+from deltalog.actions.properties import TableProperties
+from deltalog.actions.settable import check_settable
+from deltalog.configuration import TableConfiguration
+from deltalog.features.protocol_change import (
+    NEW_TABLE,
+    least_protocol,
+    merge,
+    with_features,
+    without_requests,
+)
+from deltalog.schema import encode_schema
+from deltalog.table_change import checks, columns, properties
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deltalog.actions.model import Protocol
+    from deltalog.schema import StructType
+
+_CLUSTERING: Final = "clustering"
+
+
+def new_table(
+    schema: StructType,
+    *,
+    partition_columns: Sequence[str] = (),
+    configuration: Mapping[str, str] | None = None,
+    name: str | None = None,
+    description: str | None = None,
+    clustering_columns: Sequence[str | tuple[str, ...]] | None = None,
+    features: Sequence[str] = (),
+    created_time_ms: int,
+    table_id: str | None = None,
+) -> TableConfiguration:
+    """The configuration of a table that is to be created.
+
+    Args:
+        schema: logical; ids and physical names of another table are left out.
+        partition_columns: by name, in any case.
+        configuration: properties as a user gives them, requests (`delta.feature.…`) included.
+        name: of the table.
+        description: of the table.
+        clustering_columns: by name or path; None is a table without clustering. They are checked
+            here; the domain that holds them is the operation's to write.
+        features: to support beyond what is needed.
+        created_time_ms: milliseconds since 1970, UTC.
+        table_id: of the table; a new one by default.
+
+    Raises:
+        InvalidInputError: a property, column or feature is none, or some do not go together.
+        UnsupportedFeatureError: deltalog could not write the table.
+
+    Protocol: Change Metadata
+    """
+    asked = check_settable(configuration or {})
+    wanted = (*features, *((_CLUSTERING,) if clustering_columns is not None else ()))
+    properties.check_dialect(asked, NEW_TABLE, wanted)
+    own = columns.unbound(schema)
+    protocol = least_protocol(TableProperties(asked), own, current=with_features(NEW_TABLE, wanted))
+    stored = properties.completed(without_requests(asked), protocol)
+    mapped, stored = columns.with_mapping(own, stored, keep_names=False)
+    made = TableConfiguration(
+        protocol,
+        Metadata(
+            id=table_id or str(uuid.uuid4()),
+            schema_string=encode_schema(mapped),
+            partition_columns=columns.spelled(mapped, partition_columns),
+            configuration=stored,
+            name=name,
+            description=description,
+            created_time_ms=created_time_ms,
+        ),
+    )
+    checks.check(made, clustering_columns=clustering_columns)
+    return made
+
+
+def changed_table(
+    current: TableConfiguration,
+    *,
+    schema: StructType | None = None,
+    partition_columns: Sequence[str] | None = None,
+    configuration: Mapping[str, str] | None = None,
+    name: str | None = None,
+    description: str | None = None,
+    features: Sequence[str] = (),
+    protocol: Protocol | None = None,
+    replaces_data: bool = False,
+) -> TableConfiguration:
+    """The configuration of a table after a change. What is None stays; no feature is ever lost.
+
+    Args:
+        current: what the table is now.
+        schema: the whole new one; fields that stay carry their metadata.
+        partition_columns: only where the data is replaced.
+        configuration: the whole new mapping, requests (`delta.feature.…`) included; what only
+            writers set stays by itself.
+        name: of the table.
+        description: of the table.
+        features: to support as well.
+        protocol: to be merged in.
+        replaces_data: every row of the table is removed by the same commit, so that columns,
+            types and partitioning need not follow the old ones.
+
+    Raises:
+        InvalidInputError: the change is none that is allowed.
+        UnsupportedFeatureError: deltalog could not write the table any more.
+
+    Protocol: Change Metadata, Protocol Evolution
+    """
+    before = current.metadata
+    asked = dict(before.configuration)
+    if configuration is not None:
+        asked = properties.checked_change(before.configuration, configuration)
+    base = current.protocol if protocol is None else merge(current.protocol, protocol)
+    properties.check_dialect(asked, base, features)
+    wanted_schema = current.schema if schema is None else schema
+    new_protocol = least_protocol(
+        TableProperties(asked), wanted_schema, current=with_features(base, features)
+    )
+    stored = properties.completed(without_requests(asked), new_protocol)
+    mapped, stored = columns.remapped(current, wanted_schema, stored)
+    changed = TableConfiguration(
+        new_protocol,
+        replace(
+            before,
+            partition_columns=before.partition_columns
+            if partition_columns is None
+            else columns.spelled(wanted_schema, partition_columns),
+            name=before.name if name is None else name,
+            description=before.description if description is None else description,
+            schema_string=before.schema_string
+            if mapped == current.schema
+            else encode_schema(mapped),
+            configuration=stored,
+        ),
+    )
+    checks.check_change(current, changed, replaces_data=replaces_data)
+    checks.check(changed)
+    return changed

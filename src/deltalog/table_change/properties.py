@@ -1,0 +1,99 @@
+"""The configuration of a table: what a user asks for, and what writers add to it.
+
+Protocol: Table Properties, Row Tracking
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Final
+
+from deltalog.actions.properties import PROPERTIES, TableProperties
+from deltalog.actions.settable import canonical_key, check_settable
+from deltalog.errors import InvalidInputError
+from deltalog.features.protocol_change import requested_protocol, supported_features
+from deltalog.features.registry import canonical_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deltalog.actions.model import Protocol
+
+_ROW_ID_COLUMN: Final = "delta.rowTracking.materializedRowIdColumnName"
+_ROW_COMMIT_VERSION_COLUMN: Final = "delta.rowTracking.materializedRowCommitVersionColumnName"
+_DRAFT_ROW_ID_COLUMN: Final = "delta.rowIds.physicalColumnName"
+_ENABLEMENT: Final = (
+    "delta.inCommitTimestampEnablementVersion",
+    "delta.inCommitTimestampEnablementTimestamp",
+)
+
+
+def kept_by_writers(key: str) -> bool:
+    """Whether only writers may set the property."""
+    known = PROPERTIES.get(key)
+    return known is not None and not known.settable
+
+
+def checked_change(current: Mapping[str, str], asked: Mapping[str, str]) -> dict[str, str]:
+    """The whole configuration that is asked for, in place of the current one.
+
+    What stays as it is needs no check: other writers may have put it there. What only writers set
+    stays whether it is asked for or not.
+
+    Raises:
+        InvalidInputError: a property that changes is unknown, not for users, or has a bad value.
+    """
+    wanted = check_settable(
+        {
+            key: text
+            for key, text in asked.items()
+            if current.get(key) != text and current.get(canonical_key(key)) != text
+        }
+    )
+    unchanged = {
+        key: text
+        for key, text in current.items()
+        if (key in asked and key not in wanted) or kept_by_writers(key)
+    }
+    return {**unchanged, **wanted}
+
+
+def check_dialect(
+    configuration: Mapping[str, str], current: Protocol, features: Sequence[str]
+) -> None:
+    """Refuse the draft's row ids on a table that does not have them: only old drafts know them.
+
+    Raises:
+        InvalidInputError: `delta.enableRowIds` is set and nothing asks for the feature.
+    """
+    if not TableProperties(configuration).enable_row_ids:
+        return
+    _, requested = requested_protocol(configuration)
+    named = {canonical_name(name) for name in (*features, *requested)}
+    if "rowIds" not in named and "rowIds" not in supported_features(current):
+        raise InvalidInputError(
+            "cannot set delta.enableRowIds: it is a draft's word, and other engines could not "
+            "write the table; set delta.enableRowTracking = true"
+        )
+
+
+def completed(configuration: Mapping[str, str], protocol: Protocol) -> dict[str, str]:
+    """The configuration with what the features need: names of the hidden columns of row ids.
+
+    Delta Spark names them as soon as the feature is supported; names are random, so that no
+    column of the table ever has one.
+
+    Protocol: Row Tracking (Materialized Row IDs)
+    """
+    features = supported_features(protocol)
+    needed: dict[str, str] = {}
+    if "rowTracking" in features:
+        needed[_ROW_ID_COLUMN] = f"_row-id-col-{uuid.uuid4()}"
+        needed[_ROW_COMMIT_VERSION_COLUMN] = f"_row-commit-version-col-{uuid.uuid4()}"
+    if "rowIds" in features:
+        needed[_DRAFT_ROW_ID_COLUMN] = f"_row-id-col-{uuid.uuid4()}"
+    found = {**needed, **configuration}
+    if not TableProperties(found).enable_in_commit_timestamps:
+        for key in _ENABLEMENT:
+            found.pop(key, None)
+    return found
