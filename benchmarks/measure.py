@@ -7,10 +7,16 @@ answer.
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import sys
 import time
 from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset  # loaded for all subjects alike, like the next two
+import pyarrow.json
+import pyarrow.parquet
 
 from benchmarks.subjects import SUBJECTS, WARMED
 
@@ -34,6 +40,7 @@ def _forget_peak() -> None:
 def main() -> None:
     """Measure one subject and print what was found."""
     subject, path, needle = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+    pa.scalar(0)  # pyarrow imports pandas with the first scalar of a process
     call = SUBJECTS[subject](path, needle)
     if subject in WARMED:
         for _ in range(3):
@@ -47,7 +54,8 @@ def main() -> None:
         times.append(time.perf_counter() - start)
     peak = max(0, _memory_bytes("VmHWM") - before)
     found = {"seconds": statistics.median(times), "memory_bytes": peak, "answer": answer}
-    print(json.dumps(found))
+    print(json.dumps(found), flush=True)
+    os._exit(0)  # threads of deltalake may abort an orderly end
 
 
 if __name__ == "__main__":
