@@ -22,7 +22,7 @@ The branches follow what a caller does about it:
     │   ├── CommitConflictError ← ProtocolChangedError, MetadataChangedError, ConcurrentAppendError,
     │   │   ConcurrentDeleteReadError, ConcurrentDeleteDeleteError, ConcurrentTransactionError,
     │   │   DomainMetadataConflictError
-    │   └── CommitRetriesExhaustedError
+    │   └── CommitOutcomeUnknownError, CommitRetriesExhaustedError
     ├── StorageError ← AlreadyExistsError, ObjectNotFoundError, AccessDeniedError
     └── InternalError                               a defect of deltalog
 
@@ -253,10 +253,45 @@ class CommitFailedError(DeltaError):
     code = "commit-failed"
 
 
+class CommitOutcomeUnknownError(CommitFailedError):
+    """The store failed so that nobody can say whether the commit happened; it may still appear.
+
+    Attributes:
+        version: the version that was tried.
+        txn_id: the `txnId` in the commit's `commitInfo`, if it is there.
+    """
+
+    code = "commit-outcome-unknown"
+
+    def __init__(self, message: str, *, version: int | None = None, txn_id: str = "") -> None:
+        self.version = version
+        self.txn_id = txn_id
+        super().__init__(message)
+
+
 class CommitConflictError(CommitFailedError):
-    """Another commit won, and what it did is incompatible with this one."""
+    """Another commit won, and what it did is incompatible with this one.
+
+    Attributes:
+        version: the version that won, or None.
+        operation: what the winner says it did.
+        files: some of the paths that both are about.
+    """
 
     code = "commit-conflict"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        version: int | None = None,
+        operation: str | None = None,
+        files: Sequence[str] = (),
+    ) -> None:
+        self.version = version
+        self.operation = operation
+        self.files = tuple(files)
+        super().__init__(message)
 
 
 class ProtocolChangedError(CommitConflictError):

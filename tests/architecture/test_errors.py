@@ -23,6 +23,7 @@ DeltaError
       DomainMetadataConflictError
       MetadataChangedError
       ProtocolChangedError
+    CommitOutcomeUnknownError
     CommitRetriesExhaustedError
   ConstraintViolationError
   DeltaProtocolError

@@ -182,7 +182,12 @@ def check_types(
 
 
 def check_writable(
-    configuration: TableFacts, *, table: str, version: int | None = None, operation: str = "write"
+    configuration: TableFacts,
+    *,
+    table: str,
+    version: int | None = None,
+    operation: str = "write",
+    has_log_tail: bool = False,
 ) -> None:
     """Refuse to write what deltalog would write wrongly; who writes must be able to read, too.
 
@@ -193,7 +198,13 @@ def check_writable(
 
     Protocol: Writer Version Requirements
     """
-    check_readable(configuration, table=table, version=version, operation=operation)
+    check_readable(
+        configuration,
+        table=table,
+        version=version,
+        operation=operation,
+        has_log_tail=has_log_tail,
+    )
     protocol = configuration.protocol
     if protocol.min_writer_version > WRITER_FEATURES_VERSION:
         raise UnsupportedProtocolError(
