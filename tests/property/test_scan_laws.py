@@ -1,0 +1,128 @@
+"""Law: a scan with a predicate gives the rows of the whole scan for which it is true.
+
+Files differ in their schema, their row groups, their deletion vectors and in what the log says of
+them, so that partition values, statistics and footers prune in every combination.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deltalog.expressions import Expression, col, filter_mask, lit, resolve_predicate
+from deltalog.expressions.nodes import COMPARISONS, Comparison, Not
+from deltalog.scan import plan_scan
+from deltalog.schema import Field, StructType, to_arrow_schema
+from deltalog.stats import StatsCollector, encode_stats
+from tests.support.raw_tables import DataTable
+
+KINDS = {
+    "i": "long",
+    "f": "double",
+    "s": "string",
+    "d": "date",
+    "t": "timestamp",
+    "c": "decimal(6,2)",
+    "p": "long",
+}
+DATA = {name: kind for name, kind in KINDS.items() if name != "p"}
+DAY, EPOCH = dt.date(2024, 1, 1), dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "i": st.integers(-2, 2),
+    "f": st.sampled_from([-1.0, -0.0, 0.0, 1.0, float("nan"), float("inf")]),
+    "s": st.text("ab\uffff😀", max_size=3) | st.just("b" * 40),
+    "d": st.integers(0, 3).map(lambda days: DAY + dt.timedelta(days)),
+    "t": st.integers(-2, 2).map(lambda micros: EPOCH + dt.timedelta(microseconds=600 * micros)),
+    "c": st.integers(-3, 3).map(lambda cents: Decimal(cents).scaleb(-2)),
+    "p": st.integers(0, 2),
+}
+COLUMNS = StructType([Field(name, kind) for name, kind in DATA.items()])
+SCHEMA = to_arrow_schema(COLUMNS)
+
+
+def comparisons(name: str) -> st.SearchStrategy[Expression]:
+    compared = st.builds(
+        lambda symbol, value: Comparison(symbol, col(name), lit(value)),
+        st.sampled_from(sorted(COMPARISONS)),
+        VALUES[name],
+    )
+    return compared | st.sampled_from([col(name).is_null(), col(name).is_not_null()])
+
+
+predicates = st.recursive(
+    st.sampled_from(sorted(KINDS)).flatmap(comparisons),
+    lambda inner: (
+        st.builds(lambda left, right: left & right, inner, inner)
+        | st.builds(lambda left, right: left | right, inner, inner)
+        | inner.map(Not)
+    ),
+    max_leaves=4,
+)
+
+
+@st.composite
+def files(draw: st.DrawFn) -> dict[str, Any]:
+    """A file as keyword arguments of `DataTable.add`, and its deleted rows."""
+    num_rows = draw(st.integers(1, 6))
+    columns = {
+        name: draw(st.lists(st.none() | VALUES[name], min_size=num_rows, max_size=num_rows))
+        for name in DATA
+    }
+    table = pa.table({name: pa.array(columns[name], SCHEMA.field(name).type) for name in DATA})
+    shown = table.select(sorted(draw(st.sets(st.sampled_from(sorted(DATA)), min_size=1))))
+    collector = StatsCollector(StructType([f for f in COLUMNS if f.name in shown.column_names]))
+    collector.update(shown)
+    stats = json.loads(encode_stats(collector.finish()))
+    kept = draw(st.sets(st.sampled_from(["minValues", "maxValues", "nullCount", "numRecords"])))
+    return {
+        "data": shown,
+        "partitionValues": {"p": draw(st.none() | st.sampled_from("012"))},
+        "stats": {name: value for name, value in stats.items() if name in kept},
+        "options": {"row_group_size": draw(st.integers(1, 6))},
+        "deleted": draw(st.sets(st.integers(0, num_rows - 1))),
+    }
+
+
+def table_of(parts: list[dict[str, Any]]) -> DataTable:
+    table = DataTable(list(KINDS.items()), partition_by=["p"], features=["deletionVectors"])
+    for part in parts:
+        deleted = part["deleted"]
+        vector = {"deletionVector": table.vector(*deleted)} if deleted else {}
+        rest = {name: value for name, value in part.items() if name != "deleted"}
+        table.commit(table.add(**rest, **vector))
+    return table
+
+
+def key(row: Any) -> str:
+    return repr(row)  # NaN equals nothing, and NULL has no order
+
+
+@pytest.mark.protocol("DV-19")
+@given(st.lists(files(), min_size=1, max_size=4), predicates)
+@settings(max_examples=150)
+def test_pruning_never_loses_a_row(parts: list[dict[str, Any]], predicate: Expression) -> None:
+    snapshot = table_of(parts).snapshot()
+    names = [*KINDS, "_metadata.file_name", "_metadata.row_index"]
+    whole = plan_scan(snapshot, columns=names).to_table()
+    resolved = resolve_predicate(predicate, snapshot.configuration.schema)
+    expected = whole.filter(filter_mask(resolved, whole))
+    scan = plan_scan(snapshot, columns=names, predicate=predicate)
+    assert sorted(map(key, scan.to_table().to_pylist())) == sorted(map(key, expected.to_pylist()))
+    assert scan.count() == expected.num_rows
+
+
+@given(st.lists(files(), min_size=1, max_size=4), st.integers(0, 8))
+@settings(max_examples=50)
+def test_a_limit_gives_so_many_rows_of_the_table(parts: list[dict[str, Any]], limit: int) -> None:
+    snapshot = table_of(parts).snapshot()
+    rows = plan_scan(snapshot).to_table().to_pylist()
+    limited = plan_scan(snapshot, limit=limit)
+    assert [*map(key, limited.to_table().to_pylist())] == [*map(key, rows)][:limit]
+    assert limited.count() == min(limit, len(rows))

@@ -1,0 +1,91 @@
+"""Row groups that a predicate leaves out, by the footer's bounds."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from deltalog.scan.plan import plan_scan
+from deltalog.scan.row_groups import surviving_row_groups
+from deltalog.scan.transform import project_file
+from deltalog.storage.parquet import open_parquet
+from tests.support.raw_tables import DataTable, struct_of
+
+
+def survivors(table: DataTable, where: str) -> tuple[int, ...]:
+    """Numbers of the row groups of the table's first file."""
+    spec = table.scan(where).spec
+    reader = open_parquet(table.store, "part-0.parquet")
+    matched = project_file(spec.data_columns, reader.arrow_schema, spec.mode, path="f")
+    return surviving_row_groups(spec.predicate, spec.data_columns, matched.leaf_of, reader)
+
+
+def one_file(kind: Any, values: pa.Array[Any], **options: Any) -> DataTable:
+    """Row groups of two rows each."""
+    table = DataTable([("c", kind), ("s", struct_of(("x", "long")))])
+    data = pa.table({"c": values, "s": [{"x": row} for row in range(len(values))]})
+    table.commit(table.add(data, options={"row_group_size": 2, **options}))
+    return table
+
+
+LONGS = pa.array([1, 2, 3, 4, None, None, 7, None])
+
+
+@pytest.mark.parametrize(
+    ("where", "groups"),
+    [
+        ("c = 3", (1,)),
+        ("c > 2 and c < 7", (1,)),
+        ("c in (1, 7)", (0, 3)),
+        ("c is null", (2, 3)),
+        ("c is not null", (0, 1, 3)),
+        ("c > 7", ()),
+        ("s.x = 0", (0, 1, 2, 3)),
+        ("c = 3 or s.x = 0", (0, 1, 2, 3)),
+        ("c = 3 and s.x = 0", (1,)),
+        ("_metadata.row_index = 0", (0, 1, 2, 3)),
+        ("_metadata.row_index = 0 and c = 7", (3,)),
+    ],
+)
+def test_the_row_groups_that_are_left(where: str, groups: tuple[int, ...]) -> None:
+    assert survivors(one_file("long", LONGS), where) == groups
+
+
+def test_positions_count_the_row_groups_that_are_left_out() -> None:
+    table = one_file("long", LONGS)
+    assert table.rows("c = 7", ["_metadata.row_index"]) == [6]
+
+
+def test_without_statistics_every_row_group_is_read() -> None:
+    table = one_file("long", LONGS, write_statistics=False)
+    assert survivors(table, "c = 3") == (0, 1, 2, 3)
+    assert table.rows("c = 3", ["c"]) == [3]
+
+
+def test_nan_is_not_in_the_bounds() -> None:
+    table = one_file("double", pa.array([1.0, math.nan, 2.0, 3.0]))
+    assert survivors(table, "c > 100") == (0, 1)
+    assert len(table.rows("c > 100")) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "where", "expected"),
+    [
+        ("string", ["a", "b", "é", "z" * 70], f"c = '{'z' * 70}'", ["z" * 70]),
+        ("binary", [b"a", b"b", b"\xff", b"\x00"], "c = X'ff'", [b"\xff"]),
+        ("boolean", [True, True, False, False], "c = false", [False, False]),
+        ("boolean", [True, True, False, False], "not c", [False, False]),
+    ],
+)
+def test_kinds_of_bounds(kind: str, values: list[Any], where: str, expected: list[Any]) -> None:
+    assert one_file(kind, pa.array(values)).rows(where, ["c"]) == expected
+
+
+def test_an_empty_file_has_no_row_group() -> None:
+    table = DataTable([("c", "long")])
+    table.commit(table.add(pa.table({"c": pa.array([], pa.int64())}), stats={}))
+    assert table.rows("c = 1") == []
+    assert plan_scan(table.snapshot()).count() == 0
