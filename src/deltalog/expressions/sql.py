@@ -142,7 +142,8 @@ class _Parser(ValueParser):
             found = Comparison("<=>", operand, Literal(token.word == "true"))
         elif token.word == "distinct":
             self._cursor.expect("from")
-            found = Not(Comparison("<=>", operand, self.value()))
+            is_negated = not is_negated
+            found = Comparison("<=>", operand, self.value())
         else:
             raise self._cursor.error("expected NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM", token)
         return Not(found) if is_negated else found

@@ -162,7 +162,7 @@ class ValueParser:
         found = special(self, token) if special else None
         if found is not None:
             return found
-        if self._cursor.next.word == "(" and token.word not in _NEVER_COLUMNS:
+        if self._cursor.next.word == "(" and token.word not in _NEVER_COLUMNS - _BARE_CALLS:
             return self._call(token)
         if token.word in _BARE_CALLS:
             return Call(token.word)
