@@ -21,7 +21,7 @@ from deltalog.paths import check_confined, is_absolute
 from deltalog.storage.parquet import open_parquet
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from deltalog.actions.model import Sidecar
     from deltalog.paths import FileInfo
@@ -51,6 +51,12 @@ class CheckpointFile(Protocol):
 
     def parts(self, kind: str) -> Sequence[CheckpointFile]:
         """The file cut into pieces that can be worked on one by one, in the file's order."""
+        ...
+
+    def batches(
+        self, kind: str, fields: Sequence[Leaf], batch_rows: int
+    ) -> Iterator[pa.ChunkedArray[Any]]:
+        """The same as `actions`, at most so many at a time; only those are in memory."""
         ...
 
 
@@ -128,10 +134,20 @@ class ParquetCheckpointFile:
         groups = self._row_groups(reader, kind)
         if not groups:
             return chunked([], pa.struct([]))
-        # The marker leaf gives the rows where nothing else is there or tells them.
-        if not reader.arrow_schema.field(kind).nullable or not reader.leaf_indices(fields):
-            fields = [*fields, (kind, MARKERS[kind])]
+        fields = _with_marker(reader, kind, fields)
         return valid_rows(reader.read(columns=fields, row_groups=groups), kind)
+
+    def batches(
+        self, kind: str, fields: Sequence[Leaf], batch_rows: int
+    ) -> Iterator[pa.ChunkedArray[Any]]:
+        """See `CheckpointFile`. Cost: as `actions`; remote files hold a row group in memory."""
+        reader = self._open()
+        groups = self._row_groups(reader, kind)
+        fields = _with_marker(reader, kind, fields) if groups else fields
+        for batch in reader.iter_batches(groups, fields, batch_rows):
+            actions = valid_rows(pa.Table.from_batches([batch]), kind)
+            if len(actions):
+                yield actions
 
     def parts(self, kind: str) -> Sequence[CheckpointFile]:
         """See `CheckpointFile`: the row groups with such actions, where there is much in them."""
@@ -147,6 +163,13 @@ class ParquetCheckpointFile:
 
     def _row_groups(self, reader: ParquetReader, kind: str) -> list[int]:
         return [group for group in _row_groups(reader, kind) if self._group in {None, group}]
+
+
+def _with_marker(reader: ParquetReader, kind: str, fields: Sequence[Leaf]) -> Sequence[Leaf]:
+    """The fields, and the marker leaf if nothing else is there or tells where the rows are."""
+    if not reader.arrow_schema.field(kind).nullable or not reader.leaf_indices(fields):
+        return [*fields, (kind, MARKERS[kind])]
+    return fields
 
 
 def _row_groups(reader: ParquetReader, kind: str) -> list[int]:
@@ -207,3 +230,11 @@ class JsonCheckpointFile:
         """See `CheckpointFile`."""
         del kind
         return [self]
+
+    def batches(
+        self, kind: str, fields: Sequence[Leaf], batch_rows: int
+    ) -> Iterator[pa.ChunkedArray[Any]]:
+        """See `CheckpointFile`."""
+        del batch_rows
+        if self._tables[kind].num_rows:
+            yield self.actions(kind, fields)

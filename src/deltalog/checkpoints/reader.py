@@ -26,7 +26,7 @@ from deltalog.checkpoints.schema import (
     member,
     texts_of_values,
 )
-from deltalog.checkpoints.stats import read_stats, texts_of_stats
+from deltalog.checkpoints.stats import read_stats, stats_of, stats_sources, texts_of_stats
 from deltalog.errors import (
     CheckpointUnreadableError,
     DataFileMissingError,
@@ -40,7 +40,7 @@ from deltalog.storage.pool import map_in_pool, read_ahead
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from deltalog.checkpoints.layout import CheckpointFile
+    from deltalog.checkpoints.layout import CheckpointFile, Leaf
     from deltalog.checkpoints.stats import StatsLeaf
     from deltalog.log.segment import CheckpointFiles
     from deltalog.storage.store import Store
@@ -121,6 +121,44 @@ class Checkpoint:
                 self._columns[kind, field.name] = chunked(chunks, field.type)
         return pa.Table.from_arrays([self._columns[kind, name] for name in names], list(names))
 
+    def iter_adds(
+        self, leaves: Sequence[StatsLeaf], *, batch_rows: int
+    ) -> Iterator[tuple[pa.Table, list[pa.ChunkedArray[Any]]]]:
+        """Every `add` whole, in the order of `columns`, with its statistics, for a single pass.
+
+        Args:
+            leaves: of the statistics that are wanted.
+            batch_rows: how many at a time.
+
+        Returns:
+            Tables of `FILE_SCHEMA`, each with a column per leaf.
+
+        Cost: the leaves that are not in memory; a few batches of memory, which is not kept.
+        """
+        held = [name for name in FILE_SCHEMA.names if ("add", name) in self._columns]
+        missing = [field for field in FILE_SCHEMA if field.name not in held]
+        row = 0
+        with self._unreadable():
+            for file in self._data_files:
+                have = file.leaves("add")
+                sources = [*_member_sources("add", missing, file), *stats_sources(have, leaves)]
+                for actions in file.batches("add", list(dict.fromkeys(sources)), batch_rows):
+                    made = dict(
+                        zip(
+                            [field.name for field in missing],
+                            _members_of("add", missing, actions),
+                            strict=True,
+                        )
+                    )
+                    for name in held:
+                        made[name] = self._columns["add", name].slice(row, len(actions))
+                    row += len(actions)
+                    columns = [made[name] for name in FILE_SCHEMA.names]
+                    yield (
+                        pa.Table.from_arrays(columns, schema=FILE_SCHEMA),
+                        stats_of(actions, leaves),
+                    )
+
     def num_actions(self, kind: str) -> int:
         """How many `add` or `remove` actions there are.
 
@@ -194,14 +232,34 @@ def _read_members(
     kind: str, fields: Sequence[pa.Field[Any]], file: CheckpointFile
 ) -> list[pa.ChunkedArray[Any]]:
     """One column per member, one row per action of the file."""
-    actions = file.actions(kind, [(kind, field.name) for field in fields])
-    columns = [member(actions, field.name, field.type) for field in fields]
-    if kind == "add" and not {field.name for field in fields}.isdisjoint(_STAND_INS):
-        present = {leaf[1] for leaf in file.leaves("add")}
-        for number, field in enumerate(fields):
-            parsed, texts_of = _STAND_INS.get(field.name, ("", None))
-            if texts_of is not None and field.name not in present and parsed in present:
-                columns[number] = texts_of(file.actions("add", [("add", parsed)]))
+    sources = _member_sources(kind, fields, file)
+    return _members_of(kind, fields, file.actions(kind, sources))
+
+
+def _member_sources(kind: str, fields: Sequence[pa.Field[Any]], file: CheckpointFile) -> list[Leaf]:
+    """What has to be read of a file to make the members."""
+    if kind != "add" or {field.name for field in fields}.isdisjoint(_STAND_INS):
+        return [(kind, field.name) for field in fields]
+    present = {leaf[1] for leaf in file.leaves(kind)}
+    names = [
+        field.name if field.name in present else _STAND_INS.get(field.name, (field.name,))[0]
+        for field in fields
+    ]
+    return [(kind, name) for name in names]
+
+
+def _members_of(
+    kind: str, fields: Sequence[pa.Field[Any]], actions: pa.ChunkedArray[Any]
+) -> list[pa.ChunkedArray[Any]]:
+    """The members, from what `_member_sources` named."""
+    present = {field.name for field in actions.type}
+    columns = []
+    for field in fields:
+        parsed, texts_of = _STAND_INS.get(field.name, ("", None))
+        if kind == "add" and texts_of and field.name not in present and parsed in present:
+            columns.append(texts_of(actions))
+        else:
+            columns.append(member(actions, field.name, field.type))
     return columns
 
 

@@ -14,10 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog.checkpoints.schema import chunked, nulls
-from deltalog.stats import conform_stats, encode_stats_column, parse_stats, schema_of_leaves
+from deltalog.stats import (
+    conform_stats,
+    encode_stats_column,
+    leaves_of_schema,
+    parse_stats,
+    schema_of_leaves,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from deltalog.checkpoints.layout import CheckpointFile
 
@@ -36,23 +42,43 @@ def read_stats(file: CheckpointFile, leaves: Sequence[StatsLeaf]) -> list[pa.Chu
     Cost: the leaves of `stats_parsed`, or the JSON texts and one pass through them.
     """
     have = set(file.leaves("add"))
-    sources = {path: _stored_as(path, have) for path, _ in leaves}
-    parsed = [leaf for leaf in leaves if sources[leaf[0]] is not None]
-    others = [leaf for leaf in leaves if sources[leaf[0]] is None]
+    return stats_of(file.actions("add", stats_sources(have, leaves)), leaves)
+
+
+def stats_sources(
+    have: Collection[tuple[str, ...]], leaves: Sequence[StatsLeaf]
+) -> list[tuple[str, ...]]:
+    """What has to be read of a file to make `leaves`: the parsed ones, JSON for the others."""
+    stored = [_stored_as(path, have) for path, _ in leaves]
+    fields = [source for source in stored if source is not None]
+    return [*fields, _JSON] if len(fields) < len(leaves) and _JSON in have else fields
+
+
+def stats_of(
+    actions: pa.ChunkedArray[Any], leaves: Sequence[StatsLeaf]
+) -> list[pa.ChunkedArray[Any]]:
+    """One column per leaf, one row per action, from what `stats_sources` named."""
+    have = set(_members(actions.type))
+    parsed = [leaf for leaf in leaves if _stored_as(leaf[0], have) is not None]
+    others = [leaf for leaf in leaves if _stored_as(leaf[0], have) is None]
     found: dict[tuple[str, ...], pa.ChunkedArray[Any]] = {}
     if parsed:
-        stored = [source for source in sources.values() if source is not None]
-        column = member_of(file.actions("add", stored), "stats_parsed")
-        table = conform_stats(column, schema_of_leaves(parsed))
+        table = conform_stats(member_of(actions, "stats_parsed"), schema_of_leaves(parsed))
         found.update({path: leaf_of(table, path) for path, _ in parsed})
     if others and _JSON in have:
-        texts = member_of(file.actions("add", [_JSON]), "stats")
-        table = parse_stats(texts, schema_of_leaves(others))
+        table = parse_stats(member_of(actions, "stats"), schema_of_leaves(others))
         found.update({path: leaf_of(table, path) for path, _ in others})
-    elif others:
-        rows = len(next(iter(found.values()))) if found else len(file.actions("add", []))
+    else:
+        rows = len(actions)
         found.update({path: chunked([nulls(rows, kind)], kind) for path, kind in others})
     return [found[path] for path, _ in leaves]
+
+
+def _members(action_type: Any) -> Iterator[tuple[str, ...]]:
+    for field in action_type:
+        yield ("add", field.name)
+        if field.name == _PARSED[1] and pa.types.is_struct(field.type):
+            yield from ((*_PARSED, *path) for path, _ in leaves_of_schema(pa.schema(field.type)))
 
 
 def texts_of_stats(actions: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:

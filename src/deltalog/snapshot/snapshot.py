@@ -101,7 +101,7 @@ class Snapshot:
         it. Where later commits name files, the checkpoint's paths too.
         """
         names = FILE_SCHEMA.names if columns is None else list(columns)
-        return self._read(lambda state: state.files(names))
+        return self.read_log(lambda state: state.files(names))
 
     def stats(self, schema: pa.Schema) -> pa.Table:
         """Statistics of the live files, typed; rows as in `files`.
@@ -117,12 +117,12 @@ class Snapshot:
         Cost: the leaves of the checkpoint's `stats_parsed` where it has them, else its JSON texts
         and one pass through them; what was read before costs nothing.
         """
-        return self._read(lambda state: state.stats(schema))
+        return self.read_log(lambda state: state.stats(schema))
 
     @property
     def num_files(self) -> int:
         """How many logical files are live."""
-        return self._read(lambda state: state.num_files)
+        return self.read_log(lambda state: state.num_files)
 
     def tombstones(self, columns: Sequence[str] | None = None) -> pa.Table:
         """The removes on record, expired ones too.
@@ -131,7 +131,7 @@ class Snapshot:
             columns: of `REMOVE_SCHEMA`; None is all of them.
         """
         names = REMOVE_SCHEMA.names if columns is None else list(columns)
-        return self._read(lambda state: state.tombstones(names))
+        return self.read_log(lambda state: state.tombstones(names))
 
     @property
     def app_transactions(self) -> Mapping[str, SetTransaction]:
@@ -156,7 +156,7 @@ class Snapshot:
     @property
     def recorded_app_transactions(self) -> Mapping[str, SetTransaction]:
         """The latest transaction of each application, expired ones too."""
-        return self._read(lambda state: state.app_transactions)
+        return self.read_log(lambda state: state.app_transactions)
 
     @property
     def domain_metadata(self) -> Mapping[str, DomainMetadata]:
@@ -164,7 +164,7 @@ class Snapshot:
 
         Protocol: Domain Metadata
         """
-        return self._read(lambda state: state.domains)
+        return self.read_log(lambda state: state.domains)
 
     @property
     def row_id_high_water_mark(self) -> int | None:
@@ -175,7 +175,8 @@ class Snapshot:
 
         Protocol: Row Tracking
         """
-        marks = [self._read(lambda state: state.draft_high_water_mark)]
+        draft = self.read_log(lambda state: state.draft_high_water_mark)
+        marks = [None if draft is None else draft.high_water_mark]
         domain = self.domain_metadata.get(ROW_TRACKING_DOMAIN)
         if domain is not None:
             marks.append(_mark_of(domain))
@@ -281,8 +282,11 @@ class Snapshot:
         self.log_tail = state["log_tail"]
         self._state = LogState(self.store, state["segment"], unreadable=state["unreadable"])
 
-    def _read(self, act: Callable[[LogState], _Result]) -> _Result:
-        """What `act` gives; starts over from other files if some have gone or are damaged."""
+    def read_log(self, act: Callable[[LogState], _Result]) -> _Result:
+        """What `act` makes of the log's state.
+
+        It is started over from other files of the log if some have gone or are damaged.
+        """
         while True:
             state = self._state
             try:

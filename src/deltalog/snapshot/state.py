@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog._json import JsonObject
+from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.actions.codec import (
     domain_from_json,
     high_water_mark_from_json,
@@ -50,12 +51,13 @@ from deltalog.replay import Survivors, file_keys, not_mentioned, reconcile
 from deltalog.stats import leaves_of_schema, parse_stats, schema_of_leaves
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from deltalog.actions.model import (
         DomainMetadata,
         Metadata,
         Protocol,
+        RowIdHighWaterMark,
         SetTransaction,
     )
     from deltalog.catalog import LogTail
@@ -258,6 +260,36 @@ class LogState:
         """The adds of `commits` that are live."""
         return self.commits.adds.take(self._survivors.adds)
 
+    def iter_live_adds(
+        self, leaves: Sequence[StatsLeaf], *, batch_rows: int
+    ) -> Iterator[tuple[pa.Table, list[pa.ChunkedArray[Any]]]]:
+        """The live adds whole, in the order of `files`, for a single pass.
+
+        Args:
+            leaves: of the statistics that are wanted.
+            batch_rows: how many at a time.
+
+        Returns:
+            Tables of `FILE_SCHEMA`, each with a column per leaf.
+
+        Cost: the leaves of the checkpoint that are not in memory, a few batches at a time; where
+        later commits name files, the checkpoint's paths.
+        """
+        if self.checkpoint is not None:
+            kept, row = self._kept_adds, 0
+            for adds, columns in self.checkpoint.iter_adds(leaves, batch_rows=batch_rows):
+                if kept is None:
+                    yield adds, columns
+                else:
+                    mask = kept.slice(row, adds.num_rows)
+                    yield adds.filter(mask), [column.filter(mask) for column in columns]
+                row += adds.num_rows
+        newer = self.live_commit_adds.select(FILE_SCHEMA.names)
+        for start in range(0, newer.num_rows, batch_rows):
+            adds = newer.slice(start, batch_rows)
+            stats = parse_stats(adds.column("stats"), schema_of_leaves(leaves))
+            yield adds, [leaf_of(stats, path) for path, _ in leaves]
+
     def keep(self, adds: pa.Table) -> pa.Table:
         """The rows of the checkpoint's adds that no later commit names."""
         return adds if self._kept_adds is None else adds.filter(self._kept_adds)
@@ -292,12 +324,12 @@ class LogState:
         return {name: domain for name, domain in found.items() if not domain.removed}
 
     @cached_property
-    def draft_high_water_mark(self) -> int | None:
+    def draft_high_water_mark(self) -> RowIdHighWaterMark | None:
         """The latest `rowIdHighWaterMark` action (draft)."""
         marks = [mark for _, mark in self.commits.high_water_marks]
         if not marks:
             marks = self._small("rowIdHighWaterMark", high_water_mark_from_json)
-        return marks[-1].high_water_mark if marks else None
+        return marks[-1] if marks else None
 
     def _small(self, kind: str, parse: Callable[[JsonObject], _Action]) -> list[_Action]:
         if self.checkpoint is None:
