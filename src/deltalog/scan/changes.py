@@ -307,6 +307,12 @@ def _changes_spec(
         predicate=predicate,
         more_columns=CHANGE_COLUMNS,
     )
+    if spec.metadata_columns:  # change files keep no row ids, and lie elsewhere than the rows
+        raise InvalidInputError(
+            f"cannot read {list(spec.metadata_columns)!r} of the changes of "
+            f"{snapshot.store.root}: a change feed has the table's columns and "
+            f"{list(CHANGE_COLUMNS)!r}"
+        )
     fields = {field.name: field for field in spec.output}
     fields |= {name: pa.field(name, kind) for name, kind in CHANGE_COLUMNS.items()}
     if columns is None:
