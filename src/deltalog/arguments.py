@@ -38,7 +38,12 @@ _GONE: Final = {
     "files_by_partitions": "file_uris(partition_filters)",
     "table_config": "properties; deltalog reads file columns on demand, there is nothing to set",
 }
-
+# What deltalake's tables have and these do not have yet: no other name is meant.
+_WRITING: Final = {
+    *("alter", "cleanup_metadata", "compact_logs", "create", "create_checkpoint"),
+    *("create_write_transaction", "delete", "generate", "merge", "optimize", "repair"),
+    *("restore", "update", "vacuum"),
+}
 _BEGINNINGS: Final = {
     LogFileKind.COMMIT,
     LogFileKind.CHECKPOINT,
@@ -147,6 +152,8 @@ def explain_missing(name: str, names: Sequence[str]) -> str:
     """Why a table has no such attribute, and what to use instead."""
     if name in _GONE:
         return f"DeltaTable.{name} is gone: use {_GONE[name]}"
+    if name in _WRITING:
+        return f"DeltaTable has no {name!r} yet: deltalog only reads so far"
     close = [] if name.startswith("_") else get_close_matches(name, names, n=1)
     hint = f": did you mean {close[0]!r}?" if close else ""
     return f"DeltaTable has no attribute {name!r}{hint}"

@@ -1,0 +1,163 @@
+"""A table described for people."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+
+import pytest
+
+from deltalog import DeltaTable
+from deltalog.display import readable_size
+from deltalog.errors import UnsupportedFeatureError
+from tests.support import logs
+from tests.support.raw_tables import column, mapped, schema_string
+
+
+class _Cells(HTMLParser):
+    """The rows of the tables in a page, and whether every element is closed."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.rows: list[list[str]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        del attrs
+        self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag == "td":
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] == "td":
+            self.rows[-1][-1] += data
+
+
+@pytest.fixture
+def store() -> logs.DictStore:
+    """Two files, of which one is removed; partitioned, clustered and described."""
+    fields = [mapped("day", "date", 1, "c1"), mapped("value", "double", 2, "c2")]
+    fields[1]["metadata"]["comment"] = "what was <measured>"
+    found = logs.DictStore()
+    head = logs.metadata(
+        name="<b>sensors</b>",
+        description="one & all",
+        schemaString=schema_string(fields),
+        partitionColumns=["day"],
+        configuration={"delta.columnMapping.mode": "name"},
+    )
+    features = {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": ["columnMapping"],
+        "writerFeatures": ["columnMapping", "clustering", "domainMetadata"],
+    }
+    clustering = logs.domain("delta.clustering", json.dumps({"clusteringColumns": [["c2"]]}))
+    adds = [logs.add("a", size=1000), logs.add("b", size=2000)]
+    logs.commit(found, 0, {"protocol": features}, head, clustering, *adds, time_ms=1000)
+    logs.commit(found, 1, logs.remove("a"), time_ms=60_000)
+    return found
+
+
+def test_detail_has_the_keys_of_describe_detail(store: logs.DictStore) -> None:
+    assert DeltaTable(store).detail() == {
+        "format": "delta",
+        "id": "5fba94ed-9794-4965-ba6e-6ee3c0d22af9",
+        "name": "<b>sensors</b>",
+        "description": "one & all",
+        "location": "memory://table",
+        "createdAt": 1,
+        "lastModified": 60_000,
+        "version": 1,
+        "partitionColumns": ["day"],
+        "clusteringColumns": ["value"],
+        "numFiles": 1,
+        "sizeInBytes": 2000,
+        "properties": {"delta.columnMapping.mode": "name"},
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "tableFeatures": ["clustering", "columnMapping", "domainMetadata"],
+    }
+
+
+def test_the_card_shows_what_people_look_for(store: logs.DictStore) -> None:
+    cells = _Cells(DeltaTable(store)._repr_html_())
+    assert cells.open == []
+    assert cells.rows == [
+        ["description", "one & all"],
+        ["location", "memory://table"],
+        ["version", "1, of 1970-01-01 00:01:00+00:00"],
+        ["files", "1, 2.0 KiB"],
+        ["partitioned by", "day"],
+        ["clustered by", "value"],
+        ["protocol", "reader 3, writer 7"],
+        ["features", "clustering, columnMapping, domainMetadata"],
+        ["properties", "delta.columnMapping.mode=name"],
+        ["day", "date", "partition", ""],
+        ["value", "double", "", "what was <measured>"],
+    ]
+
+
+def test_what_a_table_says_of_itself_is_no_markup(store: logs.DictStore) -> None:
+    page = DeltaTable(store)._repr_html_()
+    assert "<b>" not in page
+    assert "&lt;b&gt;sensors&lt;/b&gt;" in page
+
+
+def test_an_empty_table_has_a_card() -> None:
+    rows = _Cells(DeltaTable(logs.table_of([]))._repr_html_()).rows
+    assert ["files", "0, 0 bytes"] in rows
+    assert DeltaTable(logs.table_of([])).detail()["sizeInBytes"] == 0
+
+
+def test_the_card_of_a_wide_table_stays_small() -> None:
+    store = logs.DictStore()
+    fields = [column(f"c{number}", "long") for number in range(1000)]
+    head = logs.metadata(schemaString=schema_string(fields))
+    logs.commit(store, 0, logs.PROTOCOL, head)
+    rows = _Cells(DeltaTable(store)._repr_html_()).rows
+    assert len(rows) < 40
+    assert rows[-1][0] == "… 980 more"
+
+
+def test_a_table_that_cannot_be_read_can_be_shown() -> None:
+    """Protocol, schema and history of any table; its files and rows are refused by name."""
+    store = logs.DictStore()
+    protocol = {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": ["telepathy"],
+        "writerFeatures": ["telepathy"],
+    }
+    logs.commit(store, 0, {"protocol": protocol}, logs.metadata(), logs.add("f"))
+    table = DeltaTable(store)
+    assert "telepathy" in table._repr_html_()
+    assert table.detail()["tableFeatures"] == ["telepathy"]
+    assert len(table.history()) == 1
+    for ask in (
+        table.count,
+        table.scan,
+        table.file_uris,
+        table.partitions,
+        table.get_add_actions,
+        table.deletion_vectors,
+        table.to_pandas,
+        table.to_pyarrow_dataset,
+        table.load_cdf,
+    ):
+        with pytest.raises(UnsupportedFeatureError, match="telepathy"):
+            ask()
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"),
+    [(0, "0 bytes"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (3 << 30, "3.0 GiB")],
+)
+def test_sizes_are_readable(size_bytes: int, text: str) -> None:
+    assert readable_size(size_bytes) == text
