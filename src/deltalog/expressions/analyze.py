@@ -132,10 +132,21 @@ class _Resolver:
                     f"there is no column {node.name!r}: {'.'.join(path)!r} is of type {current} "
                     f"and has no field {name!r}"
                 )
+            self._refuse_dotted(node, index)
             field = find_field(self._schema, (*path, name))
             path.append(field.name)
             current = field.type
         return Column(tuple(path)), current
+
+    def _refuse_dotted(self, node: Column, index: int) -> None:
+        """Say so where `a.b` can only mean the column whose name has a dot."""
+        names = {name.lower(): name for name in self._schema.names}
+        meant = names.get(node.name.lower())
+        if index == 0 and len(node.path) > 1 and meant and node.path[0].lower() not in names:
+            raise InvalidInputError(
+                f"there is no column {node.path[0]!r}; for the column {meant!r}, whose name has "
+                "a dot, put the name in backticks"
+            )
 
     def _map_key(self, node: Column, index: int) -> Typed:
         found: Expression = Column(node.path[:index])

@@ -16,6 +16,7 @@ from deltalog.expressions.coercion import STRING
 from deltalog.expressions.folding import fold
 from deltalog.expressions.nodes import (
     And,
+    Column,
     Comparison,
     Expression,
     In,
@@ -125,10 +126,12 @@ def _all(filters: Sequence[Any], schema: StructType | None) -> Expression:
 def _one(item: Sequence[Any], schema: StructType | None) -> Expression:
     name, operator, value = item
     word = " ".join(operator.lower().split())
-    column = col(name)
-    data_type = None
+    column, data_type = col(name), None
     if schema is not None:
-        data_type = find_field(schema, column.path if "`" in name else name).type
+        # A filter names a column as it is called; only then can a dot reach into a struct.
+        if name.lower() in {known.lower() for known in schema.names}:
+            column = Column((name,))
+        data_type = find_field(schema, column.path).type
     if word in {"in", "not in"}:
         return _membership(column, word, value, data_type)
     symbol = _OPERATORS.get(word)

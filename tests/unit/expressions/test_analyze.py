@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import pytest
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import (
+    Literal,
+    as_expression,
+    col,
+    columns,
+    parse_sql,
+    parse_type,
+    resolve,
+    resolve_predicate,
+    to_sql,
+    type_of,
+)
+from deltalog.schema import Field, StructType
+
+_COLUMNS = {
+    "Id": "bigint", "n": "int", "tiny": "tinyint", "small": "smallint", "f": "float", "x": "double",
+    "price": "decimal(10,2)", "wide": "decimal(38,18)", "name": "string", "flag": "boolean",
+    "bin": "binary", "d": "date", "ts": "timestamp", "wall": "timestamp_ntz",
+    "s": "struct<Inner: struct<Leaf: int>, `b.c`: string>", "m": "map<string, int>",
+    "arr": "array<int>", "maps": "map<string, struct<v: int>>", "a.b": "int",
+}  # fmt: skip
+SCHEMA = StructType([Field(name, parse_type(sql)) for name, sql in _COLUMNS.items()])
+NOW = dt.datetime(2024, 6, 1, 12, 30, tzinfo=dt.timezone(dt.timedelta(hours=2)))
+
+
+def _resolved(sql: str) -> str:
+    return to_sql(resolve(parse_sql(sql), SCHEMA))
+
+
+@pytest.mark.parametrize(
+    ("sql", "shown"),
+    [
+        ("ID > 5", "Id > 5L"),
+        ("S.INNER.leaf = 1", "s.Inner.Leaf = 1"),
+        ("s.`B.C` = 'x'", "s.`b.c` = 'x'"),
+        ("`A.B` = 1", "`a.b` = 1"),
+        ("s['inner'].leaf", "s.Inner.Leaf"),
+        ("m.k", "m['k']"),
+        ("maps.k.v", "maps['k']['v']"),
+    ],
+)
+def test_names_take_the_spelling_of_the_schema(sql: str, shown: str) -> None:
+    assert _resolved(sql) == shown
+
+
+@pytest.mark.parametrize(
+    ("sql", "problem"),
+    [
+        ("nme = 'x'", "no column 'nme'.*did you mean 'name'"),
+        ("zzzzzz = 1", "the columns are 'Id', 'n'"),
+        ("s.Innr.Leaf = 1", "no column 's.Innr'.*did you mean 's.Inner'"),
+        ("n.x = 1", "'n' is of type integer and has no field 'x'"),
+        ("a.b = 1", "no column 'a'; for the column 'a.b', .* backticks"),
+        ("uper(name)", "no SQL function 'uper'; did you mean 'upper'"),
+        ("nvll(name, 1)", "did you mean 'nvl'"),
+        ("upper()", r"upper takes 1 argument\(s\), found 0"),
+        ("substring(name)", r"substring takes 2 to 3 argument\(s\), found 1"),
+        ("greatest(1)", r"greatest takes 2 or more argument\(s\), found 1"),
+    ],
+)
+def test_what_does_not_exist_is_named_with_the_nearest(sql: str, problem: str) -> None:
+    with pytest.raises(InvalidInputError, match=problem):
+        resolve(parse_sql(sql), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("sql", "problem"),
+    [
+        ("n AND flag", "n is of type integer, but a condition is expected"),
+        ("NOT price", "price is of type decimal"),
+        ("n = flag", "cannot compare integer with boolean in n = flag"),
+        ("arr = 1", "cannot compare array<integer> with integer"),
+        ("m = m", "cannot compare maps"),
+        ("n IN (1, TRUE)", "no common type"),
+        ("d = 5", "cannot compare date with integer"),
+        ("d = 'x'", "cannot cast 'x' to date"),
+        ("n = 'x'", "cannot cast 'x' to long"),
+        ("name + d", r"string \+ date|cannot compute|date"),
+        ("flag + 1", r"boolean \+ integer"),
+        ("CAST(d AS int)", "cannot cast date to integer"),
+        ("CAST(arr AS int)", "cannot cast array"),
+        ("CASE WHEN flag THEN 1 ELSE d END", "no common type: integer, date"),
+        ("coalesce(n, d)", "no common type"),
+        ("array_contains(arr, 'x')", "no common type"),
+        ("arr['x']", "index is a whole number"),
+        ("n[0]", "only arrays, maps and structs have parts"),
+        ("size(n)", "size takes an array or a map"),
+        ("date_add(d, 1.5)", "number of days is of type integer"),
+        ("INTERVAL 1 DAY", "can only be added to a date or timestamp"),
+        ("n + INTERVAL 1 DAY", "an INTERVAL is added to or taken from"),
+        ("d + INTERVAL 1 MONTH 1 DAY", "either years and months, or days"),
+        ("round(price, n)", "must be a constant"),
+        ("date_format(ts, name)", "must be a constant"),
+        ("rand()", "no SQL function 'rand'"),
+    ],
+)
+def test_types_that_do_not_fit(sql: str, problem: str) -> None:
+    with pytest.raises(InvalidInputError, match=problem):
+        resolve_predicate(parse_sql(sql), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("sql", "data_type"),
+    [
+        ("n + n", "int"),
+        ("n + Id", "bigint"),
+        ("n + x", "double"),
+        ("n / n", "double"),
+        ("f + f", "float"),
+        ("f + n", "double"),
+        ("n + '1'", "bigint"),
+        ("x + '1'", "double"),
+        ("tiny + small", "smallint"),
+        ("price + price", "decimal(11,2)"),
+        ("price * price", "decimal(21,4)"),
+        ("price / price", "decimal(23,13)"),
+        ("price % price", "decimal(10,2)"),
+        ("price + n", "decimal(13,2)"),
+        ("price * 2", "decimal(12,2)"),
+        ("price + 0.125", "decimal(12,3)"),
+        ("price * x", "double"),
+        ("wide * wide", "decimal(38,6)"),
+        ("wide + wide", "decimal(38,17)"),
+        ("d + 1", "date"),
+        ("d + INTERVAL 1 MONTH", "date"),
+        ("d + INTERVAL 1 HOUR", "timestamp"),
+        ("wall + INTERVAL 1 HOUR", "timestamp_ntz"),
+        ("year(ts)", "int"),
+        ("coalesce(n, Id)", "bigint"),
+        ("coalesce(name, n)", "bigint"),
+        ("CASE WHEN flag THEN 1 ELSE 2.5 END", "decimal(11,1)"),
+        ("name || n", "string"),
+        ("m['k']", "int"),
+        ("arr[0]", "int"),
+        ("length(name)", "int"),
+        ("n = 1", "boolean"),
+        ("NULL", "void"),
+    ],
+)
+def test_types_of_results(sql: str, data_type: str) -> None:
+    assert type_of(resolve(parse_sql(sql), SCHEMA), SCHEMA) == parse_type(data_type)
+
+
+@pytest.mark.parametrize(
+    ("sql", "shown"),
+    [
+        ("n > 5L", "n > 5"),
+        ("n > 5.0", "n > 5"),
+        ("n > '5'", "n > 5"),
+        ("n = 5.5", "CAST(n AS DECIMAL(11,1)) = 5.5BD"),
+        ("tiny = 300", "CAST(tiny AS INT) = 300"),
+        ("price = 5", "price = 5.00BD"),
+        ("price > 1.005", "CAST(price AS DECIMAL(11,3)) > 1.005BD"),
+        ("d = '2024-01-31'", "d = DATE'2024-01-31'"),
+        ("ts > '2024-01-31'", "ts > TIMESTAMP'2024-01-31 00:00:00Z'"),
+        ("ts = DATE'2024-01-31'", "ts = TIMESTAMP'2024-01-31 00:00:00Z'"),
+        ("f = 0.5", "f = 0.5F"),
+        ("n IN (1L, '2', NULL)", "n IN (1, 2, CAST(NULL AS INT))"),
+        ("flag = 'yes'", "flag = TRUE"),
+    ],
+)
+def test_constants_take_the_type_of_the_column_where_that_means_the_same(
+    sql: str, shown: str
+) -> None:
+    assert _resolved(sql) == shown
+
+
+def test_a_float_column_is_not_compared_with_the_nearest_float() -> None:
+    # 0.1 is no float, so f = 0.1 is false for every row, also for 0.1F.
+    assert _resolved("f = 0.1D") == "CAST(f AS DOUBLE) = 0.1D"
+
+
+@pytest.mark.parametrize("sql", ["n > 1 AND name = 'x'", "CASE WHEN flag THEN price END IS NULL"])
+def test_resolving_twice_changes_nothing(sql: str) -> None:
+    once = resolve(parse_sql(sql), SCHEMA)
+    assert resolve(once, SCHEMA).same_as(once)
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("current_timestamp()", dt.datetime(2024, 6, 1, 10, 30, tzinfo=dt.UTC)),
+        ("now()", dt.datetime(2024, 6, 1, 10, 30, tzinfo=dt.UTC)),
+        ("current_date", dt.date(2024, 6, 1)),
+        ("localtimestamp()", dt.datetime(2024, 6, 1, 10, 30)),  # noqa: DTZ001  # wall time
+    ],
+)
+def test_the_present_is_handed_in(sql: str, expected: object) -> None:
+    found = resolve(parse_sql(sql), SCHEMA, now=NOW)
+    assert isinstance(found, Literal)
+    assert found.value == expected
+    with pytest.raises(InvalidInputError, match="differs from moment to moment"):
+        resolve(parse_sql(sql), SCHEMA)
+
+
+def test_constant_parts_are_computed_once() -> None:
+    found = as_expression("d >= current_date() - 7 AND n > 2 * 3", SCHEMA, now=NOW)
+    assert to_sql(found) == "d >= DATE'2024-05-25' AND n > 6"
+
+
+def test_a_constant_part_that_fails_belongs_to_the_rows() -> None:
+    found = as_expression("CASE WHEN n = 0 THEN 1 / 0 ELSE n END > 1", SCHEMA)
+    assert columns(found) == {("n",)}
+    assert "1.0D / 0.0D" in to_sql(found)
+
+
+def test_python_values_become_constants_of_the_right_type() -> None:
+    values = [5, 5.5, Decimal("5.50"), 1 << 40, True, "x", b"x", None]
+    found = [resolve(col("n").is_in([value]).options[0], SCHEMA) for value in values]
+    types = [str(type_of(node, SCHEMA)) for node in found]
+    assert types == [
+        "integer", "double", "decimal(3,2)", "long", "boolean", "string", "binary", "void",
+    ]  # fmt: skip
+
+
+def test_a_value_that_sql_does_not_have() -> None:
+    with pytest.raises(InvalidInputError, match="cannot use"):
+        resolve(col("n") == object(), SCHEMA)
+
+
+def test_a_tree_too_deep_is_an_error() -> None:
+    found = col("n") + 1
+    for _ in range(5000):
+        found = found + 1
+    with pytest.raises(InvalidInputError, match="nested too deep"):
+        resolve(found, SCHEMA)

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import as_expression, col, filter_mask, from_filters, lit, to_sql
+from deltalog.schema import Schema, from_arrow_schema
+
+DATA = pa.table(
+    {
+        "n": pa.array([1, 2, None, 4], pa.int32()),
+        "price": pa.array([Decimal("1.00"), None, Decimal("3.00"), Decimal("4.50")]),
+        "name": pa.array(["a", "", None, "5"]),
+        "d": pa.array([dt.date(2024, 1, day) for day in (1, 2, 3)] + [None]),
+        "flag": pa.array([True, False, None, True]),
+        "s": pa.array([{"x": 1}, {"x": 2}, None, {"x": None}], pa.struct([("x", pa.int32())])),
+        "a.b": pa.array([1, 2, 3, 4], pa.int32()),
+    }
+)
+SCHEMA: Schema = from_arrow_schema(DATA.schema)
+
+
+def _rows(filters: Any) -> list[int]:
+    mask = filter_mask(as_expression(filters, SCHEMA), DATA).to_pylist()
+    return [row for row, holds in enumerate(mask) if holds]
+
+
+@pytest.mark.parametrize(
+    ("filters", "rows"),
+    [
+        ([("n", "=", 2)], [1]),
+        ([("n", "==", "2")], [1]),
+        ([("n", "!=", 2)], [0, 3]),
+        ([("n", "<>", 2)], [0, 3]),
+        ([("n", ">", 1), ("n", "<=", 4)], [1, 3]),
+        ([[("n", "=", 1)], [("n", ">=", 4)]], [0, 3]),
+        ([[("n", ">", 1), ("name", "=", "")], [("n", "=", 4)]], [1, 3]),
+        ([("n", "in", [1, 4, 9])], [0, 3]),
+        ([("n", "IN", ("1", "4"))], [0, 3]),
+        ([("n", "not in", [1])], [1, 3]),
+        ([("n", "Not  In", {1})], [1, 3]),
+        ([("n", "in", [])], []),
+        ([("n", "in", [1, None])], [0, 2]),
+        ([("n", "not in", [1, None])], [1, 3]),
+        ([("n", "=", None)], [2]),
+        ([("n", "!=", None)], [0, 1, 3]),
+        ([("n", "=", "")], [2]),
+        ([("name", "=", "")], [1]),
+        ([("name", "=", None)], [2]),
+        ([("name", "=", 5)], [3]),
+        ([("d", ">=", "2024-01-02")], [1, 2]),
+        ([("d", "=", dt.date(2024, 1, 1))], [0]),
+        ([("flag", "=", True)], [0, 3]),
+        ([("flag", "=", "true")], [0, 3]),
+        ([("price", ">", 2.5)], [2, 3]),
+        ([("price", ">", "2.5")], [2, 3]),
+        ([("N", "=", 1)], [0]),
+        ([("s.x", "=", 2)], [1]),
+        ([("a.b", "=", 2)], [1]),
+        ([("`a.b`", "=", 2)], [1]),
+        ([["n", "=", 1]], [0]),
+        ((("n", "=", 1),), [0]),
+        (("n", "=", 1), [0]),
+        ([], [0, 1, 2, 3]),
+        ([[("n", "=", 1)]], [0]),
+    ],
+)
+def test_filters_choose_rows_as_deltalake_does(filters: Any, rows: list[int]) -> None:
+    assert _rows(filters) == rows
+
+
+@pytest.mark.parametrize(
+    ("filters", "problem"),
+    [
+        ([("n", "~", 1)], "operator '~' is none of =, ==, "),
+        ([("n", "like", "x")], "operator 'like' is none of"),
+        ([("n", "=")], "cannot read the filters"),
+        ([("n", "=", 1, 2)], "cannot read the filters"),
+        ([(5, "=", 1)], "cannot read the filters"),
+        ([("n", 5, 1)], "cannot read the filters"),
+        ([("n", "=", 1), [("n", "=", 2)]], "cannot read the filters"),
+        ([[]], "cannot read the filters"),
+        ([[("n", "=", 1)], []], "cannot read the filters"),
+        (["n = 1"], "cannot read the filters"),
+        ([("n", "in", "12")], "needs a list of values, found '12'"),
+        ([("n", "in", 1)], "needs a list of values, found 1"),
+        ([("nn", "=", 1)], "no column 'nn'.*did you mean 'n'"),
+        ([("n", "=", "x")], "cannot cast 'x'"),
+        ([("d", "=", "soon")], "cannot cast 'soon' to date"),
+        ([("n", "=", object())], "cannot use <object"),
+        (5, "cannot use 5 as a condition"),
+        (None, "cannot use None as a condition"),
+        ({"n": 1}, "cannot use .* as a condition"),
+        ("n", "n is of type integer, but a condition is expected"),
+        (lit(5), "a condition is expected"),
+    ],
+)
+def test_what_is_no_filter_is_an_error(filters: Any, problem: str) -> None:
+    with pytest.raises(InvalidInputError, match=problem):
+        as_expression(filters, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [col("N") > 1, "n > 1", [("n", ">", 1)], pc.field("n") > 1, "n > 1L", "1 < n"],
+)
+def test_every_form_of_a_condition_means_the_same(predicate: Any) -> None:
+    assert _rows(predicate) == [1, 3]
+
+
+def test_parameters_go_into_sql() -> None:
+    found = as_expression("n > ? AND name = ?", SCHEMA, [1, "x"])
+    assert to_sql(found) == "n > 1 AND name = 'x'"
+    assert to_sql(as_expression("n > :low", SCHEMA, {"low": 1})) == "n > 1"
+
+
+def test_double_quotes_around_a_column_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="write `name` for the column"):
+        as_expression("\"name\" = 'a'", SCHEMA)
+
+
+def test_filters_without_a_schema_keep_their_values() -> None:
+    assert to_sql(from_filters([("a", "=", 1), ("b", "in", ["x"])])) == "a = 1 AND b IN ('x')"
