@@ -1,0 +1,85 @@
+"""Conditions that every row must satisfy: CHECK constraints and column invariants.
+
+Owns where they stand and what they are called. Evaluating them is a writer's affair.
+
+Protocol: CHECK Constraints, Column Invariants
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalog._json import JsonObject, loads
+from deltalog.actions.properties import CONSTRAINT_PREFIX
+from deltalog.errors import InvalidMetadataError
+from deltalog.features.schema_traits import INVARIANTS_KEY
+from deltalog.schema.columns import walk
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deltalog.schema.types import StructType
+
+CHECK: Final = "CHECK"
+INVARIANT: Final = "INVARIANT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A condition in SQL that must be true, not just not false, for every row.
+
+    Args:
+        name: of a constraint as the table spells it; of an invariant, its column.
+        text: Spark SQL.
+        kind: `CHECK` or `INVARIANT`.
+    """
+
+    name: str
+    text: str
+    kind: str = CHECK
+
+
+def table_checks(
+    configuration: Mapping[str, str], schema: StructType, *, invariants: bool = True
+) -> tuple[Check, ...]:
+    """Every condition on the rows of a table.
+
+    CHECK constraints count wherever they stand, as in the reference (ledger CON-06).
+
+    Args:
+        configuration: the table's properties.
+        schema: of the table.
+        invariants: whether the protocol supports column invariants; where it does not, the
+            metadata means nothing (ledger INV-02).
+
+    Raises:
+        InvalidMetadataError: an invariant is none.
+    """
+    checks = [
+        Check(name=key[len(CONSTRAINT_PREFIX) :], text=text)
+        for key, text in configuration.items()
+        if key.lower().startswith(CONSTRAINT_PREFIX)
+    ]
+    if invariants:
+        checks += [
+            Check(
+                name=".".join(path),
+                text=_invariant_text(field.metadata[INVARIANTS_KEY], path),
+                kind=INVARIANT,
+            )
+            for path, field in walk(schema)
+            if INVARIANTS_KEY in field.metadata
+        ]
+    return tuple(checks)
+
+
+def _invariant_text(stored: Any, path: tuple[str, ...]) -> str:
+    """The condition in `{"expression": {"expression": "x > 3"}}`, a text or a tree."""
+    where = f"column {'.'.join(path)!r}: {INVARIANTS_KEY}"
+    tree = loads(stored, where) if isinstance(stored, str) else stored
+    outer = JsonObject(tree, where, InvalidMetadataError)
+    inner = JsonObject(
+        outer.required("expression", dict), f"{where}: expression", InvalidMetadataError
+    )
+    return inner.required("expression", str)

@@ -1,0 +1,151 @@
+"""Columns that number new rows.
+
+Owns the sequence: which values come next, that they never wrap around, and how far the table has
+come.
+
+Protocol: Identity Columns
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.errors import InvalidInputError, InvalidMetadataError
+from deltalog.features.schema_traits import (
+    IDENTITY_ALLOW_EXPLICIT_INSERT_KEY,
+    IDENTITY_HIGH_WATER_MARK_KEY,
+    IDENTITY_START_KEY,
+    IDENTITY_STEP_KEY,
+)
+from deltalog.schema.types import Field, PrimitiveType, StructType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MIN_VALUE: Final = -(1 << 63)
+MAX_VALUE: Final = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityColumn:
+    """A column whose values are members of `start + k * step`.
+
+    Args:
+        name: logical.
+        start: the first member.
+        step: from one member to the next; never 0.
+        high_water_mark: the last value that was given; None if none was.
+        allow_explicit_insert: whether a writer may bring values of its own.
+    """
+
+    name: str
+    start: int
+    step: int
+    high_water_mark: int | None = None
+    allow_explicit_insert: bool = False
+
+    @property
+    def next_value(self) -> int:
+        """The value of the next row; it may lie beyond what a long holds."""
+        if self.high_water_mark is None:
+            return self.start
+        return self.high_water_mark + self.step
+
+    def further(self, one: int, other: int) -> int:
+        """Which of two values comes later."""
+        return max(one, other) if self.step > 0 else min(one, other)
+
+
+def identity_columns(schema: StructType) -> tuple[IdentityColumn, ...]:
+    """The identity columns of a table, in the schema's order.
+
+    Raises:
+        InvalidMetadataError: a column's metadata describes no sequence of longs.
+    """
+    return tuple(
+        _identity_column(field) for field in schema.fields if IDENTITY_STEP_KEY in field.metadata
+    )
+
+
+def next_values(column: IdentityColumn, start: int, count: int) -> pa.Int64Array:
+    """`count` members of the sequence from `start` on.
+
+    Raises:
+        InvalidInputError: a value would be beyond what a long holds.
+    """
+    last = start + (count - 1) * column.step
+    if count and not (MIN_VALUE <= start <= MAX_VALUE and MIN_VALUE <= last <= MAX_VALUE):
+        raise InvalidInputError(
+            f"the identity column {column.name!r} has no values left: {count} more from {start} "
+            f"on in steps of {column.step} do not fit 64 bits"
+        )
+    # Both ends fit, so the sums do too, even where a product wraps around.
+    steps = pa.arange(0, count)  # type: ignore[attr-defined]  # newer than the stubs
+    products = pc.multiply(steps, pa.scalar(column.step, pa.int64()))
+    values: pa.Int64Array = pc.add(products, pa.scalar(start if count else 0, pa.int64()))
+    return values
+
+
+def with_high_water_marks(schema: StructType, marks: Mapping[str, int]) -> StructType:
+    """The schema that remembers the last values given; a mark never goes back.
+
+    Args:
+        schema: of the table.
+        marks: column → last value.
+
+    Protocol: Identity Columns (Writer Requirements)
+    """
+    known = {column.name: column for column in identity_columns(schema)}
+    fields: list[Field] = []
+    for field in schema.fields:
+        column = known.get(field.name)
+        if column is None or field.name not in marks:
+            fields.append(field)
+            continue
+        mark = marks[field.name]
+        if column.high_water_mark is not None:
+            mark = column.further(mark, column.high_water_mark)
+        metadata = {**field.metadata, IDENTITY_HIGH_WATER_MARK_KEY: mark}
+        fields.append(replace(field, metadata=metadata))
+    return schema.with_fields(fields)
+
+
+def _identity_column(field: Field) -> IdentityColumn:
+    if field.type != PrimitiveType("long"):
+        raise InvalidMetadataError(
+            f"identity column {field.name!r}: expected the type long, found {field.type}"
+        )
+    start, step = _number(field, IDENTITY_START_KEY), _number(field, IDENTITY_STEP_KEY)
+    if start is None or not step:
+        raise InvalidMetadataError(
+            f"identity column {field.name!r}: expected {IDENTITY_START_KEY}, and a "
+            f"{IDENTITY_STEP_KEY} that is not 0, found {start!r} and {step!r}"
+        )
+    allowed: Any = field.metadata.get(IDENTITY_ALLOW_EXPLICIT_INSERT_KEY, False)
+    return IdentityColumn(
+        name=field.name,
+        start=start,
+        step=step,
+        high_water_mark=_number(field, IDENTITY_HIGH_WATER_MARK_KEY),
+        # Some writers quote what is no text in field metadata.
+        allow_explicit_insert=str(allowed).lower() == "true",
+    )
+
+
+def _number(field: Field, key: str) -> int | None:
+    value: Any = field.metadata.get(key)
+    if value is None:
+        return None
+    try:
+        number = int(value) if isinstance(value, int | str) else None
+    except ValueError:
+        number = None
+    if number is None or isinstance(value, bool) or not MIN_VALUE <= number <= MAX_VALUE:
+        raise InvalidMetadataError(
+            f"identity column {field.name!r}: expected a 64-bit {key}, found {value!r}"
+        )
+    return number

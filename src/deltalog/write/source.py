@@ -1,0 +1,157 @@
+"""Anything that holds rows, as a stream of Arrow batches.
+
+Owns which kinds of data a write takes, and how each becomes batches without being held whole.
+What the columns mean for the table is `enforce`'s affair.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from deltalog.errors import InvalidInputError, SchemaMismatchError
+
+if TYPE_CHECKING:
+    from typing import TypeGuard
+
+_ACCEPTED = (
+    "a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, a pandas or Polars DataFrame, a "
+    "DuckDB relation, any object with __arrow_c_stream__ or __arrow_c_array__, a list of dicts, "
+    "or an iterable of record batches"
+)
+
+
+def open_source(data: object) -> pa.RecordBatchReader:
+    """The rows of `data` as batches, one after another.
+
+    Args:
+        data: a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, a pandas (its index is
+            left out) or Polars DataFrame, a DuckDB relation, any object of Arrow's C interfaces,
+            a list of dicts (a key that is missing is NULL), or an iterable of batches or tables
+            of one schema. No rows and no schema at all give a reader without columns.
+
+    Raises:
+        InvalidInputError: the data is none of these.
+        SchemaMismatchError: batches differ in their schema (on reading).
+
+    Cost: nothing is read ahead but the first batch of an iterable; lists of dicts are converted
+        whole.
+    """
+    if _is_pandas(data):
+        # pandas' own stream would carry its index along as a column.
+        return pa.Table.from_pandas(data, preserve_index=False).to_reader()
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(data)
+    if hasattr(data, "__arrow_c_array__"):
+        batch = pa.record_batch(data)
+        return pa.RecordBatchReader.from_batches(batch.schema, [batch])
+    for method, then in (("scanner", "to_reader"), ("to_reader", None)):
+        # A Dataset, or a Scanner; pyarrow.dataset itself is slow to import.
+        if hasattr(data, method) and hasattr(data, "to_batches"):
+            found: Any = getattr(data, method)()
+            return found if then is None else getattr(found, then)()
+    if isinstance(data, Iterable) and not isinstance(data, Mapping | str | bytes | bytearray):
+        return _read_items(data)
+    raise _unknown(data)
+
+
+def is_rereadable(data: object) -> bool:
+    """Whether `open_source` can be called again and gives the same rows.
+
+    What is not known to last counts as read once.
+    """
+    if isinstance(data, pa.Table | pa.RecordBatch | list | tuple) or _is_pandas(data):
+        return True
+    if isinstance(data, pa.RecordBatchReader | Iterator):
+        return False
+    kind = type(data)
+    return (
+        hasattr(data, "scanner")
+        or hasattr(data, "__arrow_c_array__")
+        or (kind.__module__.partition(".")[0] == "polars" and kind.__name__ == "DataFrame")
+        or kind.__name__ == "DuckDBPyRelation"
+    )
+
+
+def _is_pandas(data: object) -> TypeGuard[Any]:
+    kind = type(data)
+    return kind.__module__.partition(".")[0] == "pandas" and kind.__name__ == "DataFrame"
+
+
+def _read_items(items: Iterable[Any]) -> pa.RecordBatchReader:
+    iterator = iter(items)
+    first = next(iterator, None)
+    if first is None:
+        return pa.RecordBatchReader.from_batches(pa.schema([]), [])
+    rest = itertools.chain([first], iterator)
+    if isinstance(first, Mapping):
+        return _table_of_dicts(items if isinstance(items, Sequence) else list(rest)).to_reader()
+    batches = _batches(rest)
+    head = next(batches, None)
+    if head is None:
+        # Tables without rows have a schema all the same.
+        return pa.RecordBatchReader.from_batches(_schema_of(first), [])
+    return pa.RecordBatchReader.from_batches(
+        head.schema, _same_schema(itertools.chain([head], batches), head.schema)
+    )
+
+
+def _batches(items: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    for item in items:
+        if isinstance(item, pa.RecordBatch):
+            yield item
+        elif isinstance(item, pa.Table) or hasattr(item, "__arrow_c_stream__") or _is_pandas(item):
+            yield from open_source(item)
+        elif hasattr(item, "__arrow_c_array__"):
+            yield pa.record_batch(item)
+        else:
+            raise _unknown(item, "an item of the data")
+
+
+def _schema_of(item: Any) -> pa.Schema:
+    return item.schema if isinstance(item, pa.Table | pa.RecordBatch) else open_source(item).schema
+
+
+def _same_schema(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for number, batch in enumerate(batches):
+        if not batch.schema.equals(schema):
+            raise SchemaMismatchError(
+                f"batch {number} of the data has another schema than the first one: expected "
+                f"{_shown(schema)}, found {_shown(batch.schema)}"
+            )
+        yield batch
+
+
+def _table_of_dicts(rows: Sequence[Any]) -> pa.Table:
+    """The rows as a table; Arrow by itself would take the columns of the first row only."""
+    names: dict[str, None] = {}
+    for number, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise InvalidInputError(
+                f"cannot write item {number} of the list: expected a dict as the first one, "
+                f"found a {type(row).__name__}"
+            )
+        names.update(dict.fromkeys(row))
+    columns = []
+    for name in names:
+        try:
+            columns.append(pa.array([row.get(name) for row in rows]))
+        except (pa.ArrowException, TypeError, OverflowError) as error:
+            raise InvalidInputError(
+                f"cannot write the values of {name!r}: they have no common Arrow type: {error}"
+            ) from error
+    return pa.table(columns, names=[str(name) for name in names])
+
+
+def _shown(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name}: {field.type}" for field in schema)
+
+
+def _unknown(data: object, what: str = "the data") -> InvalidInputError:
+    return InvalidInputError(
+        f"cannot write {what}, a {type(data).__module__}.{type(data).__qualname__}: expected "
+        f"{_ACCEPTED}"
+    )
