@@ -5,7 +5,8 @@ Owns the forms that people write them in, and the errors for those that mean not
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from functools import reduce
@@ -13,7 +14,7 @@ from operator import and_
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.clock import now_ms
-from deltalog.errors import InvalidInputError
+from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import as_expression
 from deltalog.log.names import LogFileKind, parse_log_name
 from deltalog.paths import parse_table_uri
@@ -88,6 +89,17 @@ def has_table(store: Store) -> bool:
 
 def _has_log(store: Store) -> bool:
     return next(iter(store.list_from("_delta_log", "")), None) is not None
+
+
+@contextmanager
+def naming(table: str) -> Iterator[None]:
+    """Errors of this block name the table, be it in a note."""
+    try:
+        yield
+    except DeltaError as error:
+        if table not in "".join([str(error), *getattr(error, "__notes__", ())]):
+            error.add_note(f"while opening {table}")
+        raise
 
 
 def as_timestamp_ms(moment: object) -> int:

@@ -17,6 +17,7 @@ from deltalog.arguments import (
     as_timestamp_ms,
     explain_missing,
     has_table,
+    naming,
     open_table_store,
     refuse,
     refuse_both,
@@ -183,14 +184,15 @@ class DeltaTable:
 
         Cost: one listing and the new commits.
         """
-        self._snapshot = self._snapshot.refresh()
+        with naming(self.table_uri):
+            self._snapshot = self._snapshot.refresh()
 
     def _load(self, version: int | str | datetime | None) -> Snapshot:
-        if version is None or (isinstance(version, int) and not isinstance(version, bool)):
-            return load_snapshot(self._store, version=version, log_tail=self._log_tail)
-        return load_snapshot(
-            self._store, timestamp_ms=as_timestamp_ms(version), log_tail=self._log_tail
-        )
+        with naming(self.table_uri):
+            if version is None or (isinstance(version, int) and not isinstance(version, bool)):
+                return load_snapshot(self._store, version=version, log_tail=self._log_tail)
+            moment_ms = as_timestamp_ms(version)
+            return load_snapshot(self._store, timestamp_ms=moment_ms, log_tail=self._log_tail)
 
     def scan(
         self,
