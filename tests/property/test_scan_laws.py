@@ -94,9 +94,9 @@ def table_of(parts: list[dict[str, Any]]) -> DataTable:
     table = DataTable(list(KINDS.items()), partition_by=["p"], features=["deletionVectors"])
     for part in parts:
         deleted = part["deleted"]
-        vector = {"deletionVector": table.vector(*deleted)} if deleted else {}
+        vector = table.vector(*deleted) if deleted else None
         rest = {name: value for name, value in part.items() if name != "deleted"}
-        table.commit(table.add(**rest, **vector))
+        table.commit(table.add(**rest, deletionVector=vector))
     return table
 
 

@@ -213,12 +213,14 @@ class DataTable:
         lists = {"readerFeatures": reader, "writerFeatures": names}
         return {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **lists}}
 
-    def metadata(self, fields: Fields | None = None, **configuration: str) -> Action:
-        """The `metaData` line, of this or of a later schema."""
+    def metadata(
+        self, fields: Fields | None = None, configuration: Mapping[str, str] | None = None
+    ) -> Action:
+        """The `metaData` line, of this or of a later schema and with more properties."""
         return logs.metadata(
             schemaString=schema_string(self.fields if fields is None else fields),
             partitionColumns=list(self.partition_by),
-            configuration={**self.configuration, **configuration},
+            configuration={**self.configuration, **(configuration or {})},
         )
 
     def commit(self, *actions: Action, time_ms: int | None = None) -> int:
@@ -247,10 +249,14 @@ class DataTable:
         options: Mapping[str, Any] | None = None,
         **members: Any,
     ) -> Action:
-        """Write a data file; its `add` line, with the number of rows unless stats are given."""
+        """Write a data file; its `add` line, with the number of rows unless stats are given.
+
+        Members of the line that are None are left out.
+        """
         table = data if isinstance(data, pa.Table) else pa.table(dict(data))
         path, size = self.file(table, path=path, **(options or {}))
         stats = {"numRecords": table.num_rows} if stats is None else stats
+        members = {name: value for name, value in members.items() if value is not None}
         return logs.add(path, size=size, stats=json.dumps(stats), **members)
 
     def cdc(self, data: pa.Table | Mapping[str, Any], **members: Any) -> Action:

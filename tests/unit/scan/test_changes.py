@@ -159,7 +159,9 @@ def test_in_commit_times_win_over_the_files() -> None:
         "delta.inCommitTimestampEnablementTimestamp": "6000",
     }
     info = {"commitInfo": {"inCommitTimestamp": 6_000}}
-    table.commit(info, table.metadata(**on, **enabled), table.add({"id": [2]}), time_ms=99_000)
+    table.commit(
+        info, table.metadata(configuration=on | enabled), table.add({"id": [2]}), time_ms=99_000
+    )
     info = {"commitInfo": {"inCommitTimestamp": 7_000}}
     table.commit(info, table.add({"id": [3]}), time_ms=98_000)
     times = [row.timestamp() for row in shown(table, columns=["_commit_timestamp"])]
@@ -289,7 +291,7 @@ def test_a_version_whose_commit_was_cleaned_up() -> None:
 def test_the_feed_must_be_on_in_every_version_of_the_range() -> None:
     table = feed_table()
     table.commit(table.add({"id": [1]}))
-    table.commit(table.metadata(**{"delta.enableChangeDataFeed": "false"}))
+    table.commit(table.metadata(configuration={"delta.enableChangeDataFeed": "false"}))
     table.commit(table.add({"id": [2]}))
     table.commit(table.metadata())
     table.commit(table.add({"id": [3]}))

@@ -22,7 +22,8 @@ def pruned(table: DataTable, where: str | None) -> Pruned:
 
 
 def left(table: DataTable, where: str | None) -> list[str]:
-    return sorted(pruned(table, where).files(["path"])["path"].to_pylist())
+    paths: list[Any] = pruned(table, where).files(["path"])["path"].to_pylist()
+    return sorted(paths)
 
 
 def entry(path: str, p: str | None = None, **stats: Any) -> dict[str, Any]:
@@ -144,8 +145,8 @@ def test_statistics_and_partitions_go_by_physical_name() -> None:
         features=["columnMapping"],
         configuration={"delta.columnMapping.mode": "name"},
     )
-    values = {"minValues": {"x": 1, "id": 90}, "maxValues": {"x": 2, "id": 99}}
-    add = entry("f", numRecords=1, **values)
+    low, high = {"x": 1, "id": 90}, {"x": 2, "id": 99}
+    add = entry("f", numRecords=1, minValues=low, maxValues=high)
     add["add"]["partitionValues"] = {"y": "3", "p": "4"}
     table.commit(add)
     assert left(table, "id = 2 and p = 3") == ["f"]

@@ -151,9 +151,14 @@ def test_where_a_row_lies() -> None:
 @pytest.mark.parametrize("page", ["1.0", "2.0"])
 def test_all_codecs(codec: str, page: str) -> None:
     table = DataTable([("id", "long"), ("s", "string")])
-    data = {"id": list(range(100)), "s": ["x" * (row % 7) for row in range(100)]}
-    table.commit(table.add(data, options={"compression": codec, "data_page_version": page}))
-    assert table.rows() == list(zip(data["id"], data["s"], strict=True))
+    rows = [(row, "x" * (row % 7)) for row in range(100)]
+    ids, texts = zip(*rows, strict=True)
+    table.commit(
+        table.add(
+            {"id": ids, "s": texts}, options={"compression": codec, "data_page_version": page}
+        )
+    )
+    assert table.rows() == rows
 
 
 def test_a_file_that_is_gone() -> None:

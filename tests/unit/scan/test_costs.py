@@ -1,0 +1,175 @@
+"""What a read costs, in requests, bytes and footers: numbers that hold on any machine."""
+
+from __future__ import annotations
+
+import pytest
+
+from deltalog.expressions import parse_sql
+from deltalog.scan import Scan, open_changes, plan_scan
+from deltalog.testing import CountingStore
+from tests.support import logs
+from tests.support.raw_tables import DataTable
+
+NUM_FILES = 6
+
+
+@pytest.fixture
+def table() -> DataTable:
+    """Six files in three partitions, with statistics; two have their rows deleted in part."""
+    table = DataTable(
+        [("id", "long"), ("s", "string"), ("p", "long")],
+        partition_by=["p"],
+        features=["deletionVectors", "changeDataFeed"],
+        configuration={"delta.enableChangeDataFeed": "true"},
+    )
+    vectors = table.vectors([0], [1])
+    adds = []
+    for number in range(NUM_FILES):
+        ids = list(range(1000 * number, 1000 * number + 1000))
+        bounds = {"minValues": {"id": ids[0]}, "maxValues": {"id": ids[-1]}}
+        vector = vectors[number] if number < 2 else None
+        adds.append(
+            table.add(
+                {"id": ids, "s": [f"text {value} " * 9 for value in ids]},
+                partitionValues={"p": str(number // 2)},
+                stats={"numRecords": 1000, **bounds},
+                options={"row_group_size": 100, "compression": "none"},
+                deletionVector=vector,
+            )
+        )
+    table.commit(*adds)
+    return table
+
+
+def counted(
+    table: DataTable, where: str | None = None, **options: object
+) -> tuple[CountingStore, Scan]:
+    """A scan of a snapshot that is loaded already, and what it asks for from now on."""
+    store = CountingStore(table.store)
+    snapshot = table.snapshot(store=store)
+    predicate = None if where is None else parse_sql(where)
+    scan = plan_scan(snapshot, predicate=predicate, **options)  # type: ignore[arg-type]  # as given
+    store.reset()
+    return store, scan
+
+
+def data_paths(store: CountingStore) -> list[str]:
+    return [path for path in store.paths() if not path.startswith("_delta_log")]
+
+
+@pytest.mark.parametrize("where", [None, "p = 1", "id = 7", "p = 1 and id > 3500"])
+def test_planning_opens_no_data_file(table: DataTable, where: str | None) -> None:
+    store, scan = counted(table, where)
+    assert list(scan.tasks())
+    assert scan.explain()
+    assert data_paths(store) == []
+
+
+@pytest.mark.parametrize("where", [None, "p = 1", "id < 0", "p = 7"])
+def test_counting_opens_no_data_file(table: DataTable, where: str | None) -> None:
+    store, scan = counted(table, where)
+    assert scan.count() == {None: 5998, "p = 1": 2000}.get(where, 0)
+    assert data_paths(store) == []
+
+
+def test_counting_without_statistics_opens_footers_only(table: DataTable) -> None:
+    table.commit(table.add({"id": [1, 2, 3]}, partitionValues={"p": "9"}, stats={}))
+    store, scan = counted(table, "p = 9")
+    assert scan.count() == 3
+    assert store.counts == {"read_ranges": 1}
+    assert store.footers_opened == 1
+
+
+def test_a_point_look_up_opens_one_file_and_reads_one_row_group(table: DataTable) -> None:
+    store, scan = counted(table, "id = 3210")
+    assert scan.to_table().num_rows == 1
+    assert set(data_paths(store)) == {"part-4.parquet"}
+    assert store.footers_opened == 1
+    # The footer, then the row group's `id`, then its other column.
+    assert store.counts == {"read_ranges": 3}
+    size = len(table.store.files["part-4.parquet"])
+    assert store.bytes_read - 64 * 1024 < size / 5
+
+
+def test_a_look_up_in_vain_reads_no_other_column(table: DataTable) -> None:
+    store, scan = counted(table, "id % 1000 = 500 and id > 3000 and id < 3500")
+    assert scan.to_table().num_rows == 0
+    assert store.counts == {"read_ranges": 2}
+
+
+def test_only_the_columns_asked_for_are_read() -> None:
+    table = DataTable([("id", "long"), ("s", "string")])
+    texts = [f"{value:0999}" for value in range(1000)]
+    table.commit(table.add({"id": range(1000), "s": texts}, options={"compression": "none"}))
+    narrow, scan = counted(table, columns=["id"])
+    scan.to_table()
+    wide, scan = counted(table)
+    scan.to_table()
+    assert narrow.counts == wide.counts == {"read_ranges": 2}
+    assert wide.bytes_read - narrow.bytes_read >= 999 * 1000
+
+
+def test_partition_columns_take_no_column_of_the_file(table: DataTable) -> None:
+    store, scan = counted(table, "p = 1", columns=["p"])
+    assert scan.to_table().num_rows == 2000
+    assert store.counts == {"read_ranges": 2}  # the footers
+
+
+def test_each_deletion_vector_is_read_once(table: DataTable) -> None:
+    store, scan = counted(table, columns=["id"])
+    assert scan.to_table().num_rows == 5998
+    vectors = [path for path in data_paths(store) if path.endswith(".bin")]
+    assert len(vectors) == 2  # two of one file, for two data files
+
+
+def test_a_limit_opens_no_more_files_than_it_needs(table: DataTable) -> None:
+    store, scan = counted(table, limit=1000)
+    assert scan.to_table().num_rows == 1000
+    assert store.footers_opened == 2  # the first file has 999 rows left
+    store, scan = counted(table, limit=0)
+    assert scan.to_table().num_rows == 0
+    assert store.total_calls == 0
+
+
+def test_footers_are_read_once_per_scan(table: DataTable) -> None:
+    store, scan = counted(table, "s like 'text 1%' and _metadata.row_index < 900")
+    scan.to_table()
+    assert store.footers_opened == NUM_FILES
+    assert "stat" not in store.counts  # the log has the sizes
+
+
+def test_a_newer_snapshot_reads_the_new_commits_only(table: DataTable) -> None:
+    store = CountingStore(table.store)
+    snapshot = table.snapshot(store=store)
+    plan_scan(snapshot).to_table()
+    table.commit(table.add({"id": [1]}, partitionValues={"p": "1"}))
+    store.reset()
+    newer = snapshot.refresh()
+    assert plan_scan(newer).count() == 5999
+    assert store.paths("read", "read_many") == ["_delta_log/00000000000000000002.json"]
+    assert data_paths(store) == []
+
+
+def test_changes_read_the_commits_of_their_range_only(table: DataTable) -> None:
+    for number in range(5):
+        table.commit(table.add({"id": [number]}, partitionValues={"p": "1"}))
+    store = CountingStore(table.store)
+    snapshot = table.snapshot(store=store)
+    store.reset()
+    changes = open_changes(snapshot, start=4, end=5, columns=["id"])
+    assert data_paths(store) == []
+    store.reset()
+    assert changes.to_table().num_rows == 2
+    read = store.paths("read", "read_many")
+    assert read == [f"_delta_log/{version:020d}.json" for version in (4, 5)]
+    assert store.footers_opened == 2
+
+
+def test_statistics_of_other_columns_are_not_looked_at() -> None:
+    table = DataTable([("id", "long"), ("other", "long")])
+    add = table.add({"id": [1], "other": [1]}, stats={"numRecords": 1, "minValues": {"id": 5}})
+    logs.classic_checkpoint(
+        table.store, table.commit(add), [table.protocol(), table.metadata(), add]
+    )
+    assert table.rows("other = 1") == [(1, 1)]
+    assert table.scan("id = 1").count() == 0  # as its statistics say, wrongly
