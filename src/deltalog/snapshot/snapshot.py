@@ -293,6 +293,10 @@ class Snapshot:
                 return act(state)
             except (CheckpointUnreadableError, ObjectNotFoundError) as error:
                 self._state = other_way(state, error, self.log_tail)
+            except MalformedLogError as error:
+                if self.store.root not in str(error):
+                    error.add_note(f"while reading the log of {self.store.root}")
+                raise
 
 
 def open_snapshot(
