@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from deltalog.actions.properties import TableProperties
 
 ROW_TRACKING_DOMAIN: Final = "delta.rowTracking"
-_PRESERVED_TAG: Final = "delta.rowTracking.preserved"
+PRESERVED_TAG: Final = "delta.rowTracking.preserved"
 NO_ROW_ID: Final = -1
 """The high water mark of a table that has given no row id."""
 
@@ -116,7 +116,7 @@ def preserved_row_ids(
     if action is not None:
         return action.preserved_row_ids
     tags = None if commit is None else commit.values.get("tags")
-    flag = tags.get(_PRESERVED_TAG) if isinstance(tags, dict) else None
+    flag = tags.get(PRESERVED_TAG) if isinstance(tags, dict) else None
     return None if flag is None else str(flag).lower() == "true"
 
 

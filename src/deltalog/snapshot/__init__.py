@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from deltalog.snapshot.load import find_version, load_snapshot
-from deltalog.snapshot.snapshot import Snapshot
+from deltalog.snapshot.snapshot import Snapshot, new_table_snapshot
 
-__all__ = ["Snapshot", "find_version", "load_snapshot"]
+__all__ = ["Snapshot", "find_version", "load_snapshot", "new_table_snapshot"]

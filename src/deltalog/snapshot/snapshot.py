@@ -18,6 +18,7 @@ from deltalog.configuration import TableConfiguration
 from deltalog.errors import CheckpointUnreadableError, MalformedLogError, ObjectNotFoundError
 from deltalog.log.history import read_commit_time_ms, read_history
 from deltalog.log.listing import list_log
+from deltalog.log.segment import LogSegment
 from deltalog.snapshot.state import LogState, open_log, other_way
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from deltalog.actions.model import DomainMetadata, Metadata, Protocol, SetTransaction
     from deltalog.catalog import LogTail
-    from deltalog.log.segment import LogSegment
+    from deltalog.log.names import LogFile
     from deltalog.paths import FileInfo
     from deltalog.storage.store import Store
 
@@ -71,6 +72,7 @@ class Snapshot:
         self.metadata = metadata
         self.log_tail = log_tail
         self._state = state
+        self._knows_file_time = True
 
     @property
     def version(self) -> int:
@@ -187,11 +189,13 @@ class Snapshot:
         """When this version was committed, milliseconds since 1970, UTC.
 
         Protocol: In-Commit Timestamps
-        Cost: one request on tables with in-commit timestamps, none on others.
+        Cost: one request on tables with in-commit timestamps, and after a commit of our own; else
+        none.
         """
-        return read_commit_time_ms(
-            self.store, self.segment, self.configuration.in_commit_timestamps
-        )
+        own_times, target = self.configuration.in_commit_timestamps, self.segment.target_commit
+        if own_times is None and target is not None and not self._knows_file_time:
+            return self.store.stat(target.path).modified_ms
+        return read_commit_time_ms(self.store, self.segment, own_times)
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
         """What the commits up to this version say of themselves, newest first.
@@ -216,6 +220,29 @@ class Snapshot:
             version=self.version,
             limit=limit,
             in_commit_timestamps=self.configuration.in_commit_timestamps,
+        )
+
+    def committed(
+        self,
+        commits: Sequence[tuple[LogFile, bytes]],
+        configuration: TableConfiguration,
+        *,
+        log_tail: LogTail | None = None,
+        commit_timestamp_ms: int | None = None,
+    ) -> Snapshot:
+        """The version after commits whose bytes are at hand.
+
+        Args:
+            commits: those right after this version, ascending; the last one's time is not known.
+            configuration: protocol and metadata after them.
+            log_tail: the newest commits, for a table whose catalog decides on them.
+            commit_timestamp_ms: the last one's own time, if it has one.
+
+        Cost: none; what was read of this version is used again.
+        """
+        state = self._state.committed(commits)
+        return _after_commit(
+            self.store, state, configuration, log_tail or self.log_tail, commit_timestamp_ms
         )
 
     def refresh(self, *, log_tail: LogTail | None = None) -> Snapshot:
@@ -251,7 +278,9 @@ class Snapshot:
         listing = list_log(self.store, from_version=self.version, log_tail=log_tail)
         known, now = state.segment.target_commit, listing.commits.get(self.version)
         # The same version with another file is another table, or the file was cleaned up.
-        if known is None or now is None or not _same_commit(known, now.info):
+        if known is None or now is None:
+            return None
+        if not _same_commit(known, now.info, knows_time=self._knows_file_time):
             return None
         new = [file for version, file in listing.commits.items() if version > self.version]
         if not new:
@@ -273,6 +302,7 @@ class Snapshot:
             "log_tail": self.log_tail,
             "segment": self._state.segment,
             "unreadable": dict(self._state.unreadable),
+            "knows_file_time": self._knows_file_time,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -281,6 +311,7 @@ class Snapshot:
         self.metadata = state["metadata"]
         self.log_tail = state["log_tail"]
         self._state = LogState(self.store, state["segment"], unreadable=state["unreadable"])
+        self._knows_file_time = state["knows_file_time"]
 
     def read_log(self, act: Callable[[LogState], _Result]) -> _Result:
         """What `act` makes of the log's state.
@@ -307,9 +338,45 @@ def open_snapshot(
     return Snapshot(store, state, protocol=protocol, metadata=metadata, log_tail=log_tail)
 
 
-def _same_commit(one: FileInfo, other: FileInfo) -> bool:
+def new_table_snapshot(
+    store: Store,
+    commit: tuple[LogFile, bytes],
+    configuration: TableConfiguration,
+    *,
+    log_tail: LogTail | None = None,
+    commit_timestamp_ms: int | None = None,
+) -> Snapshot:
+    """Version 0, just committed; the arguments are those of `Snapshot.committed`."""
+    file, data = commit
+    segment = LogSegment(version=0, checkpoint=None, commits=(file,), target_commit=file.info)
+    state = LogState(store, segment, retained={file.info.path: data})
+    return _after_commit(store, state, configuration, log_tail, commit_timestamp_ms)
+
+
+def _after_commit(
+    store: Store,
+    state: LogState,
+    configuration: TableConfiguration,
+    log_tail: LogTail | None,
+    commit_timestamp_ms: int | None,
+) -> Snapshot:
+    snapshot = Snapshot(
+        store,
+        state,
+        protocol=configuration.protocol,
+        metadata=configuration.metadata,
+        log_tail=log_tail,
+    )
+    snapshot.__dict__["configuration"] = configuration  # what `cached_property` would keep
+    if commit_timestamp_ms is not None:
+        snapshot.__dict__["commit_timestamp_ms"] = commit_timestamp_ms
+    snapshot._knows_file_time = False  # noqa: SLF001  # made here
+    return snapshot
+
+
+def _same_commit(one: FileInfo, other: FileInfo, *, knows_time: bool) -> bool:
     # A staged commit that was published meanwhile has another path and another time.
-    if one.path != other.path:
+    if one.path != other.path or not knows_time:
         return one.size_bytes == other.size_bytes
     return one == other
 

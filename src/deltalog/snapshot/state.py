@@ -91,6 +91,7 @@ class LogState:
         parsed_to: the last version in `parsed`.
         checkpoint: the segment's checkpoint with what was read of it, if it is known.
         unreadable: names of checkpoints that were tried in vain, with the reason.
+        retained: bytes of the newest commits, by path, without a hole.
     """
 
     def __init__(
@@ -102,13 +103,14 @@ class LogState:
         parsed_to: int = -1,
         checkpoint: Checkpoint | None = None,
         unreadable: Mapping[str, str] | None = None,
+        retained: Mapping[str, bytes] | None = None,
     ) -> None:
         self.store = store
         self.segment = segment
         self.unreadable = unreadable or {}
         self._parsed = parsed
         self._parsed_to = parsed_to
-        self._retained: dict[str, bytes] = {}
+        self._retained = dict(retained or {})
         self._room = _RETAINED_BYTES
         self._live: dict[str, pa.ChunkedArray[Any]] = {}
         self._live_stats: dict[StatsLeaf, pa.ChunkedArray[Any]] = {}
@@ -195,6 +197,32 @@ class LogState:
             parsed_to=segment.version,
             checkpoint=self.checkpoint,
             unreadable=self.unreadable,
+        )
+
+    def committed(self, commits: Sequence[tuple[LogFile, bytes]]) -> LogState:
+        """The state after commits whose bytes are known; nothing is read, nor parsed before need.
+
+        Args:
+            commits: those right after this version, ascending.
+        """
+        files = [file for file, _ in commits]
+        segment = replace(
+            self.segment,
+            version=files[-1].version,
+            commits=(*self.segment.commits, *files),
+            target_commit=files[-1].info,
+            checksum=None,
+        )
+        newer = {file.info.path: data for file, data in commits}
+        is_parsed = "commits" in self.__dict__
+        return LogState(
+            self.store,
+            segment,
+            parsed=self.commits if is_parsed else self._parsed,
+            parsed_to=self.segment.version if is_parsed else self._parsed_to,
+            checkpoint=self.checkpoint,
+            unreadable=self.unreadable,
+            retained=newer if is_parsed else self._retained | newer,
         )
 
     def newest_in_commits(self, after: int) -> tuple[Protocol | None, Metadata | None]:

@@ -19,7 +19,10 @@ from deltalog.actions import DomainMetadata
 from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.clock import SystemClock
 from deltalog.configuration import TableConfiguration
-from deltalog.errors import InternalError, InvalidInputError
+from deltalog.errors import InternalError, InvalidInputError, SchemaMismatchError
+from deltalog.features.identity_columns import with_high_water_marks
+from deltalog.features.schema_traits import IDENTITY_HIGH_WATER_MARK_KEY
+from deltalog.schema import encode_schema, parse_schema
 from deltalog.transaction.read_set import ReadSet
 from deltalog.write.written import WrittenFiles
 
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from deltalog.actions import AddCDCFile, AddFile
     from deltalog.clock import Clock
     from deltalog.expressions import Expression
+    from deltalog.schema import StructType
     from deltalog.snapshot import Snapshot
     from deltalog.storage.store import Store
     from deltalog.transaction.properties import AppTransaction
@@ -91,10 +95,17 @@ class PendingTransaction:
         self._rows: list[pa.Table] = []
         self._removes: list[tuple[pa.Table, bool]] = []
         self._identity_marks: dict[str, int] = {}
+        self._marked: TableConfiguration | None = None
 
     @property
     def configuration(self) -> TableConfiguration:
         """Protocol and metadata as they will be."""
+        if self._marked is None:
+            self._marked = _with_marks(self._unmarked, self._identity_marks)
+        return self._marked
+
+    @property
+    def _unmarked(self) -> TableConfiguration:
         if self._configuration is not None:
             return self._configuration
         if self.snapshot is None:
@@ -104,6 +115,7 @@ class PendingTransaction:
     def set_configuration(self, configuration: TableConfiguration) -> None:
         """Change protocol, metadata or both with this commit."""
         self._configuration = configuration
+        self._marked = None
 
     @property
     def changes_protocol(self) -> bool:
@@ -115,28 +127,47 @@ class PendingTransaction:
         """Whether the commit holds a metaData action."""
         return self.snapshot is None or self.configuration.metadata != self.snapshot.metadata
 
+    @property
+    def changes_identity_marks_only(self) -> bool:
+        """Whether the metadata only remembers the last values of identity columns."""
+        return (
+            self.snapshot is not None
+            and self.changes_metadata
+            and self._unmarked.metadata == self.snapshot.metadata
+        )
+
     def add_files(self, written: WrittenFiles | Iterable[AddFile]) -> None:
         """Add new files; those of a write bring their change files and identity marks along.
 
         Raises:
             InvalidInputError: the files were written for another table.
+            SchemaMismatchError: the files were written for another schema of the table, or its
+                identity columns have moved on since.
         """
         if not isinstance(written, WrittenFiles):
             self.adds.extend(written)
             return
-        if written.table_id != self.configuration.metadata.id:
-            raise InvalidInputError(
-                f"cannot commit these files to {self.store.root}: they were written for the table "
-                f"with id {written.table_id!r}, this one has {self.configuration.metadata.id!r}"
-            )
+        self._check_written(written)
         self.adds.extend(written.adds)
         self.cdc.extend(written.cdc)
         self._identity_marks.update(written.identity_marks)
+        self._marked = None
 
-    @property
-    def identity_marks(self) -> Mapping[str, int]:
-        """Identity column → the last value that the new files hold."""
-        return self._identity_marks
+    def _check_written(self, written: WrittenFiles) -> None:
+        metadata = self._unmarked.metadata
+        if written.table_id != metadata.id:
+            raise InvalidInputError(
+                f"cannot commit these files to {self.store.root}: they were written for the table "
+                f"with id {written.table_id!r}, this one has {metadata.id!r}"
+            )
+        if written.schema_string == metadata.schema_string:
+            return
+        theirs, ours = parse_schema(written.schema_string), self._unmarked.schema
+        if written.identity_marks or _without_marks(theirs) != _without_marks(ours):
+            raise SchemaMismatchError(
+                f"cannot commit these files to {self.store.root}: the table's schema, or the last "
+                "value of an identity column, has changed since they were written; write them again"
+            )
 
     def add_rows(self, files: pa.Table) -> None:
         """Add existing files again: with a new deletion vector, statistics or row ids.
@@ -255,3 +286,29 @@ class PendingTransaction:
             or self.changes_protocol
             or self.changes_metadata
         )
+
+
+def _with_marks(configuration: TableConfiguration, marks: Mapping[str, int]) -> TableConfiguration:
+    if not marks:
+        return configuration
+    schema = with_high_water_marks(configuration.schema, marks)
+    if schema == configuration.schema:
+        return configuration
+    metadata = replace(configuration.metadata, schema_string=encode_schema(schema))
+    return TableConfiguration(configuration.protocol, metadata)
+
+
+def _without_marks(schema: StructType) -> StructType:
+    return schema.with_fields(
+        [
+            replace(
+                field,
+                metadata={
+                    key: value
+                    for key, value in field.metadata.items()
+                    if key != IDENTITY_HIGH_WATER_MARK_KEY
+                },
+            )
+            for field in schema.fields
+        ]
+    )

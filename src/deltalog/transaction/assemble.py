@@ -1,0 +1,192 @@
+"""A pending transaction and what it stands on → the bytes of a commit.
+
+Owns what a commit must hold and in which order, how row ids and in-commit timestamps are given,
+and the checks that come last. Run anew for every attempt: what was given is given again.
+
+Protocol: Delta Log Entries, Actions, Commit Provenance Information, In-Commit Timestamps, Row
+Tracking
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.actions import CommitInfo, SetTransaction, encode_actions
+from deltalog.actions.properties import TableProperties
+from deltalog.configuration import TableConfiguration
+from deltalog.features import in_commit_timestamps
+from deltalog.features.support import check_protocol, check_writable
+from deltalog.replay import file_keys
+from deltalog.transaction.commit_checks import check_parts
+from deltalog.transaction.conflicts import SNAPSHOT_ISOLATION
+from deltalog.transaction.file_lines import add_lines, remove_lines
+from deltalog.transaction.provenance import commit_info
+from deltalog.transaction.row_id_assignment import assign_row_ids
+from deltalog.transaction.winners import BACKFILL, UNBACKFILL
+
+if TYPE_CHECKING:
+    from deltalog.actions import Action
+    from deltalog.transaction.pending import PendingTransaction
+    from deltalog.transaction.rebase import CommitBase
+
+_ENABLEMENT_KEYS: Final = (
+    TableProperties.in_commit_timestamp_enablement_version.key,
+    TableProperties.in_commit_timestamp_enablement_timestamp.key,
+)
+_compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembled:
+    """One attempt at a commit.
+
+    Args:
+        version: that it would make.
+        data: its bytes: a JSON object a line, `commitInfo` first.
+        configuration: protocol and metadata of that version.
+        in_commit_timestamp_ms: its own time, where the table has that.
+    """
+
+    version: int
+    data: bytes
+    configuration: TableConfiguration
+    in_commit_timestamp_ms: int | None
+
+
+def assemble(
+    pending: PendingTransaction,
+    base: CommitBase,
+    *,
+    txn_id: str,
+    now_ms: int,
+    has_log_tail: bool = False,
+) -> Assembled:
+    """The commit right after `base`.
+
+    Args:
+        pending: what it shall hold.
+        base: the version below it.
+        txn_id: name of the transaction, the same for every attempt.
+        now_ms: milliseconds since 1970, UTC.
+        has_log_tail: whether a catalog tells which commits count.
+
+    Raises:
+        InvalidInputError: the parts contradict each other, or the table.
+        DeltaProtocolError: the table cannot be written.
+
+    Cost: one pass over what the commit names, existing files in batches. No I/O.
+    """
+    version = base.version + 1
+    configuration = effective_configuration(pending, base)
+    time_ms = None
+    if configuration.in_commit_timestamps is not None:
+        time_ms = in_commit_timestamps.next_timestamp_ms(now_ms, base.previous_commit_timestamp_ms)
+    configuration = _with_provenance(configuration, base, version, time_ms)
+    check_protocol(configuration.protocol)
+    check_writable(
+        configuration, table=pending.store.root, version=version, has_log_tail=has_log_tail
+    )
+    rows = _without_touched(pending, base)
+    given = assign_row_ids(pending, base, configuration, rows, version)
+    info = commit_info(
+        pending,
+        base,
+        configuration,
+        txn_id=txn_id,
+        now_ms=now_ms,
+        in_commit_timestamp_ms=time_ms,
+        isolation_level=isolation_level(pending, configuration),
+    )
+    actions: list[Action] = [CommitInfo(values=info), *_table_actions(configuration, base)]
+    actions += [
+        SetTransaction(
+            app_id=txn.app_id,
+            version=txn.version,
+            last_updated_ms=now_ms if txn.last_updated is None else txn.last_updated,
+        )
+        for txn in pending.app_transactions.values()
+    ]
+    actions += pending.domains.values()
+    actions += given.actions
+    actions += given.adds
+    actions += pending.cdc
+    check_parts(pending, configuration, actions, given.rows)
+    lines = [encode_actions(actions), *add_lines(given.rows)]
+    for files, data_change in pending.removes:
+        lines += remove_lines(
+            given.with_ids(files), data_change=data_change, deletion_timestamp_ms=now_ms
+        )
+    return Assembled(
+        version=version,
+        data=b"".join(lines),
+        configuration=configuration,
+        in_commit_timestamp_ms=time_ms,
+    )
+
+
+def effective_configuration(pending: PendingTransaction, base: CommitBase) -> TableConfiguration:
+    """Protocol and metadata after the commit: what it sets, and else what is there by now."""
+    now = base.configuration
+    if now is None:
+        return pending.configuration
+    protocol, metadata = pending.changes_protocol, pending.changes_metadata
+    if not protocol and not metadata:
+        return now
+    mine = pending.configuration
+    return TableConfiguration(
+        mine.protocol if protocol else now.protocol, mine.metadata if metadata else now.metadata
+    )
+
+
+def isolation_level(pending: PendingTransaction, configuration: TableConfiguration) -> str:
+    """How strictly the commit is kept apart; one that changes no row need not be (ledger D-35)."""
+    if pending.names_files and not pending.data_change:
+        return SNAPSHOT_ISOLATION
+    return configuration.properties.isolation_level
+
+
+def _with_provenance(
+    configuration: TableConfiguration, base: CommitBase, version: int, time_ms: int | None
+) -> TableConfiguration:
+    """Remember since when commits carry their own time.
+
+    Protocol: In-Commit Timestamps (enablement)
+    """
+    texts = dict(configuration.metadata.configuration)
+    before = base.configuration
+    kept: dict[str, str] = {}
+    if time_ms is not None and before is not None:
+        if before.in_commit_timestamps is None:
+            kept = dict(zip(_ENABLEMENT_KEYS, (str(version), str(time_ms)), strict=True))
+        else:
+            old = before.metadata.configuration
+            kept = {key: old[key] for key in _ENABLEMENT_KEYS if key in old}
+    changed = {key: text for key, text in texts.items() if key not in _ENABLEMENT_KEYS} | kept
+    if changed == texts:
+        return configuration
+    metadata = replace(configuration.metadata, configuration=changed)
+    return TableConfiguration(configuration.protocol, metadata)
+
+
+def _table_actions(configuration: TableConfiguration, base: CommitBase) -> list[Action]:
+    now = base.configuration
+    found: list[Action] = []
+    if now is None or now.metadata != configuration.metadata:
+        found.append(configuration.metadata)
+    if now is None or now.protocol != configuration.protocol:
+        found.append(configuration.protocol)
+    return found
+
+
+def _without_touched(pending: PendingTransaction, base: CommitBase) -> pa.Table:
+    """The files that are added again; a backfill leaves out what others touched meanwhile."""
+    rows = pending.rows
+    if base.touched_paths is None or pending.operation not in {BACKFILL, UNBACKFILL}:
+        return rows
+    keys = file_keys(rows.column("path"), None, pending.store.root)
+    touched = _compute.is_in(keys, value_set=base.touched_paths.combine_chunks())
+    return rows.filter(_compute.invert(touched))

@@ -1,0 +1,116 @@
+"""The last look at a commit: nothing that contradicts itself or the table gets out.
+
+Protocol: Action Reconciliation, Append-only Tables
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.actions.commit_rules import check_commit
+from deltalog.errors import InternalError, InvalidInputError
+from deltalog.features.append_only import check_may_remove
+from deltalog.paths import encode_path
+from deltalog.replay import file_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from deltalog.actions import Action
+    from deltalog.configuration import TableConfiguration
+    from deltalog.transaction.pending import PendingTransaction
+
+_compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
+
+
+def check_parts(
+    pending: PendingTransaction,
+    configuration: TableConfiguration,
+    actions: Sequence[Action],
+    rows: pa.Table,
+) -> None:
+    """Refuse a commit that must not be.
+
+    Args:
+        pending: what the commit holds.
+        configuration: protocol and metadata after it.
+        actions: its values.
+        rows: existing files that it adds again, `FILE_SCHEMA`.
+
+    Raises:
+        InvalidInputError: two actions speak of the same thing, the table is append-only, or it
+            has no metadata domains.
+        InternalError: an operation of ours staged what cannot be.
+
+    Cost: one hash aggregation over the paths of the commit.
+    """
+    check_commit(actions)
+    if pending.domains and not configuration.supports("domainMetadata"):
+        raise InvalidInputError(
+            f"cannot set metadata domains of {pending.store.root}: the protocol lacks the table "
+            "feature domainMetadata; add it first"
+        )
+    if any(changed for _, changed in pending.removes):
+        check_may_remove(
+            configuration.features,
+            configuration.properties,
+            table=pending.store.root,
+            operation=pending.operation,
+        )
+    has_vectors = rows.column("deletionVector").null_count < rows.num_rows or any(
+        add.deletion_vector is not None for add in pending.adds
+    )
+    if has_vectors and not configuration.may_have_deletion_vectors:
+        raise InternalError("cannot commit deletion vectors: the table lacks the feature")
+    _check_files(pending, rows)
+
+
+def _check_files(pending: PendingTransaction, rows: pa.Table) -> None:
+    """No path twice among the adds nor among the removes, no logical file in both."""
+    removed = [files for files, _ in pending.removes]
+    if not removed and not rows.num_rows:
+        return  # `check_commit` has seen all
+    root = pending.store.root
+    new_paths = _texts(encode_path(add.path) for add in pending.adds)
+    new_keys = _texts(
+        encode_path(add.path)
+        if add.deletion_vector is None
+        else f"{encode_path(add.path)}\0{add.deletion_vector.unique_id}"
+        for add in pending.adds
+    )
+    added_paths = _join([_keys(new_paths, None, root), _keys(rows.column("path"), None, root)])
+    removed_paths = _join([_keys(files.column("path"), None, root) for files in removed])
+    _refuse_twice("add", added_paths)
+    _refuse_twice("remove", removed_paths)
+    added = _join([new_keys, _keys(rows.column("path"), rows.column("deletionVector"), root)])
+    gone = _join(
+        [_keys(files.column("path"), files.column("deletionVector"), root) for files in removed]
+    )
+    both = gone.filter(_compute.is_in(gone, value_set=added))
+    if len(both):
+        path = str(both[0]).partition("\0")[0]
+        raise InvalidInputError(f"cannot add and remove the same file in one commit: {path!r}")
+
+
+def _keys(paths: Any, vectors: Any, root: str) -> Any:
+    return file_keys(paths, vectors, root)
+
+
+def _texts(values: Iterable[str]) -> Any:
+    return pa.chunked_array([pa.array(list(values), pa.string())])
+
+
+def _join(columns: Sequence[Any]) -> Any:
+    chunks = [chunk for column in columns for chunk in column.chunks]
+    return pa.concat_arrays(chunks) if chunks else pa.array([], pa.string())
+
+
+def _refuse_twice(what: str, keys: Any) -> None:
+    counts = _compute.value_counts(keys)
+    twice = counts.filter(_compute.greater(_compute.struct_field(counts, "counts"), 1))
+    if len(twice):
+        path = twice[0].as_py()["values"]
+        raise InvalidInputError(f"cannot {what} the file {path!r} twice in one commit")

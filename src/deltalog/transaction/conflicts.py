@@ -1,0 +1,336 @@
+"""Whether a commit may still be made after another one was faster: one table of rules.
+
+Owns the rules and their order, which are the reference's, and the isolation levels. Pure: two sets
+of facts in, an error or None out.
+
+Protocol: none; Delta Spark's conflict checker (ledger D-33 … D-37)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.column_mapping import physical_name
+from deltalog.errors import (
+    CommitConflictError,
+    ConcurrentAppendError,
+    ConcurrentDeleteDeleteError,
+    ConcurrentDeleteReadError,
+    ConcurrentTransactionError,
+    DomainMetadataConflictError,
+    MetadataChangedError,
+    ProtocolChangedError,
+)
+from deltalog.expressions import columns, conjuncts, filter_mask
+from deltalog.features.protocol_change import supported_features
+from deltalog.features.row_ids import ROW_TRACKING_DOMAIN
+from deltalog.features.support import check_writable
+from deltalog.partition_values import extract, parse_column
+from deltalog.paths import canonical_paths, decode_path
+from deltalog.schema import find_field
+from deltalog.stats import parse_stats, plan_skipping
+from deltalog.transaction.metadata_changes import is_harmless_change
+from deltalog.transaction.winners import BACKFILL, UNBACKFILL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deltalog.actions import Metadata, Protocol
+    from deltalog.configuration import TableConfiguration
+    from deltalog.expressions import Expression
+    from deltalog.transaction.read_set import ReadSet
+    from deltalog.transaction.winners import WinningCommit
+
+    Rule = Callable[["PendingFacts", "WinningCommit"], CommitConflictError | None]
+
+SERIALIZABLE: Final = "Serializable"
+WRITE_SERIALIZABLE: Final = "WriteSerializable"
+SNAPSHOT_ISOLATION: Final = "SnapshotIsolation"
+_SHOWN_FILES: Final = 5
+_compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
+
+# Adding them asks nothing of files that are written already, or `assemble` sees to it.
+_HARMLESS_FEATURES: Final = frozenset(
+    {
+        "appendOnly",
+        "changeDataFeed",
+        "checkpointProtection",
+        "columnMapping",
+        "deletionVectors",
+        "domainMetadata",
+        "inCommitTimestamp",
+        "rowIds",
+        "rowTracking",
+        "timestampNtz",
+        "typeWidening",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        "variantShredding",
+        "variantType",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingFacts:
+    """What of a transaction matters to others.
+
+    Args:
+        root: the table's location.
+        before: protocol and metadata that the transaction stands on; None if it makes the table.
+        protocol: that it sets, or None.
+        metadata: that it sets, or None.
+        read_set: what it read.
+        removed_paths: of files that it removes, as they stand in the log (encoded).
+        domains: names of the metadata domains that it sets or removes.
+        isolation_level: how strictly it is kept apart.
+        operation: what it does.
+        default_timezone: of partition values without a zone.
+        has_log_tail: whether a catalog tells which commits count.
+    """
+
+    root: str
+    before: TableConfiguration | None
+    read_set: ReadSet
+    removed_paths: pa.ChunkedArray[pa.StringScalar]
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    domains: frozenset[str] = frozenset()
+    isolation_level: str = SERIALIZABLE
+    operation: str = ""
+    default_timezone: str = "UTC"
+    has_log_tail: bool = False
+
+
+def find_conflict(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError | None:
+    """Why a transaction cannot be committed after `winner`; None if it can.
+
+    The first rule that is broken tells.
+
+    Raises:
+        DeltaProtocolError: the winner made the table one that deltalog cannot write.
+    """
+    return next((found for rule in RULES if (found := rule(mine, winner)) is not None), None)
+
+
+def _protocol(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError | None:
+    if mine.before is not None and mine.protocol is not None:
+        dropped = _names(mine.before.protocol) - _names(mine.protocol)
+        if dropped:
+            why = f"drops {', '.join(sorted(dropped))}, which has to be looked at again"
+            return _error(ProtocolChangedError, mine, winner, f"this commit {why}")
+    found = winner.protocol
+    if found is None:
+        return None
+    if mine.protocol is not None or mine.before is None:
+        return _error(ProtocolChangedError, mine, winner, "both set the protocol")
+    # Type checked here: a winner may have brought a feature that we cannot honour.
+    check_writable(
+        type(mine.before)(found, winner.metadata or mine.before.metadata),
+        table=mine.root,
+        version=winner.version,
+        has_log_tail=mine.has_log_tail,
+    )
+    old, new = _names(mine.before.protocol), _names(found)
+    if old - new:
+        why = f"it dropped {', '.join(sorted(old - new))}"
+        return _error(ProtocolChangedError, mine, winner, why)
+    demanding = sorted(new - old - _HARMLESS_FEATURES)
+    if demanding:
+        why = f"it added {', '.join(demanding)}, which what is written here may not honour"
+        return _error(ProtocolChangedError, mine, winner, why)
+    return None
+
+
+def _names(protocol: Protocol) -> set[str]:
+    return set(supported_features(protocol))
+
+
+def _metadata(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError | None:
+    found = winner.metadata
+    if found is None:
+        return None
+    if mine.metadata is not None or mine.before is None:
+        return _error(MetadataChangedError, mine, winner, "both set the metadata")
+    if winner.changes_identity_marks_only:
+        return None
+    if is_harmless_change(mine.before, found, protocol=winner.protocol):
+        return None
+    return _error(MetadataChangedError, mine, winner, "it changed the metadata")
+
+
+def _domains(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError | None:
+    # Row tracking's domain is a counter, which is put together anew for every attempt.
+    shared = sorted((mine.domains & winner.domains.keys()) - {ROW_TRACKING_DOMAIN})
+    if not shared:
+        return None
+    why = f"both set the metadata domain(s) {', '.join(shared)}"
+    return _error(DomainMetadataConflictError, mine, winner, why)
+
+
+def _app_transactions(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError | None:
+    shared = sorted(mine.read_set.app_ids & winner.app_versions.keys())
+    if not shared:
+        return None
+    why = f"both are about the application(s) {', '.join(shared)}"
+    return _error(ConcurrentTransactionError, mine, winner, why)
+
+
+def _appends(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError | None:
+    # Backfills add again what is there: no row of theirs is new to anybody.
+    if {mine.operation, winner.operation} & {BACKFILL, UNBACKFILL}:
+        return None
+    if mine.isolation_level == SNAPSHOT_ISOLATION or not winner.adds.num_rows:
+        return None
+    if (
+        mine.isolation_level == WRITE_SERIALIZABLE
+        and winner.is_blind_append
+        and mine.metadata is None
+    ):
+        return None
+    files = winner.adds.filter(_reads(mine, winner.adds))
+    if not files.num_rows:
+        return None
+    why = "it added rows that this commit should have read"
+    return _error(ConcurrentAppendError, mine, winner, why, files.column("path"))
+
+
+def _reads(mine: PendingFacts, files: pa.Table) -> Any:
+    """Which files the transaction would have read."""
+    read, before = mine.read_set, mine.before
+    if read.whole_table or before is None:
+        return _all_the_same(files, value=read.whole_table)
+    mask: Any = _all_the_same(files, value=False)
+    for predicate in read.predicates:
+        mask = _compute.or_(mask, may_match(predicate, files, before, mine.default_timezone))
+    return mask
+
+
+def may_match(
+    predicate: Expression,
+    files: pa.Table,
+    configuration: TableConfiguration,
+    default_timezone: str = "UTC",
+) -> pa.BooleanArray:
+    """Which files may hold rows that match: by partition values, then by statistics.
+
+    Args:
+        predicate: resolved against the table's schema.
+        files: rows with `FILE_SCHEMA`.
+        configuration: of the table.
+        default_timezone: of partition values without a zone.
+
+    Returns:
+        One boolean per file, never null; what is not known keeps the file.
+    """
+    partitions = _partitions(predicate, files, configuration, default_timezone)
+    partition_columns = set(configuration.partition_columns)
+    mask: Any = _all_the_same(files, value=True)
+    for part in conjuncts(predicate):
+        used = {path[0] for path in columns(part)}
+        if used and used <= partition_columns:
+            mask = _compute.and_(mask, filter_mask(part, partitions))
+    skipping = plan_skipping(predicate, configuration)
+    if skipping is not None:
+        stats = parse_stats(files.column("stats"), skipping.stats_schema)
+        mask = _compute.and_(mask, skipping.keep(stats, partitions))
+    result: pa.BooleanArray = _one_piece(mask)
+    return result
+
+
+def _partitions(
+    predicate: Expression, files: pa.Table, configuration: TableConfiguration, default_timezone: str
+) -> pa.Table:
+    used = {path[0] for path in columns(predicate)} & set(configuration.partition_columns)
+    if not used:
+        return files.select([])
+    texts = files.column("partitionValues")
+    found = {}
+    for name in sorted(used):
+        field = find_field(configuration.schema, (name,))
+        stored = physical_name(field, configuration.column_mapping_mode)
+        found[name] = parse_column(
+            extract(texts, stored), field.type, column=name, default_timezone=default_timezone
+        )
+    return pa.table(found)
+
+
+def _delete_read(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError | None:
+    if not winner.removes.num_rows:
+        return None
+    removed = winner.removes.column("path")
+    why = "it removed a file that this commit has read"
+    if mine.read_set.whole_table:
+        return _error(ConcurrentDeleteReadError, mine, winner, why, removed)
+    # A backfill leaves out what others have touched meanwhile.
+    if mine.read_set.files is None or mine.operation in {BACKFILL, UNBACKFILL}:
+        return None
+    shared = same_paths(removed, mine.read_set.files, mine.root)
+    if not len(shared):
+        return None
+    return _error(ConcurrentDeleteReadError, mine, winner, why, shared)
+
+
+def _delete_delete(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError | None:
+    if not winner.removes.num_rows or not len(mine.removed_paths):
+        return None
+    shared = same_paths(winner.removes.column("path"), mine.removed_paths, mine.root)
+    if not len(shared):
+        return None
+    why = "it removed a file that this commit removes too"
+    return _error(ConcurrentDeleteDeleteError, mine, winner, why, shared)
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    _protocol,
+    _metadata,
+    _domains,
+    _app_transactions,
+    _appends,
+    _delete_read,
+    _delete_delete,
+)
+"""In the order of the reference (ledger D-33): of several faults the first is told."""
+
+
+def same_paths(paths: Any, others: Any, root: str) -> Any:
+    """Those of `paths` that `others` has too, whatever the spelling; both encoded."""
+    known = _one_piece(canonical_paths(others, root))
+    return paths.filter(_compute.is_in(canonical_paths(paths, root), value_set=known))
+
+
+def _all_the_same(files: pa.Table, *, value: bool) -> pa.Array[Any]:
+    return pa.repeat(pa.scalar(value=value), files.num_rows)
+
+
+def _one_piece(column: Any) -> Any:
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    whole: Any = column.combine_chunks()
+    if isinstance(whole, pa.ChunkedArray):
+        return pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], column.type)
+    return whole
+
+
+def _error(
+    kind: type[CommitConflictError],
+    mine: PendingFacts,
+    winner: WinningCommit,
+    why: str,
+    paths: Any = None,
+) -> CommitConflictError:
+    files: list[str] = []
+    if paths is not None:
+        files = [decode_path(path) for path in paths.slice(0, _SHOWN_FILES).to_pylist()]
+    named = f" ({', '.join(files)})" if files else ""
+    return kind(
+        f"cannot commit {mine.operation} to {mine.root}: {winner.operation} won version "
+        f"{winner.version}, and {why}{named}; read the table again and repeat the operation",
+        version=winner.version,
+        operation=winner.operation,
+        files=files,
+    )

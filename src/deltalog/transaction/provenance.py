@@ -1,0 +1,117 @@
+"""What a commit says of itself: `commitInfo`.
+
+Owns its members, in the order and with the forms that Delta Spark gives them: readers of other
+engines take it apart.
+
+Protocol: Commit Provenance Information
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalog._json import dumps
+from deltalog.errors import InvalidInputError
+from deltalog.features.row_ids import PRESERVED_TAG, Dialect
+from deltalog.transaction.winners import IDENTITY_TAG
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deltalog.configuration import TableConfiguration
+    from deltalog.transaction.pending import PendingTransaction
+    from deltalog.transaction.rebase import CommitBase
+
+_OURS: Final = frozenset(
+    {
+        "inCommitTimestamp",
+        "timestamp",
+        "operation",
+        "operationParameters",
+        "readVersion",
+        "isolationLevel",
+        "isBlindAppend",
+        "operationMetrics",
+        "tags",
+        "engineInfo",
+        "txnId",
+        "version",
+    }
+)
+
+
+def _engine() -> str:
+    try:
+        return f"deltalog/{version('deltalog')}"
+    except PackageNotFoundError:  # run from a source tree that nobody installed
+        return "deltalog"
+
+
+ENGINE_INFO: Final = _engine()
+
+
+def commit_info(
+    pending: PendingTransaction,
+    base: CommitBase,
+    configuration: TableConfiguration,
+    *,
+    txn_id: str,
+    now_ms: int,
+    in_commit_timestamp_ms: int | None,
+    isolation_level: str,
+) -> dict[str, Any]:
+    """The members of `commitInfo`.
+
+    Args:
+        pending: what the commit holds.
+        base: what it stands on.
+        configuration: protocol and metadata after it.
+        txn_id: name of the transaction.
+        now_ms: milliseconds since 1970, UTC.
+        in_commit_timestamp_ms: the commit's own time, where the table has that.
+        isolation_level: how strictly it is kept apart.
+
+    Raises:
+        InvalidInputError: custom metadata has a name of ours.
+    """
+    taken = sorted(_OURS & pending.custom_metadata.keys())
+    if taken:
+        raise InvalidInputError(
+            f"custom metadata cannot have the name(s) {', '.join(taken)}: every commit sets them"
+        )
+    members = {
+        "inCommitTimestamp": in_commit_timestamp_ms,
+        "timestamp": now_ms,
+        "operation": pending.operation,
+        "operationParameters": {
+            name: _parameter(value) for name, value in pending.parameters.items()
+        },
+        "readVersion": None if pending.snapshot is None else pending.snapshot.version,
+        "isolationLevel": isolation_level,
+        "isBlindAppend": pending.is_blind_append,
+        "operationMetrics": {name: str(value) for name, value in pending.metrics.items()},
+        **pending.custom_metadata,
+        "tags": _tags(pending, base, configuration) or None,
+        "engineInfo": ENGINE_INFO,
+        "txnId": txn_id,
+    }
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def _parameter(value: Any) -> Any:
+    """Lists and objects are JSON in a text, as the reference writes them."""
+    return dumps(value).decode() if isinstance(value, dict | list | tuple) else value
+
+
+def _tags(
+    pending: PendingTransaction, base: CommitBase, configuration: TableConfiguration
+) -> Mapping[str, str]:
+    tags = dict(pending.tags)
+    if configuration.row_id_dialect is Dialect.CURRENT and configuration.row_ids_enabled:
+        # What was prepared before row tracking was on cannot have kept ids.
+        preserved = pending.preserves_row_ids and not base.gained_row_ids
+        tags.setdefault(PRESERVED_TAG, "true" if preserved else "false")
+    if pending.changes_identity_marks_only:
+        tags.setdefault(IDENTITY_TAG, "true")
+    return tags

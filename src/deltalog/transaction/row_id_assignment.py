@@ -1,0 +1,165 @@
+"""Row ids for the files of a commit, given anew for every attempt.
+
+Owns who gets ids and from where on: new files and those that never had any, right after the
+highest id in use. What an existing file has stays.
+
+Protocol: Row Tracking (Writer Requirements); Row IDs (draft)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog._json import JsonObject, loads
+from deltalog.errors import InvalidInputError
+from deltalog.features import row_ids
+from deltalog.features.row_ids import Dialect
+from deltalog.paths import canonical_paths
+from deltalog.stats import parse_stats
+
+if TYPE_CHECKING:
+    from deltalog.actions import Action, AddFile
+    from deltalog.configuration import TableConfiguration
+    from deltalog.transaction.pending import PendingTransaction
+    from deltalog.transaction.rebase import CommitBase
+
+_IDS: Final = ("baseRowId", "defaultRowCommitVersion")
+_compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assigned:
+    """The files of a commit with their row ids.
+
+    Args:
+        adds: new files.
+        rows: existing files that are added again, `FILE_SCHEMA`.
+        actions: the new high water mark, where it has to be recorded.
+        backfilled: what a backfill gave to files while the commit was prepared.
+        root: the table's location.
+    """
+
+    adds: list[AddFile]
+    rows: pa.Table
+    actions: list[Action]
+    backfilled: pa.Table | None
+    root: str
+
+    def with_ids(self, files: pa.Table) -> pa.Table:
+        """Removed files with the ids that a backfill gave them meanwhile (ledger ROWID-16)."""
+        return _with_backfilled(files, self.backfilled, self.root)
+
+
+def assign_row_ids(
+    pending: PendingTransaction,
+    base: CommitBase,
+    configuration: TableConfiguration,
+    rows: pa.Table,
+    version: int,
+) -> Assigned:
+    """Row ids for every file of the commit that has none.
+
+    Args:
+        pending: what the commit holds.
+        base: what it stands on, with the highest row id in use.
+        configuration: protocol and metadata after it.
+        rows: existing files that it adds again.
+        version: that it makes.
+
+    Raises:
+        InvalidInputError: a file does not say how many rows it has.
+    """
+    root = pending.store.root
+    rows = _with_backfilled(rows, base.backfilled, root)
+    dialect = configuration.row_id_dialect
+    assigning = row_ids.is_assigning(dialect, configuration.properties)
+    if dialect is None or not assigning or not (pending.adds or rows.num_rows):
+        return Assigned(
+            adds=list(pending.adds), rows=rows, actions=[], backfilled=base.backfilled, root=root
+        )
+    commit_version = version if dialect is Dialect.CURRENT else None
+    known = base.row_id_high_water_mark
+    mark = row_ids.NO_ROW_ID if known is None else known
+    adds: list[AddFile] = []
+    for add in pending.adds:
+        if add.base_row_id is None:
+            count = _num_records(add)
+            adds.append(
+                replace(add, base_row_id=mark + 1, default_row_commit_version=commit_version)
+            )
+            mark += count
+        else:
+            adds.append(add)
+    rows, mark = _fill_rows(rows, mark, commit_version)
+    # Ids that came along with files (a clone, a restore) are in use, too.
+    mark = max([mark, *_last_ids(adds)])
+    actions: list[Action] = []
+    if dialect is Dialect.DRAFT or known is None or mark != known:
+        preserved = pending.preserves_row_ids and not base.gained_row_ids
+        actions.append(row_ids.high_water_mark_action(dialect, mark, preserved=preserved))
+    return Assigned(adds=adds, rows=rows, actions=actions, backfilled=base.backfilled, root=root)
+
+
+def _num_records(add: AddFile) -> int:
+    found = None
+    if add.stats:
+        found = JsonObject(loads(add.stats, add.path), add.path).optional("numRecords", int)
+    if found is None:
+        raise _uncounted(add.path)
+    return found
+
+
+def _uncounted(path: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"cannot give row ids to {path!r}: its statistics lack numRecords, and tables with row "
+        "ids need it"
+    )
+
+
+def _last_ids(adds: list[AddFile]) -> list[int]:
+    return [add.base_row_id + _num_records(add) - 1 for add in adds if add.base_row_id is not None]
+
+
+def _fill_rows(rows: pa.Table, mark: int, commit_version: int | None) -> tuple[pa.Table, int]:
+    """Ids for existing files that have none: a backfill."""
+    bases: Any = rows.column("baseRowId")
+    if not bases.null_count:
+        return rows, mark
+    missing = bases.is_null()
+    counts = parse_stats(rows.column("stats"), pa.schema([("numRecords", pa.int64())]))  # type: ignore[arg-type]  # texts
+    needed = _compute.if_else(missing, counts.column("numRecords"), 0)
+    if needed.null_count:
+        row = needed.is_null().to_pylist().index(True)
+        raise _uncounted(rows.column("path")[row].as_py())
+    after = _compute.cumulative_sum(needed)
+    starts = _compute.add(_compute.subtract(after, needed), mark + 1)
+    rows = _replaced(rows, "baseRowId", _compute.coalesce(bases, starts))
+    if commit_version is not None:
+        versions: Any = rows.column("defaultRowCommitVersion")
+        given = _compute.if_else(
+            missing, pa.scalar(commit_version, pa.int64()), pa.scalar(None, pa.int64())
+        )
+        rows = _replaced(rows, "defaultRowCommitVersion", _compute.coalesce(versions, given))
+    return rows, mark + (_compute.sum(needed).as_py() or 0)
+
+
+def _with_backfilled(files: pa.Table, backfilled: pa.Table | None, root: str) -> pa.Table:
+    if backfilled is None or not files.num_rows:
+        return files
+    keys: Any = canonical_paths(backfilled.column("path"), root)
+    places = _compute.index_in(
+        canonical_paths(files.column("path"), root),
+        value_set=keys.combine_chunks(),
+    )
+    for name in _IDS:
+        given = backfilled.column(name).take(places)
+        files = _replaced(files, name, _compute.coalesce(given, files.column(name)))
+    return files
+
+
+def _replaced(table: pa.Table, name: str, column: Any) -> pa.Table:
+    return table.set_column(table.column_names.index(name), name, column)
