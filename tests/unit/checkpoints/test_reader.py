@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import random
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from deltalog.log.segment import build_segment
 from deltalog.testing import CountingStore
 from tests.support import logs
 from tests.support.logs import DictStore
+from tests.support.raw_tables import DataTable, mapped
 
 Layout = Callable[[DictStore], object]
 
@@ -226,6 +228,43 @@ def test_typed_partition_values_stand_in_for_the_map() -> None:
         [("d", "2024-01-01"), ("region", "eu"), ("n", "3")],
         [("d", None), ("region", None), ("n", None)],
     ]
+
+
+@pytest.mark.protocol("CKPT-19")
+def test_parsed_columns_go_by_physical_name() -> None:
+    table = DataTable(
+        [mapped("id", "long", 1, "col-1"), mapped("p", "date", 2, "col-2")],
+        partition_by=["p"],
+        features=["columnMapping"],
+        configuration={"delta.columnMapping.mode": "name"},
+    )
+    bounds = pa.struct([("col-1", pa.int64()), ("id", pa.int64())])
+    parsed: list[pa.Field[Any]] = [
+        pa.field("partitionValues_parsed", pa.struct([("col-2", pa.date32())])),
+        pa.field(
+            "stats_parsed",
+            pa.struct([("numRecords", pa.int64()), ("minValues", bounds), ("maxValues", bounds)]),
+        ),
+    ]
+    texts = {"stats", "partitionValues"}
+    kept: list[pa.Field[Any]] = [member for member in ADD_TYPE if member.name not in texts]
+    adds = []
+    for number in (1, 2):
+        add = table.add({"col-1": [number]})
+        # What stands under the columns' own names is not theirs.
+        low = {"col-1": number, "id": 99}
+        typed = {"numRecords": 1, "minValues": low, "maxValues": low}
+        day = {"col-2": date(2024, 1, number)}
+        adds.append({"add": {**add["add"], "stats_parsed": typed, "partitionValues_parsed": day}})
+    version = table.commit(*adds)
+    actions = [table.protocol(), table.metadata(), *adds]
+    types = {**logs.TYPES, "add": pa.struct([*kept, *parsed])}
+    path = names.log_path(names.checkpoint_name(version))
+    table.store.put(path, logs.checkpoint_parquet(actions, types=types))
+    del table.store.files[names.commit_path(0)]
+    assert table.rows() == [(1, date(2024, 1, 1)), (2, date(2024, 1, 2))]
+    for where in ("id = 2", "p > date'2024-01-01'"):
+        assert [task.path for task in table.scan(where).tasks()] == ["part-1.parquet"]
 
 
 @pytest.mark.protocol("D-60")

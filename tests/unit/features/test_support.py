@@ -47,7 +47,7 @@ def table(
     )
 
 
-@pytest.mark.protocol("UPG-01", "VER-02", "B-39")
+@pytest.mark.protocol("UPG-01", "VER-02", "B-39", "PROTO-05")
 @pytest.mark.parametrize(
     ("reader", "writer"), [(1, 1), (1, 2), (1, 3), (1, 4), (1, 5), (1, 6), (2, 5), (2, 6)]
 )
@@ -92,7 +92,7 @@ def test_other_reader_features_are_refused_by_name(name: str) -> None:
     assert "s3://b/t at version 3" in str(raised.value)
 
 
-@pytest.mark.protocol("PROTO-03", "B-60", "B-62", "B-52", "B-53", "B-57", "B-58", "B-59")
+@pytest.mark.protocol("PROTO-03", "B-60", "B-62", "B-52", "B-53", "B-55", "B-57", "B-58", "B-59")
 @pytest.mark.parametrize(
     "name",
     ["unheardOf", "collations-preview", "liquid", "rowIds", "delta.rowIds"]

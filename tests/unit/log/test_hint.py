@@ -73,7 +73,7 @@ def test_digests(text: str, digest: str) -> None:
     assert checksum_of(text) == digest
 
 
-@pytest.mark.protocol("D-03")
+@pytest.mark.protocol("D-03", "B-20")
 def test_both_orders_are_accepted_and_sparks_is_written() -> None:
     assert checksum_of(TWELVE) == "2595fe728179e209fff0e3f5d7155409"
     by_path = hashlib.md5(canonical_form(TWELVE).encode(), usedforsecurity=False).hexdigest()
@@ -92,6 +92,13 @@ def test_every_member_is_read() -> None:
         version=10, size_actions=13, parts=2, size_bytes=5, num_add_files=11
     )
     assert parse_hint(b'{"version":10}') == LastCheckpointHint(version=10)
+
+
+@pytest.mark.protocol("B-21")
+@pytest.mark.parametrize("schema", ['{"type":"struct","fields":[]}', "null", '"no schema"', "[1]"])
+def test_a_schema_in_the_hint_does_not_matter(schema: str) -> None:
+    text = f'{{"version":10,"size":13,"checkpointSchema":{schema}}}'
+    assert parse_hint(text.encode()) == LastCheckpointHint(version=10, size_actions=13)
 
 
 @pytest.mark.protocol("LAST-05", "LAST-06", "SUM-08", "D-04", "D-21")

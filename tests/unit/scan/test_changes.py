@@ -49,7 +49,7 @@ def remove(add: Action, **members: Any) -> Action:
     """The `remove` line that ends an `add`."""
     vector = add["add"].get("deletionVector")
     same = {"partitionValues": add["add"]["partitionValues"], "size": add["add"]["size"]}
-    ended = logs.remove(add["add"]["path"], extendedFileMetadata=True, **{**same, **members})
+    ended = logs.remove(add["add"]["path"], **{"extendedFileMetadata": True, **same, **members})
     if vector is not None:
         ended["remove"]["deletionVector"] = vector
     return ended
@@ -209,6 +209,18 @@ def test_partition_values_of_a_bare_remove_are_those_of_its_add() -> None:
     first = table.add({"id": [1]}, partitionValues={"p": "7"})
     table.commit(first)
     table.commit(logs.remove(first["add"]["path"]))
+    assert shown(table, 2, columns=["id", "p"]) == [(1, 7)]
+
+
+@pytest.mark.protocol("B-27")
+@pytest.mark.parametrize("extended", [True, False, None])
+def test_a_removes_own_values_count_whatever_it_claims_to_have(extended: bool | None) -> None:
+    table = feed_table(("id", "long"), ("p", "long"), partition_by=["p"])
+    first = table.add({"id": [1]}, partitionValues={"p": "7"})
+    table.commit(first)
+    ended = remove(first, extendedFileMetadata=extended)
+    assert "tags" not in ended["remove"]
+    table.commit(ended)
     assert shown(table, 2, columns=["id", "p"]) == [(1, 7)]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import pickle
 import weakref
 from typing import Any
@@ -216,7 +215,6 @@ def test_iteration_holds_few_batches_at_a_time() -> None:
     for batch in table.scan():
         alive.append(weakref.ref(batch))
         del batch
-        gc.collect()
         most = max(most, sum(ref() is not None for ref in alive))
     assert len(alive) == 40
     assert most <= 2
