@@ -83,6 +83,10 @@ class Changes(Rows):
         """The table's columns asked for, then `CHANGE_COLUMNS`."""
         return self.spec.output
 
+    def __repr__(self) -> str:
+        """A line that says what is read."""
+        return f"Changes({self.spec.table!r}, versions {self.first.version} to {self.end})"
+
     def tasks(self) -> Iterator[ScanTask]:
         """One picklable task per file, versions ascending.
 
