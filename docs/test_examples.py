@@ -14,7 +14,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 DOCS = Path(__file__).resolve().parent
-PAGES = [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))]
+PAGES = [
+    DOCS.parent / "README.md",
+    *sorted(page for page in DOCS.rglob("*.md") if "_build" not in page.parts),
+]
 BLOCK = re.compile(
     r"(?:<!-- not run: (?P<why>.+?) -->\n)?^```python\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL
 )
@@ -35,7 +38,7 @@ def _make_flights() -> None:
     DeltaTable("flights").delete("carrier = 'DL'")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS.parent).as_posix())
 def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page does what it shows."""
     monkeypatch.chdir(tmp_path)
