@@ -12,12 +12,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._json import JsonObject, dumps, loads
 from deltalog.actions.model import DomainMetadata
-from deltalog.errors import MalformedLogError
+from deltalog.errors import InvalidInputError, MalformedLogError
+from deltalog.schema.columns import canonical_path_of, find_field
+from deltalog.stats.schema import has_bounds, indexed_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from deltalog.actions.properties import TableProperties
+    from deltalog.schema.types import StructType
+
 CLUSTERING_DOMAIN: Final = "delta.clustering"
+_MAX_COLUMNS: Final = 4  # as Delta Spark; more would hardly keep rows close by any of them
 
 
 def clustering_columns(domains: Mapping[str, DomainMetadata]) -> tuple[tuple[str, ...], ...] | None:
@@ -45,6 +51,50 @@ def clustering_action(columns: Sequence[Sequence[str]]) -> DomainMetadata:
         "domainName": CLUSTERING_DOMAIN,
     }
     return DomainMetadata(domain=CLUSTERING_DOMAIN, configuration=dumps(values).decode())
+
+
+def check_clustering_columns(
+    columns: Sequence[str | tuple[str, ...]],
+    schema: StructType,
+    partition_columns: Sequence[str],
+    properties: TableProperties,
+) -> tuple[tuple[str, ...], ...]:
+    """The logical paths of the columns to cluster by, in the schema's spelling.
+
+    Raises:
+        InvalidInputError: a column is not there, is there twice or has no minimum and maximum; the
+            table is partitioned; or there are too many.
+
+    Protocol: Writer Requirements for Clustered Table
+    """
+    if partition_columns:
+        raise InvalidInputError("a table is clustered or partitioned, not both")
+    paths = [canonical_path_of(schema, column) for column in columns]
+    if len(set(paths)) < len(paths):
+        raise InvalidInputError("a clustering column is there twice")
+    if len(paths) > _MAX_COLUMNS:
+        raise InvalidInputError(
+            f"cannot cluster by {len(paths)} columns: expected {_MAX_COLUMNS} at most"
+        )
+    indexed = indexed_columns(
+        schema,
+        num_indexed_columns=properties.data_skipping_num_indexed_cols,
+        columns=properties.data_skipping_stats_columns,
+    )
+    with_stats = {path for path, _ in indexed}
+    for path in paths:
+        field = find_field(schema, path)
+        if not has_bounds(field):
+            raise InvalidInputError(
+                f"cannot cluster by {'.'.join(path)!r}: values of type {field.type} have no "
+                "minimum and maximum in statistics"
+            )
+        if path not in with_stats:
+            raise InvalidInputError(
+                f"cannot cluster by {'.'.join(path)!r}: it gets no statistics; add it to "
+                "delta.dataSkippingStatsColumns or raise delta.dataSkippingNumIndexedCols"
+            )
+    return tuple(paths)
 
 
 def _path(column: Any) -> tuple[str, ...]:

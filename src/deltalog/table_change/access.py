@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from deltalog.features.registry import Engine
 
 
-def check_usable(configuration: TableConfiguration, *, table: str = "the table") -> None:
+def check_usable(configuration: TableConfiguration) -> None:
     """Refuse a table that deltalog itself could not read and write any more.
 
     A change that locks its author out could not be taken back by that author.
@@ -25,7 +25,7 @@ def check_usable(configuration: TableConfiguration, *, table: str = "the table")
         DeltaProtocolError: as `features.support.check_writable`, and where protocol, schema and
             properties contradict.
     """
-    check_writable(configuration, table=table, operation="change so that it could still be used:")
+    check_writable(configuration, table="the table as it would be")
     # Worked out on access; they raise where protocol, schema and properties contradict.
     _ = configuration.physical_schema
     _ = configuration.partition_columns

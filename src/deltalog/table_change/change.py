@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Final
 from deltalog.actions.model import Metadata
 from deltalog.actions.properties import TableProperties
 from deltalog.actions.settable import check_settable
+from deltalog.column_mapping import Mode, field_id
 from deltalog.configuration import TableConfiguration
+from deltalog.errors import InvalidInputError
+from deltalog.features import iceberg_compat
 from deltalog.features.protocol_change import (
     NEW_TABLE,
     least_protocol,
@@ -22,12 +25,14 @@ from deltalog.features.protocol_change import (
 )
 from deltalog.schema import encode_schema
 from deltalog.table_change import checks, columns, properties
+from deltalog.table_change.follow import followed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deltalog.actions.model import Protocol
     from deltalog.schema import StructType
+    from deltalog.schema.columns import Path
 
 _CLUSTERING: Final = "clustering"
 
@@ -64,7 +69,8 @@ def new_table(
 
     Protocol: Change Metadata
     """
-    asked = check_settable(configuration or {})
+    given = check_settable(configuration or {})
+    asked = iceberg_compat.with_required_properties(given, TableProperties(given))
     wanted = (*features, *((_CLUSTERING,) if clustering_columns is not None else ()))
     properties.check_dialect(asked, NEW_TABLE, wanted)
     own = columns.unbound(schema)
@@ -126,27 +132,63 @@ def changed_table(
         asked = properties.checked_change(before.configuration, configuration)
     base = current.protocol if protocol is None else merge(current.protocol, protocol)
     properties.check_dialect(asked, base, features)
-    wanted_schema = current.schema if schema is None else schema
+    wanted, touched = _next_schema(current, schema, asked, replaces_data=replaces_data)
     new_protocol = least_protocol(
-        TableProperties(asked), wanted_schema, current=with_features(base, features)
+        TableProperties(asked), wanted, current=with_features(base, features)
     )
-    stored = properties.completed(without_requests(asked), new_protocol)
-    mapped, stored = columns.remapped(current, wanted_schema, stored)
+    stored = properties.completed(without_requests(asked), new_protocol, before=current)
+    mapped, stored = columns.with_mapping(
+        wanted, stored, keep_names=current.column_mapping_mode is Mode.NONE and not replaces_data
+    )
     changed = TableConfiguration(
         new_protocol,
         replace(
             before,
-            partition_columns=before.partition_columns
-            if partition_columns is None
-            else columns.spelled(wanted_schema, partition_columns),
-            name=before.name if name is None else name,
-            description=before.description if description is None else description,
             schema_string=before.schema_string
             if mapped == current.schema
             else encode_schema(mapped),
+            partition_columns=_next_partition_columns(current, mapped, partition_columns),
             configuration=stored,
+            name=before.name if name is None else name,
+            description=before.description if description is None else description,
         ),
     )
-    checks.check_change(current, changed, replaces_data=replaces_data)
-    checks.check(changed)
+    checks.check_change(current, changed, touched, replaces_data=replaces_data)
+    checks.check(changed, before=current)
     return changed
+
+
+def _next_schema(
+    current: TableConfiguration,
+    schema: StructType | None,
+    asked: Mapping[str, str],
+    *,
+    replaces_data: bool,
+) -> tuple[StructType, tuple[Path, ...]]:
+    """The schema to be, and the columns of before that are no longer the same."""
+    if schema is None:
+        return current.schema, ()
+    if replaces_data:
+        return columns.replaced(current, schema), ()
+    found = followed(
+        current,
+        columns.adopted(current, schema),
+        widens=TableProperties(asked).enable_type_widening,
+    )
+    return found.schema, found.touched
+
+
+def _next_partition_columns(
+    current: TableConfiguration, schema: StructType, asked: Sequence[str] | None
+) -> tuple[str, ...]:
+    """The partition columns to be; those that were renamed stay partition columns."""
+    if asked is not None:
+        return columns.spelled(schema, asked)
+    if current.column_mapping_mode is Mode.NONE:
+        return columns.spelled(schema, current.partition_columns)
+    by_id = {field_id(field): field.name for field in schema.fields}
+    kept = [by_id.get(field_id(field)) for field in current.partition_schema.fields]
+    gone = [name for name, now in zip(current.partition_columns, kept, strict=True) if now is None]
+    if gone:
+        raise InvalidInputError(f"cannot drop the partition column(s) {', '.join(gone)}")
+    return tuple(name for name in kept if name is not None)

@@ -1,48 +1,72 @@
-"""The columns of a table: their ids and physical names, and which schema may follow another.
+"""The columns of a table: their ids and physical names, and names that are taken.
 
-Protocol: Column Mapping, Type Widening
+Protocol: Column Mapping
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.actions.properties import TableProperties
 from deltalog.column_mapping import (
     MAX_COLUMN_ID_PROPERTY,
     Mode,
     assign,
+    field_id,
     map_fields,
     physical_name,
 )
 from deltalog.errors import InvalidInputError
-from deltalog.schema import Field
+from deltalog.features.iceberg_compat import enabled_versions, with_nested_ids
+from deltalog.schema import ArrayType, Field, MapType, StructType
 from deltalog.schema.columns import canonical_path_of, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from deltalog.configuration import TableConfiguration
-    from deltalog.schema import StructType
+    from deltalog.schema import DataType
 
-_TABLE_BOUND: Final = ("delta.columnMapping.", "delta.typeChanges", "parquet.")
+_MAPPING: Final = "delta.columnMapping."
+_TABLE_BOUND: Final = (_MAPPING, "delta.typeChanges", "parquet.", "PARQUET:")
 _HIGH_WATER_MARK: Final = "delta.identity.highWaterMark"
 
 
 def unbound(schema: StructType) -> StructType:
     """The schema free of what belongs to the files of another table."""
+    return map_fields(schema, lambda field: _without(field, (*_TABLE_BOUND, _HIGH_WATER_MARK)))
+
+
+def unmapped(schema: StructType) -> StructType:
+    """The schema without ids and physical names."""
+    return map_fields(schema, lambda field: _without(field, (_MAPPING,)))
+
+
+def adopted(before: TableConfiguration, schema: StructType) -> StructType:
+    """The schema with the ids and physical names of those columns that the table knows.
+
+    A field with an id and a physical name of this table is that column. A field without is the
+    column of its name, unless that one is there under another name; else it is new, and what it
+    has of another table is left out.
+    """
+    if before.column_mapping_mode is Mode.NONE:
+        return unmapped(schema)
+    known = {_identity(field) for _, field in walk(before.schema)}
+    claimed = {_identity(field) for _, field in walk(schema)} & known
+    return _Adopter(known, claimed).struct(schema, before.schema)
+
+
+def replaced(before: TableConfiguration, schema: StructType) -> StructType:
+    """The schema of a table whose rows are all replaced: columns with ids of its own keep them.
+
+    Nothing is told by name, since a column of the same name may hold something else now.
+    """
+    known = {_identity(field) for _, field in walk(before.schema)}
+    bare = ("delta.typeChanges",)
     return map_fields(
         schema,
-        lambda field: Field(
-            field.name,
-            field.type,
-            field.nullable,
-            {
-                key: value
-                for key, value in field.metadata.items()
-                if not key.startswith(_TABLE_BOUND) and key != _HIGH_WATER_MARK
-            },
-        ),
+        lambda field: _without(field, bare if _identity(field) in known else (*bare, _MAPPING)),
     )
 
 
@@ -51,15 +75,24 @@ def with_mapping(
 ) -> tuple[StructType, dict[str, str]]:
     """The schema with ids and physical names, where the table maps columns.
 
+    Args:
+        schema: with those that were given before.
+        configuration: of the table to be.
+        keep_names: True when a table with files gets column mapping: its columns keep their names
+            in files. New columns of a mapped table get random ones.
+
     Returns:
         The schema, and the configuration with the highest id ever given.
 
     Protocol: Writer Requirements for Column Mapping
     """
     properties = TableProperties(configuration)
-    if Mode(properties.column_mapping_mode) is Mode.NONE:
+    if properties.column_mapping_mode == Mode.NONE:
         return schema, dict(configuration)
-    mapped, highest = assign(schema, properties.column_mapping_max_column_id, keep_names=keep_names)
+    own = unmapped(schema) if keep_names else schema
+    mapped, highest = assign(own, properties.column_mapping_max_column_id, keep_names=keep_names)
+    if set(enabled_versions(properties)) & {2, 3}:
+        mapped, highest = with_nested_ids(mapped, highest)
     return mapped, {**configuration, MAX_COLUMN_ID_PROPERTY: str(highest)}
 
 
@@ -68,29 +101,77 @@ def spelled(schema: StructType, columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(canonical_path_of(schema, (column,))[0] for column in columns)
 
 
-def check_reserved(schema: StructType, names: Iterable[str], why: str) -> None:
-    """Refuse columns with a name that the table needs for itself.
+def check_reserved(schema: StructType, names: Iterable[str | None]) -> None:
+    """Refuse columns that are called as the hidden columns of row ids.
 
     Raises:
-        InvalidInputError: a column has the name, or its data has it in files.
+        InvalidInputError: a column has the name, shown or in files.
+
+    Protocol: Row Tracking (Materialized Row IDs)
     """
-    reserved = {name.lower() for name in names}
-    for path, field in walk(schema):
-        if {path[-1].lower(), physical_name(field).lower()} & reserved:
+    hidden = {name.lower() for name in names if name}
+    for field in schema.fields:
+        if hidden & {field.name.lower(), physical_name(field).lower()}:
             raise InvalidInputError(
-                f"cannot have a column {'.'.join(path)!r}: {why}; rename it first"
+                f"cannot have a column {field.name!r}: files keep row ids by that name"
             )
 
 
-def remapped(
-    before: TableConfiguration, schema: StructType, configuration: Mapping[str, str]
-) -> tuple[StructType, dict[str, str]]:
-    """The new schema with ids and physical names as the change of mode asks for.
+class _Adopter:
+    def __init__(self, known: set[Any], claimed: set[Any]) -> None:
+        self.known = known
+        self.claimed = claimed
 
-    Columns of a table that gets column mapping keep their names in files; new columns of a mapped
-    table get random ones.
+    def struct(self, new: StructType, old: StructType) -> StructType:
+        by_name = {field.name.lower(): field for field in old.fields}
+        by_identity = {_identity(field): field for field in old.fields}
+        fields: list[Field] = []
+        for field in new.fields:
+            found: Field | None
+            if _identity(field) in self.known:
+                found, kept = by_identity.get(_identity(field)), field
+            else:
+                found, kept = by_name.get(field.name.lower()), _without(field, (_MAPPING,))
+                if found is not None and _identity(found) in self.claimed:
+                    found = None
+                if found is not None:
+                    kept = _with_mapping_of(kept, found)
+            inner = StructType() if found is None else found.type
+            fields.append(replace(kept, type=self.type(kept.type, inner)))
+        return StructType(fields)
 
-    Protocol: Writer Requirements for Column Mapping
-    """
-    keep_names = before.column_mapping_mode is Mode.NONE
-    return with_mapping(schema, configuration, keep_names=keep_names)
+    def type(self, new: DataType, old: DataType) -> DataType:
+        match new, old:
+            case StructType(), _:
+                return self.struct(new, old if isinstance(old, StructType) else StructType())
+            case ArrayType(), _:
+                inner = old.element_type if isinstance(old, ArrayType) else StructType()
+                return replace(new, element_type=self.type(new.element_type, inner))
+            case MapType(), _:
+                key, value = (
+                    (old.key_type, old.value_type)
+                    if isinstance(old, MapType)
+                    else (StructType(), StructType())
+                )
+                return replace(
+                    new,
+                    key_type=self.type(new.key_type, key),
+                    value_type=self.type(new.value_type, value),
+                )
+            case _:
+                return new
+
+
+def _identity(field: Field) -> tuple[int, str] | None:
+    number = field_id(field)
+    return None if number is None else (number, physical_name(field))
+
+
+def _without(field: Field, prefixes: tuple[str, ...]) -> Field:
+    metadata = {key: value for key, value in field.metadata.items() if not key.startswith(prefixes)}
+    return field if len(metadata) == len(field.metadata) else replace(field, metadata=metadata)
+
+
+def _with_mapping_of(field: Field, known: Field) -> Field:
+    mapping = {key: value for key, value in known.metadata.items() if key.startswith(_MAPPING)}
+    return replace(field, metadata={**field.metadata, **mapping})

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deltalog.actions.model import Protocol
+    from deltalog.configuration import TableConfiguration
 
 _ROW_ID_COLUMN: Final = "delta.rowTracking.materializedRowIdColumnName"
 _ROW_COMMIT_VERSION_COLUMN: Final = "delta.rowTracking.materializedRowCommitVersionColumnName"
@@ -77,11 +78,17 @@ def check_dialect(
         )
 
 
-def completed(configuration: Mapping[str, str], protocol: Protocol) -> dict[str, str]:
+def completed(
+    configuration: Mapping[str, str],
+    protocol: Protocol,
+    *,
+    before: TableConfiguration | None = None,
+) -> dict[str, str]:
     """The configuration with what the features need: names of the hidden columns of row ids.
 
     Delta Spark names them as soon as the feature is supported; names are random, so that no
-    column of the table ever has one.
+    column of the table ever has one. When in-commit timestamps began is for the commit to say, and
+    what is left of an earlier time goes.
 
     Protocol: Row Tracking (Materialized Row IDs)
     """
@@ -93,7 +100,7 @@ def completed(configuration: Mapping[str, str], protocol: Protocol) -> dict[str,
     if "rowIds" in features:
         needed[_DRAFT_ROW_ID_COLUMN] = f"_row-id-col-{uuid.uuid4()}"
     found = {**needed, **configuration}
-    if not TableProperties(found).enable_in_commit_timestamps:
+    if before is None or before.in_commit_timestamps is None:
         for key in _ENABLEMENT:
             found.pop(key, None)
     return found

@@ -1,0 +1,232 @@
+"""Whether what a schema declares can be kept: generated, identity and default columns, conditions.
+
+A declaration that deltalog could not evaluate would make the table unwritable, so it is refused
+where it is made. Evaluating is a writer's affair.
+
+Protocol: Generated Columns, Identity Columns, Default Columns, CHECK Constraints
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from deltalog.errors import InvalidInputError, InvalidMetadataError
+from deltalog.expressions import columns as columns_of
+from deltalog.expressions import (
+    evaluate,
+    parse_sql,
+    resolve,
+    resolve_predicate,
+    to_sql,
+    type_of,
+)
+from deltalog.expressions.nodes import Cast
+from deltalog.features.constraints import table_checks
+from deltalog.features.default_columns import default_expressions
+from deltalog.features.generated_columns import generation_expressions
+from deltalog.features.identity_columns import identity_columns
+from deltalog.features.schema_traits import (
+    CURRENT_DEFAULT_KEY,
+    GENERATION_EXPRESSION_KEY,
+    IDENTITY_STEP_KEY,
+    has_generated_columns,
+)
+from deltalog.schema.columns import find_field, walk
+from deltalog.schema.evolve import can_store
+from deltalog.schema.types import PrimitiveType
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from deltalog.expressions import Expression
+    from deltalog.schema.columns import Path
+    from deltalog.schema.types import DataType, StructType
+
+# Any moment: what is evaluated here is thrown away.
+_SOME_TIME: Final = dt.datetime(2001, 2, 3, tzinfo=dt.UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependent:
+    """A rule of the table that is written in terms of its columns.
+
+    Args:
+        what: as people call it, such as `the CHECK constraint 'positive'`.
+        text: Spark SQL.
+        paths: of the columns that it names.
+        owner: the generated column, or None for a condition.
+    """
+
+    what: str
+    text: str
+    paths: tuple[Path, ...]
+    owner: str | None = None
+
+    def needs(self, path: Path) -> bool:
+        """Whether the rule names the column, a part of it, or what it is a part of."""
+        return any(found[: len(path)] == path[: len(found)] for found in self.paths)
+
+
+def dependents(configuration: Mapping[str, str], schema: StructType) -> tuple[Dependent, ...]:
+    """The conditions and generated columns of a table, with the columns that they name.
+
+    What cannot be understood is left out: it was there before, and writing refuses it.
+    """
+    found: list[Dependent] = []
+    for check in table_checks(configuration, schema):
+        what = f"the {check.kind} constraint {check.name!r}"
+        found += _dependent(what, check.text, schema, None)
+    for name, text in generation_expressions(schema).items():
+        found += _dependent(f"the generated column {name!r}", text, schema, name)
+    return tuple(found)
+
+
+def check_declarations(
+    configuration: Mapping[str, str],
+    schema: StructType,
+    partition_columns: Collection[str] = (),
+    *,
+    known: StructType | None = None,
+    known_configuration: Mapping[str, str] | None = None,
+) -> None:
+    """Refuse declarations that no writer could keep.
+
+    Args:
+        configuration: the table's properties.
+        schema: of the table.
+        partition_columns: in the schema's spelling.
+        known: the schema before, whose declarations are not looked at again.
+        known_configuration: the properties before, likewise.
+
+    Raises:
+        InvalidInputError: it names the column or the constraint, and says why.
+    """
+    unchanged = {field.name for field in known.fields if field in schema.fields} if known else set()
+    _check_nested(schema)
+    _check_identity(schema, partition_columns)
+    for name, text in generation_expressions(schema).items():
+        if not {name, *_top_level_names(text, schema)} <= unchanged:
+            _check_generated(name, text, schema)
+    for path, text in default_expressions(schema).items():
+        if path[0] not in unchanged:
+            _check_default(path, text, schema)
+    old = {check.text for check in table_checks(known_configuration or {}, known)} if known else ()
+    for check in table_checks(configuration, schema):
+        if check.text not in old or not _top_level_names(check.text, schema) <= unchanged:
+            check_condition(f"the {check.kind} constraint {check.name!r}", check.text, schema)
+
+
+def check_condition(what: str, text: str, schema: StructType) -> Expression:
+    """The resolved condition of a constraint.
+
+    Raises:
+        InvalidInputError: the text is no condition over the table's columns, or its value would
+            differ from moment to moment.
+    """
+    try:
+        return resolve_predicate(parse_sql(text, columns=schema.names), schema)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{what} ({text}) cannot be kept: {error}") from error
+
+
+def _check_nested(schema: StructType) -> None:
+    for path, field in walk(schema):
+        name = ".".join(path)
+        kinds = [
+            word
+            for word, key in (
+                ("generated", GENERATION_EXPRESSION_KEY),
+                ("identity", IDENTITY_STEP_KEY),
+                ("default", CURRENT_DEFAULT_KEY),
+            )
+            if key in field.metadata
+        ]
+        if len(kinds) > 1:
+            raise InvalidInputError(f"the column {name!r} cannot be {' and '.join(kinds)} at once")
+        if kinds and len(path) > 1:
+            raise InvalidInputError(
+                f"the nested field {name!r} cannot be {kinds[0]}: only a column can"
+            )
+
+
+def _check_identity(schema: StructType, partition_columns: Collection[str]) -> None:
+    try:
+        columns = identity_columns(schema)
+    except InvalidMetadataError as error:
+        raise InvalidInputError(str(error)) from error
+    for column in columns:
+        if column.name in partition_columns:
+            raise InvalidInputError(
+                f"cannot partition by the identity column {column.name!r}: every row has its own"
+            )
+
+
+def _check_generated(name: str, text: str, schema: StructType) -> None:
+    what = f"the generated column {name!r} ({text})"
+    # Without the generated columns, so that one which needs another is told what is wrong.
+    plain = {
+        field.name
+        for field in schema.fields
+        if not has_generated_columns(schema.with_fields([field]))
+    }
+    try:
+        resolved = resolve(parse_sql(text, columns=schema.names), schema)
+        found = type_of(resolved, schema)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{what} cannot be computed: {error}") from error
+    others = sorted({path[0] for path in columns_of(resolved)} - plain)
+    if others:
+        raise InvalidInputError(f"{what} cannot use {', '.join(others)}: that is generated itself")
+    declared = find_field(schema, (name,)).type
+    if str(found) != str(declared):
+        raise InvalidInputError(
+            f"{what} is of type {found}, but the column is declared as {declared}: "
+            f"declare it as {found}, or write CAST({to_sql(parse_sql(text))} AS {declared})"
+        )
+
+
+def _check_default(path: Path, text: str, schema: StructType) -> None:
+    declared = find_field(schema, path).type
+    try:
+        why = _unfit_default(text, declared, schema)
+    except InvalidInputError as error:
+        why = str(error)
+    if why:
+        raise InvalidInputError(
+            f"the default of column {'.'.join(path)!r} ({text}) cannot be kept: {why}"
+        )
+
+
+def _unfit_default(text: str, declared: DataType, schema: StructType) -> str:
+    """Why the text is no default of the type; empty if it is one."""
+    parsed = parse_sql(text)
+    if columns_of(parsed):
+        return "it names a column, and a default is a constant"
+    resolved = resolve(parsed, schema, now=_SOME_TIME)
+    found = type_of(resolved, schema)
+    if not can_store(found, declared):
+        return f"it is of type {found}, which a column of type {declared} cannot hold"
+    if isinstance(declared, PrimitiveType) and isinstance(found, PrimitiveType):
+        stored = resolve(Cast(resolved, declared), schema)
+        evaluate(stored, pa.table({"": [0]}))  # raises where the value does not fit
+    return ""
+
+
+def _dependent(what: str, text: str, schema: StructType, owner: str | None) -> Iterator[Dependent]:
+    try:
+        resolved = resolve(parse_sql(text, columns=schema.names), schema)
+    except InvalidInputError:
+        return
+    yield Dependent(what=what, text=text, paths=tuple(columns_of(resolved)), owner=owner)
+
+
+def _top_level_names(text: str, schema: StructType) -> set[str]:
+    try:
+        resolved = resolve(parse_sql(text, columns=schema.names), schema)
+    except InvalidInputError:
+        return {""}  # no column has this name, so that the rule is looked at
+    return {path[0] for path in columns_of(resolved)}

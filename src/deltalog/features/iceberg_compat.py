@@ -1,0 +1,171 @@
+"""Tables that Iceberg's readers can follow: what V1 and V2 ask of schema and properties.
+
+Protocol: Iceberg Compatibility V1, Iceberg Compatibility V2
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from deltalog.column_mapping import Mode, field_id, map_fields, physical_name
+from deltalog.errors import InvalidInputError
+from deltalog.features.schema_traits import all_types
+from deltalog.schema.columns import walk
+from deltalog.schema.types import (
+    ArrayType,
+    Field,
+    MapType,
+    PrimitiveType,
+    StructType,
+    VariantType,
+)
+from deltalog.schema.widening import widening_changes
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from deltalog.actions.properties import TableProperties
+    from deltalog.schema.types import DataType
+
+NESTED_IDS_KEY: Final = "delta.columnMapping.nested.ids"
+_VOID: Final = PrimitiveType("void")
+
+
+def enabled_versions(properties: TableProperties) -> tuple[int, ...]:
+    """Which versions of the compatibility are switched on."""
+    flags = (
+        properties.enable_iceberg_compat_v1,
+        properties.enable_iceberg_compat_v2,
+        properties.enable_iceberg_compat_v3,
+    )
+    return tuple(number for number, is_on in enumerate(flags, 1) if is_on)
+
+
+def with_required_properties(
+    configuration: Mapping[str, str], properties: TableProperties
+) -> dict[str, str]:
+    """The properties of a new table, with column mapping if Iceberg compatibility needs it.
+
+    What is said explicitly stays, and is refused later if it does not fit.
+    """
+    if not enabled_versions(properties):
+        return dict(configuration)
+    return {"delta.columnMapping.mode": Mode.NAME.value, **configuration}
+
+
+def check(features: Collection[str], properties: TableProperties, schema: StructType) -> None:
+    """Refuse a table that Iceberg's readers could not follow.
+
+    Args:
+        features: current names of the features that the protocol supports.
+        properties: of the table.
+        schema: of the table.
+
+    Raises:
+        InvalidInputError: column mapping is off, deletion vectors are on, two versions are on, or
+            a column has a type without counterpart.
+
+    Protocol: Writer Requirements for IcebergCompatV1, Writer Requirements for IcebergCompatV2
+    """
+    versions = enabled_versions(properties)
+    if not versions:
+        return
+    name = f"icebergCompatV{versions[0]}"
+    if len(versions) > 1:
+        raise InvalidInputError(
+            f"only one version of Iceberg compatibility can be on, found "
+            f"{' and '.join(map(str, versions))}: set the others to false"
+        )
+    if properties.column_mapping_mode == Mode.NONE:
+        raise InvalidInputError(
+            f"{name} needs column mapping: set delta.columnMapping.mode = name as well"
+        )
+    has_vectors = properties.enable_deletion_vectors
+    if has_vectors or (versions[0] == 1 and "deletionVectors" in features):
+        raise InvalidInputError(
+            f"{name} does not go with deletion vectors: set delta.enableDeletionVectors = false"
+            + ("" if has_vectors else " and drop the feature")
+        )
+    _check_types(name, schema, allows_nested=versions[0] > 1)
+
+
+def with_nested_ids(schema: StructType, highest: int) -> tuple[StructType, int]:
+    """The schema with an id for each list element, map key and map value, and the highest id.
+
+    A field holds those of its own lists and maps, by physical path; ids given before stay.
+
+    Protocol: Iceberg Compatibility V2 (`delta.columnMapping.nested.ids`)
+    """
+    known = [
+        number
+        for _, field in walk(schema)
+        for number in (field_id(field) or 0, *_nested_ids(field).values())
+    ]
+    last = max([highest, *known])
+
+    def complete(field: Field) -> Field:
+        nonlocal last
+        ids = _nested_ids(field)
+        found: dict[str, int] = {}
+        for path in _nested_paths(field.type, physical_name(field)):
+            if path not in ids:
+                last += 1
+            found[path] = ids.get(path, last)
+        return replace(field, metadata={**field.metadata, NESTED_IDS_KEY: found})
+
+    return map_fields(schema, complete), last
+
+
+def _nested_ids(field: Field) -> dict[str, int]:
+    entry = field.metadata.get(NESTED_IDS_KEY)
+    if not isinstance(entry, dict):
+        return {}
+    return {path: int(number) for path, number in entry.items()}
+
+
+def _nested_paths(data_type: DataType, path: str) -> Iterator[str]:
+    """Breadth before depth inside maps, as Delta Spark numbers them."""
+    match data_type:
+        case ArrayType():
+            yield f"{path}.element"
+            yield from _nested_paths(data_type.element_type, f"{path}.element")
+        case MapType():
+            yield f"{path}.key"
+            yield f"{path}.value"
+            yield from _nested_paths(data_type.key_type, f"{path}.key")
+            yield from _nested_paths(data_type.value_type, f"{path}.value")
+        case _:
+            return
+
+
+def _check_types(name: str, schema: StructType, *, allows_nested: bool) -> None:
+    for path, field in walk(schema):
+        for found in all_types(field.type):
+            is_nested = isinstance(found, ArrayType | MapType)
+            if (
+                isinstance(found, VariantType)
+                or found == _VOID
+                or (is_nested and not allows_nested)
+            ):
+                raise InvalidInputError(
+                    f"{name} has no place for the type {found} of column {'.'.join(path)!r}"
+                )
+        for change in widening_changes(field):
+            if not _is_iceberg_change(change.from_type, change.to_type):
+                raise InvalidInputError(
+                    f"{name} cannot follow column {'.'.join(path)!r}, whose type was changed from "
+                    f"{change.from_type} to {change.to_type}"
+                )
+
+
+def _is_iceberg_change(before: DataType, after: DataType) -> bool:
+    """Whether Iceberg promotes the type as well: int to long, float to double, more digits."""
+    if not isinstance(before, PrimitiveType) or not isinstance(after, PrimitiveType):
+        return False
+    if before.is_decimal and after.is_decimal:
+        return before.scale == after.scale
+    integers = {"byte", "short", "integer"}
+    if before.type in integers:
+        return after.type in {*integers, "long"}
+    return (before.type, after.type) == ("float", "double")
