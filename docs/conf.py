@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).parent))
-from feature_table import feature_table  # the folder of this file is no package
+from feature_table import feature_table, property_table  # the folder of this file is no package
 
 project = "deltalog"
 copyright = "the deltalog founders"
@@ -32,15 +32,21 @@ autodoc_typehints_format = "short"
 
 nitpicky = True
 # Other projects' objects are not linked: that would take their inventories from the network.
-nitpick_ignore_regex = [(r"py:.*", r"(?!deltalog\.).*")]
+nitpick_ignore_regex = [
+    (r"py:.*", r"(?!deltalog\.).*"),
+    # What public things are made of, and nobody has to name.
+    (r"py:class", r"deltalog\.(scan\.prune|schema\.types|expressions\.nodes)\..*"),
+]
 
 
 def _fill_in(app: Sphinx, docname: str, source: list[str]) -> None:
     del app
     if docname == "features":
         source[0] = source[0].replace("{{ feature_table }}", feature_table())
+    if docname == "reference":
+        source[0] = source[0].replace("{{ property_table }}", property_table())
 
 
 def setup(app: Sphinx) -> None:
-    """Let the features page read the registry when it is built."""
+    """Let pages read the registries when they are built."""
     app.connect("source-read", _fill_in)

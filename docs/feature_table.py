@@ -1,7 +1,8 @@
-"""The table of features, from the registry that the code itself asks."""
+"""The tables of features and properties, from the registries that the code itself asks."""
 
 from __future__ import annotations
 
+from deltalog.actions.properties import PROPERTIES, TableProperties
 from deltalog.features import FEATURES, Support, TableFeature
 
 _HEADER = """\
@@ -24,3 +25,13 @@ def _row(feature: TableFeature) -> str:
         f"| {names} | {feature.doc} | reader {reader}, writer {writer} "
         f"| {_WORDS[feature.read]} | {_WORDS[feature.write]} | {engines} |\n"
     )
+
+
+def property_table() -> str:
+    """One Markdown row per table property: key, attribute, default, meaning."""
+    names = {id(value): name for name, value in vars(TableProperties).items()}
+    rows = [
+        f"| `{key}` | `{names[id(found)]}` | `{found.default!r}` | {found.doc} |\n"
+        for key, found in PROPERTIES.items()
+    ]
+    return "| property | attribute | default | meaning |\n|---|---|---|---|\n" + "".join(rows)
