@@ -412,7 +412,7 @@ class TableProperties:
 
     @property
     def constraints(self) -> dict[str, str]:
-        """CHECK constraints: name → SQL, as they stand in the configuration.
+        """The SQL of CHECK constraints by name, as it stands in the configuration.
 
         Protocol: CHECK Constraints
         """
