@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import json
 import pickle
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -98,6 +101,25 @@ def test_codes_tell_errors_apart() -> None:
     codes = [cls.code for cls in ALL]
     assert len(set(codes)) == len(codes)
     assert all(code == code.lower() and " " not in code for code in codes)
+
+
+def _kinds(node: Any) -> set[str]:
+    """The error kinds that a manifest names anywhere."""
+    if isinstance(node, list):
+        return set[str]().union(*map(_kinds, node))
+    if not isinstance(node, dict):
+        return set()
+    own = set(node.get("error", ())) if node.get("outcome") == "error" else set()
+    return own.union(*map(_kinds, node.values()))
+
+
+@pytest.mark.corpus
+def test_every_error_kind_of_the_corpora_is_a_code(corpus: Path, reference: Path) -> None:
+    kinds = set[str]()
+    for directory in (corpus, reference):
+        kinds |= _kinds(json.loads((directory / "manifest.json").read_text("utf-8")))
+    assert len(kinds) > 10
+    assert kinds - {cls.code for cls in ALL} == set()
 
 
 @pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.__name__)
