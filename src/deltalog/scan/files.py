@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltalog.column_mapping import logical_names
+from deltalog.column_mapping import Mode, physical_name
 from deltalog.deletion_vectors import keep_mask
 from deltalog.partition_values import extract, parse_column
 from deltalog.paths import decode_path, join
@@ -82,7 +82,7 @@ def add_actions(
     configuration = snapshot.configuration
     files = snapshot.files(["path", "size", "modificationTime", "partitionValues"])
     stats = snapshot.stats(stats_schema(_indexed(configuration)))
-    names = logical_names(configuration.schema, configuration.column_mapping_mode)
+    schema, mode = configuration.schema, configuration.column_mapping_mode
     found: dict[str, Any] = {
         "path": files["path"],
         "size_bytes": files["size"],
@@ -90,9 +90,9 @@ def add_actions(
         "num_records": stats["numRecords"],
     }
     structs = {
-        "null_count": _renamed(stats, "nullCount", names),
-        "min": _renamed(stats, "minValues", names),
-        "max": _renamed(stats, "maxValues", names),
+        "null_count": _renamed(stats, "nullCount", schema, mode),
+        "min": _renamed(stats, "minValues", schema, mode),
+        "max": _renamed(stats, "maxValues", schema, mode),
         "partition": _typed_partitions(snapshot, files["partitionValues"], default_timezone),
     }
     for title, parts in structs.items():
@@ -124,14 +124,29 @@ def _indexed(configuration: TableConfiguration) -> list[tuple[tuple[str, ...], F
     )
 
 
-def _renamed(stats: pa.Table, title: str, names: dict[str, str]) -> dict[str, pa.ChunkedArray[Any]]:
+def _renamed(
+    stats: pa.Table, title: str, schema: StructType, mode: Mode
+) -> dict[str, pa.ChunkedArray[Any]]:
+    """The columns of one kind of statistics under the table's names, at every depth."""
     if title not in stats.column_names:
         return {}
-    flat = stats.select([title]).flatten()
-    return {
-        names.get(name.removeprefix(f"{title}."), name.removeprefix(f"{title}.")): flat[name]
-        for name in flat.column_names
-    }
+    values = stats.column(title)
+    shown: Any = _logical_type(values.type, schema, mode)
+    columns = pa.chunked_array([chunk.view(shown) for chunk in values.chunks], shown).flatten()
+    return dict(zip((member.name for member in shown), columns, strict=True))
+
+
+def _logical_type(kind: Any, schema: StructType, mode: Mode) -> pa.DataType:
+    """The struct with the names that the fields of `schema` have."""
+    fields = {physical_name(field, mode): field for field in schema}
+    members: list[pa.Field[Any]] = []
+    for member in kind:
+        field = fields[member.name]
+        shown = member.type
+        if isinstance(field.type, StructType):
+            shown = _logical_type(shown, field.type, mode)
+        members.append(pa.field(field.name, shown))
+    return pa.struct(members)
 
 
 def _typed_partitions(

@@ -218,7 +218,9 @@ def read_spec(
     read = shown
     if predicate is not None:
         others = [Field(name, from_arrow_type(kind)) for name, kind in more_columns.items()]
-        predicate = resolve_predicate(predicate, StructType([*with_metadata_columns(schema), *others]))
+        predicate = resolve_predicate(
+            predicate, StructType([*with_metadata_columns(schema), *others])
+        )
         used = {".".join(path): path for path in columns_of(predicate)}
         used = {name: path for name, path in used.items() if name not in more_columns}
         metadata_names += [name for name in used if name in METADATA_COLUMNS]

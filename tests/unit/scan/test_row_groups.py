@@ -57,6 +57,7 @@ def test_the_row_groups_that_are_left(where: str, groups: tuple[int, ...]) -> No
 def test_positions_count_the_row_groups_that_are_left_out() -> None:
     table = one_file("long", LONGS)
     assert table.rows("c = 7", ["_metadata.row_index"]) == [6]
+    assert table.rows("c in (1, 7)", ["_metadata.row_index"]) == [0, 6]
 
 
 def test_without_statistics_every_row_group_is_read() -> None:
