@@ -8,6 +8,7 @@ it is refused; arithmetic and casts are refused, since their errors differ.
 from __future__ import annotations
 
 import datetime as dt
+import math
 import struct
 from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +20,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions.nodes import (
     And,
     Call,
+    Case,
     Column,
     Comparison,
     Expression,
@@ -150,8 +152,8 @@ class _Reader:
             case "is_not_null", [argument]:
                 return Not(IsNull(argument))
             case "is_nan", [Column() as argument]:
-                # Unknown for NULL with pyarrow, false with Spark.
-                return And((Call("isnan", (argument,)), _unknown_if_null(argument)))
+                # Unknown for NULL with pyarrow, so it is not isnan() of Spark.
+                return Comparison("=", argument, Literal(math.nan))
             case _:
                 raise _UnknownError(f"the function {name!r}")
 
@@ -159,12 +161,19 @@ class _Reader:
         """NaN is equal to nothing and in no order with pyarrow, the greatest value with Spark."""
         left, right = sides
         plain = Comparison(operator, left, right)
+        constants = [side for side in sides if isinstance(side, Literal)]
+        if any(map(self._may_be_nan, constants)):
+            # True or false for every value, and still unknown for NULL.
+            return (Or if operator == "<>" else And)((plain, Not(plain)))
         nan = [Call("isnan", (side,)) for side in sides if self._may_be_nan(side)]
         if not nan:
             return plain
-        if operator == "<>":
-            return Or((plain, *nan))
-        return And((plain, *(Not(test) for test in nan)))
+        tests = nan if operator == "<>" else [Not(test) for test in nan]
+        found = (Or if operator == "<>" else And)((plain, *tests))
+        if any(constant.value is not None for constant in constants):
+            return found
+        # Beside a NULL even NaN is unknown.
+        return Case(((IsNull(plain), Literal(None)),), found)
 
     def _may_be_nan(self, side: Expression) -> bool:
         if isinstance(side, Column):
@@ -185,10 +194,6 @@ class _Reader:
             raise _UnknownError("a list of floating-point numbers")
         # With pyarrow the test is false for NULL, never unknown.
         return And((Not(IsNull(operand)), In(operand, options)))
-
-
-def _unknown_if_null(column: Column) -> Expression:
-    return Comparison("=", column, column)
 
 
 def _literal(node: _Fields) -> Expression:

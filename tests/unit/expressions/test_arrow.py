@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+import math
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import evaluate, filter_mask, parse_sql, resolve, resolve_predicate
+from deltalog.schema import from_arrow_schema
+
+NAN = math.nan
+TRUTHS: list[bool | None] = [True, False, None]
+
+
+def _values(sql: str, **columns: Any) -> list[Any]:
+    data = pa.RecordBatch.from_pydict(columns)
+    resolved = resolve(parse_sql(sql), from_arrow_schema(data.schema))
+    return evaluate(resolved, data).to_pylist()
+
+
+def _and(left: bool | None, right: bool | None) -> bool | None:
+    if left is False or right is False:
+        return False
+    return None if left is None or right is None else True
+
+
+def _not(value: bool | None) -> bool | None:
+    return None if value is None else not value
+
+
+@pytest.mark.parametrize(("a", "b"), list(itertools.product(TRUTHS, TRUTHS)))
+def test_three_valued_logic(a: bool | None, b: bool | None) -> None:
+    columns = {"a": pa.array([a], pa.bool_()), "b": pa.array([b], pa.bool_())}
+    assert _values("a AND b", **columns) == [_and(a, b)]
+    assert _values("a OR b", **columns) == [_not(_and(_not(a), _not(b)))]
+    assert _values("NOT a", **columns) == [_not(a)]
+    assert _values("a = b", **columns) == [None if None in (a, b) else a == b]
+    assert _values("a <=> b", **columns) == [a == b]
+    assert _values("a IS TRUE", **columns) == [a is True]
+    assert _values("a IS NOT FALSE", **columns) == [a is not False]
+    assert _values("a IS UNKNOWN", **columns) == [a is None]
+    assert _values("a IN (b)", **columns) == [None if None in (a, b) else a == b]
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("x = y", [True, False, False, None, None, True]),
+        ("x <> y", [False, True, True, None, None, False]),
+        ("x < y", [False, False, True, None, None, False]),
+        ("x <= y", [True, False, True, None, None, True]),
+        ("x > y", [False, True, False, None, None, False]),
+        ("x >= y", [True, True, False, None, None, True]),
+        ("x <=> y", [True, False, False, False, False, True]),
+        ("x IN (y)", [True, False, False, None, None, True]),
+        ("isnan(x)", [True, True, False, True, False, False]),
+        ("nanvl(x, 7)", [7, 7, 1, 7, None, 0]),
+    ],
+)
+def test_nan_is_equal_to_itself_and_above_all(
+    kind: pa.DataType, sql: str, expected: list[bool | None]
+) -> None:
+    x = pa.array([NAN, NAN, 1.0, NAN, None, 0.0], kind)
+    y = pa.array([NAN, math.inf, NAN, None, NAN, -0.0], kind)
+    assert _values(sql, x=x, y=y) == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("x = double('NaN')", [True, False, None]),
+        ("x IN (double('NaN'), 5)", [True, False, None]),
+        ("x > 5", [True, False, None]),
+        ("x > double('Infinity')", [True, False, None]),
+        ("x NOT IN (0.0, NULL)", [None, False, None]),
+    ],
+)
+def test_nan_beside_constants(sql: str, expected: list[bool | None]) -> None:
+    assert _values(sql, x=pa.array([NAN, -0.0, None])) == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "problem"),
+    [
+        ("n + 1", r"\+ overflows integer"),
+        ("n * 2", r"\* overflows integer"),
+        ("-n - 2", "- overflows integer"),
+        ("n / 0", "division by zero"),
+        ("n % 0", "division by zero"),
+        ("n div 0", "division by zero"),
+        ("pmod(n, 0)", "division by zero"),
+        ("abs(-n - 1)", "abs overflows integer"),
+        ("CAST(n AS smallint)", "cannot cast 2147483647 to short"),
+        ("CAST(name AS int)", "cannot cast 'abc' to integer"),
+        ("CAST(name AS date)", "cannot cast '1' to date"),
+        ("CAST(x AS int)", r"cannot cast 1.0E300 to integer"),
+        ("CAST(n AS decimal(5,2))", r"cannot cast 2147483647 to decimal\(5,2\)"),
+        ("CAST(name AS boolean)", "cannot cast 'abc' to boolean"),
+        ("arr[1]", "no such element"),
+        ("element_at(arr, 0)", "0 is neither"),
+        ("name LIKE 'a\\\\bc'", "escape character"),
+        ("name RLIKE '('", "regular expression"),
+        ("to_date(name, 'yyyy')", "cannot read '1' as 'yyyy'"),
+    ],
+)
+def test_what_ansi_refuses_is_an_error(sql: str, problem: str) -> None:
+    columns = {
+        "n": pa.array([1, (1 << 31) - 1], pa.int32()),
+        "name": pa.array(["1", "abc"]),
+        "x": pa.array([1.0, 1e300]),
+        "arr": pa.array([[1, 2], [1]], pa.list_(pa.int32())),
+    }
+    with pytest.raises(InvalidInputError, match=problem):
+        _values(sql, **columns)
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("n <> 0 AND 10 / n > 4", [False, True, None, False]),
+        ("n = 0 OR 10 / n > 4", [True, True, None, False]),
+        ("CASE WHEN n = 0 THEN -1 ELSE 10 div n END", [-1, 5, None, 2]),
+        ("if(n = 0, NULL, 10 div n)", [None, 5, None, 2]),
+        ("coalesce(nullif(n, 0), 1 div nullif(n, 0), 7)", [7, 2, 7, 4]),
+        ("10 / nullif(n, 0)", [None, 5.0, None, 2.5]),
+        ("try_cast(text AS int)", [1, None, None, 4]),
+        ("text RLIKE '^[0-9]+$' AND CAST(text AS int) > 1", [False, False, None, True]),
+        ("CASE WHEN text = 'x' THEN 0 ELSE CAST(text AS int) END", [1, 0, None, 4]),
+        ("CASE WHEN FALSE THEN 1 / 0 END", [None] * 4),
+        ("n IN (2, 10 div nullif(n, 0))", [None, True, None, False]),
+    ],
+)
+def test_a_guard_keeps_rows_from_what_would_fail(sql: str, expected: list[Any]) -> None:
+    columns = {"n": pa.array([0, 2, None, 4], pa.int32()), "text": ["1", "x", None, "4"]}
+    assert _values(sql, **columns) == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("arr[0]", [None, 1, None, 3]),
+        ("element_at(arr, -1)", [None, 2, None, 3]),
+        ("get(arr, 1)", [None, 2, None, None]),
+        ("try_element_at(arr, 2)", [None, 2, None, None]),
+        ("size(arr)", [None, 2, None, 1]),
+        ("array_contains(arr, 2)", [None, True, None, False]),
+        ("m['k']", [1, None, None, None]),
+        ("m.k", [1, None, None, None]),
+        ("map_keys(m)", [["k"], ["j"], None, []]),
+        ("s.x", [None, 5, None, 6]),
+        ("s['X']", [None, 5, None, 6]),
+        ("s.inner.y", [None, "q", None, None]),
+        ("structs[0].v", [7, None, None, 8]),
+        ("s IS NULL", [True, False, True, False]),
+        ("s = s", [None, True, None, True]),
+        ("arr = array(1, 2)", [None, True, None, False]),
+        ("CAST(arr AS array<string>)", [None, ["1", "2"], None, ["3"]]),
+        ("CAST(s AS string)", [None, "{5, {q}}", None, "{6, null}"]),
+    ],
+)
+@pytest.mark.parametrize("offset", [0, 1])
+def test_parts_of_nested_values(sql: str, expected: list[Any], offset: int) -> None:
+    inner = pa.struct([("y", pa.string())])
+    structs = pa.list_(pa.struct([("v", pa.int32())]))
+    columns = {
+        "arr": pa.array([None, [1, 2], None, [3]], pa.list_(pa.int32())),
+        "m": pa.array([[("k", 1)], [("j", 2)], None, []], pa.map_(pa.string(), pa.int32())),
+        "s": pa.array(
+            [None, {"x": 5, "inner": {"y": "q"}}, None, {"x": 6, "inner": None}],
+            pa.struct([("x", pa.int32()), ("inner", inner)]),
+        ),
+        "structs": pa.array([[{"v": 7}], [None], None, [{"v": 8}]], structs),
+    }
+    data = {name: array.slice(offset) for name, array in columns.items()}
+    assert _values(sql, **data) == expected[offset:]
+
+
+def test_null_structs_hide_what_lies_under_them() -> None:
+    child = pa.array([1, 2, 3], pa.int32())
+    struct = pa.StructArray.from_arrays([child], ["x"], mask=pa.array([False, True, False]))
+    assert _values("s.x > 1", s=struct) == [False, None, True]
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("d > '2024-01-01'", [True, False, None]),
+        ("d + 1", [dt.date(2024, 2, 1), dt.date(1900, 1, 2), None]),
+        ("d + INTERVAL 1 MONTH", [dt.date(2024, 2, 29), dt.date(1900, 2, 1), None]),
+        ("ts > DATE'2024-01-01'", [True, False, None]),
+        ("CAST(ts AS DATE)", [dt.date(2024, 1, 31), dt.date(1969, 12, 31), None]),
+        ("ts - INTERVAL '1' SECOND < ts", [True, True, None]),
+        ("ts = wall", [True, True, None]),
+        ("CAST(ts AS STRING)", ["2024-01-31 23:59:59.5", "1969-12-31 23:59:59.999999", None]),
+        ("CAST(ts AS BIGINT)", [1706745599, -1, None]),
+        ("date_trunc('MONTH', wall) = '2024-01-01'", [True, False, None]),
+    ],
+)
+def test_moments(sql: str, expected: list[Any]) -> None:
+    texts = ["2024-01-31 23:59:59.5", "1969-12-31 23:59:59.999999", None]
+    wall = pa.array(texts).cast(pa.timestamp("us"))
+    columns = {
+        "d": pa.array([dt.date(2024, 1, 31), dt.date(1900, 1, 1), None]),
+        "wall": wall,
+        "ts": wall.cast(pa.int64()).cast(pa.timestamp("us", "UTC")),
+    }
+    assert _values(sql, **columns) == expected
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3])
+@pytest.mark.parametrize("sql", ["1 + 1", "NULL", "'x' LIKE 'x'", "CASE WHEN n > 1 THEN 1 / 0 END"])
+def test_constants_have_as_many_rows_as_the_data(sql: str, rows: int) -> None:
+    assert len(_values(sql, n=pa.array([0] * rows, pa.int32()))) == rows
+
+
+def test_no_rows_give_no_errors() -> None:
+    assert _values("CAST(name AS int) / 0 > 1", name=pa.array([], pa.string())) == []
+
+
+def test_a_table_gives_one_value_for_each_of_its_rows() -> None:
+    table = pa.table({"n": pa.chunked_array([[1, 2], [], [3]], pa.int64()), "other": [1, 2, 3]})
+    schema = from_arrow_schema(table.schema)
+    found = evaluate(resolve(parse_sql("n * 2"), schema), table)
+    assert isinstance(found, pa.ChunkedArray)
+    assert found.to_pylist() == [2, 4, 6]
+    assert evaluate(resolve(parse_sql("5"), schema), table).to_pylist() == [5, 5, 5]
+    empty = table.slice(0, 0)
+    assert evaluate(resolve(parse_sql("n * 2"), schema), empty).to_pylist() == []
+
+
+def test_a_mask_has_no_null() -> None:
+    data = pa.RecordBatch.from_pydict({"n": pa.array([1, None, 3], pa.int32())})
+    schema = from_arrow_schema(data.schema)
+    mask = filter_mask(resolve_predicate(parse_sql("n > 1"), schema), data)
+    assert mask.to_pylist() == [False, False, True]
+    assert data.filter(mask).num_rows == 1
+    nothing = filter_mask(resolve_predicate(parse_sql("NULL"), schema), data)
+    assert nothing.to_pylist() == [False] * 3

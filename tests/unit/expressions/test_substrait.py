@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pytest
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import evaluate, resolve_predicate
+from deltalog.expressions.substrait import from_arrow_expression
+from deltalog.schema import from_arrow_schema
+
+F: Any = pc.field
+NAN: Any = float("nan")
+DATA = pa.table(
+    {
+        "i": pa.array([1, -2, None, 4], pa.int32()),
+        "l": pa.array([1 << 40, -1, None, 0], pa.int64()),
+        "tiny": pa.array([1, -128, None, 127], pa.int8()),
+        "f": pa.array([0.1, NAN, None, -0.0], pa.float32()),
+        "x": pa.array([0.1, NAN, None, float("inf")]),
+        "t": pa.array(["a", "B%", None, "é_"]),
+        "b": pa.array([b"a", b"", None, b"\xff"]),
+        "flag": pa.array([True, False, None, True]),
+        "d": pa.array([dt.date(2024, 2, 29), dt.date(1, 1, 1), None, dt.date(1969, 12, 31)]),
+        "ts": pa.array([0, -1, None, 1 << 50], pa.timestamp("us", "UTC")),
+        "wall": pa.array([0, -1, None, 1 << 50], pa.timestamp("us")),
+        "p": pa.array([Decimal("1.25"), Decimal("-0.01"), None, Decimal("0.00")]),
+        "s": pa.array(
+            [{"u": {"v": 1}}, {"u": None}, None, {"u": {"v": 2}}],
+            pa.struct([("u", pa.struct([("v", pa.int32())]))]),
+        ),
+        "Twin": pa.array([1, 2, 3, 4], pa.int32()),
+    }
+)
+
+
+def _ours(expression: Any) -> list[bool | None]:
+    schema = from_arrow_schema(DATA.schema)
+    found = from_arrow_expression(expression, DATA.schema)
+    return evaluate(resolve_predicate(found, schema), DATA).to_pylist()
+
+
+def _theirs(expression: Any) -> list[bool | None]:
+    found: list[bool | None] = (
+        ds.dataset(DATA).to_table(columns={"it": expression})["it"].to_pylist()
+    )
+    return found
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        F("i") == 1,
+        F("i") != 1,
+        F("i") < 0,
+        F("i") <= -2,
+        F("i") > F("Twin"),
+        F("l") >= 1 << 40,
+        F("tiny") == pa.scalar(-128, pa.int8()),
+        F("x") > 0.1,
+        F("x") <= float("inf"),
+        F("x") == NAN,
+        F("x") != NAN,
+        F("x") != 0.1,
+        F("x") < F("x"),
+        F("x") == F("x"),
+        F("x").is_nan(),
+        ~F("x").is_nan(),
+        F("f") > pa.scalar(0.1, pa.float32()),
+        F("f") == pa.scalar(0.0, pa.float32()),
+        F("t") == "a",
+        F("t") > "B",
+        F("b") == b"\xff",
+        F("flag"),
+        ~F("flag"),
+        F("flag") == True,  # noqa: E712  # an expression, no test of truth
+        F("flag") & (F("i") > 0),
+        F("flag") | (F("i") > 0),
+        ~((F("i") > 0) & F("flag")),
+        F("i").is_null(),
+        F("i").is_valid(),
+        F("i").isin([1, 4, 9]),
+        ~F("i").isin([1, 4, 9]),
+        F("t").isin(["a", "é_"]),
+        F("d") == dt.date(2024, 2, 29),
+        F("d") < dt.date(1970, 1, 1),
+        F("ts") >= pa.scalar(0, pa.timestamp("us", "UTC")),
+        F("wall") < pa.scalar(0, pa.timestamp("us")),
+        F("p") == Decimal("1.25"),
+        F("p") > pa.scalar(Decimal("-0.02"), pa.decimal128(3, 2)),
+        F("s", "u", "v") > 1,
+        pc.starts_with(F("t"), "a"),  # type: ignore[arg-type]  # an expression, as the docs have it
+        pc.ends_with(F("t"), "_"),  # type: ignore[arg-type]  # as above
+        pc.match_substring(F("t"), "%"),  # type: ignore[arg-type]  # as above
+        F("i") == pa.scalar(None, pa.int32()),
+        pc.scalar(True),
+    ],
+    ids=str,
+)
+def test_a_filter_means_what_it_means_to_pyarrow(expression: Any) -> None:
+    assert _ours(expression) == _theirs(expression)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        F("i") + 1 > 2,
+        F("i").cast(pa.int64()) > 2,
+        F("x").isin([0.1]),
+        F("i").isin([1, None]),
+        pc.utf8_upper(F("t")) == "A",
+        pc.if_else(F("flag"), F("i"), 0) > 1,
+        pc.starts_with(F("t"), "a", ignore_case=True),
+        F("i").is_null(nan_is_null=True),
+        F("nope") > 1,
+        F("twin") > 1,
+        F("i") == "x",
+        F("ts") > pa.scalar(1500, pa.timestamp("ns", "UTC")),
+    ],
+    ids=str,
+)
+def test_what_has_no_exact_counterpart_is_refused(expression: Any) -> None:
+    with pytest.raises(InvalidInputError, match="cannot read the pyarrow expression"):
+        _ours(expression)
+
+
+def test_names_are_exact() -> None:
+    found = from_arrow_expression(F("Twin") > 1, DATA.schema)
+    assert found.same_as(from_arrow_expression(F("Twin") > 1, DATA.schema))
+    with pytest.raises(InvalidInputError):
+        from_arrow_expression(F("TWIN") > 1, DATA.schema)
