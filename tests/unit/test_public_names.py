@@ -31,8 +31,8 @@ def test_names_are_sorted_and_lazy_ones_are_listed() -> None:
 
 
 def test_other_names_are_refused() -> None:
-    with pytest.raises(AttributeError, match="module 'deltalog' has no attribute 'Tabel'"):
-        getattr(deltalog, "Tabel")  # noqa: B009
+    with pytest.raises(AttributeError, match="module 'deltalog' has no attribute 'Tables'"):
+        getattr(deltalog, "Tables")  # noqa: B009
 
 
 def test_star_gives_the_public_names() -> None:
