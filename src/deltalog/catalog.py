@@ -1,7 +1,7 @@
 """The seam for tables whose commits a catalog decides on.
 
-Owns what a catalog hands in: the ratified commits that may not be published in `_delta_log` yet.
-Knows no catalog and opens no connection.
+Owns what a catalog hands in (the ratified commits that may not be published in `_delta_log` yet)
+and what it is asked (to ratify one more). Knows no catalog and opens no connection.
 
 Protocol: Catalog-managed tables
 """
@@ -9,7 +9,7 @@ Protocol: Catalog-managed tables
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from deltalog.errors import InvalidInputError
 
@@ -62,3 +62,28 @@ class LogTail:
     def last_version(self) -> int | None:
         """The table's latest version as far as the catalog told it."""
         return self.commits[-1].version if self.commits else self.latest_version
+
+
+@runtime_checkable
+class Catalog(Protocol):
+    """Whoever decides which commits of a table count.
+
+    `deltalog.testing.InMemoryCatalog` is a small one, to try things with.
+    """
+
+    def latest(self, table: str) -> LogTail:
+        """The newest commits of the table.
+
+        Args:
+            table: its location, as `Store.root` tells it.
+        """
+        ...
+
+    def propose(self, table: str, commit: RatifiedCommit) -> None:
+        """Ask that a staged commit become the version right after the latest.
+
+        Raises:
+            AlreadyExistsError: another commit has been ratified for that version.
+            StorageError: the answer is not known; the same proposal may be sent again.
+        """
+        ...

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import pyarrow as pa
@@ -25,7 +25,7 @@ from deltalog.actions.codec import (
     protocol_from_json,
     txn_from_json,
 )
-from deltalog.checkpoints.reader import Checkpoint
+from deltalog.checkpoints.reader import AddBatch, Checkpoint
 from deltalog.checkpoints.stats import leaf_of, nest
 from deltalog.errors import (
     CheckpointUnreadableError,
@@ -214,6 +214,8 @@ class LogState:
             checksum=None,
         )
         newer = {file.info.path: data for file, data in commits}
+        if sum(map(len, self._retained.values())) > _RETAINED_BYTES:
+            _ = self.commits  # columns take less than lines
         is_parsed = "commits" in self.__dict__
         return LogState(
             self.store,
@@ -288,35 +290,25 @@ class LogState:
         """The adds of `commits` that are live."""
         return self.commits.adds.take(self._survivors.adds)
 
-    def iter_live_adds(
-        self, leaves: Sequence[StatsLeaf], *, batch_rows: int
-    ) -> Iterator[tuple[pa.Table, list[pa.ChunkedArray[Any]]]]:
+    def iter_live_adds(self, leaves: Sequence[StatsLeaf], *, batch_rows: int) -> Iterator[AddBatch]:
         """The live adds whole, in the order of `files`, for a single pass.
 
         Args:
             leaves: of the statistics that are wanted.
             batch_rows: how many at a time.
 
-        Returns:
-            Tables of `FILE_SCHEMA`, each with a column per leaf.
-
         Cost: the leaves of the checkpoint that are not in memory, a few batches at a time; where
         later commits name files, the checkpoint's paths.
         """
         if self.checkpoint is not None:
             kept, row = self._kept_adds, 0
-            for adds, columns in self.checkpoint.iter_adds(leaves, batch_rows=batch_rows):
-                if kept is None:
-                    yield adds, columns
-                else:
-                    mask = kept.slice(row, adds.num_rows)
-                    yield adds.filter(mask), [column.filter(mask) for column in columns]
-                row += adds.num_rows
+            for batch in self.checkpoint.iter_adds(leaves, batch_rows=batch_rows):
+                yield batch if kept is None else _filtered(batch, kept.slice(row, batch.num_rows))
+                row += batch.num_rows
         newer = self.live_commit_adds.select(FILE_SCHEMA.names)
         for start in range(0, newer.num_rows, batch_rows):
             adds = newer.slice(start, batch_rows)
-            stats = parse_stats(adds.column("stats"), schema_of_leaves(leaves))
-            yield adds, [leaf_of(stats, path) for path, _ in leaves]
+            yield AddBatch(adds.num_rows, partial(_with_stats, adds, leaves))
 
     def keep(self, adds: pa.Table) -> pa.Table:
         """The rows of the checkpoint's adds that no later commit names."""
@@ -403,6 +395,21 @@ class LogState:
         self._room -= len(data)
         if self._room >= 0:
             self._retained[file.info.path] = data
+
+
+def _filtered(batch: AddBatch, kept: pa.ChunkedArray[pa.BooleanScalar]) -> AddBatch:
+    def decode() -> tuple[pa.Table, list[pa.ChunkedArray[Any]]]:
+        adds, columns = batch.decode()
+        return adds.filter(kept), [column.filter(kept) for column in columns]
+
+    return AddBatch(_compute.sum(kept).as_py() or 0, decode)
+
+
+def _with_stats(
+    adds: pa.Table, leaves: Sequence[StatsLeaf]
+) -> tuple[pa.Table, list[pa.ChunkedArray[Any]]]:
+    stats = parse_stats(adds.column("stats"), schema_of_leaves(leaves))
+    return adds, [leaf_of(stats, path) for path, _ in leaves]
 
 
 def _numbered(columns: Sequence[pa.ChunkedArray[Any]]) -> pa.Table:

@@ -8,6 +8,9 @@ Protocol: Delta Log Entries, Actions
 
 from __future__ import annotations
 
+from deltalog.transaction.backoff import Backoff
+from deltalog.transaction.commit import Committed, Ran, commit, run
+from deltalog.transaction.committer import CatalogCommitter, Committer, FileSystemCommitter
 from deltalog.transaction.pending import PendingTransaction
 from deltalog.transaction.properties import (
     AppTransaction,
@@ -19,9 +22,17 @@ from deltalog.transaction.read_set import ReadSet
 
 __all__ = [
     "AppTransaction",
+    "Backoff",
+    "CatalogCommitter",
     "CommitProperties",
+    "Committed",
+    "Committer",
+    "FileSystemCommitter",
     "PendingTransaction",
     "PostCommitHookProperties",
+    "Ran",
     "ReadSet",
     "Transaction",
+    "commit",
+    "run",
 ]

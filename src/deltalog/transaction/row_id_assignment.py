@@ -130,7 +130,7 @@ def _fill_rows(rows: pa.Table, mark: int, commit_version: int | None) -> tuple[p
     if not bases.null_count:
         return rows, mark
     missing = bases.is_null()
-    counts = parse_stats(rows.column("stats"), pa.schema([("numRecords", pa.int64())]))  # type: ignore[arg-type]  # texts
+    counts = parse_stats(rows.column("stats"), pa.schema([("numRecords", pa.int64())]))
     needed = _compute.if_else(missing, counts.column("numRecords"), 0)
     if needed.null_count:
         row = needed.is_null().to_pylist().index(True)
