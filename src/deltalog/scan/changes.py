@@ -210,6 +210,10 @@ class Moment:
 
     ms: int
 
+    def __str__(self) -> str:
+        """ISO 8601."""
+        return time_text(self.ms)
+
 
 def open_changes(
     latest: Snapshot,
@@ -255,7 +259,8 @@ def open_changes(
         last = min(last, latest.version)
     is_empty = allow_out_of_range and first > latest.version
     if not is_empty:
-        _check_range(latest, first, last, times)
+        asked = f"{start} to {last if end is None else end}"
+        _check_range(latest, first, last, times, asked)
     store, log_tail = latest.store, latest.log_tail
     shown = latest
     if latest.configuration.column_mapping_mode is not Mode.NONE and not is_empty:
@@ -281,23 +286,24 @@ def _last_until(moment: Moment, times: Mapping[int, int]) -> int:
     return max((version for version, ms in times.items() if ms <= moment.ms), default=-1)
 
 
-def _check_range(latest: Snapshot, first: int, last: int, times: Mapping[int, int]) -> None:
+def _check_range(
+    latest: Snapshot, first: int, last: int, times: Mapping[int, int], asked: str
+) -> None:
+    asked = f"{asked} of {latest.store.root}"
     if first > latest.version or last > latest.version or last < 0 or first < 0:
         raise VersionNotFoundError(
-            f"cannot read changes {first} to {last} of {latest.store.root}: its versions are "
+            f"cannot read changes {asked}: its versions are "
             f"{min(times, default=0)} to {latest.version}; allow_out_of_range=True takes what is "
             "there"
         )
     if last < first:
         raise InvalidInputError(
-            f"cannot read changes {first} to {last} of {latest.store.root}: the range ends "
-            "before it starts"
+            f"cannot read changes {asked}: the range ends before it starts"
         )
     gone = [version for version in range(first, last + 1) if version not in times]
     if gone:
         raise VersionNotFoundError(
-            f"cannot read changes {first} to {last} of {latest.store.root}: the commit of version "
-            f"{gone[0]} was cleaned up; start after version {gone[-1]}"
+            f"cannot read changes {asked}: the commit of version {gone[0]} was cleaned up; start after version {gone[-1]}"
         )
 
 

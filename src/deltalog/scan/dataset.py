@@ -192,6 +192,8 @@ def _translated(wanted: ds.Expression, schema: pa.Schema) -> Expression | None:
 def _field_names(wanted: ds.Expression, every: list[str]) -> set[str]:
     """The columns that a pyarrow filter names, or all if it can't be seen."""
     text = str(wanted)
+    if "FieldPath(" in text:  # by number: that of a column among all those shown
+        return set(every)
     return {name for name in every if name in text}
 
 

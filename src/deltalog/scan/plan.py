@@ -25,7 +25,7 @@ from deltalog.paths import check_confined, decode_path
 from deltalog.scan.prune import Pruned, prune
 from deltalog.scan.reader import read_tasks
 from deltalog.scan.rows import Rows
-from deltalog.scan.task import METADATA_COLUMNS, ReadSpec, ScanTask, with_metadata_columns
+from deltalog.scan.task import ReadSpec, ScanTask, metadata_columns_of, with_metadata_columns
 from deltalog.schema import (
     Field,
     StructType,
@@ -212,9 +212,10 @@ def read_spec(
     """
     configuration = snapshot.configuration
     schema = configuration.schema
+    metadata = metadata_columns_of(schema)
     asked = list(schema.names) if columns is None else list(columns)
-    metadata_names = [name for name in asked if name in METADATA_COLUMNS]
-    shown = project(schema, [name for name in asked if name not in METADATA_COLUMNS])
+    metadata_names = [name for name in asked if name in metadata]
+    shown = project(schema, [name for name in asked if name not in metadata])
     read = shown
     if predicate is not None:
         others = [Field(name, from_arrow_type(kind)) for name, kind in more_columns.items()]
@@ -223,16 +224,14 @@ def read_spec(
         )
         used = {".".join(path): path for path in columns_of(predicate)}
         used = {name: path for name, path in used.items() if name not in more_columns}
-        metadata_names += [name for name in used if name in METADATA_COLUMNS]
-        needed = [path for name, path in used.items() if name not in METADATA_COLUMNS]
+        metadata_names += [name for name in used if name in metadata]
+        needed = [path for name, path in used.items() if name not in metadata]
         read = project(schema, [*_paths(shown), *needed])
     partitioned = set(configuration.partition_columns)
     output = {field.name: field for field in to_arrow_schema(shown)}
     for name in metadata_names:
-        output[name] = pa.field(name, METADATA_COLUMNS[name])
-    order = [
-        name if name in METADATA_COLUMNS else canonical_path_of(schema, name)[0] for name in asked
-    ]
+        output[name] = pa.field(name, metadata[name])
+    order = [name if name in metadata else canonical_path_of(schema, name)[0] for name in asked]
     mode = configuration.column_mapping_mode
     return ReadSpec(
         table=snapshot.store.root,

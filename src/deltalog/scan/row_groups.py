@@ -112,8 +112,16 @@ def _bounds(groups: Sequence[Any], leaf: int, name: str, kind: pa.DataType) -> p
             values.append(statistics.null_count if statistics.has_null_count else None)
         else:
             usable = statistics.has_min_max and statistics.physical_type not in {"FLOAT", "DOUBLE"}
-            values.append(getattr(statistics, name) if usable else None)
+            values.append(_bound(statistics, name) if usable else None)
     try:
         return pa.array(values, kind)
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
+        return None
+
+
+def _bound(statistics: Any, name: str) -> Any:
+    """A bound as a Python value; None if there is none for it, as for days after year 9999."""
+    try:
+        return getattr(statistics, name)
+    except (ValueError, OverflowError):
         return None

@@ -39,8 +39,16 @@ METADATA_COLUMNS: Final[Mapping[str, pa.DataType]] = {
 """Columns that a scan gives when asked by name: where a row lies and what identifies it."""
 
 
+def metadata_columns_of(schema: StructType) -> Mapping[str, pa.DataType]:
+    """`METADATA_COLUMNS`, unless the table has a column of its own that is called `_metadata`."""
+    own = any(name.casefold() == "_metadata" for name in schema.names)
+    return {} if own else METADATA_COLUMNS
+
+
 def with_metadata_columns(schema: StructType) -> StructType:
     """The schema that predicates see: `_metadata` is one struct more."""
+    if not metadata_columns_of(schema):
+        return schema
     parts = [
         Field(name.removeprefix("_metadata."), from_arrow_type(kind))
         for name, kind in METADATA_COLUMNS.items()

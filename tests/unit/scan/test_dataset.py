@@ -88,6 +88,29 @@ def test_filters_of_pyarrow(table: DataTable, wanted: Any, ids: list[int]) -> No
     assert found.filter(wanted).filter(pc.field("id") > 100).count_rows() == 0
 
 
+def test_filters_may_name_columns_by_number() -> None:
+    table = DataTable([("a", "long"), ("b", "long"), ("c", "long")])
+    table.commit(table.add({"a": [1, 2], "b": [2, 1], "c": [5, 6]}))
+    found = dataset(table)
+    for number, row in ((0, {"b": 2}), (1, {"b": 1}), (2, {"b": 2})):
+        wanted = pc.field(number) == (5 if number == 2 else 1)
+        assert found.to_table(columns=["b"], filter=wanted).to_pylist() == [row]
+        assert found.count_rows(filter=wanted) == 1
+
+
+@pytest.mark.parametrize("name", ["a b", "a.b", 'a"b', "a\nb", "ü", "`x`", "x'", "FieldPath(0)"])
+def test_names_of_any_characters(name: str) -> None:
+    table = DataTable(
+        [mapped(name, "long", 1, "c1"), mapped("id", "long", 2, "c2")],
+        features=["columnMapping"],
+        configuration={"delta.columnMapping.mode": "name"},
+    )
+    table.commit(table.add({"c1": [1, 2], "c2": [3, 4]}))
+    found = dataset(table)
+    assert rows_of(found.to_table(columns=["id"], filter=pc.field(name) == 2)) == [4]
+    assert rows_of(found.to_table(columns=[name], filter=pc.field("id") == 3)) == [1]
+
+
 def test_columns_may_be_computed(table: DataTable) -> None:
     columns = {"twice": pc.multiply(pc.field("id"), 2)}
     assert sorted(rows_of(dataset(table).to_table(columns=columns))) == [0, 4, 6, 10]

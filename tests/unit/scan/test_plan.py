@@ -225,3 +225,12 @@ def test_a_scan_that_is_left_early_reads_no_further(table: DataTable) -> None:
     next(rows)
     rows.close()  # type: ignore[attr-defined]  # a generator
     assert list(rows) == []
+
+
+def test_a_column_of_the_table_that_is_called_metadata_is_the_tables() -> None:
+    table = DataTable([("id", "long"), ("_Metadata", struct_of(("row_index", "long")))])
+    table.commit(table.add({"id": [1, 2], "_Metadata": [{"row_index": 7}, {"row_index": 8}]}))
+    assert table.rows("_metadata.row_index = 8", ["id"]) == [2]
+    assert table.rows("id = 1", ["_metadata.row_index"]) == [{"row_index": 7}]
+    with pytest.raises(InvalidInputError, match="file_name"):
+        table.scan(columns=["_metadata.file_name"])

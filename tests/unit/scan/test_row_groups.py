@@ -90,3 +90,21 @@ def test_an_empty_file_has_no_row_group() -> None:
     table.commit(table.add(pa.table({"c": pa.array([], pa.int64())}), stats={}))
     assert table.rows("c = 1") == []
     assert plan_scan(table.snapshot()).count() == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "stored", "far"),
+    [
+        ("date", pa.date32(), 10**7),
+        ("timestamp", pa.timestamp("us", "UTC"), 10**18),
+        ("timestamp_ntz", pa.timestamp("us"), 10**18),
+        ("timestamp", pa.timestamp("ns", "UTC"), 10**18 + 1),
+    ],
+)
+def test_bounds_that_python_has_no_value_for(kind: str, stored: Any, far: int) -> None:
+    table = DataTable([("c", kind)], features=["timestampNtz"])
+    whole: Any = pa.int32() if kind == "date" else pa.int64()
+    values = pa.array([-far, 0, far], whole).view(stored)
+    table.commit(table.add(pa.table({"c": values}), options={"row_group_size": 1}))
+    assert table.scan(f"c >= {kind}'1970-01-01'").count() == 2
+    assert table.scan(f"c = {kind}'1970-01-01'").count() == 1
