@@ -152,7 +152,7 @@ def _in(node: In, negation: str = "") -> tuple[str, int]:
 def _like(node: Like, negation: str = "") -> tuple[str, int]:
     word = "ILIKE" if node.ignore_case else "LIKE"
     escape = "" if node.escape == "\\" else f" ESCAPE {quote_text(node.escape)}"
-    operand, pattern = _child(node.operand, _COMPARISON), _child(node.pattern, _COMPARISON)
+    operand, pattern = _child(node.operand, _COMPARISON), _child(node.pattern, _SUM)
     return f"{operand} {negation}{word} {pattern}{escape}", _PREDICATE
 
 

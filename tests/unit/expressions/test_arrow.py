@@ -223,7 +223,8 @@ def test_no_rows_give_no_errors() -> None:
 
 
 def test_a_table_gives_one_value_for_each_of_its_rows() -> None:
-    table = pa.table({"n": pa.chunked_array([[1, 2], [], [3]], pa.int64()), "other": [1, 2, 3]})
+    chunks: Any = pa.chunked_array([[1, 2], [], [3]], pa.int64())
+    table = pa.table({"n": chunks, "other": [1, 2, 3]})
     schema = from_arrow_schema(table.schema)
     found = evaluate(resolve(parse_sql("n * 2"), schema), table)
     assert isinstance(found, pa.ChunkedArray)
