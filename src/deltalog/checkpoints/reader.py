@@ -10,6 +10,7 @@ Protocol: Checkpoints, V2 Spec, Checkpoint Schema
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -47,6 +48,20 @@ if TYPE_CHECKING:
 
 _STATS_AHEAD: Final = 2
 _SCHEMAS: Final = {"add": FILE_SCHEMA, "remove": REMOVE_SCHEMA}
+
+
+@dataclass(frozen=True, slots=True)
+class AddBatch:
+    """Some live files on their way out of the log.
+
+    Args:
+        num_rows: how many.
+        decode: gives a table of `FILE_SCHEMA` and a column per leaf of the statistics; may be
+            called in another thread.
+    """
+
+    num_rows: int
+    decode: Callable[[], tuple[pa.Table, list[pa.ChunkedArray[Any]]]]
 
 
 class Checkpoint:
@@ -121,9 +136,7 @@ class Checkpoint:
                 self._columns[kind, field.name] = chunked(chunks, field.type)
         return pa.Table.from_arrays([self._columns[kind, name] for name in names], list(names))
 
-    def iter_adds(
-        self, leaves: Sequence[StatsLeaf], *, batch_rows: int
-    ) -> Iterator[tuple[pa.Table, list[pa.ChunkedArray[Any]]]]:
+    def iter_adds(self, leaves: Sequence[StatsLeaf], *, batch_rows: int) -> Iterator[AddBatch]:
         """Every `add` whole, in the order of `columns`, with its statistics, for a single pass.
 
         Args:
@@ -131,33 +144,35 @@ class Checkpoint:
             batch_rows: how many at a time.
 
         Returns:
-            Tables of `FILE_SCHEMA`, each with a column per leaf.
+            Batches that are read and yet to be decoded.
 
-        Cost: the leaves that are not in memory; a few batches of memory, which is not kept.
+        Cost: the leaves that are not in memory; what is read is not kept.
         """
         held = [name for name in FILE_SCHEMA.names if ("add", name) in self._columns]
         missing = [field for field in FILE_SCHEMA if field.name not in held]
         row = 0
         with self._unreadable():
             for file in self._data_files:
-                have = file.leaves("add")
-                sources = [*_member_sources("add", missing, file), *stats_sources(have, leaves)]
+                sources = _member_sources("add", missing, file)
+                sources += stats_sources(file.leaves("add"), leaves)
                 for actions in file.batches("add", list(dict.fromkeys(sources)), batch_rows):
-                    made = dict(
-                        zip(
-                            [field.name for field in missing],
-                            _members_of("add", missing, actions),
-                            strict=True,
-                        )
-                    )
-                    for name in held:
-                        made[name] = self._columns["add", name].slice(row, len(actions))
-                    row += len(actions)
-                    columns = [made[name] for name in FILE_SCHEMA.names]
-                    yield (
-                        pa.Table.from_arrays(columns, schema=FILE_SCHEMA),
-                        stats_of(actions, leaves),
-                    )
+                    rows = len(actions)
+                    known = {name: self._columns["add", name].slice(row, rows) for name in held}
+                    yield AddBatch(rows, partial(self._decode, actions, known, missing, leaves))
+                    row += rows
+
+    def _decode(
+        self,
+        actions: pa.ChunkedArray[Any],
+        known: Mapping[str, pa.ChunkedArray[Any]],
+        missing: Sequence[pa.Field[Any]],
+        leaves: Sequence[StatsLeaf],
+    ) -> tuple[pa.Table, list[pa.ChunkedArray[Any]]]:
+        with self._unreadable():
+            names = [field.name for field in missing]
+            found = dict(zip(names, _members_of("add", missing, actions), strict=True), **known)
+            columns = [found[name] for name in FILE_SCHEMA.names]
+            return pa.Table.from_arrays(columns, schema=FILE_SCHEMA), stats_of(actions, leaves)
 
     def num_actions(self, kind: str) -> int:
         """How many `add` or `remove` actions there are.

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from deltalog._json import Lexeme, parse_lexemes
+from deltalog._json import Lexeme, dumps, parse_lexemes
 from deltalog.errors import DeltaError, ObjectNotFoundError
 from deltalog.log.names import LAST_CHECKPOINT_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from deltalog.paths import FileInfo
     from deltalog.storage.store import Store
 
 logger = logging.getLogger(__name__)
@@ -86,6 +87,32 @@ def parse_hint(data: bytes) -> LastCheckpointHint | None:
         size_bytes=_integer(tree.get("sizeInBytes")),
         num_add_files=_integer(tree.get("numOfAddFiles")),
     )
+
+
+def encode_hint(hint: LastCheckpointHint, *, v2_file: FileInfo | None = None) -> bytes:
+    """The content of `_last_checkpoint`, its checksum included.
+
+    Args:
+        hint: what it says; members that are None are left out.
+        v2_file: the top-level file, for a V2 checkpoint.
+
+    Protocol: Last Checkpoint File
+    """
+    members: dict[str, Any] = {
+        "version": hint.version,
+        "size": hint.size_actions,
+        "parts": hint.parts,
+        "sizeInBytes": hint.size_bytes,
+        "numOfAddFiles": hint.num_add_files,
+    }
+    if v2_file is not None:
+        members["v2Checkpoint"] = {
+            "path": v2_file.name,
+            "sizeInBytes": v2_file.size_bytes,
+            "modificationTime": v2_file.modified_ms,
+        }
+    present = {name: value for name, value in members.items() if value is not None}
+    return dumps({**present, _CHECKSUM_KEY: checksum_of(dumps(present).decode())})
 
 
 def checksum_of(text: str) -> str:

@@ -1,0 +1,256 @@
+"""Actions as rows of a checkpoint: a struct column for each kind of action, one of them filled.
+
+Owns the columns that a table's properties ask for: statistics as JSON or typed, typed partition
+values. Which actions there are is the caller's; files and names are `writer`'s.
+
+Protocol: Checkpoint Schema
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog._json import dumps
+from deltalog.actions.arrow import (
+    ADD_TYPE,
+    CHECKPOINT_METADATA_TYPE,
+    DOMAIN_TYPE,
+    HIGH_WATER_MARK_TYPE,
+    METADATA_TYPE,
+    PROTOCOL_TYPE,
+    REMOVE_TYPE,
+    SIDECAR_TYPE,
+    STRING_MAP,
+    TXN_TYPE,
+)
+from deltalog.actions.codec import action_to_json
+from deltalog.checkpoints.schema import PARTITION_VALUES, PARTITION_VALUES_PARSED, nulls
+from deltalog.checkpoints.stats import nest
+from deltalog.column_mapping import physical_path
+from deltalog.errors import InvalidInputError
+from deltalog.partition_values import extract, parse_column
+from deltalog.schema import StructType
+from deltalog.schema.arrow import to_arrow_type
+from deltalog.stats import indexed_columns, leaves_of_schema, stats_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from deltalog.actions.model import Action, DomainMetadata
+    from deltalog.checkpoints.stats import StatsLeaf
+    from deltalog.configuration import TableConfiguration
+
+_compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
+
+FILE_KINDS: Final = ("add", "remove")
+_SMALL_TYPES: Final[Mapping[str, pa.DataType]] = {
+    "protocol": PROTOCOL_TYPE,
+    "metaData": METADATA_TYPE,
+    "txn": TXN_TYPE,
+    "domainMetadata": DOMAIN_TYPE,
+}
+_V2_TYPES: Final[Mapping[str, pa.DataType]] = {
+    "checkpointMetadata": CHECKPOINT_METADATA_TYPE,
+    "sidecar": SIDECAR_TYPE,
+}
+
+
+def stats_leaves(configuration: TableConfiguration) -> list[StatsLeaf]:
+    """The leaves of `stats_parsed`, by physical names; none where structs are not written.
+
+    Protocol: Checkpoint Schema (`stats_parsed`), Table Properties
+    """
+    properties = configuration.properties
+    if not properties.checkpoint_write_stats_as_struct:
+        return []
+    partitions = set(configuration.physical_partition_columns)
+    fields = [
+        field for field in configuration.physical_schema.fields if field.name not in partitions
+    ]
+    indexed = indexed_columns(
+        StructType(fields),
+        num_indexed_columns=properties.data_skipping_num_indexed_cols,
+        columns=_chosen_columns(configuration),
+    )
+    bounds = configuration.may_have_deletion_vectors
+    return leaves_of_schema(stats_schema(indexed, tight_bounds=bounds))
+
+
+def _chosen_columns(configuration: TableConfiguration) -> list[tuple[str, ...]] | None:
+    chosen = configuration.properties.data_skipping_stats_columns
+    if chosen is None:
+        return None
+    found = []
+    for column in chosen:
+        try:
+            path = physical_path(configuration.schema, column, configuration.column_mapping_mode)
+        except InvalidInputError:
+            continue  # a column that was dropped
+        found.append(path)
+    return found
+
+
+class ActionRows:
+    """Makes tables of actions, all with the same schema.
+
+    Args:
+        configuration: of the table; its properties decide on statistics.
+        kinds: the columns, each for one kind of action.
+        domains: the table's; the draft's configurations are maps, today's are texts.
+
+    Attributes:
+        schema: of the tables.
+        leaves: of the statistics that `adds` takes.
+    """
+
+    def __init__(
+        self,
+        configuration: TableConfiguration,
+        kinds: Iterable[str],
+        *,
+        domains: Sequence[DomainMetadata] = (),
+    ) -> None:
+        self.leaves = stats_leaves(configuration)
+        self._partitions = _parsed_partitions(configuration)
+        self._json = configuration.properties.checkpoint_write_stats_as_json
+        types = {
+            **_SMALL_TYPES,
+            **_V2_TYPES,
+            "rowIdHighWaterMark": HIGH_WATER_MARK_TYPE,
+            "domainMetadata": _domain_type(domains),
+            "add": self._add_type(),
+            "remove": REMOVE_TYPE,
+        }
+        self.schema = pa.schema([pa.field(kind, types[kind]) for kind in kinds])
+        self._nothing = self.schema.empty_table()
+
+    def values(self, actions: Iterable[Action]) -> pa.Table:
+        """A row for each of a few actions, in order."""
+        objects = [action_to_json(action) for action in actions]
+        columns = [
+            pa.array(
+                [_arrow_value(item.get(field.name), field.type) for item in objects], field.type
+            )
+            for field in self.schema
+        ]
+        return pa.Table.from_arrays(columns, schema=self.schema)
+
+    def removes(self, tombstones: pa.Table) -> pa.Table:
+        """A row for each tombstone.
+
+        Args:
+            tombstones: has the columns of `REMOVE_SCHEMA`; statistics and tags are left out.
+        """
+        members = {field.name: tombstones.column(field.name) for field in REMOVE_TYPE}
+        return self._rows("remove", {**members, "dataChange": _all_false(tombstones.num_rows)})
+
+    def adds(self, files: pa.Table, stats: Sequence[pa.ChunkedArray[Any]]) -> pa.Table:
+        """A row for each live file.
+
+        Args:
+            files: of `FILE_SCHEMA`.
+            stats: a column for each of `leaves`.
+
+        Raises:
+            InvalidPartitionValueError: a text is no value of its column's type.
+        """
+        members: dict[str, Any] = {field.name: files.column(field.name) for field in ADD_TYPE}
+        members["dataChange"] = _all_false(files.num_rows)
+        if not self._json:
+            del members["stats"]
+        if self._partitions:
+            members[PARTITION_VALUES_PARSED] = self._parsed_values(files)
+        if self.leaves:
+            members["stats_parsed"] = self._parsed_stats(stats)
+        return self._rows("add", members)
+
+    def _add_type(self) -> pa.StructType:
+        fields: list[pa.Field[Any]] = [
+            field for field in ADD_TYPE if self._json or field.name != "stats"
+        ]
+        if self._partitions:
+            fields.append(pa.field(PARTITION_VALUES_PARSED, pa.struct(self._partitions_arrow())))
+        if self.leaves:
+            empty = [pa.chunked_array([nulls(0, kind)]) for _, kind in self.leaves]
+            fields.append(pa.field("stats_parsed", self._parsed_stats(empty).type))
+        return pa.struct(fields)
+
+    def _partitions_arrow(self) -> list[pa.Field[Any]]:
+        return [pa.field(field.name, to_arrow_type(field.type)) for field in self._partitions]
+
+    def _parsed_values(self, files: pa.Table) -> pa.Array[Any]:
+        texts = files.column(PARTITION_VALUES)
+        columns = [
+            parse_column(extract(texts, field.name), field.type, column=field.name)
+            for field in self._partitions
+        ]
+        result: pa.Array[Any] = pa.StructArray.from_arrays(columns, fields=self._partitions_arrow())
+        return result
+
+    def _parsed_stats(self, stats: Sequence[pa.ChunkedArray[Any]]) -> pa.Array[Any]:
+        paths = [path for path, _ in self.leaves]
+        table = nest(list(zip(paths, stats, strict=True))).combine_chunks()
+        absent = reduce(_compute.and_, (column.is_null() for column in stats))
+        columns = [_one_chunk(column) for column in table.columns]
+        result: pa.Array[Any] = pa.StructArray.from_arrays(
+            columns, fields=list(table.schema), mask=_one_chunk(absent)
+        )
+        return result
+
+    def _rows(self, kind: str, members: Mapping[str, Any]) -> pa.Table:
+        fields = self.schema.field(kind).type
+        columns = [_one_chunk(members[field.name]) for field in fields]
+        actions = pa.StructArray.from_arrays(columns, fields=list(fields))
+        rows = len(actions)
+        if self._nothing.num_rows < rows:  # all-null columns are made once, and cut
+            self._nothing = pa.table(
+                [nulls(rows, field.type) for field in self.schema], schema=self.schema
+            )
+        table = self._nothing.slice(0, rows)
+        place = self.schema.get_field_index(kind)
+        return table.set_column(place, self.schema.field(kind), actions)
+
+
+def _parsed_partitions(configuration: TableConfiguration) -> StructType:
+    """The partition columns that are written typed, by physical names."""
+    if not configuration.properties.checkpoint_write_stats_as_struct:
+        return StructType([])
+    by_name = {field.name: field for field in configuration.physical_schema.fields}
+    return StructType([by_name[name] for name in configuration.physical_partition_columns])
+
+
+def _domain_type(domains: Sequence[DomainMetadata]) -> pa.DataType:
+    draft = [not isinstance(domain.configuration, str) for domain in domains]
+    if not draft or not all(draft):
+        return DOMAIN_TYPE
+    fields = [
+        pa.field(field.name, STRING_MAP) if field.name == "configuration" else field
+        for field in DOMAIN_TYPE
+    ]
+    return pa.struct(fields)
+
+
+def _arrow_value(value: Any, data_type: Any) -> Any:
+    """A member of a JSON object in the form that Arrow takes."""
+    if isinstance(value, dict):
+        if pa.types.is_map(data_type):
+            return list(value.items())
+        if pa.types.is_string(data_type):  # a map among texts: a domain of the draft
+            return dumps(value).decode()
+        return {field.name: _arrow_value(value.get(field.name), field.type) for field in data_type}
+    return value
+
+
+def _all_false(rows: int) -> pa.Array[Any]:
+    # What a checkpoint adds was in the table before: the change of data was an earlier version's.
+    return pa.repeat(pa.scalar(value=False), rows)
+
+
+def _one_chunk(column: Any) -> Any:
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

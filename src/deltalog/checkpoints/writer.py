@@ -1,0 +1,405 @@
+"""Writing a checkpoint: the state of one version as one file, as several, or as a V2 checkpoint.
+
+Owns names, files and which row goes where. Rows stream through: what is in memory at a time does
+not grow with the number of files. What the state is, when to write and what points to it are for
+the caller.
+
+Protocol: Checkpoints, V2 Spec, Multi-part checkpoint, Sidecar Files
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.actions.codec import encode_actions
+from deltalog.actions.model import CheckpointMetadata, Sidecar
+from deltalog.checkpoints.rows import FILE_KINDS, ActionRows
+from deltalog.clock import now_ms
+from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.log import names
+from deltalog.log.segment import CheckpointFiles, CheckpointKind
+from deltalog.paths import FileInfo
+from deltalog.storage.parquet import ParquetSink
+from deltalog.storage.pool import read_ahead
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from deltalog.actions.model import (
+        Action,
+        DomainMetadata,
+        RowIdHighWaterMark,
+        SetTransaction,
+    )
+    from deltalog.checkpoints.reader import AddBatch
+    from deltalog.checkpoints.stats import StatsLeaf
+    from deltalog.configuration import TableConfiguration
+    from deltalog.storage.store import Store
+
+
+_compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
+
+_BATCH_ROWS: Final = 1 << 15
+_GROUP_ROWS: Final = 1 << 17
+_GROUP_BYTES: Final = 64 << 20
+_SIDECAR_ROWS: Final = 1_000_000
+# Columns whose values come again and again, as Parquet spells them.
+_REPETITIVE: Final = (
+    "add.partitionValues.",
+    "add.partitionValues_parsed.",
+    "add.tags.",
+    "add.clusteringProvider",
+    "remove.partitionValues.",
+)
+
+
+class CheckpointLayout(Enum):
+    """How a checkpoint is laid out."""
+
+    CLASSIC = "classic"  # one Parquet file, or a number of parts
+    V2_JSON = "v2 json"
+    V2_PARQUET = "v2 parquet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointContent:
+    """The state that a checkpoint holds.
+
+    Args:
+        version: of the table.
+        configuration: of the table at that version.
+        transactions: the latest of each application that is still remembered.
+        domains: those that were not removed.
+        high_water_mark: the draft's action, where the table has it.
+        tombstones: unexpired ones, with the columns of `REMOVE_SCHEMA`.
+        paths: of the live files; asked for by multi-part checkpoints only.
+        iter_adds: the live files in batches with the statistics asked for.
+    """
+
+    version: int
+    configuration: TableConfiguration
+    transactions: Sequence[SetTransaction]
+    domains: Sequence[DomainMetadata]
+    high_water_mark: RowIdHighWaterMark | None
+    tombstones: pa.Table
+    paths: Callable[[], pa.ChunkedArray[Any]]
+    iter_adds: Callable[[Sequence[StatsLeaf], int], Iterator[AddBatch]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenCheckpoint:
+    """A checkpoint that was written.
+
+    Args:
+        files: its top-level files.
+        sidecars: of a V2 checkpoint.
+        num_adds: how many live files it holds.
+        num_removes: how many tombstones.
+    """
+
+    files: CheckpointFiles
+    sidecars: tuple[Sidecar, ...] = ()
+    num_adds: int
+    num_removes: int
+
+    @property
+    def paths(self) -> list[str]:
+        """Where its files are, relative to the table's root."""
+        sidecars = [f"{names.SIDECAR_DIRECTORY}/{sidecar.path}" for sidecar in self.sidecars]
+        return [*(file.path for file in self.files.files), *sidecars]
+
+
+def write_checkpoint(
+    store: Store,
+    content: CheckpointContent,
+    *,
+    layout: CheckpointLayout = CheckpointLayout.CLASSIC,
+    part_rows: int | None = None,
+) -> WrittenCheckpoint:
+    """Write a checkpoint.
+
+    A V2 checkpoint counts once its top-level file is there, which is written last; a multi-part
+    one with its last part.
+
+    Args:
+        store: of the table.
+        content: what it holds.
+        layout: how it is laid out.
+        part_rows: most files of a part or a sidecar; None is one classic file.
+
+    Raises:
+        AlreadyExistsError: there is such a checkpoint.
+        InvalidInputError: the table does not allow the layout.
+
+    Protocol: Checkpoints
+    Cost: one pass over the live files; a few batches of them in memory, and one file where the
+    store is remote.
+    """
+    v2 = content.configuration.supports("v2Checkpoint")
+    if layout is not CheckpointLayout.CLASSIC:
+        if not v2:
+            raise InvalidInputError(
+                f"cannot write a V2 checkpoint of {store.root}: the table does not have the table "
+                "feature v2Checkpoint"
+            )
+        return _write_v2(store, content, layout, part_rows or _SIDECAR_ROWS)
+    if part_rows is not None and v2:
+        raise InvalidInputError(
+            f"cannot write a checkpoint of {store.root} in parts: the table feature v2Checkpoint "
+            "forbids it"
+        )
+    return _write_classic(store, content, part_rows)
+
+
+def small_actions(content: CheckpointContent) -> list[Action]:
+    """The actions that name no files, each kind in an order that does not depend on history."""
+    configuration = content.configuration
+    marks = [] if content.high_water_mark is None else [content.high_water_mark]
+    return [
+        configuration.protocol,
+        configuration.metadata,
+        *sorted(content.transactions, key=lambda txn: txn.app_id),
+        *sorted(content.domains, key=lambda domain: domain.domain),
+        *marks,
+    ]
+
+
+def _write_classic(
+    store: Store, content: CheckpointContent, part_rows: int | None
+) -> WrittenCheckpoint:
+    small = small_actions(content)
+    kinds = ["txn", "add", "remove", "metaData", "protocol", "domainMetadata"]
+    if content.high_water_mark is not None:
+        kinds.append("rowIdHighWaterMark")
+    rows = ActionRows(content.configuration, kinds, domains=content.domains)
+    starts = _part_starts(content.paths(), part_rows) if part_rows is not None else []
+    parts = len(starts) + 1
+    version = content.version
+    paths = [
+        names.log_path(
+            names.checkpoint_name(version)
+            if part_rows is None
+            else names.checkpoint_part_name(version, number + 1, parts)
+        )
+        for number in range(parts)
+    ]
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(_RowFile(store, path, rows.schema)) for path in paths]
+        files[0].write(rows.values(small))
+        for table in _file_rows(content, rows):
+            _spread(files, starts, table)
+        num_adds = sum(file.num_rows for file in files) - len(small) - content.tombstones.num_rows
+    kind = CheckpointKind.CLASSIC if part_rows is None else CheckpointKind.MULTI_PART
+    return WrittenCheckpoint(
+        files=CheckpointFiles(version=version, kind=kind, files=tuple(file.info for file in files)),
+        num_adds=num_adds,
+        num_removes=content.tombstones.num_rows,
+    )
+
+
+def _write_v2(
+    store: Store, content: CheckpointContent, layout: CheckpointLayout, part_rows: int
+) -> WrittenCheckpoint:
+    small = small_actions(content)
+    rows = ActionRows(content.configuration, FILE_KINDS)
+    sidecars = _Sidecars(store, rows.schema, part_rows)
+    try:
+        for table in _file_rows(content, rows):
+            sidecars.write(table)
+        written = sidecars.close()
+        top = [CheckpointMetadata(version=content.version), *written, *small]
+        info = _write_top(store, content, layout, top)
+    except BaseException:
+        sidecars.abandon()
+        raise
+    num_adds = sidecars.num_rows - content.tombstones.num_rows
+    return WrittenCheckpoint(
+        files=CheckpointFiles(version=content.version, kind=CheckpointKind.V2, files=(info,)),
+        sidecars=tuple(written),
+        num_adds=num_adds,
+        num_removes=content.tombstones.num_rows,
+    )
+
+
+def _write_top(
+    store: Store, content: CheckpointContent, layout: CheckpointLayout, actions: Sequence[Action]
+) -> FileInfo:
+    suffix = "json" if layout is CheckpointLayout.V2_JSON else "parquet"
+    path = names.log_path(names.v2_checkpoint_name(content.version, str(uuid.uuid4()), suffix))
+    if layout is CheckpointLayout.V2_JSON:
+        data = encode_actions(actions)
+        store.put_if_absent(path, data)
+        return FileInfo(path, len(data), now_ms())
+    kinds = ["checkpointMetadata", "sidecar", "txn", "add", "remove"]
+    kinds += ["metaData", "protocol", "domainMetadata"]
+    if content.high_water_mark is not None:
+        kinds.append("rowIdHighWaterMark")
+    rows = ActionRows(content.configuration, kinds, domains=content.domains)
+    with _RowFile(store, path, rows.schema) as file:
+        file.write(rows.values(actions))
+    return file.info
+
+
+def _file_rows(content: CheckpointContent, rows: ActionRows) -> Iterator[pa.Table]:
+    """The rows of tombstones and live files; the next ones are made while some are written."""
+    for start in range(0, content.tombstones.num_rows, _BATCH_ROWS):
+        yield rows.removes(content.tombstones.slice(start, _BATCH_ROWS))
+
+    def encode(batch: AddBatch) -> pa.Table:
+        return rows.adds(*batch.decode())
+
+    yield from read_ahead(encode, content.iter_adds(rows.leaves, _BATCH_ROWS), depth=1)
+
+
+def _part_starts(paths: pa.ChunkedArray[Any], part_rows: int) -> list[str]:
+    """The first path of every part but the first.
+
+    They depend on the live files alone, so that two writers of the same version agree.
+    """
+    parts = max(1, -(-len(paths) // max(part_rows, 1)))
+    if parts == 1:
+        return []
+    order = _compute.sort_indices(paths)
+    places = [len(paths) * number // parts for number in range(1, parts)]
+    found = [paths[order[place].as_py()].as_py() for place in places]
+    return sorted(set(found))
+
+
+def _spread(files: Sequence[_RowFile], starts: Sequence[str], rows: pa.Table) -> None:
+    """Give each part the rows whose paths are in its range.
+
+    Protocol: Multi-part checkpoint (rows are clustered by path; one logical file has one path)
+    """
+    if not starts:
+        files[0].write(rows)
+        return
+    paths = _compute.coalesce(
+        *(_compute.struct_field(rows.column(kind), "path") for kind in FILE_KINDS)
+    )
+    part: Any = pa.repeat(pa.scalar(0), len(paths))
+    for start in starts:
+        part = _compute.add(part, _compute.greater_equal(paths, start).cast(pa.int64()))
+    for number, file in enumerate(files):
+        chosen = rows.filter(_compute.equal(part, number))
+        if chosen.num_rows:
+            file.write(chosen)
+
+
+class _RowFile:
+    """One Parquet file of actions; its rows are gathered to row groups."""
+
+    info: FileInfo
+
+    def __init__(self, store: Store, path: str, schema: pa.Schema) -> None:
+        self.num_rows = 0
+        self._pending: list[pa.Table] = []
+        self._rows = self._bytes = 0
+        self._sink = ParquetSink(store, path, schema, **_file_options(schema))
+
+    def write(self, rows: pa.Table) -> None:
+        self.num_rows += rows.num_rows
+        self._pending.append(rows)
+        self._rows += rows.num_rows
+        self._bytes += rows.nbytes
+        if self._rows >= _GROUP_ROWS or self._bytes >= _GROUP_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._pending:
+            self._sink.write(pa.concat_tables(self._pending), row_group_size=self._rows)
+            self._pending, self._rows, self._bytes = [], 0, 0
+
+    def close(self) -> FileInfo:
+        self._flush()
+        self.info = self._sink.close()
+        return self.info
+
+    def abandon(self) -> None:
+        self._sink.abandon()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
+
+
+class _Sidecars:
+    """Sidecars, one after the other as they fill."""
+
+    def __init__(self, store: Store, schema: pa.Schema, part_rows: int) -> None:
+        self.num_rows = 0
+        self._store = store
+        self._schema = schema
+        self._part_rows = part_rows
+        self._open: _RowFile | None = None
+        self._written: list[FileInfo] = []
+
+    def write(self, rows: pa.Table) -> None:
+        self.num_rows += rows.num_rows
+        while rows.num_rows:
+            if self._open is None:
+                path = f"{names.SIDECAR_DIRECTORY}/{uuid.uuid4()}.parquet"
+                self._open = _RowFile(self._store, path, self._schema)
+            room = self._part_rows - self._open.num_rows
+            self._open.write(rows.slice(0, room))
+            rows = rows.slice(room)
+            if self._open.num_rows >= self._part_rows:
+                self._finish()
+
+    def _finish(self) -> None:
+        if self._open is not None:
+            self._written.append(self._open.close())
+            self._open = None
+
+    def close(self) -> list[Sidecar]:
+        self._finish()
+        return [
+            Sidecar(
+                path=info.name,
+                size_bytes=info.size_bytes,
+                modification_time_ms=info.modified_ms,
+            )
+            for info in self._written
+        ]
+
+    def abandon(self) -> None:
+        """Nothing points to the sidecars: remove those that were written."""
+        if self._open is not None:
+            self._open.abandon()
+        with contextlib.suppress(DeltaError):
+            self._store.delete_many([info.path for info in self._written])
+
+
+def _file_options(schema: pa.Schema) -> dict[str, Any]:
+    """Parquet options: dictionaries and statistics only where they can be of use."""
+    leaves = [leaf for field in schema for leaf in _leaf_paths(field.name, field.type)]
+    return {
+        "compression": "snappy",
+        "store_schema": False,
+        "use_dictionary": [leaf for leaf in leaves if leaf.startswith(_REPETITIVE)],
+        "write_statistics": [leaf for leaf in leaves if leaf != "add.stats"],
+    }
+
+
+def _leaf_paths(path: str, data_type: Any) -> Iterator[str]:
+    """Parquet's dotted paths of the leaves below a column."""
+    if pa.types.is_struct(data_type):
+        for field in data_type:
+            yield from _leaf_paths(f"{path}.{field.name}", field.type)
+    elif pa.types.is_map(data_type):
+        yield from (f"{path}.key_value.key", f"{path}.key_value.value")
+    elif pa.types.is_list(data_type):
+        yield f"{path}.list.element"
+    else:
+        yield path

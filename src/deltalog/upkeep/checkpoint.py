@@ -1,0 +1,280 @@
+"""Checkpoints on request and after commits: written, read back, and only then pointed to.
+
+Owns which layout a table gets, what of the state a checkpoint keeps, and `_last_checkpoint`.
+
+Protocol: Checkpoints, Last Checkpoint File
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.actions.arrow import REMOVE_SCHEMA
+from deltalog.checkpoints.reader import Checkpoint
+from deltalog.checkpoints.writer import (
+    CheckpointContent,
+    CheckpointLayout,
+    write_checkpoint,
+)
+from deltalog.clock import now_ms
+from deltalog.errors import (
+    AlreadyExistsError,
+    CheckpointUnreadableError,
+    InternalError,
+    InvalidInputError,
+)
+from deltalog.features.support import check_writable
+from deltalog.log.hint import LastCheckpointHint, encode_hint, read_hint
+from deltalog.log.listing import list_log
+from deltalog.log.names import LAST_CHECKPOINT_PATH, commit_path
+from deltalog.log.segment import CheckpointKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.actions.model import SetTransaction
+    from deltalog.checkpoints.writer import WrittenCheckpoint
+    from deltalog.configuration import TableConfiguration
+    from deltalog.log.segment import CheckpointFiles
+    from deltalog.snapshot import Snapshot
+    from deltalog.snapshot.state import LogState
+    from deltalog.storage.store import Store
+
+logger = logging.getLogger(__name__)
+
+_compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
+
+_SMALL_KINDS: Final = ("protocol", "metaData", "txn", "domainMetadata", "rowIdHighWaterMark")
+_TOP_KINDS: Final = ("checkpointMetadata", "sidecar")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointInfo:
+    """A checkpoint that is there and was read back.
+
+    Args:
+        files: its top-level files.
+        num_actions: rows of all its files.
+        num_adds: how many live files it holds.
+        num_removes: how many tombstones.
+        size_bytes: of all its files together.
+    """
+
+    files: CheckpointFiles
+    num_actions: int
+    num_adds: int
+    num_removes: int
+    size_bytes: int
+
+    @property
+    def version(self) -> int:
+        """The table version that it holds."""
+        return self.files.version
+
+
+def create_checkpoint(
+    snapshot: Snapshot,
+    *,
+    layout: CheckpointLayout | None = None,
+    part_rows: int | None = None,
+    at_ms: int | None = None,
+) -> CheckpointInfo:
+    """Write a checkpoint of this version, unless there is one, and point to it.
+
+    The checkpoint is read back before `_last_checkpoint` names it, and `_last_checkpoint` never
+    goes back to an older one. One that turns out wrong is removed again.
+
+    Args:
+        snapshot: the version.
+        layout: None is what `delta.checkpointPolicy` says.
+        part_rows: most files of a part or of a sidecar; a classic checkpoint is one file without.
+        at_ms: the moment that expires tombstones and application transactions; None is now.
+
+    Raises:
+        DeltaProtocolError: the table needs a feature that deltalog cannot honour in writing.
+        InvalidInputError: the version's commit is not published, or the table forbids the layout.
+
+    Protocol: Checkpoints
+    Cost: one pass over the live files, a few batches of them in memory; columns of the last
+    checkpoint that are in memory already are not read again.
+    """
+    check_can_checkpoint(snapshot)
+    chosen = layout_of(snapshot.configuration) if layout is None else layout
+    kind = _kind_of(chosen, part_rows)
+    store = snapshot.store
+    at_ms = now_ms() if at_ms is None else at_ms
+
+    info = _find_existing(snapshot, kind)
+    if info is None:
+
+        def write(state: LogState) -> WrittenCheckpoint:
+            content = _content_of(snapshot, state, at_ms)
+            return write_checkpoint(store, content, layout=chosen, part_rows=part_rows)
+
+        try:
+            written = snapshot.read_log(write)
+        except AlreadyExistsError:
+            info = _find_existing(snapshot, kind)  # somebody was quicker
+            if info is None:
+                raise
+        else:
+            info = _verified(store, written)
+    point_to(store, info)
+    return info
+
+
+def check_can_checkpoint(snapshot: Snapshot) -> None:
+    """Refuse a checkpoint that would be wrong or that nobody could use.
+
+    Raises:
+        DeltaProtocolError: the table needs a feature that deltalog cannot honour in writing.
+        InvalidInputError: the version's commit is not published.
+    """
+    check_writable(
+        snapshot.configuration,
+        table=snapshot.store.root,
+        version=snapshot.version,
+        operation="write a checkpoint of",
+        has_log_tail=snapshot.log_tail is not None,
+    )
+    commit = snapshot.segment.target_commit
+    if commit is not None and commit.path != commit_path(snapshot.version):
+        raise InvalidInputError(
+            f"cannot write a checkpoint of version {snapshot.version} of {snapshot.store.root}: "
+            "its commit is not published yet"
+        )
+
+
+def layout_of(configuration: TableConfiguration) -> CheckpointLayout:
+    """The layout that the table asks for.
+
+    Protocol: V2 Spec (`delta.checkpointPolicy`)
+    """
+    policy = configuration.properties.checkpoint_policy
+    v2 = policy == "v2" and configuration.supports("v2Checkpoint")
+    return CheckpointLayout.V2_JSON if v2 else CheckpointLayout.CLASSIC
+
+
+def point_to(store: Store, info: CheckpointInfo) -> None:
+    """Let `_last_checkpoint` name a checkpoint, unless it names a newer one.
+
+    Protocol: Last Checkpoint File
+    """
+    known = read_hint(store)
+    if known is not None and known.version > info.version:
+        return
+    files = info.files
+    hint = LastCheckpointHint(
+        version=info.version,
+        size_actions=info.num_actions,
+        parts=len(files.files) if files.kind is CheckpointKind.MULTI_PART else None,
+        size_bytes=info.size_bytes,
+        num_add_files=info.num_adds,
+    )
+    v2_file = files.files[0] if files.kind is CheckpointKind.V2 else None
+    store.put(LAST_CHECKPOINT_PATH, encode_hint(hint, v2_file=v2_file))
+
+
+def inspect_checkpoint(store: Store, files: CheckpointFiles) -> CheckpointInfo:
+    """What a checkpoint holds, by reading it.
+
+    Raises:
+        CheckpointUnreadableError: it is damaged, or lacks protocol or metadata.
+
+    Cost: its footers, the rows of all small actions, one small column of the others.
+    """
+    checkpoint = Checkpoint(store, files)
+    values = checkpoint.values([*_SMALL_KINDS, *_TOP_KINDS])
+    if len(values["protocol"]) != 1 or len(values["metaData"]) != 1:
+        raise CheckpointUnreadableError(
+            f"checkpoint {files.name} of {store.root} has {len(values['protocol'])} protocol and "
+            f"{len(values['metaData'])} metaData actions, expected one of each"
+        )
+    adds, removes = checkpoint.num_actions("add"), checkpoint.num_actions("remove")
+    sidecars = sum(row["sizeInBytes"] for row in values["sidecar"])
+    return CheckpointInfo(
+        files=files,
+        num_actions=adds + removes + sum(map(len, values.values())),
+        num_adds=adds,
+        num_removes=removes,
+        size_bytes=sidecars + sum(file.size_bytes for file in files.files),
+    )
+
+
+def _kind_of(layout: CheckpointLayout, part_rows: int | None) -> CheckpointKind:
+    if layout is not CheckpointLayout.CLASSIC:
+        return CheckpointKind.V2
+    return CheckpointKind.CLASSIC if part_rows is None else CheckpointKind.MULTI_PART
+
+
+def _find_existing(snapshot: Snapshot, kind: CheckpointKind) -> CheckpointInfo | None:
+    """A sound checkpoint of this version; a damaged one that stands in the way is removed."""
+    store, version = snapshot.store, snapshot.version
+    for files in list_log(store, from_version=version).checkpoints:
+        if files.version != version or files.kind is not kind:
+            continue
+        try:
+            info = inspect_checkpoint(store, files)
+        except CheckpointUnreadableError as error:
+            logger.warning("removing a damaged checkpoint of %s: %s", store.root, error)
+            store.delete_many([file.path for file in files.files])
+            continue
+        if info.num_adds == snapshot.num_files:
+            return info
+    return None
+
+
+def _verified(store: Store, written: WrittenCheckpoint) -> CheckpointInfo:
+    """What was written, read back; a checkpoint that does not hold what it should is removed."""
+    expected = (written.num_adds, written.num_removes)
+    try:
+        info = inspect_checkpoint(store, written.files)
+        found: object = (info.num_adds, info.num_removes)
+        if found == expected:
+            return info
+    except CheckpointUnreadableError as error:
+        found = error
+    store.delete_many([file.path for file in written.files.files])  # first what is listed
+    store.delete_many(written.paths)
+    raise InternalError(
+        f"removed checkpoint {written.files.name} of {store.root} again: {expected} adds and "
+        f"removes were written, and reading it back gave {found}"
+    )
+
+
+def _content_of(snapshot: Snapshot, state: LogState, at_ms: int) -> CheckpointContent:
+    return CheckpointContent(
+        version=snapshot.version,
+        configuration=snapshot.configuration,
+        transactions=_remembered(snapshot, state, at_ms),
+        domains=list(state.domains.values()),
+        high_water_mark=state.draft_high_water_mark,
+        tombstones=_unexpired(snapshot, state, at_ms),
+        paths=lambda: state.files(["path"]).column("path"),
+        iter_adds=lambda leaves, rows: state.iter_live_adds(leaves, batch_rows=rows),
+    )
+
+
+def _remembered(snapshot: Snapshot, state: LogState, at_ms: int) -> Sequence[SetTransaction]:
+    """The transactions that have not expired; those without a time never do (ledger D-62)."""
+    retention_ms = snapshot.configuration.properties.set_transaction_retention_ms
+    return [
+        txn
+        for txn in state.app_transactions.values()
+        if retention_ms is None
+        or txn.last_updated_ms is None
+        or txn.last_updated_ms >= at_ms - retention_ms
+    ]
+
+
+def _unexpired(snapshot: Snapshot, state: LogState, at_ms: int) -> pa.Table:
+    """The tombstones that vacuum and readers of old versions still need (ledger D-17)."""
+    tombstones = state.tombstones(REMOVE_SCHEMA.names)
+    oldest_ms = at_ms - snapshot.configuration.properties.deleted_file_retention_ms
+    times = _compute.coalesce(tombstones.column("deletionTimestamp"), pa.scalar(0, pa.int64()))
+    return tombstones.filter(_compute.greater_equal(times, pa.scalar(oldest_ms, pa.int64())))
