@@ -13,13 +13,16 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
 from deltalog.clock import now_ms
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import as_expression
 from deltalog.log.names import LogFileKind, parse_log_name
 from deltalog.paths import parse_table_uri
 from deltalog.scan.changes import Moment
-from deltalog.scan.task import with_metadata_columns
+from deltalog.scan.task import METADATA_COLUMNS, with_metadata_columns
+from deltalog.schema import project, to_arrow_schema
 from deltalog.storage import open_store
 
 if TYPE_CHECKING:
@@ -157,7 +160,9 @@ def as_condition(
 
 def as_bound(bound: int | str | datetime) -> int | Moment:
     """A bound of a range of versions: a version, or a moment."""
-    return bound if isinstance(bound, int) else Moment(as_timestamp_ms(bound))
+    if isinstance(bound, int) and not isinstance(bound, bool):
+        return bound
+    return Moment(as_timestamp_ms(bound))
 
 
 def explain_missing(name: str, names: Sequence[str]) -> str:
@@ -169,6 +174,41 @@ def explain_missing(name: str, names: Sequence[str]) -> str:
     close = [] if name.startswith("_") else get_close_matches(name, names, n=1)
     hint = f": did you mean {close[0]!r}?" if close else ""
     return f"DeltaTable has no attribute {name!r}{hint}"
+
+
+def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:
+    """The names of columns; InvalidInputError for a bare text, whose letters are not meant."""
+    if columns is None:
+        return None
+    names = [columns] if isinstance(columns, str) else list(columns)
+    if isinstance(columns, str) or not all(isinstance(name, str) for name in names):
+        raise InvalidInputError(
+            f"cannot take columns={columns!r}: expected a list of names, such as "
+            f"{[str(name) for name in names]!r}"
+        )
+    return names
+
+
+def as_limit(limit: int | None) -> int | None:
+    """How many at most; InvalidInputError for what is no number of things."""
+    if limit is None or (isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0):
+        return limit
+    raise InvalidInputError(f"cannot take limit={limit!r}: expected a whole number of 0 or more")
+
+
+def as_arrow_schema(
+    schema: pa.Schema | None, table: StructType, *, as_large_types: bool
+) -> pa.Schema | None:
+    """The Arrow types that are asked for; InvalidInputError for columns that are not there."""
+    if schema is None:
+        return to_arrow_schema(table, as_large_types=True) if as_large_types else None
+    if not isinstance(schema, pa.Schema):
+        raise InvalidInputError(
+            f"cannot take schema={schema!r}: expected a pyarrow.Schema; as_large_types=True gives "
+            "large strings, binaries and lists"
+        )
+    project(table, [name for name in schema.names if name not in METADATA_COLUMNS])
+    return schema
 
 
 def refuse(**options: Any) -> None:

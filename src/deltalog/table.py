@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pyarrow as pa
 
 from deltalog.arguments import (
+    as_arrow_schema,
     as_bound,
+    as_columns,
     as_condition,
+    as_limit,
     as_timestamp_ms,
     explain_missing,
     has_table,
@@ -30,7 +33,7 @@ from deltalog.scan.changes import CHANGE_COLUMNS, Changes, open_changes
 from deltalog.scan.files import add_actions, file_uris, partitions, selection_vectors
 from deltalog.scan.plan import Scan, plan_scan
 from deltalog.scan.rows import duckdb_relation
-from deltalog.schema import Field, StructType, from_arrow_type, to_arrow_schema
+from deltalog.schema import Field, StructType, from_arrow_type
 from deltalog.snapshot import load_snapshot
 
 if TYPE_CHECKING:
@@ -161,7 +164,7 @@ class DeltaTable:
 
         Cost: one request per commit, sent together.
         """
-        return self._snapshot.history(limit)
+        return self._snapshot.history(as_limit(limit))
 
     def load_as_version(self, version: int | str | datetime) -> None:
         """Show another version from now on.
@@ -221,9 +224,9 @@ class DeltaTable:
         """
         return plan_scan(
             self._snapshot,
-            columns=columns,
+            columns=as_columns(columns),
             predicate=as_condition(self.schema(), predicate, parameters=parameters),
-            limit=limit,
+            limit=as_limit(limit),
             default_timezone=self._default_timezone,
         )
 
@@ -263,8 +266,7 @@ class DeltaTable:
         from deltalog.scan.dataset import DeltaDataset  # noqa: PLC0415  # takes half a second
 
         refuse(filesystem=filesystem, parquet_read_options=parquet_read_options)
-        if schema is None and as_large_types:
-            schema = to_arrow_schema(self.schema(), as_large_types=True)
+        schema = as_arrow_schema(schema, self.schema(), as_large_types=as_large_types)
         predicate = self._pruning(partitions, file_pruning_predicate)
         return DeltaDataset(self._snapshot, predicate=predicate, schema=schema)
 
@@ -311,7 +313,7 @@ class DeltaTable:
     ) -> Scan:
         return plan_scan(
             self._snapshot,
-            columns=columns,
+            columns=as_columns(columns),
             predicate=as_condition(self.schema(), self._blanks_as_nulls(partitions), filters),
             default_timezone=self._default_timezone,
         )
@@ -405,7 +407,7 @@ class DeltaTable:
             self._snapshot,
             start=0 if start is None else as_bound(start),
             end=None if end is None else as_bound(end),
-            columns=columns,
+            columns=as_columns(columns),
             predicate=predicate if predicate is None else self._changes_predicate(predicate),
             allow_out_of_range=allow_out_of_range,
         )

@@ -244,7 +244,7 @@ BAD = [
         "negative limit",
         nothing,
         InvalidInputError,
-        ("-1", "0 or more"),
+        ("limit=-1", "0 or more"),
         lambda table: table.scan(limit=-1),
     ),
     Case(
@@ -260,6 +260,55 @@ BAD = [
         InvalidInputError,
         ("starting_version", "starting_timestamp", "give one of them"),
         lambda table: table.load_cdf(1, None, "2024-01-01"),
+    ),
+    Case(
+        "columns as one text",
+        nothing,
+        InvalidInputError,
+        ("columns='id'", "a list of names", "['id']"),
+        lambda table: table.to_pandas(columns="id"),
+    ),
+    Case(
+        "columns by number",
+        nothing,
+        InvalidInputError,
+        ("columns=[1]", "a list of names"),
+        lambda table: table.scan(columns=[1]),  # type: ignore[list-item]
+    ),
+    Case(
+        "a limit that is no number",
+        nothing,
+        InvalidInputError,
+        ("limit='5'", "whole number"),
+        lambda table: table.history("5"),  # type: ignore[arg-type]
+    ),
+    Case(
+        "a dataset's schema of other columns",
+        nothing,
+        InvalidInputError,
+        ("'idd'", "did you mean 'id'"),
+        lambda table: table.to_pyarrow_dataset(schema=pa.schema([("idd", pa.int64())])),
+    ),
+    Case(
+        "a dataset's schema that is none",
+        nothing,
+        InvalidInputError,
+        ("pyarrow.Schema", "as_large_types"),
+        lambda table: table.to_pyarrow_dataset(schema={"id": "long"}),  # type: ignore[arg-type]
+    ),
+    Case(
+        "feed from a moment to come",
+        nothing,
+        e.VersionNotFoundError,
+        ("changes 2099-01-01T00:00:00.000Z to 1", ROOT, "its versions are 0 to 1"),
+        lambda table: table.load_cdf(starting_timestamp="2099-01-01"),
+    ),
+    Case(
+        "feed from a truth",
+        nothing,
+        InvalidInputError,
+        ("True", "ISO 8601"),
+        lambda table: table.load_cdf(True),
     ),
     Case(
         "feed is off",

@@ -9,6 +9,7 @@ Protocol: Add CDC File, Change Data Files, Reader Requirements for AddCDCFile
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
     from deltalog.log.reader import CommitTable
     from deltalog.scan.task import Constants, ReadSpec, ScanTask
     from deltalog.snapshot import Snapshot
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 CHANGE_COLUMNS: Final[Mapping[str, pa.DataType]] = {
     "_change_type": pa.string(),
@@ -212,7 +215,8 @@ class Moment:
 
     def __str__(self) -> str:
         """ISO 8601."""
-        return time_text(self.ms)
+        moment = _EPOCH + timedelta(milliseconds=self.ms)
+        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def open_changes(
@@ -297,13 +301,12 @@ def _check_range(
             "there"
         )
     if last < first:
-        raise InvalidInputError(
-            f"cannot read changes {asked}: the range ends before it starts"
-        )
+        raise InvalidInputError(f"cannot read changes {asked}: the range ends before it starts")
     gone = [version for version in range(first, last + 1) if version not in times]
     if gone:
         raise VersionNotFoundError(
-            f"cannot read changes {asked}: the commit of version {gone[0]} was cleaned up; start after version {gone[-1]}"
+            f"cannot read changes {asked}: the commit of version {gone[0]} was cleaned up; start "
+            f"after version {gone[-1]}"
         )
 
 
