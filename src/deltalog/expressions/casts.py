@@ -92,7 +92,7 @@ def _refuse(array: Array, refused: Array, source: DataType, to: DataType) -> Non
 
 def _kernel(source: DataType, to: DataType) -> Callable[[Array, Any, Any], Converted]:
     if to == STRING:
-        return texts_of
+        return _texts_of
     if source == STRING:
         return _FROM_TEXT.get(to, _text_to_number)
     if to == BOOLEAN:
@@ -110,9 +110,6 @@ def _kernel(source: DataType, to: DataType) -> Callable[[Array, Any, Any], Conve
 
 def _unsupported(_array: Array, source: DataType, to: DataType) -> Converted:
     raise InvalidInputError(f"cannot cast {source} to {to}: deltalog does not have this cast")
-
-
-# --- numbers
 
 
 def _between_numbers(array: Array, source: PrimitiveType, to: PrimitiveType) -> Converted:
@@ -166,7 +163,7 @@ def _fractional_to_decimal(array: Array, source: PrimitiveType, to: PrimitiveTyp
     # Spark reads the shortest text of the double, as Java prints it; a float counts as a double.
     text = pc.cast(pc.cast(pc.if_else(finite, array, None), pa.float64()), pa.string())
     # NaN and the infinities are NULL as decimals, even in ANSI mode.
-    return text_to_decimal(text, source, to)
+    return _text_to_decimal(text, source, to)
 
 
 def to_decimal(array: Array, source: PrimitiveType, to: PrimitiveType) -> Converted:
@@ -197,15 +194,7 @@ def _number_to_boolean(array: Array, _source: DataType, _to: DataType) -> Conver
 
 
 def _boolean_to_number(array: Array, _source: DataType, to: PrimitiveType) -> Converted:
-    return to_decimal_or(pc.cast(array, pa.int8()), to)
-
-
-def to_decimal_or(array: Array, to: PrimitiveType) -> Converted:
-    """Small integers as any number type."""
-    return _between_numbers(array, INTEGRALS[0], to)
-
-
-# --- moments
+    return _between_numbers(pc.cast(array, pa.int8()), INTEGRALS[0], to)
 
 
 def _between_datetimes(array: Array, _source: DataType, to: DataType) -> Converted:
@@ -216,14 +205,13 @@ def _between_datetimes(array: Array, _source: DataType, to: DataType) -> Convert
         raise InvalidInputError(f"cannot cast a value to {to}: {error}") from error
 
 
-def _timestamp_to_number(array: Array, source: DataType, to: PrimitiveType) -> Converted:
+def _timestamp_to_number(array: Array, _source: DataType, to: PrimitiveType) -> Converted:
     micros = pc.cast(array, pa.int64())
     if to in INTEGRALS:
         return _to_integral(floor_divide(micros, MICROS_PER_SECOND), to)
     if to in FRACTIONALS:
         seconds = pc.divide(pc.cast(micros, pa.float64(), safe=False), float(MICROS_PER_SECOND))
         return Converted(pc.cast(seconds, to_arrow_type(to), safe=False))
-    del source
     exact = pc.multiply(
         pc.cast(micros, pa.decimal128(19, 0)), pc.cast(pa.scalar("0.000001"), pa.decimal128(7, 6))
     )
@@ -256,10 +244,7 @@ def floor_divide(array: Array, divisor: int) -> Array:
     return pc.subtract(quotient, pc.cast(is_above, quotient.type))
 
 
-# --- texts
-
-
-def texts_of(array: Array, source: DataType, _to: DataType) -> Converted:
+def _texts_of(array: Array, source: DataType, _to: DataType) -> Converted:
     """Values as the texts that Spark shows."""
     if source == BINARY:
         return Converted(pc.cast(array, pa.string()))
@@ -290,7 +275,7 @@ def _text_to_number(array: Array, source: DataType, to: PrimitiveType) -> Conver
     if to in FRACTIONALS:
         return _text_to_fractional(trimmed, to)
     if is_decimal(to):
-        return text_to_decimal(trimmed, source, to)
+        return _text_to_decimal(trimmed, source, to)
     valid = pc.match_substring_regex(trimmed, r"\A[+-]?[0-9]+\z")
     kept = pc.if_else(valid, trimmed, None)
     try:
@@ -298,11 +283,11 @@ def _text_to_number(array: Array, source: DataType, to: PrimitiveType) -> Conver
     except pa.ArrowInvalid:
         fits = texts.integers_within(kept, _BITS[to])
         values = pc.cast(texts.without_plus(pc.if_else(fits, kept, None)), to_arrow_type(to))
-        return Converted(values, pc.invert(fits_or(valid, fits)))
+        return Converted(values, pc.invert(_fit_too(valid, fits)))
 
 
-def fits_or(valid: Array, fits: Array) -> Array:
-    """Rows that are valid and fit; NULL where there was no text."""
+def _fit_too(valid: Array, fits: Array) -> Array:
+    # Rows that are valid and fit; NULL where there was no text.
     return pc.and_kleene(valid, pc.if_else(valid, fits, False))  # noqa: FBT003  # a value, no flag
 
 
@@ -318,7 +303,7 @@ def _text_to_fractional(trimmed: Array, to: PrimitiveType) -> Converted:
     return Converted(pc.cast(texts.without_plus(bare), to_arrow_type(to)), pc.invert(valid))
 
 
-def text_to_decimal(trimmed: Array, _source: DataType, to: PrimitiveType) -> Converted:
+def _text_to_decimal(trimmed: Array, _source: DataType, to: PrimitiveType) -> Converted:
     """Texts as decimals, halves rounded away from zero; exponents are known."""
     valid = pc.match_substring_regex(
         trimmed, r"\A[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
@@ -328,7 +313,7 @@ def text_to_decimal(trimmed: Array, _source: DataType, to: PrimitiveType) -> Con
         exact = pc.cast(kept, _WIDE)
     except pa.ArrowInvalid:
         values, fits = texts.decimals_by_row(kept, to.precision, to.scale)
-        return Converted(pc.cast(values, to_arrow_type(to)), pc.invert(fits_or(valid, fits)))
+        return Converted(pc.cast(values, to_arrow_type(to)), pc.invert(_fit_too(valid, fits)))
     values, refused = to_decimal(exact, PrimitiveType("decimal(38,38)"), to)
     if refused is None:
         return Converted(values, pc.invert(valid))
