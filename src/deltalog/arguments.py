@@ -189,7 +189,7 @@ def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:
     return names
 
 
-def as_limit(limit: int | None) -> int | None:
+def as_limit(limit: object) -> int | None:
     """How many at most; InvalidInputError for what is no number of things."""
     if limit is None or (isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0):
         return limit

@@ -268,7 +268,10 @@ class DeltaTable:
         refuse(filesystem=filesystem, parquet_read_options=parquet_read_options)
         schema = as_arrow_schema(schema, self.schema(), as_large_types=as_large_types)
         predicate = self._pruning(partitions, file_pruning_predicate)
-        return DeltaDataset(self._snapshot, predicate=predicate, schema=schema)
+        zone = self._default_timezone
+        return DeltaDataset(
+            self._snapshot, predicate=predicate, schema=schema, default_timezone=zone
+        )
 
     def to_pyarrow_table(
         self,
@@ -410,6 +413,7 @@ class DeltaTable:
             columns=as_columns(columns),
             predicate=predicate if predicate is None else self._changes_predicate(predicate),
             allow_out_of_range=allow_out_of_range,
+            default_timezone=self._default_timezone,
         )
 
     def _changes_predicate(self, predicate: Any) -> Expression:

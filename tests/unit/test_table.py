@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from deltalog import DeltaTable, col
+from deltalog import DeltaTable, QueryBuilder, col
 from deltalog.errors import InvalidInputError, TableNotFoundError, VersionNotFoundError
 from deltalog.testing import CountingStore
 from tests.support import logs
@@ -334,6 +335,34 @@ def test_partition_filters_and_predicates_go_together(data: DataTable) -> None:
     table = DeltaTable(data.store)
     assert len(table.file_uris([("p", "=", "a")], file_pruning_predicate="id > 0")) == 1
     assert table.partitions([("p", "=", "a")], file_pruning_predicate="p = 'b'") == []
+
+
+def test_the_zone_of_zoneless_partition_values_counts_everywhere() -> None:
+    """2024-01-01 00:00 in Berlin is an hour earlier in UTC, whoever reads it."""
+    made = DataTable(
+        [("id", "long"), ("at", "timestamp")],
+        partition_by=["at"],
+        features=["changeDataFeed"],
+        configuration={"delta.enableChangeDataFeed": "true"},
+    )
+    made.commit(made.add({"id": [1]}, partitionValues={"at": "2024-01-01 00:00:00"}))
+    table = DeltaTable(made.store, default_timezone="Europe/Berlin")
+    expected = FIRST - timedelta(hours=1)
+    dataset = table.to_pyarrow_dataset()
+    query = QueryBuilder().register("t", table)
+    for rows in (
+        table.to_pyarrow_table(),
+        table.scan(predicate="at < '2024-01-01'").to_table(),
+        dataset.to_table(),
+        pickle.loads(pickle.dumps(dataset)).to_table(),
+        dataset.filter(pc.field("at") < FIRST).to_table(),
+        dataset.replace_schema(dataset.schema).to_table(),
+        query.execute('select "at" from t').read_all(),
+        table.load_cdf().read_all(),
+    ):
+        assert rows["at"].to_pylist() == [expected]
+    assert table.get_add_actions(True)["partition.at"].to_pylist() == [expected]
+    assert len(table.file_uris([("at", "<", FIRST)])) == 1
 
 
 @pytest.mark.parametrize("value", ["", None])

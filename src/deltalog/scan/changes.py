@@ -227,6 +227,7 @@ def open_changes(
     columns: Sequence[str] | None = None,
     predicate: Expression | None = None,
     allow_out_of_range: bool = False,
+    default_timezone: str = "UTC",
 ) -> Changes:
     """The changes of a range of versions, both ends included.
 
@@ -240,6 +241,7 @@ def open_changes(
         columns: of the table and of `CHANGE_COLUMNS`; None is all of both.
         predicate: over the same columns.
         allow_out_of_range: versions after `latest` are no error: they have no changes yet.
+        default_timezone: of partition values without a zone.
 
     Raises:
         InvalidInputError: unknown columns, or an end before the start.
@@ -269,7 +271,7 @@ def open_changes(
     shown = latest
     if latest.configuration.column_mapping_mode is not Mode.NONE and not is_empty:
         shown = load_snapshot(store, version=last, log_tail=log_tail)
-    spec = _changes_spec(shown, columns, predicate)
+    spec = _changes_spec(shown, columns, predicate, default_timezone)
     if is_empty:
         return Changes(shown, shown, shown.version - 1, (), {}, spec)
     return Changes(
@@ -311,13 +313,17 @@ def _check_range(
 
 
 def _changes_spec(
-    snapshot: Snapshot, columns: Sequence[str] | None, predicate: Expression | None
+    snapshot: Snapshot,
+    columns: Sequence[str] | None,
+    predicate: Expression | None,
+    default_timezone: str,
 ) -> ReadSpec:
     own = [name for name in (columns or ()) if name not in CHANGE_COLUMNS]
     spec = read_spec(
         snapshot,
         columns=None if columns is None else own,
         predicate=predicate,
+        default_timezone=default_timezone,
         more_columns=CHANGE_COLUMNS,
     )
     if spec.metadata_columns:  # change files keep no row ids, and lie elsewhere than the rows

@@ -32,8 +32,9 @@ class DeltaDataset(ds.Dataset):
     Args:
         snapshot: the version.
         predicate: rows to leave out beforehand, resolved against nothing yet.
+        arrow_filter: the same, as pyarrow has it.
         schema: to show; the names and types of the snapshot's columns, in any order.
-        as_large_types: show strings, binaries and lists in their large flavours.
+        default_timezone: of partition values without a zone.
 
     Cost: nothing is read before it is scanned.
     """
@@ -45,15 +46,23 @@ class DeltaDataset(ds.Dataset):
         predicate: Expression | None = None,
         arrow_filter: ds.Expression | None = None,
         schema: pa.Schema | None = None,
+        default_timezone: str = "UTC",
     ) -> None:
         self._snapshot = snapshot
+        self._default_timezone = default_timezone
         self._predicate = predicate
         self._arrow_filter = arrow_filter
         self._shown = plan_scan(snapshot).schema if schema is None else schema
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the recipe."""
-        return _rebuild, (self._snapshot, self._predicate, self._arrow_filter, self._shown)
+        return _rebuild, (
+            self._snapshot,
+            self._predicate,
+            self._arrow_filter,
+            self._shown,
+            self._default_timezone,
+        )
 
     @property
     def schema(self) -> pa.Schema:
@@ -104,7 +113,15 @@ class DeltaDataset(ds.Dataset):
             pushed = _translated(wanted, self._shown)
             if pushed is not None:
                 predicate = pushed if predicate is None else predicate & pushed
-        return plan_scan(self._snapshot, columns=names, predicate=predicate)
+        return self._plan(predicate, names)
+
+    def _plan(self, predicate: Expression | None, names: list[str] | None = None) -> Scan:
+        return plan_scan(
+            self._snapshot,
+            columns=names,
+            predicate=predicate,
+            default_timezone=self._default_timezone,
+        )
 
     def to_batches(self, **options: Any) -> Iterator[pa.RecordBatch]:  # type: ignore[override]  # pyarrow's other options are hints
         """The rows, batch by batch."""
@@ -125,14 +142,18 @@ class DeltaDataset(ds.Dataset):
     def count_rows(self, filter: ds.Expression | None = None, **options: Any) -> int:  # type: ignore[override]  # pyarrow's other options are hints  # noqa: A002  # pyarrow's signature
         """How many rows; without a filter, from the log where it tells."""
         if filter is None and self._arrow_filter is None:
-            return plan_scan(self._snapshot, predicate=self._predicate).count()
+            return self._plan(self._predicate).count()
         return self.scanner(columns=[], filter=filter, **options).count_rows()
 
     def filter(self, expression: ds.Expression) -> DeltaDataset:
         """The dataset without the rows that do not match."""
         both = expression if self._arrow_filter is None else self._arrow_filter & expression
         return DeltaDataset(
-            self._snapshot, predicate=self._predicate, arrow_filter=both, schema=self._shown
+            self._snapshot,
+            predicate=self._predicate,
+            arrow_filter=both,
+            schema=self._shown,
+            default_timezone=self._default_timezone,
         )
 
     def replace_schema(self, schema: pa.Schema) -> DeltaDataset:  # type: ignore[override]  # pyarrow's other options are hints
@@ -148,6 +169,7 @@ class DeltaDataset(ds.Dataset):
             predicate=self._predicate,
             arrow_filter=self._arrow_filter,
             schema=schema,
+            default_timezone=self._default_timezone,
         )
 
     def get_fragments(self, filter: ds.Expression | None = None) -> NoReturn:  # noqa: A002  # pyarrow's signature
@@ -177,8 +199,14 @@ def _in_memory(table: pa.Table) -> ds.InMemoryDataset:
 
 
 def _rebuild(*parts: Any) -> DeltaDataset:
-    snapshot, predicate, arrow_filter, schema = parts
-    return DeltaDataset(snapshot, predicate=predicate, arrow_filter=arrow_filter, schema=schema)
+    snapshot, predicate, arrow_filter, schema, default_timezone = parts
+    return DeltaDataset(
+        snapshot,
+        predicate=predicate,
+        arrow_filter=arrow_filter,
+        schema=schema,
+        default_timezone=default_timezone,
+    )
 
 
 def _translated(wanted: ds.Expression, schema: pa.Schema) -> Expression | None:
