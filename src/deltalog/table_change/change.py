@@ -104,6 +104,7 @@ def changed_table(
     features: Sequence[str] = (),
     protocol: Protocol | None = None,
     replaces_data: bool = False,
+    arbitrary_properties: bool = False,
 ) -> TableConfiguration:
     """The configuration of a table after a change. What is None stays; no feature is ever lost.
 
@@ -119,6 +120,7 @@ def changed_table(
         protocol: to be merged in.
         replaces_data: every row of the table is removed by the same commit, so that columns,
             types and partitioning need not follow the old ones.
+        arbitrary_properties: whether `delta.` properties that nobody knows are stored as well.
 
     Raises:
         InvalidInputError: the change is none that is allowed.
@@ -129,7 +131,9 @@ def changed_table(
     before = current.metadata
     asked = dict(before.configuration)
     if configuration is not None:
-        asked = properties.checked_change(before.configuration, configuration)
+        asked = properties.checked_change(
+            before.configuration, configuration, is_lenient=arbitrary_properties
+        )
     base = current.protocol if protocol is None else merge(current.protocol, protocol)
     properties.check_dialect(asked, base, features)
     wanted, touched = _next_schema(current, schema, asked, replaces_data=replaces_data)

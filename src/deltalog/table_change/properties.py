@@ -35,28 +35,39 @@ def kept_by_writers(key: str) -> bool:
     return known is not None and not known.settable
 
 
-def checked_change(current: Mapping[str, str], asked: Mapping[str, str]) -> dict[str, str]:
+def checked_change(
+    current: Mapping[str, str], asked: Mapping[str, str], *, is_lenient: bool = False
+) -> dict[str, str]:
     """The whole configuration that is asked for, in place of the current one.
 
     What stays as it is needs no check: other writers may have put it there. What only writers set
     stays whether it is asked for or not.
 
+    Args:
+        current: of the table.
+        asked: all of it.
+        is_lenient: whether `delta.` properties that nobody knows are stored as they are.
+
     Raises:
         InvalidInputError: a property that changes is unknown, not for users, or has a bad value.
     """
-    wanted = check_settable(
-        {
-            key: text
-            for key, text in asked.items()
-            if current.get(key) != text and current.get(canonical_key(key)) != text
-        }
-    )
+    changes = {key: text for key, text in asked.items() if current.get(key) != text}
+    unknown = {key: text for key, text in changes.items() if is_lenient and not _is_known(key)}
+    wanted = check_settable({key: text for key, text in changes.items() if key not in unknown})
     unchanged = {
         key: text
         for key, text in current.items()
-        if (key in asked and key not in wanted) or kept_by_writers(key)
+        if (key in asked and key not in changes) or kept_by_writers(key)
     }
-    return {**unchanged, **wanted}
+    return {**unchanged, **unknown, **wanted}
+
+
+def _is_known(key: str) -> bool:
+    try:
+        canonical_key(key)
+    except InvalidInputError:
+        return False
+    return True
 
 
 def check_dialect(

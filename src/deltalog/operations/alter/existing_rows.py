@@ -1,0 +1,58 @@
+"""Whether the rows that a table has fit a rule that it is about to get."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from deltalog.errors import ConstraintViolationError, InvalidInputError
+from deltalog.expressions import columns as columns_of
+from deltalog.scan import plan_scan
+
+if TYPE_CHECKING:
+    from deltalog.expressions import Expression
+    from deltalog.transaction import PendingTransaction
+
+_EXAMPLES: Final = 5
+
+
+def check_existing_rows(pending: PendingTransaction, what: str, violation: Expression) -> None:
+    """Refuse a rule that rows of the table break; the commit then depends on every row.
+
+    Args:
+        pending: the transaction; it must not hold rows itself.
+        what: the rule, as people call it.
+        violation: what is true for a row that breaks the rule.
+
+    Raises:
+        ConstraintViolationError: with the number of such rows, and some of them.
+        InvalidInputError: the transaction adds rows that are not there to be looked at.
+
+    Cost: the columns of the rule, of the files that statistics do not rule out.
+    """
+    snapshot = pending.snapshot
+    pending.read(None)
+    if snapshot is None or pending.names_files:
+        if pending.names_files:
+            raise InvalidInputError(
+                f"cannot set {what} in a transaction that writes rows: commit them first"
+            )
+        return
+    if pending.configuration.schema != snapshot.configuration.schema:
+        raise InvalidInputError(
+            f"cannot set {what} in a transaction that changes the schema: commit that first"
+        )
+    names = list(dict.fromkeys(path[0] for path in sorted(columns_of(violation))))
+    scan = plan_scan(snapshot, columns=names or None, predicate=violation)
+    count = 0
+    examples: list[object] = []
+    for batch in scan.to_batches():
+        count += batch.num_rows
+        missing = _EXAMPLES - len(examples)
+        if missing > 0:
+            examples += batch.slice(0, missing).to_pylist()
+    if count:
+        rows = "row breaks" if count == 1 else "rows break"
+        raise ConstraintViolationError(
+            f"cannot set {what} of {snapshot.store.root}: {count} {rows} it, such as "
+            f"{', '.join(map(repr, examples))}"
+        )

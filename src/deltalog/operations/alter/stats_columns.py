@@ -1,0 +1,56 @@
+"""The property that names the columns with statistics, kept in step with the schema.
+
+Protocol: Table Properties (`delta.dataSkippingStatsColumns`)
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from deltalog.actions.properties import TableProperties
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deltalog.schema.columns import Path
+
+_KEY: Final = TableProperties.data_skipping_stats_columns.key
+_PLAIN: Final = re.compile(r"\w+")
+
+
+def with_renamed_column(configuration: Mapping[str, str], old: Path, new: Path) -> dict[str, str]:
+    """The properties where a column, and what is inside it, has another name."""
+    return _edited(configuration, old, new)
+
+
+def without_column(configuration: Mapping[str, str], path: Path) -> dict[str, str]:
+    """The properties without a column and what is inside it."""
+    return _edited(configuration, path, None)
+
+
+def _edited(configuration: Mapping[str, str], old: Path, new: Path | None) -> dict[str, str]:
+    paths = TableProperties(configuration).data_skipping_stats_columns
+    if paths is None:
+        return dict(configuration)
+    found: list[Path] = []
+    for path in paths:
+        if _fold(path[: len(old)]) != _fold(old):
+            found.append(path)
+        elif new is not None:
+            found.append((*new, *path[len(new) :]))
+    if tuple(found) == paths:
+        return dict(configuration)
+    if not found:
+        return {key: text for key, text in configuration.items() if key != _KEY}
+    return {**configuration, _KEY: ",".join(map(_text, found))}
+
+
+def _text(path: Sequence[str]) -> str:
+    return ".".join(
+        name if _PLAIN.fullmatch(name) else "`{}`".format(name.replace("`", "``")) for name in path
+    )
+
+
+def _fold(path: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name.lower() for name in path)
