@@ -13,8 +13,8 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions.analyze import type_of
 from deltalog.expressions.arrow import evaluate
 from deltalog.expressions.literals import from_scalar
-from deltalog.expressions.nodes import Expression, Literal
-from deltalog.expressions.trees import children, rebuild
+from deltalog.expressions.nodes import Column, Expression, Literal
+from deltalog.expressions.trees import children, rebuild, walk
 from deltalog.schema.types import PrimitiveType, StructType
 
 _NO_COLUMNS: Final = StructType()
@@ -42,5 +42,6 @@ def fold(resolved: Expression) -> Expression:
 
 
 def _is_constant(node: Expression) -> bool:
-    found = list(children(node))
-    return bool(found) and all(isinstance(child, Literal) for child in found)
+    # Arrays and structs have no constant of their own, so their parts are looked at too.
+    has_parts = next(children(node), None) is not None
+    return has_parts and not any(isinstance(part, Column) for part in walk(node))

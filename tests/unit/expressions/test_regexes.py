@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions.comparing import like
+from deltalog.expressions.matches import regexp_replace, rlike
+from deltalog.expressions.regexes import to_re2
+
+
+def _matches(text: str, pattern: str) -> bool:
+    found: bool = rlike(pa.scalar(text), pa.scalar(pattern)).as_py()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern", "expected"),
+    [
+        ("a\n", "a$", True),
+        ("a\r\n", "a$", True),
+        ("a\nb", "a$", False),
+        ("a\nb", "(?m)a$", True),
+        ("a\rb", "a.b", False),
+        ("a\u2028b", "a.b", False),
+        ("a\rb", "(?s)a.b", True),
+        ("a\x0bb", r"a\sb", True),
+        ("a\u00a0b", r"a\hb", True),
+        ("a.b", r"a\Q.\Eb", True),
+        ("axb", r"a\Q.\Eb", False),
+        ("a", r"\u0061", True),
+        (".", "[.]", True),
+        ("x", "[.]", False),
+        ("$", "[$]", True),
+        ("]", r"[\]]", True),
+        ("]", "[]a]", True),
+    ],
+)
+def test_patterns_mean_what_java_reads(text: str, pattern: str, expected: bool) -> None:
+    assert _matches(text, pattern) is expected
+
+
+@pytest.mark.parametrize("pattern", ["[a[b]]", "[a&&[b]]", "a(?=b)", r"(a)\1", "(", "a++"])
+def test_what_cannot_be_read_as_java_does_is_refused(pattern: str) -> None:
+    with pytest.raises(InvalidInputError, match="regular expression"):
+        _matches("a", pattern)
+
+
+def test_plain_patterns_stay_as_they_are() -> None:
+    assert to_re2(r"^[a-z]+\d*(x|y)?") == r"^[a-z]+\d*(x|y)?"
+
+
+@pytest.mark.parametrize("text", ["a.b", "a+b", "[x]", "a\\b", "(a|b)", "^$", "{1}", "#-&~", "é"])
+def test_like_takes_plain_text_as_it_is(text: str) -> None:
+    values = pa.array([text, "y" + text, text + "z", "zzz", None])
+    pattern = text.replace("\\", "\\\\")
+    expected = {
+        pattern: [True, False, False, False, None],
+        f"%{pattern}": [True, True, False, False, None],
+        f"{pattern}%": [True, False, True, False, None],
+        f"%{pattern}%": [True, True, True, False, None],
+        f"_{pattern}": [False, True, False, False, None],
+        f"{pattern}_%": [False, False, True, False, None],
+    }
+    for shape, rows in expected.items():
+        assert like(values, shape, "\\", ignore_case=False).to_pylist() == rows
+
+
+@pytest.mark.parametrize(
+    ("pattern", "escape"), [("a\\", "\\"), ("\\a", "\\"), ("#x", "#"), ("a", "##")]
+)
+def test_an_escape_stands_before_what_needs_one(pattern: str, escape: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"escape character|ESCAPE"):
+        like(pa.array(["a"]), pattern, escape, ignore_case=False)
+
+
+def test_a_replacement_is_read_as_java_does() -> None:
+    values = pa.array(["a1b22", None])
+    swapped = regexp_replace(values, pa.scalar(r"([a-z])(\d+)"), pa.scalar(r"$2\$$1"))
+    assert swapped.to_pylist() == ["1$a22$b", None]
+    with pytest.raises(InvalidInputError, match="stands alone"):
+        regexp_replace(values, pa.scalar("a"), pa.scalar("$x"))
+
+
+def test_an_arrow_text_is_matched_as_a_whole_column() -> None:
+    values = pa.chunked_array([["ab", "b"], [None]])
+    assert rlike(values, pa.scalar("^a")).to_pylist() == [True, False, None]
+    assert pc.any(rlike(values, pa.scalar("b$"))).as_py()
