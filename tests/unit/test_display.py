@@ -7,7 +7,16 @@ from html.parser import HTMLParser
 
 import pytest
 
-from deltalog import DeltaTable
+from deltalog import (
+    ArrayType,
+    DeltaTable,
+    Field,
+    MapType,
+    PrimitiveType,
+    Schema,
+    StructType,
+    VariantType,
+)
 from deltalog.display import readable_size
 from deltalog.errors import UnsupportedFeatureError
 from tests.support import logs
@@ -161,3 +170,23 @@ def test_a_table_that_cannot_be_read_can_be_shown() -> None:
 )
 def test_sizes_are_readable(size_bytes: int, text: str) -> None:
     assert readable_size(size_bytes) == text
+
+
+def test_a_schema_shows_how_it_is_made() -> None:
+    schema = Schema(
+        [
+            Field("id", "long", nullable=False),
+            Field("tags", ArrayType("string", contains_null=False)),
+            Field("facts", MapType("string", StructType([Field("price", "decimal(10,2)")]))),
+            Field("notes", VariantType(), metadata={"comment": "it's free"}),
+        ]
+    )
+    names = {kind.__name__: kind for kind in (ArrayType, Field, MapType, StructType, VariantType)}
+    assert eval(repr(schema), {**names, "PrimitiveType": PrimitiveType}) == schema  # noqa: S307
+    assert repr(Schema([Field("id", "long")])) == "StructType([Field('id', PrimitiveType('long'))])"
+
+
+def test_metadata_is_shown_without_the_text_of_the_schema() -> None:
+    metadata = DeltaTable(logs.table_of([])).metadata()
+    assert metadata.schema_string
+    assert "schema_string" not in repr(metadata)

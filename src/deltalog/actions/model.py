@@ -48,7 +48,7 @@ class Metadata:
 
     Args:
         id: the table's identity; it stays when anything else changes.
-        schema_string: the schema as one line of JSON, kept as it came.
+        schema_string: the schema as one line of JSON, kept as it came; too long to be shown.
         partition_columns: logical names.
         configuration: table properties, all of them, as texts.
         created_time_ms: milliseconds since 1970, UTC.
@@ -57,7 +57,7 @@ class Metadata:
     """
 
     id: str
-    schema_string: str
+    schema_string: str = field(repr=False)
     partition_columns: tuple[str, ...] = ()
     configuration: Mapping[str, str] = field(default_factory=dict)
     format: Format = field(default_factory=Format)

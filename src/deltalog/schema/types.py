@@ -98,6 +98,10 @@ class PrimitiveType(Interchange):
         """Spark's short name of the type."""
         return self.type
 
+    def __repr__(self) -> str:
+        """As it is made."""
+        return f"PrimitiveType({self.type!r})"
+
 
 @dataclass(frozen=True, slots=True)
 class VariantType(Interchange):
@@ -231,6 +235,12 @@ class Field(Interchange):
         """The column as a line of SQL DDL."""
         return f"{self.name}: {self.type}{'' if self.nullable else ' not null'}"
 
+    def __repr__(self) -> str:
+        """As it is made, without what is so by default."""
+        nullable = "" if self.nullable else ", nullable=False"
+        metadata = f", metadata={self.metadata!r}" if self.metadata else ""
+        return f"Field({self.name!r}, {self.type!r}{nullable}{metadata})"
+
 
 @dataclass(frozen=True, slots=True)
 class StructType(Interchange):
@@ -271,6 +281,10 @@ class StructType(Interchange):
         """Spark's short name of the type."""
         inner = ",".join(f"{column.name}:{column.type}" for column in self.fields)
         return f"struct<{inner}>"
+
+    def __repr__(self) -> str:
+        """As it is made."""
+        return f"StructType({list(self.fields)!r})"
 
 
 DataType = PrimitiveType | VariantType | UnknownType | ArrayType | MapType | StructType
