@@ -11,14 +11,24 @@ Protocol: Data Files, Add File and Remove File, Add CDC File, Requirements for W
 
 from __future__ import annotations
 
+from deltalog.write.changes import ChangeWriter
+from deltalog.write.enforce import Enforcer
+from deltalog.write.files import FileWriter, write_files
 from deltalog.write.options import BloomFilterProperties, ColumnProperties, WriterProperties
+from deltalog.write.source import is_rereadable, open_source
 from deltalog.write.spec import WriteSpec
 from deltalog.write.written import WrittenFiles
 
 __all__ = [
     "BloomFilterProperties",
+    "ChangeWriter",
     "ColumnProperties",
+    "Enforcer",
+    "FileWriter",
     "WriteSpec",
     "WriterProperties",
     "WrittenFiles",
+    "is_rereadable",
+    "open_source",
+    "write_files",
 ]

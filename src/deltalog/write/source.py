@@ -52,7 +52,8 @@ def open_source(data: object) -> pa.RecordBatchReader:
         # A Dataset, or a Scanner; pyarrow.dataset itself is slow to import.
         if hasattr(data, method) and hasattr(data, "to_batches"):
             found: Any = getattr(data, method)()
-            return found if then is None else getattr(found, then)()
+            reader: pa.RecordBatchReader = found if then is None else getattr(found, then)()
+            return reader
     if isinstance(data, Iterable) and not isinstance(data, Mapping | str | bytes | bytearray):
         return _read_items(data)
     raise _unknown(data)

@@ -5,15 +5,18 @@ Owns the form in which that travels between processes.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from deltalog._json import JsonObject, dumps, loads
 from deltalog.actions import AddCDCFile, AddFile, action_to_json, actions_from_json
 from deltalog.errors import InvalidInputError
+from deltalog.features.identity_columns import identity_columns
+from deltalog.schema import parse_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from deltalog.actions import Action
 
@@ -28,6 +31,7 @@ class WrittenFiles:
         adds: one action per data file.
         cdc: one action per file of changed rows.
         identity_marks: identity column → the last value that was given.
+        identity_starts: identity column → the first one.
         num_rows: rows in the data files.
         num_bytes: size of all files.
         table_id: of the table that they were written for.
@@ -37,6 +41,7 @@ class WrittenFiles:
     adds: tuple[AddFile, ...]
     cdc: tuple[AddCDCFile, ...] = ()
     identity_marks: Mapping[str, int] = field(default_factory=dict)
+    identity_starts: Mapping[str, int] = field(default_factory=dict)
     num_rows: int
     num_bytes: int
     table_id: str
@@ -57,6 +62,7 @@ class WrittenFiles:
             {
                 "actions": [action_to_json(action) for action in actions],
                 "identityMarks": dict(self.identity_marks),
+                "identityStarts": dict(self.identity_starts),
                 "numRows": self.num_rows,
                 "numBytes": self.num_bytes,
                 "tableId": self.table_id,
@@ -74,11 +80,11 @@ class WrittenFiles:
         where = "written files"
         node = JsonObject(loads(text, where), where)
         actions = actions_from_json(node.required("actions", list), where)
-        marks: dict[str, Any] = node.required("identityMarks", dict)
         return cls(
             adds=tuple(action for action in actions if isinstance(action, AddFile)),
             cdc=tuple(action for action in actions if isinstance(action, AddCDCFile)),
-            identity_marks=marks,
+            identity_marks=node.required("identityMarks", dict),
+            identity_starts=node.required("identityStarts", dict),
             num_rows=node.required("numRows", int),
             num_bytes=node.required("numBytes", int),
             table_id=node.required("tableId", str),
@@ -91,32 +97,55 @@ class WrittenFiles:
 
         Raises:
             InvalidInputError: there are none, or they were written for different tables or
-                schemas, or two of them gave values of the same identity column.
+                schemas, or several of them gave the same values of an identity column.
         """
         found = list(parts)
         if not found:
             raise InvalidInputError("there are no written files to merge")
         first = found[0]
-        marks: dict[str, int] = {}
-        for part in found:
-            if (part.table_id, part.schema_string) != (first.table_id, first.schema_string):
-                raise InvalidInputError(
-                    "cannot commit these files together: they were written for different tables, "
-                    "or for different schemas of one table"
-                )
-            twice = sorted(marks.keys() & part.identity_marks.keys())
-            if twice:
-                raise InvalidInputError(
-                    f"several writers gave values of the identity column(s) {', '.join(twice)}: "
-                    "the values may not be unique; write tables with identity columns in one go"
-                )
-            marks.update(part.identity_marks)
+        if any(
+            (part.table_id, part.schema_string) != (first.table_id, first.schema_string)
+            for part in found
+        ):
+            raise InvalidInputError(
+                "cannot commit these files together: they were written for different tables, or "
+                "for different schemas of one table"
+            )
+        starts, marks = _merge_identities(found)
         return cls(
             adds=tuple(action for part in found for action in part.adds),
             cdc=tuple(action for part in found for action in part.cdc),
             identity_marks=marks,
+            identity_starts=starts,
             num_rows=sum(part.num_rows for part in found),
             num_bytes=sum(part.num_bytes for part in found),
             table_id=first.table_id,
             schema_string=first.schema_string,
         )
+
+
+def _merge_identities(
+    parts: Sequence[WrittenFiles],
+) -> tuple[dict[str, int], dict[str, int]]:
+    """The first and the last values of all parts, which must not overlap."""
+    starts: dict[str, int] = {}
+    marks: dict[str, int] = {}
+    if not any(part.identity_marks for part in parts):
+        return starts, marks
+    for column in identity_columns(parse_schema(parts[0].schema_string)):
+        name = column.name
+        spans = sorted(
+            sorted((part.identity_starts.get(name, mark), mark))
+            for part in parts
+            if (mark := part.identity_marks.get(name)) is not None
+        )
+        if not spans:
+            continue
+        if any(before[1] >= after[0] for before, after in itertools.pairwise(spans)):
+            raise InvalidInputError(
+                f"several writers gave the same values of the identity column {name!r}: give each "
+                "of them its own range (WriteSpec.identity_starts), or write in one go"
+            )
+        ends = (spans[0][0], spans[-1][1])
+        starts[name], marks[name] = ends if column.step > 0 else ends[::-1]
+    return starts, marks

@@ -1,0 +1,79 @@
+"""Changed rows as files of the change data feed.
+
+Protocol: Change Data Files, Add CDC File
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import pyarrow as pa
+
+from deltalog.actions import AddCDCFile
+from deltalog.write.encode import Layout
+from deltalog.write.files import partition_values
+from deltalog.write.lanes import CHANGE_DIRECTORY, Plan
+from deltalog.write.parts import PartWriter
+
+if TYPE_CHECKING:
+    from deltalog.write.spec import WriteSpec
+
+# pyarrow's stubs leave most kernels untyped, so arrays are too.
+Array = Any
+
+CHANGE_TYPE: Final = "_change_type"
+
+
+class ChangeWriter:
+    """Writes changed rows; a context manager that removes its files on error.
+
+    Args:
+        spec: of the table.
+    """
+
+    def __init__(self, spec: WriteSpec) -> None:
+        self._spec = spec
+        self._layout = Layout(spec.configuration, extra=[pa.field(CHANGE_TYPE, pa.string())])
+        self._parts = PartWriter(
+            Plan(
+                spec=spec,
+                layout=self._layout,
+                directory=CHANGE_DIRECTORY,
+                prefix="cdc",
+                has_stats=False,
+            )
+        )
+
+    def write(self, batch: pa.RecordBatch, change_type: str | Array) -> None:
+        """Take changed rows.
+
+        Args:
+            batch: in the table's logical schema.
+            change_type: `insert`, `update_preimage`, `update_postimage` or `delete`: of all rows,
+                or of each.
+        """
+        if isinstance(change_type, str):
+            change_type = pa.repeat(pa.scalar(change_type), batch.num_rows)
+        self._parts.write(self._layout.encode(batch, extra=[change_type]), batch)
+
+    def finish(self) -> tuple[AddCDCFile, ...]:
+        """Close all files, and name them."""
+        return tuple(
+            AddCDCFile(
+                path=part.path,
+                partition_values=partition_values(self._spec, part),
+                size_bytes=part.size_bytes,
+            )
+            for part in self._parts.finish()
+        )
+
+    def abandon(self) -> None:
+        """Remove what was written."""
+        self._parts.abandon()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.abandon()

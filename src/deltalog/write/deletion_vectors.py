@@ -1,0 +1,92 @@
+"""Deletion vectors of existing files, written: one file for all of a commit, or inline.
+
+Owns where new vectors are put and what else changes in the add actions that carry them.
+
+Protocol: Deletion Vectors, Deletion Vector Descriptor Schema, Per-file Statistics (`tightBounds`)
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog.actions.arrow import DELETION_VECTOR_TYPE, FILE_SCHEMA
+from deltalog.actions.codec import deletion_vector_to_json
+from deltalog.deletion_vectors import encode_file, inline_descriptor
+from deltalog.stats.encode import with_wide_bounds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.actions import DeletionVectorDescriptor
+    from deltalog.deletion_vectors import DeletionBitmap
+    from deltalog.storage.store import Store
+
+INLINE_BYTES: Final = 256
+INLINE_BYTES_PER_COMMIT: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskedFiles:
+    """Existing files with new deletion vectors.
+
+    Args:
+        files: `FILE_SCHEMA`, to be added again.
+        paths: vector files that were written for them; nothing else names them yet.
+        num_bytes: size of those.
+    """
+
+    files: pa.Table
+    paths: tuple[str, ...]
+    num_bytes: int
+
+
+def write_deletion_vectors(
+    store: Store,
+    files: pa.Table,
+    bitmaps: Sequence[DeletionBitmap],
+    num_records: Sequence[int],
+    *,
+    prefix: str = "",
+) -> MaskedFiles:
+    """Give files new deletion vectors.
+
+    Args:
+        store: of the table.
+        files: rows of `snapshot.files`, all columns.
+        bitmaps: for each file, all rows that are deleted: those of its old vector too.
+        num_records: for each file, its physical rows; the log must tell them beside a vector.
+        prefix: directory for the vector file, in tables with random file prefixes.
+
+    Cost: one request, unless the vectors are few and small enough to go into the log.
+    """
+    inline = [inline_descriptor(bitmap) for bitmap in bitmaps]
+    sizes = [len(descriptor.path_or_inline_dv) for descriptor in inline]
+    descriptors: Sequence[DeletionVectorDescriptor] = inline
+    paths: tuple[str, ...] = ()
+    num_bytes = 0
+    if max(sizes, default=0) > INLINE_BYTES or sum(sizes) > INLINE_BYTES_PER_COMMIT:
+        made = encode_file(bitmaps, uuid.uuid4(), prefix=prefix)
+        store.put_if_absent(made.path, made.data)
+        descriptors, paths, num_bytes = made.descriptors, (made.path,), len(made.data)
+    texts: list[str | None] = files.column("stats").to_pylist()
+    changed: dict[str, Any] = {
+        "deletionVector": pa.array(
+            [deletion_vector_to_json(found) for found in descriptors], DELETION_VECTOR_TYPE
+        ),
+        "stats": pa.array(
+            [
+                with_wide_bounds(text, num_records=rows)
+                for text, rows in zip(texts, num_records, strict=True)
+            ],
+            pa.string(),
+        ),
+        "dataChange": pa.repeat(pa.scalar(value=True), files.num_rows),
+    }
+    columns = [changed.get(name, files.column(name)) for name in FILE_SCHEMA.names]
+    return MaskedFiles(
+        files=pa.Table.from_arrays(columns, schema=FILE_SCHEMA), paths=paths, num_bytes=num_bytes
+    )

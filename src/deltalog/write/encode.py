@@ -1,0 +1,311 @@
+"""Logical rows as they stand in data files.
+
+Owns physical names and field ids at every depth, which columns a file has (no partition columns
+unless they are materialised, nothing of type void, hidden columns of row tracking), and variants
+as their two binaries.
+
+Protocol: Column Mapping (Writer Requirements), Materialize Partition Columns, Row Tracking,
+Variant Encoding
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog import column_mapping
+from deltalog.column_mapping import Mode
+from deltalog.errors import InvalidInputError
+from deltalog.schema import (
+    VARIANT_STORAGE,
+    ArrayType,
+    MapType,
+    PrimitiveType,
+    StructType,
+    VariantType,
+    to_arrow_type,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from deltalog.configuration import TableConfiguration
+    from deltalog.schema import DataType, Field
+
+# pyarrow's stubs leave most kernels untyped, so arrays are too.
+Array = Any
+
+_NESTED_IDS_KEY: Final = "delta.columnMapping.nested.ids"
+_FIELD_ID: Final = "PARQUET:field_id"
+_VOID: Final = PrimitiveType("void")
+# Each of these asks that files hold the partition columns, after the others.
+_MATERIALISING: Final = (
+    "materializePartitionColumns",
+    "icebergCompatV1",
+    "icebergCompatV2",
+    "icebergCompatV3",
+)
+_map_of: Final[Callable[[pa.Field[Any], pa.Field[Any]], pa.DataType]] = pa.map_  # type: ignore[assignment]  # it takes fields, which the stubs do not know
+
+
+def physical_arrow_schema(
+    configuration: TableConfiguration, *, with_row_ids: bool = False
+) -> pa.Schema:
+    """The Arrow schema of a table's new data files; the Parquet schema follows from it.
+
+    Every column may be NULL there, as the reference writes it: that a table refuses NULL is its
+    schema's word, and may change.
+
+    Args:
+        configuration: of the table.
+        with_row_ids: whether the hidden columns of row tracking are there.
+    """
+    return Layout(configuration).arrow_schema(with_row_ids=with_row_ids)
+
+
+def to_physical(
+    batch: pa.RecordBatch,
+    configuration: TableConfiguration,
+    *,
+    row_ids: Array | None = None,
+    row_commit_versions: Array | None = None,
+) -> pa.RecordBatch:
+    """Logical rows with the columns, names and types of data files.
+
+    Args:
+        batch: in the table's logical schema.
+        configuration: of the table.
+        row_ids: kept row ids, NULL for rows that are new; None leaves the hidden columns out.
+        row_commit_versions: kept row commit versions, NULL for rows that changed.
+
+    Cost: nothing is copied but variants and structs that hold a void.
+    """
+    layout = Layout(configuration)
+    return layout.encode(batch, row_ids=row_ids, row_commit_versions=row_commit_versions)
+
+
+class _Column(NamedTuple):
+    name: str  # logical
+    field: pa.Field[Any]
+    source: DataType
+
+
+class Layout:
+    """What data files of a table look like; made once, used for every batch.
+
+    Args:
+        configuration: of the table.
+        extra: columns that only these files have, after all others.
+
+    Raises:
+        InvalidInputError: no file could hold the schema: all is void, or a list or map is of void.
+    """
+
+    def __init__(
+        self, configuration: TableConfiguration, *, extra: Sequence[pa.Field[Any]] = ()
+    ) -> None:
+        mode = configuration.column_mapping_mode
+        fields = list(configuration.data_schema)
+        if is_materialising(configuration):
+            fields += list(configuration.partition_schema)
+        self._columns = [
+            _Column(field.name, _physical_field(field, mode), field.type)
+            for field in fields
+            if not _is_void(field.type)
+        ]
+        if not self._columns and fields:
+            raise InvalidInputError(
+                "cannot write rows of void columns alone: data files would have no column"
+            )
+        self._hidden = [
+            name
+            for name in (configuration.row_id_column, configuration.row_commit_version_column)
+            if name is not None
+        ]
+        self._plain = pa.schema([*(column.field for column in self._columns), *extra])
+
+    def arrow_schema(self, *, with_row_ids: bool = False) -> pa.Schema:
+        """The schema of a file."""
+        if not with_row_ids:
+            return self._plain
+        hidden: list[pa.Field[Any]] = [pa.field(name, pa.int64()) for name in self._hidden]
+        return pa.schema([*self._plain, *hidden])
+
+    def leaves(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Every leaf column: its path by logical names, and Parquet's dotted path."""
+        for column in self._columns:
+            yield from _leaves(column.source, column.field.type, (column.name,), column.field.name)
+
+    def encode(
+        self,
+        batch: pa.RecordBatch,
+        *,
+        row_ids: Array | None = None,
+        row_commit_versions: Array | None = None,
+        extra: Sequence[Array] = (),
+    ) -> pa.RecordBatch:
+        """The batch as a file has it; see `to_physical`."""
+        arrays = [
+            _physical_array(batch.column(column.name), column.source, column.field.type)
+            for column in self._columns
+        ]
+        arrays += extra
+        with_row_ids = row_ids is not None or row_commit_versions is not None
+        if with_row_ids:
+            # The draft's dialect has no commit versions.
+            kept = (row_ids, row_commit_versions)[: len(self._hidden)]
+            arrays += [_hidden_array(values, batch.num_rows) for values in kept]
+        return pa.RecordBatch.from_arrays(
+            arrays, schema=self.arrow_schema(with_row_ids=with_row_ids)
+        )
+
+
+def is_materialising(configuration: TableConfiguration) -> bool:
+    """Whether data files hold the partition columns too."""
+    return (
+        any(configuration.is_active(feature) for feature in _MATERIALISING)
+        or configuration.properties.write_partition_columns_to_parquet is True
+    )
+
+
+def _physical_field(field: Field, mode: Mode) -> pa.Field[Any]:
+    name = column_mapping.physical_name(field, mode)
+    number = None if mode is Mode.NONE else column_mapping.field_id(field)
+    nested: Any = {} if mode is Mode.NONE else field.metadata.get(_NESTED_IDS_KEY, {})
+    arrow_type = _physical_type(field.type, mode, nested, name)
+    return pa.field(name, arrow_type, metadata=_id_metadata(number))
+
+
+def _id_metadata(number: int | None) -> dict[str, str] | None:
+    return None if number is None else {_FIELD_ID: str(number)}
+
+
+def _physical_type(
+    data_type: DataType, mode: Mode, nested_ids: Mapping[str, int], path: str
+) -> pa.DataType:
+    def part(name: str, inner: DataType, *, nullable: bool = True) -> pa.Field[Any]:
+        if _is_void(inner):
+            raise InvalidInputError(f"column {path!r}: a list or a map cannot be of void")
+        # Iceberg's readers want ids of elements, keys and values as well.
+        here = f"{path}.{name}"
+        arrow_type = _physical_type(inner, mode, nested_ids, here)
+        return pa.field(name, arrow_type, nullable, _id_metadata(nested_ids.get(here)))
+
+    match data_type:
+        case VariantType():
+            return VARIANT_STORAGE
+        case StructType():
+            fields = [
+                _physical_field(field, mode) for field in data_type if not _is_void(field.type)
+            ]
+            if not fields:
+                raise InvalidInputError(f"column {path!r}: a struct cannot be of void fields alone")
+            return pa.struct(fields)
+        case ArrayType():
+            return pa.list_(part("element", data_type.element_type))
+        case MapType():
+            key = part("key", data_type.key_type, nullable=False)
+            return _map_of(key, part("value", data_type.value_type))
+        case _:
+            return to_arrow_type(data_type)
+
+
+def _is_void(data_type: DataType) -> bool:
+    return data_type == _VOID
+
+
+def _physical_array(array: Array, source: DataType, target: Any) -> Array:
+    if isinstance(source, PrimitiveType):
+        return array
+    if not _needs_copy(source):
+        # Names and ids change, buffers do not.
+        return array.view(target)
+    match source:
+        case VariantType():
+            return array.storage if isinstance(array, pa.ExtensionArray) else array
+        case StructType():
+            kept = [field for field in source if not _is_void(field.type)]
+            children = [
+                _physical_array(
+                    pc.struct_field(array, field.name), field.type, target.field(number).type
+                )
+                for number, field in enumerate(kept)
+            ]
+            return pa.StructArray.from_arrays(children, fields=list(target), mask=_mask(array))
+        case ArrayType():
+            offsets, values = _span(array, array.values)
+            values = _physical_array(values, source.element_type, target.value_type)
+            return pa.ListArray.from_arrays(offsets, values, type=target, mask=_mask(array))
+        case MapType():
+            offsets, keys = _span(array, array.keys)
+            _, items = _span(array, array.items)
+            keys = _physical_array(keys, source.key_type, target.key_type)
+            items = _physical_array(items, source.value_type, target.item_type)
+            return pa.MapArray.from_arrays(offsets, keys, items, type=target, mask=_mask(array))
+        case _:
+            return array
+
+
+def _needs_copy(data_type: DataType) -> bool:
+    """Whether a file has other buffers than Arrow: fewer fields, or no extension type."""
+    match data_type:
+        case StructType():
+            return any(_needs_copy(field.type) for field in data_type)
+        case ArrayType():
+            return _needs_copy(data_type.element_type)
+        case MapType():
+            return _needs_copy(data_type.key_type) or _needs_copy(data_type.value_type)
+        case _:
+            return isinstance(data_type, VariantType) or _is_void(data_type)
+
+
+def _span(array: Array, values: Array) -> tuple[Array, Array]:
+    """Offsets from 0 on, and just the values that they span: the array may be a slice."""
+    offsets = array.offsets
+    first, last = offsets[0].as_py(), offsets[-1].as_py()
+    return pc.subtract(offsets, offsets[0]), values.slice(first, last - first)
+
+
+def _mask(array: Array) -> Array | None:
+    return array.is_null() if array.null_count else None
+
+
+def _hidden_array(values: Array | None, num_rows: int) -> Array:
+    if values is None:
+        return pa.nulls(num_rows, pa.int64())
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    return values.cast(pa.int64())
+
+
+def _leaves(
+    source: DataType, target: Any, path: tuple[str, ...], dotted: str
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    match source:
+        case StructType():
+            kept = [field for field in source if not _is_void(field.type)]
+            for number, field in enumerate(kept):
+                inner = target.field(number)
+                yield from _leaves(
+                    field.type, inner.type, (*path, field.name), f"{dotted}.{inner.name}"
+                )
+        case ArrayType():
+            inner_path = (*path, "element")
+            yield from _leaves(
+                source.element_type, target.value_type, inner_path, f"{dotted}.list.element"
+            )
+        case MapType():
+            for name, inner_type, arrow_type in (
+                ("key", source.key_type, target.key_type),
+                ("value", source.value_type, target.item_type),
+            ):
+                yield from _leaves(
+                    inner_type, arrow_type, (*path, name), f"{dotted}.key_value.{name}"
+                )
+        case VariantType():
+            yield path, f"{dotted}.metadata"
+            yield path, f"{dotted}.value"
+        case _:
+            yield path, dotted

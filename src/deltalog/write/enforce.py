@@ -1,0 +1,407 @@
+"""The table's rules on rows that come in.
+
+Owns the order in which rows are completed and checked: columns are matched (`fit`), defaults,
+identity values and generated columns are filled in, and what the table refuses is refused. Rules
+in SQL are evaluated over whole batches; one that deltalog cannot evaluate refuses the write.
+
+Protocol: Column Invariants, CHECK Constraints, Generated Columns, Identity Columns, Default Columns
+"""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog import clock
+from deltalog.errors import (
+    ConstraintViolationError,
+    DeltaError,
+    InvalidInputError,
+    UnsupportedFeatureError,
+)
+from deltalog.expressions import (
+    Column,
+    Expression,
+    columns,
+    evaluate,
+    filter_mask,
+    parse_sql,
+    resolve,
+    resolve_predicate,
+)
+from deltalog.features.char_varchar import LengthLimit, length_limits
+from deltalog.features.constraints import CHECK, Check, table_checks
+from deltalog.features.default_columns import default_expressions
+from deltalog.features.generated_columns import generation_expressions
+from deltalog.features.identity_columns import IdentityColumn, identity_columns, next_values
+from deltalog.schema import ArrayType, MapType, StructType, find_field, to_arrow_schema
+from deltalog.write.fit import Fit
+from deltalog.write.reach import reach, rows_where
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from deltalog.configuration import TableConfiguration
+    from deltalog.schema import DataType
+    from deltalog.write.spec import WriteSpec
+
+# pyarrow's stubs leave most kernels untyped, so arrays are too.
+Array = Any
+Path = tuple[str, ...]
+
+_MAX_EXAMPLES: Final = 5
+
+
+class _Rule(NamedTuple):
+    what: str  # for messages: "CHECK constraint 'pos' (a > 0)"
+    name: str
+    condition: Expression  # resolved; must be true
+
+
+class Enforcer:
+    """Makes rows fit a table, batch after batch.
+
+    Args:
+        configuration: of the table.
+        source: schema of the data.
+        table: where the table is, for messages.
+        default_timezone: of times without a zone that go into `timestamp` columns.
+        identity_starts: identity column → first value to give, instead of the next one.
+        now_ms: the moment that `current_timestamp()` means in a default; None is now.
+        keeps_identities: the rows were in the table before, and keep their identity values.
+
+    Attributes:
+        schema: of the batches that `apply` gives.
+        identity_marks: identity column → the last value given so far.
+        identity_starts: identity column → the first value given so far.
+
+    Raises:
+        SchemaMismatchError: columns are missing, too many, or of a type that does not fit.
+        InvalidInputError: values are given for an identity column that takes none.
+        UnsupportedFeatureError: a rule cannot be evaluated; the message names it.
+    """
+
+    def __init__(
+        self,
+        configuration: TableConfiguration,
+        source: pa.Schema,
+        *,
+        table: str = "the table",
+        default_timezone: str = "UTC",
+        identity_starts: Mapping[str, int] | None = None,
+        now_ms: int | None = None,
+        keeps_identities: bool = False,
+    ) -> None:
+        self._table = table
+        self._logical = configuration.schema
+        self.schema = to_arrow_schema(configuration.schema)
+        identities = _identities(configuration)
+        generated = _generated(configuration)
+        defaults = _defaults(configuration)
+        self._fit = Fit(
+            source,
+            configuration.schema,
+            optional={*identities, *generated, *defaults},
+            default_timezone=default_timezone,
+        )
+        missing = self._fit.missing
+        now = datetime.fromtimestamp((clock.now_ms() if now_ms is None else now_ms) / 1000, UTC)
+        self._constants = {
+            name: self._default(name, defaults[name], now) for name in missing if name in defaults
+        }
+        self._check_explicit(identities, keeps_identities=keeps_identities)
+        self._identities = {name: identities[name] for name in missing if name in identities}
+        starts = identity_starts or {}
+        self._next = {
+            name: starts.get(name, column.next_value) for name, column in self._identities.items()
+        }
+        self.identity_marks: dict[str, int] = {}
+        self.identity_starts: dict[str, int] = {}
+        self._generated = {
+            name: self._generation(name, text)
+            for name, text in generated.items()
+            if name in missing
+        }
+        self._rules = [
+            *(
+                self._verification(name, text)
+                for name, text in generated.items()
+                if name not in missing
+            ),
+            *(self._check(check) for check in _checks(configuration)),
+        ]
+        self._not_null = list(_not_null_paths(self._logical))
+        self._limits = _limits(configuration)
+
+    @classmethod
+    def of_spec(cls, spec: WriteSpec, source: pa.Schema) -> Self:
+        """What a worker enforces on data of the schema `source`."""
+        return cls(
+            spec.configuration,
+            source,
+            table=spec.store.root,
+            default_timezone=spec.default_timezone,
+            identity_starts=spec.identity_starts,
+            now_ms=spec.now_ms,
+        )
+
+    def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows in the table's columns, order and types, completed and checked.
+
+        Call it with the batches in order: identity values go on from one to the next.
+
+        Raises:
+            SchemaMismatchError: a value does not fit its column.
+            ConstraintViolationError: rows break a rule.
+            InvalidInputError: a rule cannot be computed for a row (overflow, a failed cast), or
+                an identity column has no values left.
+
+        Cost: no copy of columns that fit; one pass of kernels per rule.
+        """
+        num_rows = batch.num_rows
+        found = self._fit.apply(batch)
+        for name, constant in self._constants.items():
+            found[name] = pa.repeat(constant, num_rows)
+        for name, column in self._identities.items():
+            found[name] = self._number(column, num_rows)
+        for field in self.schema:
+            if field.name not in found and field.name not in self._generated:
+                found[field.name] = pa.nulls(num_rows, field.type)
+        self._generate(found)
+        result = pa.RecordBatch.from_arrays(
+            [found[field.name] for field in self.schema], schema=self.schema
+        )
+        self._check_nulls(result)
+        self._check_lengths(result)
+        for rule in self._rules:
+            self._check_rule(rule, result)
+        return result
+
+    # --- made once
+
+    def _check_explicit(
+        self, identities: Mapping[str, IdentityColumn], *, keeps_identities: bool
+    ) -> None:
+        given = [
+            name
+            for name in self._fit.supplied
+            if name in identities and not identities[name].allow_explicit_insert
+        ]
+        if given and not keeps_identities:
+            raise InvalidInputError(
+                f"cannot write to {self._table}: the identity column(s) "
+                f"{', '.join(map(repr, given))} are always generated; leave them out of the data"
+            )
+
+    def _default(self, name: str, text: str, now: datetime) -> Any:
+        """The value of a default, which is the same in all rows."""
+        what = f"the default of column {name!r} ({text})"
+        field = find_field(self._logical, (name,))
+        with _naming(self._table, what, "allowColumnDefaults"):
+            resolved = resolve(parse_sql(text).cast(field.type), StructType([]), now=now)
+            one_row = pa.record_batch({"": pa.nulls(1)})
+            return evaluate(resolved, one_row)[0]
+
+    def _generation(self, name: str, text: str) -> Expression:
+        """What computes a generated column."""
+        field = find_field(self._logical, (name,))
+        what = f"the expression of the generated column {name!r} ({text})"
+        with _naming(self._table, what, "generatedColumns"):
+            return resolve(self._parse(text).cast(field.type), self._logical)
+
+    def _verification(self, name: str, text: str) -> _Rule:
+        """That values of a generated column are those that would be computed."""
+        what = f"generated column {name!r} ({text})"
+        with _naming(self._table, what, "generatedColumns"):
+            is_same = Column((name,)).equals_null_safe(self._parse(text))
+            return _Rule(what, name, resolve_predicate(is_same, self._logical))
+
+    def _check(self, check: Check) -> _Rule:
+        kind, feature = (
+            ("CHECK constraint", "checkConstraints")
+            if check.kind == CHECK
+            else ("invariant of column", "invariants")
+        )
+        what = f"{kind} {check.name!r} ({check.text})"
+        with _naming(self._table, what, feature):
+            condition = resolve_predicate(self._parse(check.text), self._logical)
+        return _Rule(what, check.name, condition)
+
+    def _parse(self, text: str) -> Expression:
+        return parse_sql(text, columns=self._logical.names)
+
+    # --- for each batch
+
+    def _number(self, column: IdentityColumn, num_rows: int) -> Array:
+        first = self._next[column.name]
+        values = next_values(column, first, num_rows)
+        if num_rows:
+            last = first + (num_rows - 1) * column.step
+            self.identity_starts.setdefault(column.name, first)
+            self.identity_marks[column.name] = last
+            self._next[column.name] = last + column.step
+        return values
+
+    def _generate(self, found: dict[str, Array]) -> None:
+        if not self._generated:
+            return
+        known = [field for field in self.schema if field.name in found]
+        base = pa.RecordBatch.from_arrays(
+            [found[field.name] for field in known], schema=pa.schema(known)
+        )
+        for name, expression in self._generated.items():
+            with _noting(f"computing the generated column {name!r} of {self._table}"):
+                found[name] = evaluate(expression, base)
+
+    def _check_nulls(self, batch: pa.RecordBatch) -> None:
+        for path in self._not_null:
+            column = batch.column(path[0])
+            values, rows = reach(column, path[1:])
+            if not values.null_count:
+                continue
+            is_null: Array = pc.is_null(values)
+            if rows is not None:
+                # A struct that must have a field must be there itself, as in the reference; but
+                # not as an element of a list, where the reference knows no NOT NULL at all.
+                parents, _ = reach(column, path[1:-1])
+                if pa.types.is_struct(parents.type):
+                    is_null = pc.and_(is_null, pc.is_valid(parents))
+            bad = rows_where(is_null, rows)
+            if len(bad):
+                name = ".".join(path)
+                raise _violation(f"NOT NULL of column {name!r}", name, batch.select([path[0]]), bad)
+
+    def _check_lengths(self, batch: pa.RecordBatch) -> None:
+        for limit in self._limits:
+            values, rows = reach(batch.column(limit.path[0]), limit.path[1:])
+            too_long = pc.greater(pc.utf8_length(values), pa.scalar(limit.length, pa.int32()))
+            if pc.any(too_long).as_py():
+                name = ".".join(limit.path)
+                raise _violation(
+                    f"length of column {name!r} ({limit.type_name})",
+                    name,
+                    batch.select([limit.path[0]]),
+                    rows_where(too_long, rows),
+                )
+
+    def _check_rule(self, rule: _Rule, batch: pa.RecordBatch) -> None:
+        with _noting(f"checking {rule.what} of {self._table}"):
+            holds: Array = filter_mask(rule.condition, batch)
+        if pc.all(holds, min_count=0).as_py():
+            return
+        shown = sorted({path[0] for path in columns(rule.condition)})
+        raise _violation(
+            rule.what,
+            rule.name,
+            batch.select(shown) if shown else batch,
+            rows_where(pc.invert(holds), None),
+        )
+
+
+def _identities(configuration: TableConfiguration) -> dict[str, IdentityColumn]:
+    if not configuration.supports("identityColumns"):
+        return {}
+    return {column.name: column for column in identity_columns(configuration.schema)}
+
+
+def _generated(configuration: TableConfiguration) -> dict[str, str]:
+    if not configuration.supports("generatedColumns"):
+        return {}
+    return generation_expressions(configuration.schema)
+
+
+def _defaults(configuration: TableConfiguration) -> dict[str, str]:
+    """Defaults of whole columns; a struct that is given is given whole, as in the reference."""
+    if not configuration.supports("allowColumnDefaults"):
+        return {}
+    found = default_expressions(configuration.schema)
+    return {path[0]: text for path, text in found.items() if len(path) == 1}
+
+
+def _checks(configuration: TableConfiguration) -> tuple[Check, ...]:
+    return table_checks(
+        configuration.metadata.configuration,
+        configuration.schema,
+        invariants=configuration.supports("invariants"),
+    )
+
+
+def _limits(configuration: TableConfiguration) -> tuple[LengthLimit, ...]:
+    return length_limits(configuration.schema)
+
+
+def _not_null_paths(schema: StructType) -> Iterator[Path]:
+    """What must not be NULL: fields, elements, keys and values."""
+    for field in schema:
+        if not field.nullable:
+            yield (field.name,)
+        yield from _not_null_below(field.type, (field.name,))
+
+
+def _not_null_below(data_type: DataType, path: Path) -> Iterator[Path]:
+    match data_type:
+        case StructType():
+            for inner in _not_null_paths(data_type):
+                yield (*path, *inner)
+        case ArrayType():
+            yield from _not_null_part(
+                data_type.element_type, (*path, "element"), nullable=data_type.contains_null
+            )
+        case MapType():
+            yield from _not_null_part(data_type.key_type, (*path, "key"), nullable=False)
+            yield from _not_null_part(
+                data_type.value_type, (*path, "value"), nullable=data_type.value_contains_null
+            )
+        case _:
+            return
+
+
+def _not_null_part(data_type: DataType, path: Path, *, nullable: bool) -> Iterator[Path]:
+    if not nullable:
+        yield path
+    yield from _not_null_below(data_type, path)
+
+
+def _violation(
+    what: str, name: str, batch: pa.RecordBatch, rows: Array
+) -> ConstraintViolationError:
+    examples = batch.take(rows.slice(0, _MAX_EXAMPLES)).to_pylist()
+    count = len(rows)
+    shown = ", ".join(repr(example) for example in examples)
+    more = f" and {count - len(examples)} more" if count > len(examples) else ""
+    return ConstraintViolationError(
+        f"cannot write the data: {what} is violated by {count} of the {batch.num_rows} rows that "
+        f"were looked at: {shown}{more}",
+        constraint=name,
+        num_rows=count,
+        examples=examples,
+    )
+
+
+@contextlib.contextmanager
+def _naming(table: str, what: str, feature: str) -> Iterator[None]:
+    """Refuses the write, and names the rule, where a rule cannot be understood."""
+    try:
+        yield
+    except InvalidInputError as error:
+        raise UnsupportedFeatureError(
+            table=table,
+            version=None,
+            operation="write to",
+            features=[feature],
+            hint=f"deltalog cannot evaluate {what}: {error}",
+        ) from error
+
+
+@contextlib.contextmanager
+def _noting(what: str) -> Iterator[None]:
+    """Says, where a value cannot be computed, which rule wanted it."""
+    try:
+        yield
+    except DeltaError as error:
+        error.add_note(f"while {what}")
+        raise

@@ -1,0 +1,143 @@
+"""Rows of a table as new data files, and the add actions that name them.
+
+This is the worker's side: nothing here commits, and a write that fails leaves no file.
+
+Protocol: Add File and Remove File
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from deltalog.actions import AddFile
+from deltalog.write.encode import Layout
+from deltalog.write.enforce import Enforcer
+from deltalog.write.lanes import Plan
+from deltalog.write.parts import PartWriter
+from deltalog.write.source import open_source
+from deltalog.write.written import WrittenFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from deltalog.write.lanes import Part
+    from deltalog.write.spec import WriteSpec
+
+# pyarrow's stubs leave most kernels untyped, so arrays are too.
+Array = Any
+
+
+def write_files(spec: WriteSpec, data: object) -> WrittenFiles:
+    """Write rows as data files that a commit can then name.
+
+    Rows are checked and completed by the table's rules. The data may be larger than memory.
+
+    Args:
+        spec: of the table.
+        data: whatever `open_source` takes.
+
+    Raises:
+        SchemaMismatchError: the data's columns or types do not fit the table.
+        ConstraintViolationError: a row breaks a rule of the table.
+        UnsupportedFeatureError: deltalog cannot evaluate a rule of the table.
+        StorageError: the store failed. Whatever happens, the files of this call are removed.
+
+    Cost: one pass over the data; some row groups in memory; a request per file off local disks.
+    """
+    reader = open_source(data)
+    with FileWriter(spec) as writer:
+        if not reader.schema.names:
+            # An empty list has no columns to be checked.
+            return writer.finish()
+        enforcer = Enforcer.of_spec(spec, reader.schema)
+        for batch in reader:
+            if batch.num_rows:
+                writer.write(enforcer.apply(batch))
+        return writer.finish(
+            identity_marks=enforcer.identity_marks, identity_starts=enforcer.identity_starts
+        )
+
+
+class FileWriter:
+    """Writes rows that already fit the table; a context manager that removes its files on error.
+
+    Args:
+        spec: of the table.
+    """
+
+    def __init__(self, spec: WriteSpec) -> None:
+        self._spec = spec
+        self._layout = Layout(spec.configuration)
+        self._parts = PartWriter(Plan(spec=spec, layout=self._layout))
+
+    def write(
+        self,
+        batch: pa.RecordBatch,
+        *,
+        row_ids: Array | None = None,
+        row_commit_versions: Array | None = None,
+    ) -> None:
+        """Take rows.
+
+        Args:
+            batch: in the table's logical schema, as `Enforcer.apply` gives it.
+            row_ids: kept row ids, NULL for rows that are new.
+            row_commit_versions: kept row commit versions, NULL for rows that changed.
+        """
+        physical = self._layout.encode(
+            batch, row_ids=row_ids, row_commit_versions=row_commit_versions
+        )
+        self._parts.write(physical, batch)
+
+    def finish(
+        self,
+        *,
+        identity_marks: Mapping[str, int] | None = None,
+        identity_starts: Mapping[str, int] | None = None,
+    ) -> WrittenFiles:
+        """Close all files.
+
+        Args:
+            identity_marks: the last values that were given, for the commit to remember.
+            identity_starts: the first ones.
+        """
+        parts = self._parts.finish()
+        configuration = self._spec.configuration
+        return WrittenFiles(
+            adds=tuple(self._add(part) for part in parts),
+            identity_marks=dict(identity_marks or {}),
+            identity_starts=dict(identity_starts or {}),
+            num_rows=sum(part.num_rows for part in parts),
+            num_bytes=sum(part.size_bytes for part in parts),
+            table_id=configuration.metadata.id,
+            schema_string=configuration.metadata.schema_string,
+        )
+
+    def abandon(self) -> None:
+        """Remove what was written."""
+        self._parts.abandon()
+
+    def _add(self, part: Part) -> AddFile:
+        return AddFile(
+            path=part.path,
+            partition_values=partition_values(self._spec, part),
+            size_bytes=part.size_bytes,
+            modification_time_ms=part.modified_ms,
+            data_change=self._spec.data_change,
+            stats=part.stats,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.abandon()
+
+
+def partition_values(spec: WriteSpec, part: Part) -> dict[str, str | None]:
+    """Physical name of each partition column → the file's serialised value."""
+    columns = spec.configuration.physical_partition_columns
+    return dict(zip(columns, part.values, strict=True))

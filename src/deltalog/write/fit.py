@@ -1,0 +1,247 @@
+"""The columns of data, matched to those of a table.
+
+Owns matching (names without case, at every depth), which types may go into which, and what the
+data lacks or has too much. Values of missing columns and the table's rules are `enforce`'s affair.
+
+Protocol: Schema Serialization Format
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.errors import SchemaMismatchError
+from deltalog.schema import (
+    ArrayType,
+    MapType,
+    PrimitiveType,
+    StructType,
+    VariantType,
+    can_store,
+    conform_array,
+    from_arrow_schema,
+    to_arrow_schema,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from deltalog.schema import DataType
+
+# pyarrow's stubs leave most kernels untyped, so arrays are too.
+Array = Any
+Path = tuple[str, ...]
+
+_VARIANT_PARTS: Final = {"metadata", "value"}
+_UTC: Final = "UTC"
+
+
+@dataclass(slots=True)
+class _Problems:
+    """Everything that is wrong with the data's columns, so that one error can tell all."""
+
+    extra: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    types: list[str] = field(default_factory=list)
+    twice: list[str] = field(default_factory=list)
+
+    def check(self, schema: StructType) -> None:
+        found = [
+            f"the data has column(s) {_named(self.extra)} that the table lacks"
+            if self.extra
+            else "",
+            f"the data lacks column(s) {_named(self.missing)} that must not be NULL"
+            if self.missing
+            else "",
+            f"the data has column(s) {_named(self.twice)} more than once, ignoring case"
+            if self.twice
+            else "",
+            *self.types,
+        ]
+        problems = [text for text in found if text]
+        if problems:
+            hint = "; schema_mode='merge' adds new columns" if self.extra else ""
+            raise SchemaMismatchError(
+                f"cannot write the data: {'; '.join(problems)}; the table's columns are "
+                f"{_named(schema.names)}{hint}"
+            )
+
+
+class Fit:
+    """How the columns of some data become those of a table.
+
+    Args:
+        source: schema of the data.
+        schema: logical schema of the table.
+        optional: columns that the data may lack although they must not be NULL.
+        default_timezone: of times without a zone that go into `timestamp` columns.
+
+    Attributes:
+        missing: columns of the table that the data lacks, in the table's order.
+
+    Raises:
+        SchemaMismatchError: columns are too many, missing, there twice, or of a type that the
+            column cannot take; the message names them all.
+    """
+
+    def __init__(
+        self,
+        source: pa.Schema,
+        schema: StructType,
+        *,
+        optional: Collection[str] = (),
+        default_timezone: str = _UTC,
+    ) -> None:
+        self._zone = default_timezone
+        incoming = from_arrow_schema(source)
+        problems = _Problems()
+        supplied = _match_struct(incoming, schema, (), problems, frozenset(optional))
+        if default_timezone != _UTC:
+            _check_nested_moments(incoming, schema, supplied, problems)
+        problems.check(schema)
+        arrow = to_arrow_schema(schema)
+        self.missing = tuple(name for name in schema.names if name not in supplied)
+        self._columns = [
+            (
+                field.name,
+                supplied[field.name],
+                _respelled(source.field(supplied[field.name]).type, field.type),
+                arrow.field(field.name).type,
+            )
+            for field in schema
+            if field.name in supplied
+        ]
+
+    @property
+    def supplied(self) -> tuple[str, ...]:
+        """Columns of the table that the data has, in the table's order."""
+        return tuple(name for name, *_ in self._columns)
+
+    def apply(self, batch: pa.RecordBatch) -> dict[str, Array]:
+        """Column of the table → the batch's values in the column's Arrow type.
+
+        Raises:
+            SchemaMismatchError: a value does not fit its column exactly.
+
+        Cost: what has its type already is not copied.
+        """
+        return {
+            name: self._convert(batch.column(number), spelled, target, name)
+            for name, number, spelled, target in self._columns
+        }
+
+    def _convert(self, array: Array, spelled: Any, target: Any, name: str) -> Array:
+        if array.type == target:
+            return array
+        if array.type != spelled:
+            array = array.view(spelled)
+        if self._zone != _UTC and _is_naive(array.type) and pa.types.is_timestamp(target):
+            array = self._with_zone(array, target)
+        return conform_array(array, target, column=name)
+
+    def _with_zone(self, array: Array, target: Any) -> Array:
+        if target.tz is None:
+            return array
+        return pc.assume_timezone(array, self._zone, ambiguous="earliest", nonexistent="latest")
+
+
+def _match_struct(
+    incoming: StructType,
+    table: StructType,
+    path: Path,
+    problems: _Problems,
+    optional: frozenset[str] = frozenset(),
+) -> dict[str, int]:
+    """Name in the table → place in the data."""
+    places: dict[str, int] = {}
+    known = {field.name.lower(): field for field in table}
+    for place, column in enumerate(incoming):
+        here = (*path, column.name)
+        target = known.get(column.name.lower())
+        if target is None:
+            problems.extra.append(".".join(here))
+        elif target.name in places:
+            problems.twice.append(".".join(here))
+        else:
+            places[target.name] = place
+            _match_type(column.type, target.type, (*path, target.name), problems)
+    problems.missing += [
+        ".".join((*path, field.name))
+        for field in table
+        if not field.nullable and field.name not in places and field.name not in optional
+    ]
+    return places
+
+
+def _match_type(incoming: DataType, table: DataType, path: Path, problems: _Problems) -> None:
+    match incoming, table:
+        case StructType(), StructType():
+            _match_struct(incoming, table, path, problems)
+        case ArrayType(), ArrayType():
+            inner = (*path, "element")
+            _match_type(incoming.element_type, table.element_type, inner, problems)
+        case MapType(), MapType():
+            _match_type(incoming.key_type, table.key_type, (*path, "key"), problems)
+            _match_type(incoming.value_type, table.value_type, (*path, "value"), problems)
+        case StructType(), VariantType() if set(incoming.names) == _VARIANT_PARTS:
+            pass
+        case _ if not can_store(incoming, table):
+            problems.types.append(
+                f"column {'.'.join(path)!r} is of type {table} and cannot take {incoming}"
+            )
+
+
+def _check_nested_moments(
+    incoming: StructType, table: StructType, supplied: dict[str, int], problems: _Problems
+) -> None:
+    """A zone is put on top-level columns only; deeper, UTC would be taken silently."""
+    for column in table:
+        place = supplied.get(column.name)
+        if place is None or isinstance(column.type, PrimitiveType):
+            continue
+        if "timestamp_ntz" in str(incoming.fields[place].type) and "timestamp" in str(
+            column.type
+        ).replace("timestamp_ntz", ""):
+            problems.types.append(
+                f"column {column.name!r} has times without a zone inside; give them one, since "
+                "default_timezone holds for whole columns only"
+            )
+
+
+def _respelled(arrow_type: Any, table: DataType) -> Any:
+    """The Arrow type with the table's spelling of nested names."""
+    match table:
+        case StructType() if pa.types.is_struct(arrow_type):
+            known = {field.name.lower(): field for field in table}
+            fields = []
+            for part in arrow_type.fields:
+                target = known[part.name.lower()]
+                fields.append(
+                    part.with_name(target.name).with_type(_respelled(part.type, target.type))
+                )
+            return pa.struct(fields)
+        case ArrayType() if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type):
+            part = arrow_type.value_field
+            kind: Any = pa.list_ if pa.types.is_list(arrow_type) else pa.large_list
+            return kind(part.with_type(_respelled(part.type, table.element_type)))
+        case MapType() if pa.types.is_map(arrow_type):
+            make: Any = pa.map_
+            key, item = arrow_type.key_field, arrow_type.item_field
+            return make(
+                key.with_type(_respelled(key.type, table.key_type)),
+                item.with_type(_respelled(item.type, table.value_type)),
+            )
+        case _:
+            return arrow_type
+
+
+def _is_naive(arrow_type: Any) -> bool:
+    return pa.types.is_timestamp(arrow_type) and arrow_type.tz is None
+
+
+def _named(names: Collection[str]) -> str:
+    return ", ".join(repr(name) for name in names)

@@ -1,0 +1,289 @@
+"""Parquet files that grow in the background, one after another.
+
+Owns when a file is opened and closed, its name, and that its statistics are collected while it is
+written. Which rows go into it is decided in `parts`.
+
+Protocol: Data Files, Per-file Statistics
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import secrets
+import string
+import threading
+import uuid
+from collections import deque
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalog import column_mapping
+from deltalog.errors import InvalidInputError
+from deltalog.partition_values import hive_directory
+from deltalog.schema import PrimitiveType, StructType
+from deltalog.stats import StatsCollector, encode_stats
+from deltalog.storage.parquet import ParquetSink
+from deltalog.write.options import codec_of, file_suffix, parquet_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from deltalog.configuration import TableConfiguration
+    from deltalog.storage.store import Store
+    from deltalog.write.encode import Layout
+    from deltalog.write.partition import Values
+    from deltalog.write.spec import WriteSpec
+
+_ALPHANUMERIC: Final = string.ascii_letters + string.digits
+_DATA_DIRECTORY: Final = ""
+CHANGE_DIRECTORY: Final = "_change_data"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A file that was written.
+
+    Args:
+        number: files of one write are numbered in the order in which they were opened.
+        path: relative to the root, decoded.
+        values: serialised partition values, in the order of partitioning.
+        stats: JSON; None for files of changed rows.
+    """
+
+    number: int
+    path: str
+    values: Values
+    num_rows: int
+    size_bytes: int
+    modified_ms: int
+    stats: str | None
+
+
+@dataclass(slots=True)
+class Plan:
+    """What all files of one write have in common.
+
+    Args:
+        spec: where to and how.
+        layout: of the files.
+        directory: below which they are; empty is the table's root.
+        prefix: of their names.
+        has_stats: whether their statistics are collected.
+
+    Attributes:
+        parts: files that are complete, in any order.
+        opened: paths of all files that were begun.
+    """
+
+    spec: WriteSpec
+    layout: Layout
+    directory: str = _DATA_DIRECTORY
+    prefix: str = "part"
+    has_stats: bool = True
+    parts: list[Part] = field(default_factory=list)
+    opened: list[str] = field(default_factory=list)
+    options: dict[str, Any] = field(init=False)
+    _numbers: Iterator[int] = field(init=False, default_factory=itertools.count)
+    _suffix: str = field(init=False)
+    _schema: StructType = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Work out what does not change from file to file."""
+        table, writer = self.spec.configuration, self.spec.writer_properties
+        leaves = tuple(self.layout.leaves())
+        self.options = parquet_options(writer, table.properties, leaves)
+        self._suffix = file_suffix(codec_of(writer, table.properties))
+        mode = table.column_mapping_mode
+        self._schema = _without_void(column_mapping.to_physical_schema(table.data_schema, mode))
+
+    @property
+    def store(self) -> Store:
+        """Where the files go."""
+        return self.spec.store
+
+    def next_path(self, values: Values) -> tuple[int, str]:
+        """A number and a name that no file has."""
+        number = next(self._numbers)
+        name = f"{self.prefix}-{number:05d}-{uuid.uuid4()}-c000{self._suffix}"
+        directories = (self.directory, _directory(self.spec.configuration, values))
+        path = "/".join([*(part for part in directories if part), name])
+        self.opened.append(path)
+        return number, path
+
+    def collector(self) -> StatsCollector:
+        """A new file's statistics."""
+        table = self.spec.configuration
+        properties = table.properties
+        chosen = properties.data_skipping_stats_columns
+        columns = None if chosen is None else _physical_paths(table, chosen)
+        return StatsCollector(
+            self._schema,
+            num_indexed_columns=properties.data_skipping_num_indexed_cols,
+            columns=columns,
+            prefix_length=properties.data_skipping_string_prefix_length,
+            tight_bounds=table.may_have_deletion_vectors,
+        )
+
+
+class Lane:
+    """One file after another for rows of one partition; `run` is called from any thread.
+
+    Rows are written in the order in which they were put.
+
+    Args:
+        plan: of the write.
+        values: the partition.
+        schema: of the rows.
+
+    Attributes:
+        size_bytes: of the open file so far.
+        queued: how many pieces of work wait or are under way.
+    """
+
+    def __init__(self, plan: Plan, values: Values, schema: pa.Schema) -> None:
+        self._plan = plan
+        self._values = values
+        self._schema = schema
+        self._lock = threading.Lock()
+        # None ends the file.
+        self._work: deque[pa.Table | None] = deque()
+        self._file: _OpenFile | None = None
+        self.size_bytes = 0
+        self.queued = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a file that rows can still join."""
+        return self._file is not None or self.queued > 0
+
+    def put(self, rows: pa.Table | None) -> None:
+        """Queue rows, or the end of the file; `run` must be called once for each."""
+        self._work.append(rows)
+        self.queued += 1
+
+    def run(self) -> None:
+        """Do the next piece of work."""
+        with self._lock:
+            rows = self._work.popleft()
+            try:
+                if rows is None:
+                    self._close()
+                else:
+                    self._write(rows)
+            finally:
+                self.queued -= 1
+
+    def abandon(self) -> None:
+        """Leave nothing of the open file."""
+        with self._lock:
+            self._work.clear()
+            if self._file is not None:
+                self._file.sink.abandon()
+                self._file = None
+
+    def _write(self, rows: pa.Table) -> None:
+        if self._file is None:
+            self._file = _OpenFile(self._plan, self._values, self._schema)
+        self.size_bytes = self._file.write(rows)
+        if self.size_bytes >= self._plan.spec.target_file_size_bytes:
+            self._close()
+
+    def _close(self) -> None:
+        if self._file is not None:
+            file, self._file = self._file, None
+            self.size_bytes = 0
+            self._plan.parts.append(file.close())
+
+
+class _OpenFile:
+    def __init__(self, plan: Plan, values: Values, schema: pa.Schema) -> None:
+        self._values = values
+        self._number, self._path = plan.next_path(values)
+        self._num_rows = 0
+        self._stats = plan.collector() if plan.has_stats else None
+        self.sink = ParquetSink(plan.store, self._path, schema, **plan.options)
+
+    def write(self, rows: pa.Table) -> int:
+        """Append one row group; the file's size so far."""
+        if self._stats is not None:
+            self._stats.update(rows)
+        self.sink.write(rows, row_group_size=max(1, rows.num_rows))
+        self._num_rows += rows.num_rows
+        return self.sink.size_bytes
+
+    def close(self) -> Part:
+        try:
+            info = self.sink.close()
+        except BaseException:
+            self.sink.abandon()
+            raise
+        return Part(
+            number=self._number,
+            path=self._path,
+            values=self._values,
+            num_rows=self._num_rows,
+            size_bytes=info.size_bytes,
+            modified_ms=info.modified_ms,
+            stats=None if self._stats is None else encode_stats(self._stats.finish()),
+        )
+
+
+def _directory(configuration: TableConfiguration, values: Values) -> str:
+    """Where files of a partition go; readers take nothing from it.
+
+    Under column mapping a random directory, as the reference has it: one that is named by columns
+    would tell names that may change.
+    """
+    properties = configuration.properties
+    if properties.randomize_file_prefixes or (
+        configuration.column_mapping_mode is not column_mapping.Mode.NONE
+    ):
+        return "".join(
+            secrets.choice(_ALPHANUMERIC) for _ in range(properties.random_prefix_length)
+        )
+    fields = configuration.partition_schema.fields
+    texts = {
+        column.name: _moment(text) if column.type == _TIMESTAMP else text
+        for column, text in zip(fields, values, strict=True)
+    }
+    return hive_directory(list(texts), texts)
+
+
+def _moment(text: str | None) -> str | None:
+    """`2024-01-31T00:00:00.500000Z` as engines name directories: `2024-01-31 00:00:00.5`."""
+    if text is None:
+        return None
+    return text.removesuffix("Z").replace("T", " ").rstrip("0").removesuffix(".")
+
+
+def _physical_paths(
+    table: TableConfiguration, columns: tuple[tuple[str, ...], ...]
+) -> list[tuple[str, ...]]:
+    found = []
+    for path in columns:
+        # A column that was dropped may still stand in the property.
+        with contextlib.suppress(InvalidInputError):
+            found.append(
+                column_mapping.physical_path(table.schema, path, table.column_mapping_mode)
+            )
+    return found
+
+
+def _without_void(schema: StructType) -> StructType:
+    """The columns that files have."""
+    return StructType(
+        [
+            replace(column, type=_without_void(column.type))
+            if isinstance(column.type, StructType)
+            else column
+            for column in schema.fields
+            if column.type != _VOID
+        ]
+    )
+
+
+_VOID: Final = PrimitiveType("void")
+_TIMESTAMP: Final = PrimitiveType("timestamp")

@@ -1,0 +1,234 @@
+"""Rows into files: how many at a time, which file takes them, and how much may wait in memory.
+
+Row groups are gathered here and encoded in the background, several files at a time where there
+are rows enough. Memory is bounded whatever the data: rows wait up to a budget, then the partitions
+with the most of them are written out; files stay open up to a number, and off local disks, where
+an open file is held in memory, up to a size.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from deltalog.errors import DeltaError
+from deltalog.storage.pool import Background
+from deltalog.write.lanes import Lane, Part, Plan
+from deltalog.write.partition import split
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from deltalog.write.partition import Values
+
+_MAX_ROW_GROUP_ROWS: Final = 1024 * 1024
+_MAX_ROW_GROUP_BYTES: Final = 64 * 1024 * 1024
+_MAX_WAITING_BYTES: Final = 256 * 1024 * 1024
+_MAX_OPEN_FILES: Final = 64
+_MAX_OPEN_BYTES: Final = 512 * 1024 * 1024
+# Fewer bytes than these stay in one file: two small files cost readers more than a core saves.
+_MIN_SPLIT_BYTES: Final = 32 * 1024 * 1024
+_MAX_LANES: Final = 8
+_log: Final = logging.getLogger("deltalog.write")
+
+_Key = tuple["Values", bool]
+
+
+class PartWriter:
+    """Writes physical rows of any partitions; see `Plan` for what the files are.
+
+    Args:
+        plan: of the write.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._columns = plan.spec.configuration.partition_schema.fields
+        self._num_lanes = max(1, min(_MAX_LANES, os.cpu_count() or 1))
+        self._background = Background(self._num_lanes + 1)
+        self._lanes: dict[_Key, list[Lane]] = {}
+        self._waiting: dict[_Key, _Rows] = {}
+        self._gathered: list[tuple[pa.RecordBatch, pa.RecordBatch]] = []
+        self._gathered_rows = 0
+        self._gathered_bytes = 0
+        self._waiting_bytes = 0
+        self._sent_bytes = 0
+        writer = plan.spec.writer_properties
+        most = None if writer is None else writer.max_row_group_size
+        self._max_rows = _MAX_ROW_GROUP_ROWS if most is None else most
+        # Small files have small row groups, so that a file does not pass its size by far.
+        self._max_bytes = min(_MAX_ROW_GROUP_BYTES, max(1, plan.spec.target_file_size_bytes // 2))
+
+    def write(self, physical: pa.RecordBatch, logical: pa.RecordBatch) -> None:
+        """Take rows.
+
+        Args:
+            physical: as they stand in files.
+            logical: the same rows with their partition columns.
+        """
+        for rows, start in self._pieces(physical):
+            if self._columns:
+                self._gather(rows, logical.slice(start, rows.num_rows))
+            else:
+                self._add((), rows)
+
+    def finish(self) -> tuple[Part, ...]:
+        """Write what waits, and close all files; they come in the order they were begun."""
+        self._split_gathered()
+        for key in sorted(self._waiting, key=lambda key: -self._waiting[key].num_bytes):
+            self._send(key)
+            self._close(key)
+        for key in list(self._lanes):
+            self._close(key)
+        self._background.wait()
+        return tuple(sorted(self._plan.parts, key=lambda part: part.number))
+
+    def abandon(self) -> None:
+        """Leave nothing behind: what was opened is deleted, as far as the store allows."""
+        self._background.cancel()
+        for lanes in self._lanes.values():
+            for lane in lanes:
+                lane.abandon()
+        if self._plan.opened:
+            try:
+                self._plan.store.delete_many(self._plan.opened)
+            except DeltaError as error:
+                _log.warning(
+                    "%d files of a failed write stay until vacuum: %s",
+                    len(self._plan.opened),
+                    error,
+                )
+
+    def _pieces(self, batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, int]]:
+        """Slices of at most a row group."""
+        rows = batch.num_rows
+        if not rows:
+            return
+        most = min(self._max_rows, max(1, rows * self._max_bytes // max(1, batch.nbytes)))
+        # Even slices: not a full one and a crumb.
+        size = -(-rows // -(-rows // most))
+        for start in range(0, rows, size):
+            yield batch.slice(start, size), start
+
+    def _gather(self, physical: pa.RecordBatch, logical: pa.RecordBatch) -> None:
+        """Hold rows until there are enough of them to be worth sorting by partition."""
+        self._gathered.append((physical, logical))
+        self._gathered_rows += physical.num_rows
+        self._gathered_bytes += physical.nbytes
+        if self._gathered_rows >= self._max_rows or self._gathered_bytes >= self._max_bytes:
+            self._split_gathered()
+
+    def _split_gathered(self) -> None:
+        if not self._gathered:
+            return
+        gathered, self._gathered = self._gathered, []
+        self._gathered_rows = self._gathered_bytes = 0
+        names = [column.name for column in self._columns]
+        for kept in _by_schema([physical for physical, _ in gathered]):
+            numbers = [n for n, (physical, _) in enumerate(gathered) if physical.schema == kept]
+            physical = _joined([gathered[n][0] for n in numbers])
+            logical = _joined([gathered[n][1].select(names) for n in numbers])
+            for group in split(logical, self._columns):
+                # A copy of its own: a slice would keep the rows of all partitions in memory.
+                rows = physical if group.rows is None else physical.take(group.rows)
+                self._add(group.values, rows)
+
+    def _add(self, values: Values, rows: pa.RecordBatch) -> None:
+        key = (values, len(rows.schema) > len(self._plan.layout.arrow_schema()))
+        waiting = self._waiting.setdefault(key, _Rows())
+        size = rows.nbytes
+        if waiting.num_rows and (
+            waiting.num_rows + rows.num_rows > self._max_rows
+            or waiting.num_bytes + size > self._max_bytes
+        ):
+            self._send(key)
+            waiting = self._waiting.setdefault(key, _Rows())
+        waiting.add(rows, size)
+        self._waiting_bytes += size
+        if waiting.num_rows >= self._max_rows or waiting.num_bytes >= self._max_bytes:
+            self._send(key)
+        if self._waiting_bytes > _MAX_WAITING_BYTES:
+            self._relieve()
+
+    def _relieve(self) -> None:
+        """Write out the partitions that hold the most memory, half of it."""
+        for key in sorted(self._waiting, key=lambda key: -self._waiting[key].num_bytes):
+            if self._waiting_bytes <= _MAX_WAITING_BYTES // 2:
+                break
+            self._send(key)
+
+    def _send(self, key: _Key) -> None:
+        """Hand what waits for a partition to one of its lanes, as one row group."""
+        waiting = self._waiting.pop(key, None)
+        if waiting is None:
+            return
+        rows = pa.Table.from_batches(waiting.batches)
+        self._waiting_bytes -= waiting.num_bytes
+        lane = self._lane(key, rows.schema)
+        self._sent_bytes += waiting.num_bytes
+        self._put(lane, rows)
+        self._close_some(lane)
+
+    def _lane(self, key: _Key, schema: pa.Schema) -> Lane:
+        lanes = self._lanes.pop(key, [])
+        self._lanes[key] = lanes  # the last in order is the one used last
+        if lanes and (lanes[0].queued == 0 or self._columns):
+            return lanes[0]
+        if not lanes or (self._sent_bytes >= _MIN_SPLIT_BYTES and len(lanes) < self._num_lanes):
+            lanes.append(Lane(self._plan, key[0], schema))
+            return lanes[-1]
+        return min(lanes, key=lambda lane: lane.queued)
+
+    def _put(self, lane: Lane, rows: pa.Table | None) -> None:
+        lane.put(rows)
+        self._background.submit(lane.run)
+
+    def _close_some(self, used: Lane) -> None:
+        """Close the files that were not written to for the longest time, if there are too many."""
+        lanes = [lane for found in self._lanes.values() for lane in found if lane.is_open]
+        is_native = getattr(self._plan.store, "native_path", None) is not None
+        size = 0 if is_native else sum(lane.size_bytes for lane in lanes)
+        number = len(lanes)
+        for lane in lanes:
+            if number <= _MAX_OPEN_FILES and size <= _MAX_OPEN_BYTES:
+                return
+            if lane is not used:
+                number -= 1
+                size -= lane.size_bytes
+                self._put(lane, None)
+
+    def _close(self, key: _Key) -> None:
+        for lane in self._lanes.pop(key, []):
+            self._put(lane, None)
+
+
+class _Rows:
+    """Rows of one partition that wait."""
+
+    def __init__(self) -> None:
+        self.batches: list[pa.RecordBatch] = []
+        self.num_rows = 0
+        self.num_bytes = 0
+
+    def add(self, rows: pa.RecordBatch, size: int) -> None:
+        self.batches.append(rows)
+        self.num_rows += rows.num_rows
+        self.num_bytes += size
+
+
+def _by_schema(batches: list[pa.RecordBatch]) -> list[pa.Schema]:
+    found: list[pa.Schema] = []
+    for batch in batches:
+        if batch.schema not in found:
+            found.append(batch.schema)
+    return found
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    joined: pa.RecordBatch = pa.concat_batches(batches)  # type: ignore[attr-defined]  # newer than the stubs
+    return joined

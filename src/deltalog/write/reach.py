@@ -1,0 +1,73 @@
+"""Parts of nested columns as plain arrays, with the rows that they belong to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# pyarrow's stubs leave most kernels untyped, so arrays are too.
+Array = Any
+
+
+def reach(array: Array, path: Sequence[str]) -> tuple[Array, Array | None]:
+    """The values at a path below a column, and the row of each.
+
+    A field of a struct that is NULL is NULL. A list or a map that is NULL or empty has no values.
+
+    Args:
+        array: of the column.
+        path: below the column; `element`, `key` and `value` step into lists and maps.
+
+    Returns:
+        The values; and their row numbers, or None where there is one value per row.
+    """
+    rows: Array | None = None
+    for name in path:
+        if not pa.types.is_struct(array.type):
+            lists = _entries(array) if pa.types.is_map(array.type) else array
+            parents = _parents(lists)
+            rows = parents if rows is None else rows.take(parents)
+            array = lists.flatten()
+            if name == "element":
+                continue
+        array = pc.struct_field(array, name)
+    return array, rows
+
+
+def rows_where(mask: Array, rows: Array | None) -> Array:
+    """The distinct rows whose values a mask marks, ascending.
+
+    Args:
+        mask: one boolean per value; NULL counts as false.
+        rows: of the values, as `reach` gives them.
+    """
+    marked: Array = pc.indices_nonzero(pc.fill_null(mask, pa.scalar(value=False)))
+    if rows is None:
+        return marked
+    found = rows.take(marked).unique()
+    return found.take(pc.array_sort_indices(found))
+
+
+def _entries(maps: Array) -> Array:
+    """The maps as lists of structs; nothing is copied."""
+    kind = maps.type
+    entry = pa.struct([pa.field("key", kind.key_type), pa.field("value", kind.item_type)])
+    return maps.view(pa.list_(entry))
+
+
+def _parents(lists: Array) -> Array:
+    """The place of the list that each value of `lists.flatten()` is in.
+
+    Arrow's own kernel counts what lies behind a NULL list too, which flattening leaves out.
+    """
+    lengths: Array = pc.fill_null(pc.list_value_length(lists), pa.scalar(0, pa.int32()))
+    ends = pc.cumulative_sum(lengths.cast(pa.int64()))
+    offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends])
+    total = offsets[-1].as_py()
+    parents: Array = pc.list_parent_indices(pa.LargeListArray.from_arrays(offsets, pa.nulls(total)))
+    return parents
