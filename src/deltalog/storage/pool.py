@@ -2,8 +2,9 @@
 
 Two stages of threads, and nothing else in deltalog has any. `map_in_pool` makes requests that a
 file system can only make one by one. `read_ahead` opens and decodes the next files while a caller
-looks at the current batches; its threads may wait for the first stage, never the other way round,
-so that neither can starve the other. A forked child makes its threads anew.
+looks at the current batches, and `Background` encodes files while a caller makes the next rows;
+their threads may wait for the first stage, never the other way round, so that neither can starve
+the other. A forked child makes its threads anew.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
 from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
@@ -65,6 +67,42 @@ def read_ahead(
     finally:
         for future in waiting:
             future.cancel()
+
+
+class Background:
+    """Work that goes on in other threads while the caller prepares the next.
+
+    Work begins in the order in which it was handed in. Inside a thread of either stage it is
+    done at once: waiting there for other threads could be for ever.
+
+    Args:
+        depth: how much may be under way before `submit` waits.
+    """
+
+    def __init__(self, depth: int) -> None:
+        self._depth = depth
+        self._waiting: deque[Future[None]] = deque()
+
+    def submit(self, work: Callable[[], None]) -> None:
+        """Hand in some work; raises what earlier work raised."""
+        if _FILES.is_inside() or _REQUESTS.is_inside():
+            work()
+            return
+        while len(self._waiting) >= self._depth:
+            self._waiting.popleft().result()
+        self._waiting.append(_FILES.pool().submit(work))
+
+    def wait(self) -> None:
+        """Until all is done; raises the first exception."""
+        while self._waiting:
+            self._waiting.popleft().result()
+
+    def cancel(self) -> None:
+        """Drop what has not begun, and wait for the rest; exceptions are dropped too."""
+        for future in self._waiting:
+            future.cancel()
+        wait_for(self._waiting)
+        self._waiting.clear()
 
 
 class _Threads:
