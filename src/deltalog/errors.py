@@ -35,7 +35,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 def _rebuild(cls: type[DeltaError], args: tuple[Any, ...], state: dict[str, Any]) -> DeltaError:
@@ -242,9 +242,28 @@ class SchemaMismatchError(DeltaError):
 
 
 class ConstraintViolationError(DeltaError):
-    """Rows break a NOT NULL, a CHECK constraint, an invariant or a generated column."""
+    """Rows break a NOT NULL, a CHECK constraint, an invariant or a generated column.
+
+    Attributes:
+        constraint: what is broken, or None.
+        num_rows: how many rows break it, as far as they were looked at, or None.
+        examples: a few of them, as dicts.
+    """
 
     code = "constraint-violation"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        constraint: str | None = None,
+        num_rows: int | None = None,
+        examples: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        self.constraint = constraint
+        self.num_rows = num_rows
+        self.examples = tuple(examples)
+        super().__init__(message)
 
 
 class CommitFailedError(DeltaError):
