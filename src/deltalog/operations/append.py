@@ -1,0 +1,113 @@
+"""Append: new rows in new files; nothing that exists is looked at.
+
+Protocol: Add File and Remove File
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from deltalog.errors import InvalidInputError
+from deltalog.schema import from_arrow_schema
+from deltalog.schema.evolve import merge_schemas
+from deltalog.table_change import changed_table
+from deltalog.write.files import write_files
+from deltalog.write.spec import DEFAULT_TARGET_FILE_SIZE_BYTES, WriteSpec
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from deltalog.configuration import TableConfiguration
+    from deltalog.transaction import PendingTransaction
+    from deltalog.write.options import WriterProperties
+    from deltalog.write.written import WrittenFiles
+
+SchemaMode = Literal["merge", "overwrite"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileOptions:
+    """How data files are to be written.
+
+    Args:
+        target_file_size_bytes: None follows `delta.targetFileSize`, then 128 MiB.
+        writer_properties: of Parquet.
+        default_timezone: of times without a zone.
+    """
+
+    target_file_size_bytes: int | None = None
+    writer_properties: WriterProperties | None = None
+    default_timezone: str = "UTC"
+
+    def spec_for(self, pending: PendingTransaction, *, data_change: bool = True) -> WriteSpec:
+        """What the writer of a transaction's files must know."""
+        configuration = pending.configuration
+        target = self.target_file_size_bytes or configuration.properties.target_file_size_bytes
+        return WriteSpec(
+            store=pending.store,
+            configuration=configuration,
+            target_file_size_bytes=target or DEFAULT_TARGET_FILE_SIZE_BYTES,
+            writer_properties=self.writer_properties,
+            default_timezone=self.default_timezone,
+            data_change=data_change,
+            now_ms=pending.clock.now_ms(),
+        )
+
+
+def stage_append(
+    pending: PendingTransaction,
+    rows: pa.RecordBatchReader,
+    *,
+    options: FileOptions,
+    schema_mode: SchemaMode | None = None,
+) -> WrittenFiles:
+    """Write rows into new files and add them to the transaction.
+
+    Args:
+        pending: of the table, or of a table that is to be made.
+        rows: read once.
+        options: of the files.
+        schema_mode: `merge` adds the columns that only the data has.
+
+    Raises:
+        SchemaMismatchError, ConstraintViolationError: the rows do not fit; nothing is left behind.
+    """
+    if schema_mode == "overwrite":
+        raise InvalidInputError(
+            "an append keeps the table's schema: schema_mode='overwrite' goes with mode='overwrite'"
+        )
+    if schema_mode == "merge" and pending.snapshot is not None:
+        pending.set_configuration(with_columns_of(pending.configuration, rows.schema))
+    written = write_files(options.spec_for(pending), rows)
+    pending.add_files(written)
+    set_write_metrics(pending, written)
+    return written
+
+
+def with_columns_of(configuration: TableConfiguration, schema: pa.Schema) -> TableConfiguration:
+    """The configuration with the columns that only the data has.
+
+    Raises:
+        SchemaMismatchError: a column has another type than the table's.
+    """
+    merged = merge_schemas(
+        configuration.schema,
+        from_arrow_schema(schema),
+        allow_widening=configuration.is_active("typeWidening"),
+    )
+    if merged == configuration.schema:
+        return configuration
+    return changed_table(configuration, schema=merged)
+
+
+def set_write_metrics(pending: PendingTransaction, written: WrittenFiles, **more: Any) -> None:
+    """What the history says of a write."""
+    pending.set_metrics(
+        {
+            "numFiles": len(written.adds),
+            "numOutputRows": written.num_rows,
+            "numOutputBytes": sum(add.size_bytes for add in written.adds),
+            **more,
+        }
+    )

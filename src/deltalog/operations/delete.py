@@ -1,0 +1,191 @@
+"""Delete: rows that match a predicate leave the table.
+
+Owns what happens to each file: removed whole, given a deletion vector, or rewritten without the
+rows. Overwriting by predicate deletes this way, too.
+
+Protocol: Deletion Vectors, Add File and Remove File, Add CDC File
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.deletion_vectors import DeletionBitmap
+from deltalog.errors import InternalError, InvalidInputError
+from deltalog.operations.rewrite import copy_rows, is_not_true, read_rows
+from deltalog.operations.touched import find_touched
+from deltalog.scan.deletion_vectors import load_bitmap
+from deltalog.scan.plan import descriptor_of
+from deltalog.write.changes import ChangeWriter
+from deltalog.write.deletion_vectors import write_deletion_vectors
+from deltalog.write.files import FileWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.expressions import Expression
+    from deltalog.operations.append import FileOptions
+    from deltalog.operations.touched import Touched
+    from deltalog.snapshot import Snapshot
+    from deltalog.transaction import PendingTransaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """What a deletion did.
+
+    Args:
+        num_rows: that were deleted; None where the log does not tell it of whole files.
+        num_removed_files: data files that are no longer live.
+        num_removed_bytes: size of those.
+        num_copied_rows: that were written once more.
+        num_added_files: new data files with them.
+        num_added_bytes: size of those.
+        num_masked_files: files that got a deletion vector.
+        wrote_changes: whether the commit has change files: then they must tell of all changes.
+    """
+
+    num_rows: int | None
+    num_removed_files: int
+    num_removed_bytes: int
+    num_copied_rows: int = 0
+    num_added_files: int = 0
+    num_added_bytes: int = 0
+    num_masked_files: int = 0
+    wrote_changes: bool = False
+
+    def metrics(self) -> dict[str, int]:
+        """As the history tells them."""
+        found = {
+            "numDeletedRows": self.num_rows,
+            "numCopiedRows": self.num_copied_rows,
+            "numRemovedFiles": self.num_removed_files,
+            "numRemovedBytes": self.num_removed_bytes,
+            "numAddedFiles": self.num_added_files,
+            "numAddedBytes": self.num_added_bytes,
+            "numDeletionVectorsUpdated": self.num_masked_files,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def stage_delete(
+    pending: PendingTransaction,
+    predicate: Expression | None,
+    *,
+    options: FileOptions,
+    use_deletion_vectors: bool | None = None,
+) -> Deleted:
+    """Remove the rows for which a predicate is true.
+
+    Args:
+        pending: of an existing table.
+        predicate: resolved against the snapshot's schema; None is every row.
+        options: of files that are rewritten.
+        use_deletion_vectors: for files that keep rows; None does what the table has enabled.
+
+    Raises:
+        InvalidInputError: deletion vectors are asked for, and the table does not allow them.
+
+    Cost: `find_touched`; then one small request for all deletion vectors, or a copy of the rows
+    that stay in the files that are cut.
+    """
+    snapshot = _snapshot_of(pending)
+    touched = find_touched(snapshot, predicate, default_timezone=options.default_timezone)
+    pending.read(predicate, touched.files)
+    pending.remove_files(touched.files, data_change=True)
+    cut = [number for number in range(touched.files.num_rows) if not touched.is_whole(number)]
+    whole = touched.files.num_rows - len(cut)
+    removed = Deleted(
+        num_rows=touched.num_rows,
+        num_removed_files=whole,
+        num_removed_bytes=_sum(touched.files) - _sum(touched.files.take(cut)),
+    )
+    if not cut or predicate is None:
+        return removed
+    if _masks(snapshot, asked=use_deletion_vectors):
+        _mask(pending, touched, cut)
+        return replace(removed, num_masked_files=len(cut))
+    return _rewrite(pending, touched, cut, predicate, removed, options)
+
+
+def _masks(snapshot: Snapshot, *, asked: bool | None) -> bool:
+    configuration = snapshot.configuration
+    if asked and not configuration.may_have_deletion_vectors:
+        raise InvalidInputError(
+            f"cannot write deletion vectors to {snapshot.store.root}: the table does not support "
+            "them; set delta.enableDeletionVectors=true first"
+        )
+    return configuration.writes_deletion_vectors if asked is None else asked
+
+
+def _mask(pending: PendingTransaction, touched: Touched, cut: Sequence[int]) -> None:
+    """Add the files again, each with a vector of the old deleted rows and the new ones."""
+    files = touched.files.take(cut)
+    old: list[Any] = files.column("deletionVector").to_pylist()
+    bitmaps = []
+    for number, row in zip(cut, old, strict=True):
+        rows = touched.positions[number]
+        bitmap = DeletionBitmap() if rows is None else DeletionBitmap.from_arrow(rows)
+        descriptor = descriptor_of(row)
+        if descriptor is not None:
+            bitmap |= load_bitmap(pending.store, descriptor)
+        bitmaps.append(bitmap)
+    counts = [touched.num_records[number] or 0 for number in cut]
+    masked = write_deletion_vectors(pending.store, files, bitmaps, counts)
+    pending.add_rows(masked.files)
+
+
+def _rewrite(
+    pending: PendingTransaction,
+    touched: Touched,
+    cut: Sequence[int],
+    predicate: Expression,
+    removed: Deleted,
+    options: FileOptions,
+) -> Deleted:
+    """Write the rows that stay into new files, and for the change feed those that do not."""
+    snapshot = _snapshot_of(pending)
+    spec = options.spec_for(pending)
+    zone = options.default_timezone
+    with FileWriter(spec) as writer:
+        copied = copy_rows(
+            snapshot,
+            touched.files.take(cut),
+            writer,
+            spec.configuration.arrow_schema,
+            keep=is_not_true(predicate),
+            default_timezone=zone,
+        )
+        written = writer.finish()
+    pending.add_files(written)
+    feed = snapshot.configuration.change_data_feed_enabled
+    if feed:
+        with ChangeWriter(spec) as changes:
+            for batch in read_rows(
+                snapshot, touched.files, predicate=predicate, default_timezone=zone
+            ):
+                changes.write(batch, "delete")
+            pending.add_changes(changes.finish())
+    return replace(
+        removed,
+        num_removed_files=touched.files.num_rows,
+        num_removed_bytes=_sum(touched.files),
+        num_copied_rows=copied,
+        num_added_files=len(written.adds),
+        num_added_bytes=written.num_bytes,
+        wrote_changes=feed,
+    )
+
+
+def _snapshot_of(pending: PendingTransaction) -> Snapshot:
+    if pending.snapshot is None:
+        raise InternalError("there is nothing to delete in a table that is to be made")
+    return pending.snapshot
+
+
+def _sum(files: pa.Table) -> int:
+    return pc.sum(files.column("size")).as_py() or 0

@@ -1,0 +1,197 @@
+"""Overwrite: new rows instead of all, of those that match a predicate, or of their partitions.
+
+Protocol: Add File and Remove File, Add CDC File
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.actions.arrow import STRING_MAP
+from deltalog.errors import ConstraintViolationError, InternalError, InvalidInputError
+from deltalog.expressions import filter_mask, to_sql
+from deltalog.operations.append import set_write_metrics, with_columns_of
+from deltalog.operations.delete import stage_delete
+from deltalog.partition_values import extract, parse_column
+from deltalog.schema import from_arrow_schema
+from deltalog.table_change import changed_table
+from deltalog.write.changes import ChangeWriter
+from deltalog.write.enforce import Enforcer
+from deltalog.write.files import FileWriter, write_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from deltalog.expressions import Expression
+    from deltalog.operations.append import FileOptions, SchemaMode
+    from deltalog.schema import Field
+    from deltalog.snapshot import Snapshot
+    from deltalog.transaction import PendingTransaction
+    from deltalog.write.written import WrittenFiles
+
+_EXAMPLES: Final = 5
+
+
+def stage_overwrite(
+    pending: PendingTransaction,
+    rows: pa.RecordBatchReader,
+    *,
+    options: FileOptions,
+    schema_mode: SchemaMode | None = None,
+    partition_by: Sequence[str] | None = None,
+) -> WrittenFiles:
+    """Replace every row of the table.
+
+    Args:
+        pending: of an existing table.
+        rows: read once.
+        options: of the files.
+        schema_mode: `overwrite` gives the table the data's schema, `merge` adds its new columns;
+            None keeps the table's.
+        partition_by: the new partition columns; with `schema_mode="overwrite"` only.
+    """
+    snapshot = _snapshot_of(pending)
+    if schema_mode == "overwrite":
+        pending.set_configuration(
+            changed_table(
+                pending.configuration,
+                schema=from_arrow_schema(rows.schema),
+                partition_columns=partition_by,
+                replaces_data=True,
+            )
+        )
+    elif schema_mode == "merge":
+        pending.set_configuration(with_columns_of(pending.configuration, rows.schema))
+    written = write_files(options.spec_for(pending), rows)
+    pending.add_files(written)
+    pending.read(None)
+    removed = snapshot.files()
+    pending.remove_files(removed, data_change=True)
+    set_write_metrics(pending, written, **_removed_metrics(removed))
+    return written
+
+
+def stage_overwrite_partitions(
+    pending: PendingTransaction, rows: pa.RecordBatchReader, *, options: FileOptions
+) -> WrittenFiles:
+    """Replace the partitions that the new rows fall into, and no other."""
+    snapshot = _snapshot_of(pending)
+    configuration = pending.configuration
+    if not configuration.partition_columns:
+        raise InvalidInputError(
+            f"cannot overwrite partitions of {pending.store.root}: it has no partition columns"
+        )
+    written = write_files(options.spec_for(pending), rows)
+    pending.add_files(written)
+    removed = _files_in_partitions(snapshot, written, options.default_timezone)
+    pending.read(None)
+    pending.remove_files(removed, data_change=True)
+    set_write_metrics(pending, written, **_removed_metrics(removed))
+    return written
+
+
+def stage_replace_where(
+    pending: PendingTransaction,
+    rows: pa.RecordBatchReader,
+    predicate: Expression,
+    *,
+    options: FileOptions,
+    schema_mode: SchemaMode | None = None,
+) -> WrittenFiles:
+    """Replace the rows that match a predicate; the new rows must match it too.
+
+    Args:
+        pending: of an existing table.
+        rows: read once.
+        predicate: resolved against the snapshot's schema. Files that it cuts are rewritten.
+        options: of the files.
+        schema_mode: `merge` adds the columns that only the data has.
+
+    Raises:
+        ConstraintViolationError: a new row does not match.
+    """
+    if schema_mode == "overwrite":
+        raise InvalidInputError(
+            "rows that do not match the predicate keep the table's schema: "
+            "schema_mode='overwrite' goes without a predicate"
+        )
+    if schema_mode == "merge":
+        pending.set_configuration(with_columns_of(pending.configuration, rows.schema))
+    deleted = stage_delete(pending, predicate, options=options)
+    spec = options.spec_for(pending)
+    with FileWriter(spec) as writer, ChangeWriter(spec) as changes:
+        enforcer = Enforcer.of_spec(spec, rows.schema)
+        for batch in _matching(map(enforcer.apply, rows), predicate, pending.store.root):
+            writer.write(batch)
+            if deleted.wrote_changes:
+                changes.write(batch, "insert")
+        written = writer.finish(
+            identity_marks=enforcer.identity_marks, identity_starts=enforcer.identity_starts
+        )
+        pending.add_changes(changes.finish())
+    pending.add_files(written)
+    set_write_metrics(pending, written, **deleted.metrics())
+    return written
+
+
+def _matching(
+    batches: Iterable[pa.RecordBatch], predicate: Expression, table: str
+) -> Iterator[pa.RecordBatch]:
+    """The batches, as long as every row matches.
+
+    A row for which the predicate is unknown does not match: it would not be replaced next time.
+    """
+    for batch in batches:
+        mask: Any = filter_mask(predicate, batch)
+        missed = batch.num_rows - mask.true_count
+        if missed:
+            examples = batch.filter(pc.invert(mask)).slice(0, _EXAMPLES).to_pylist()
+            raise ConstraintViolationError(
+                f"cannot overwrite the rows of {table} where {to_sql(predicate)}: {missed} of the "
+                f"new rows do not match, for example {examples}; write them apart"
+            )
+        yield batch
+
+
+def _snapshot_of(pending: PendingTransaction) -> Snapshot:
+    if pending.snapshot is None:
+        raise InternalError("there is nothing to overwrite in a table that is to be made")
+    return pending.snapshot
+
+
+def _removed_metrics(removed: pa.Table) -> dict[str, int]:
+    return {
+        "numRemovedFiles": removed.num_rows,
+        "numRemovedBytes": pc.sum(removed.column("size")).as_py() or 0,
+    }
+
+
+def _files_in_partitions(snapshot: Snapshot, written: WrittenFiles, zone: str) -> pa.Table:
+    """The live files whose partition has a new file."""
+    files = snapshot.files()
+    new = pa.array([list(add.partition_values.items()) for add in written.adds], STRING_MAP)
+    configuration = snapshot.configuration
+    fields = configuration.partition_schema.fields
+    # Values, not texts: writers spell them differently. A partition is one number, made of the
+    # place of each of its values among the new ones.
+    codes: Any = pa.repeat(pa.scalar(0, pa.int64()), files.num_rows)
+    new_codes: Any = pa.repeat(pa.scalar(0, pa.int64()), len(new))
+    for field, name in zip(fields, configuration.physical_partition_columns, strict=True):
+
+        def typed(values: Any, name: str = name, field: Field = field) -> Any:
+            texts = extract(values, name)
+            return parse_column(texts, field.type, column=field.name, default_timezone=zone)
+
+        wanted: Any = typed(new)
+        distinct = pc.unique(wanted)
+        places = [
+            pc.index_in(found, distinct) for found in (typed(files["partitionValues"]), wanted)
+        ]
+        codes, new_codes = (
+            pc.add(pc.multiply(code, len(distinct)), place.cast(pa.int64()))
+            for code, place in zip((codes, new_codes), places, strict=True)
+        )
+    return files.filter(pc.is_in(codes, pc.unique(new_codes), skip_nulls=True))

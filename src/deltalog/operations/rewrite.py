@@ -1,0 +1,117 @@
+"""Rows of existing files, into new files: the half of copy-on-write that all verbs share.
+
+Owns which rows are carried over and that they keep what belongs to them: their values in the
+table's schema, and their row ids where the table promises those.
+
+Protocol: Row Tracking, Writer Requirements for Add File
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog.expressions.nodes import IsNull, Not, Or
+from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
+from deltalog.scan.reader import read_tasks
+from deltalog.schema.conform import conform
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from deltalog.expressions import Expression
+    from deltalog.scan.task import ReadSpec, ScanTask
+    from deltalog.snapshot import Snapshot
+    from deltalog.write.files import FileWriter
+
+ROW_ID: Final = "_metadata.row_id"
+ROW_COMMIT_VERSION: Final = "_metadata.row_commit_version"
+
+
+def is_not_true(predicate: Expression) -> Expression:
+    """What holds where `predicate` is false or unknown: the rows that a deletion leaves."""
+    return Or((Not(predicate), IsNull(predicate)))
+
+
+def tasks_of(snapshot: Snapshot, spec: ReadSpec, files: pa.Table) -> Iterator[ScanTask]:
+    """One task per row of `files`, which has at least `TASK_COLUMNS`."""
+    for batch in files.select(TASK_COLUMNS).to_batches(max_chunksize=4096):
+        for row in batch.to_pylist():
+            yield make_task(snapshot, spec, row)
+
+
+def read_rows(
+    snapshot: Snapshot,
+    files: pa.Table,
+    *,
+    predicate: Expression | None = None,
+    more_columns: Sequence[str] = (),
+    default_timezone: str = "UTC",
+) -> Iterator[pa.RecordBatch]:
+    """All columns of the rows of some files.
+
+    Args:
+        snapshot: whose files.
+        files: rows of `snapshot.files`, at least with `TASK_COLUMNS`.
+        predicate: only rows for which it is true; resolved against the snapshot's schema.
+        more_columns: of `METADATA_COLUMNS`, after the table's own.
+        default_timezone: of partition values without a zone.
+
+    Cost: bounded memory, like any scan.
+    """
+    spec = read_spec(
+        snapshot,
+        columns=[*snapshot.configuration.schema.names, *more_columns],
+        predicate=predicate,
+        default_timezone=default_timezone,
+    )
+    yield from read_tasks(tasks_of(snapshot, spec, files))
+
+
+def copy_rows(
+    snapshot: Snapshot,
+    files: pa.Table,
+    writer: FileWriter,
+    schema: pa.Schema,
+    *,
+    keep: Expression | None = None,
+    default_timezone: str = "UTC",
+) -> int:
+    """Write the rows of some files once more, in the schema that the table will have.
+
+    Args:
+        snapshot: whose files.
+        files: rows of `snapshot.files`, at least with `TASK_COLUMNS`.
+        writer: takes the rows.
+        schema: that the writer takes; it may have more columns than the snapshot's.
+        keep: only rows for which it is true.
+        default_timezone: of partition values without a zone.
+
+    Returns:
+        How many rows were copied.
+    """
+    ids = (ROW_ID, ROW_COMMIT_VERSION) if snapshot.configuration.row_ids_enabled else ()
+    copied = 0
+    for batch in read_rows(
+        snapshot, files, predicate=keep, more_columns=ids, default_timezone=default_timezone
+    ):
+        write_copied(writer, batch, schema)
+        copied += batch.num_rows
+    return copied
+
+
+def write_copied(writer: FileWriter, batch: pa.RecordBatch, schema: pa.Schema) -> None:
+    """Hand on rows that were in the table before; ids among the columns stay theirs."""
+    ids: Mapping[str, Any] = {
+        name: batch.column(name)
+        for name in (ROW_ID, ROW_COMMIT_VERSION)
+        if name in batch.schema.names
+    }
+    if ids:
+        batch = batch.drop_columns(list(ids))
+    writer.write(
+        conform(batch, schema),
+        row_ids=ids.get(ROW_ID),
+        row_commit_versions=ids.get(ROW_COMMIT_VERSION),
+    )

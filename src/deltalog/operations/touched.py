@@ -1,0 +1,136 @@
+"""Which rows of which files match: the first half of every change of existing rows.
+
+Owns the search: files are pruned, then only the columns that decide are read. What happens to the
+rows that were found is the verb's affair.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog.actions.arrow import FILE_SCHEMA
+from deltalog.paths import decode_path
+from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
+from deltalog.scan.prune import prune
+from deltalog.scan.reader import read_tasks
+from deltalog.storage.parquet import read_footer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from deltalog.expressions import Expression
+    from deltalog.scan.task import ScanTask
+    from deltalog.snapshot import Snapshot
+
+_FILE: Final = "_file"
+_ROW_INDEX: Final = "_metadata.row_index"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touched:
+    """Files with rows that match.
+
+    Args:
+        files: rows of `snapshot.files`, all columns; every one has a row that matches.
+        positions: for each of them, the physical positions of the rows that match and are live;
+            None where all live rows match, which the log alone told.
+        num_records: for each of them, its physical rows; None where the log does not tell and
+            nobody had to know.
+        num_candidates: files that pruning left.
+    """
+
+    files: pa.Table
+    positions: tuple[pa.Int64Array | None, ...]
+    num_records: tuple[int | None, ...]
+    num_candidates: int
+
+    @property
+    def num_rows(self) -> int | None:
+        """How many rows match; None if the log does not tell it of files that match whole."""
+        total = 0
+        for number, found in enumerate(self.positions):
+            rows = self.num_live_rows(number) if found is None else len(found)
+            if rows is None:
+                return None
+            total += rows
+        return total
+
+    def num_live_rows(self, number: int) -> int | None:
+        """Rows of a file that its deletion vector leaves."""
+        rows = self.num_records[number]
+        vector = self.files.column("deletionVector")[number].as_py()
+        return rows if rows is None or vector is None else rows - vector["cardinality"]
+
+    def is_whole(self, number: int) -> bool:
+        """Whether every live row of a file matches."""
+        found = self.positions[number]
+        return found is None or len(found) == self.num_live_rows(number)
+
+
+def find_touched(
+    snapshot: Snapshot, predicate: Expression | None, *, default_timezone: str = "UTC"
+) -> Touched:
+    """The files that hold matching rows, and where these are.
+
+    Args:
+        snapshot: whose rows.
+        predicate: resolved; None matches every row.
+        default_timezone: of partition values without a zone.
+
+    Cost: the log's columns that the predicate needs; then the predicate's columns of the files
+    that are left. Eight bytes per matching row are held.
+    """
+    pruned = prune(snapshot, predicate, default_timezone=default_timezone)
+    files = pruned.files(FILE_SCHEMA.names)
+    counts: list[int | None] = pruned.num_records().to_pylist()
+    if pruned.is_exact:
+        return Touched(
+            files=files,
+            positions=(None,) * files.num_rows,
+            num_records=tuple(counts),
+            num_candidates=files.num_rows,
+        )
+    found: dict[int, list[pa.Int64Array]] = {}
+    for batch in read_tasks(_tasks(snapshot, files, predicate, default_timezone)):
+        if batch.num_rows:
+            rows: Any = batch.column(_ROW_INDEX)
+            found.setdefault(batch.column(_FILE)[0].as_py(), []).append(rows)
+    touched = files.take(pa.array(list(found), pa.int64()))
+    return Touched(
+        files=touched,
+        positions=tuple(pa.concat_arrays(parts) for parts in found.values()),
+        num_records=_complete(snapshot, touched, [counts[number] for number in found]),
+        num_candidates=files.num_rows,
+    )
+
+
+def _tasks(
+    snapshot: Snapshot, files: pa.Table, predicate: Expression | None, default_timezone: str
+) -> Iterator[ScanTask]:
+    spec = read_spec(
+        snapshot,
+        columns=[_ROW_INDEX],
+        predicate=predicate,
+        default_timezone=default_timezone,
+        more_columns={_FILE: pa.int64()},
+    )
+    spec = replace(spec, output=spec.output.append(pa.field(_FILE, pa.int64())))
+    number = 0
+    for batch in files.select(TASK_COLUMNS).to_batches(max_chunksize=4096):
+        for row in batch.to_pylist():
+            yield make_task(snapshot, spec, row, constants=((_FILE, pa.scalar(number)),))
+            number += 1
+
+
+def _complete(
+    snapshot: Snapshot, files: pa.Table, counts: Sequence[int | None]
+) -> tuple[int | None, ...]:
+    """The physical rows of each file, from its footer where the log does not tell."""
+    paths: list[Any] = files.column("path").to_pylist()
+    return tuple(
+        read_footer(snapshot.store, decode_path(path)).num_rows if rows is None else rows
+        for path, rows in zip(paths, counts, strict=True)
+    )
