@@ -1,4 +1,4 @@
-"""Law: a scan with a predicate gives the rows of the whole scan for which it is true.
+"""Laws: pruning never loses a row, and the change feed is the difference of two versions.
 
 Files differ in their schema, their row groups, their deletion vectors and in what the log says of
 them, so that partition values, statistics and footers prune in every combination.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections import Counter
 from decimal import Decimal
 from typing import Any
 
@@ -18,10 +19,11 @@ from hypothesis import strategies as st
 
 from deltalog.expressions import Expression, col, filter_mask, lit, resolve_predicate
 from deltalog.expressions.nodes import COMPARISONS, Comparison, Not
-from deltalog.scan import plan_scan
+from deltalog.scan import open_changes, plan_scan
 from deltalog.schema import Field, StructType, to_arrow_schema
 from deltalog.stats import StatsCollector, encode_stats
-from tests.support.raw_tables import DataTable
+from tests.support import logs
+from tests.support.raw_tables import DataTable, rows_of
 
 KINDS = {
     "i": "long",
@@ -106,7 +108,7 @@ def key(row: Any) -> str:
 
 @pytest.mark.protocol("DV-19")
 @given(st.lists(files(), min_size=1, max_size=4), predicates)
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_pruning_never_loses_a_row(parts: list[dict[str, Any]], predicate: Expression) -> None:
     snapshot = table_of(parts).snapshot()
     names = [*KINDS, "_metadata.file_name", "_metadata.row_index"]
@@ -126,3 +128,68 @@ def test_a_limit_gives_so_many_rows_of_the_table(parts: list[dict[str, Any]], li
     limited = plan_scan(snapshot, limit=limit)
     assert [*map(key, limited.to_table().to_pylist())] == [*map(key, rows)][:limit]
     assert limited.count() == min(limit, len(rows))
+
+
+steps = st.tuples(
+    st.sampled_from(["add", "remove", "delete", "restore", "rearrange"]),
+    st.integers(0, 3),
+    st.sets(st.integers(0, 3)),
+)
+
+
+def commit_of(table: DataTable, live: dict[str, dict[str, Any]], step: Any) -> list[dict[str, Any]]:
+    """The lines of one step on the `live` files, which it keeps."""
+    kind, number, deleted = step
+    if kind == "add" or not live:
+        first = 10 * len(table.store.files)
+        add = table.add({"id": [first + row for row in range(4)]})
+        live[add["add"]["path"]] = add["add"]
+        return [add]
+    path = sorted(live)[number % len(live)]
+    before = live.pop(path)
+    vector = before.get("deletionVector")
+    changes = kind != "rearrange"
+    lines = [logs.remove(path, partitionValues={}, deletionVector=vector, dataChange=changes)]
+    if kind == "rearrange":  # the same rows in a file of their own
+        one = DataTable([("id", "long")], features=["deletionVectors"], store=logs.DictStore())
+        one.store.files |= {
+            name: data for name, data in table.store.files.items() if "_log" not in name
+        }
+        one.commit({"add": before})
+        after = table.add(pa.table({"id": pa.array(one.rows(), pa.int64())}), dataChange=changes)[
+            "add"
+        ]
+    elif kind == "remove":
+        return lines
+    else:
+        after = {**before, "dataChange": True}
+        after.pop("deletionVector", None)
+        if kind == "delete":
+            after["deletionVector"] = table.vector(*deleted)
+        elif vector is None:  # nothing to restore: only its facts are told again
+            live[path] = before
+            return [{"add": {**before, "dataChange": False}}]
+    live[after["path"]] = after
+    return [*lines, {"add": after}]
+
+
+@pytest.mark.protocol("CDC-04", "D-42")
+@given(st.lists(steps, min_size=1, max_size=8), st.data())
+@settings(max_examples=100)
+def test_changes_lead_from_one_version_to_another(commits: list[Any], data: st.DataObject) -> None:
+    table = DataTable(
+        [("id", "long")],
+        features=["deletionVectors", "changeDataFeed"],
+        configuration={"delta.enableChangeDataFeed": "true"},
+    )
+    live: dict[str, dict[str, Any]] = {}
+    for step in commits:
+        table.commit(*commit_of(table, live, step))
+    start = data.draw(st.integers(1, len(commits)))
+    end = data.draw(st.integers(start, len(commits)))
+    rows = Counter(rows_of(plan_scan(table.snapshot(start - 1)).to_table()))
+    found = open_changes(table.snapshot(), start=start, end=end, columns=["id", "_change_type"])
+    for row, kind in rows_of(found.to_table()):
+        rows[row] += {"insert": 1, "delete": -1}[kind]
+    assert +rows == Counter(rows_of(plan_scan(table.snapshot(end)).to_table()))
+    assert min(rows.values(), default=0) >= 0
