@@ -117,10 +117,20 @@ def test_a_table_that_cannot_be_read_is_a_table(tmp_path: Path) -> None:
     assert DeltaTable.is_deltatable(f"{tmp_path}/t@v0")
 
 
-@pytest.mark.parametrize("name", ["", "_delta_log", "_delta_log/sub"])
-def test_other_directories_are_no_tables(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).mkdir(parents=True, exist_ok=True)
-    (tmp_path / name / "_last_checkpoint").write_text("{}", "utf-8")
+@pytest.mark.parametrize(
+    "path",
+    [
+        "README.md",
+        "_delta_log/_last_checkpoint",
+        f"_delta_log/{0:020d}.crc",
+        f"_delta_log/{0:020d}.json.tmp",
+        f"_delta_log/sub/{0:020d}.json",
+        f"deeper/_delta_log/{0:020d}.json",
+    ],
+)
+def test_other_directories_are_no_tables(tmp_path: Path, path: str) -> None:
+    (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / path).write_text("{}", "utf-8")
     assert not DeltaTable.is_deltatable(tmp_path)
     with pytest.raises(TableNotFoundError):
         DeltaTable(tmp_path)
