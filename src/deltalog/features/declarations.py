@@ -57,7 +57,7 @@ class Dependent:
     Args:
         what: as people call it, such as `the CHECK constraint 'positive'`.
         text: Spark SQL.
-        paths: of the columns that it names.
+        paths: of the columns that it names, in its own spelling.
         owner: the generated column, or None for a condition.
     """
 
@@ -68,7 +68,8 @@ class Dependent:
 
     def needs(self, path: Path) -> bool:
         """Whether the rule names the column, a part of it, or what it is a part of."""
-        return any(found[: len(path)] == path[: len(found)] for found in self.paths)
+        wanted = _fold(path)
+        return any(found[: len(wanted)] == wanted[: len(found)] for found in map(_fold, self.paths))
 
 
 def dependents(configuration: Mapping[str, str], schema: StructType) -> tuple[Dependent, ...]:
@@ -109,14 +110,14 @@ def check_declarations(
     _check_nested(schema)
     _check_identity(schema, partition_columns)
     for name, text in generation_expressions(schema).items():
-        if not {name, *_top_level_names(text, schema)} <= unchanged:
+        if name not in unchanged or not _is_as_before(text, schema, unchanged):
             _check_generated(name, text, schema)
     for path, text in default_expressions(schema).items():
         if path[0] not in unchanged:
             _check_default(path, text, schema)
     old = {check.text for check in table_checks(known_configuration or {}, known)} if known else ()
     for check in table_checks(configuration, schema):
-        if check.text not in old or not _top_level_names(check.text, schema) <= unchanged:
+        if check.text not in old or not _is_as_before(check.text, schema, unchanged):
             check_condition(f"the {check.kind} constraint {check.name!r}", check.text, schema)
 
 
@@ -131,6 +132,10 @@ def check_condition(what: str, text: str, schema: StructType) -> Expression:
         return resolve_predicate(parse_sql(text, columns=schema.names), schema)
     except InvalidInputError as error:
         raise InvalidInputError(f"{what} ({text}) cannot be kept: {error}") from error
+
+
+def _fold(path: Path) -> Path:
+    return tuple(name.lower() for name in path)
 
 
 def _check_nested(schema: StructType) -> None:
@@ -217,16 +222,20 @@ def _unfit_default(text: str, declared: DataType, schema: StructType) -> str:
 
 
 def _dependent(what: str, text: str, schema: StructType, owner: str | None) -> Iterator[Dependent]:
-    try:
-        resolved = resolve(parse_sql(text, columns=schema.names), schema)
-    except InvalidInputError:
-        return
-    yield Dependent(what=what, text=text, paths=tuple(columns_of(resolved)), owner=owner)
+    paths = _paths_in(text, schema)
+    if paths is not None:
+        yield Dependent(what=what, text=text, paths=paths, owner=owner)
 
 
-def _top_level_names(text: str, schema: StructType) -> set[str]:
+def _is_as_before(text: str, schema: StructType, unchanged: Collection[str]) -> bool:
+    """Whether every column that a rule of before names is as it was, or the rule is unreadable."""
+    folded = {name.lower() for name in unchanged}
+    return all(path[0].lower() in folded for path in _paths_in(text, schema) or ())
+
+
+def _paths_in(text: str, schema: StructType) -> tuple[Path, ...] | None:
+    """The columns that a text names, as it spells them; None if it is no SQL that we know."""
     try:
-        resolved = resolve(parse_sql(text, columns=schema.names), schema)
+        return tuple(columns_of(parse_sql(text, columns=schema.names)))
     except InvalidInputError:
-        return {""}  # no column has this name, so that the rule is looked at
-    return {path[0] for path in columns_of(resolved)}
+        return None

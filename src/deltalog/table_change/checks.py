@@ -83,7 +83,8 @@ def check_change(
     check_mode_change(
         before.column_mapping_mode, after.column_mapping_mode, is_rewrite=replaces_data
     )
-    if not replaces_data and len(before.partition_columns) != len(after.partition_columns):
+    layouts = before.physical_partition_columns, after.physical_partition_columns
+    if not replaces_data and layouts[0] != layouts[1]:
         raise InvalidInputError(
             f"cannot change the partition columns from {list(before.partition_columns)} to "
             f"{list(after.partition_columns)}: files are laid out by them; overwrite the table"
