@@ -136,6 +136,7 @@ def _mask(pending: PendingTransaction, touched: Touched, cut: Sequence[int]) -> 
         bitmaps.append(bitmap)
     counts = [touched.num_records[number] or 0 for number in cut]
     masked = write_deletion_vectors(pending.store, files, bitmaps, counts)
+    pending.own_paths.extend(masked.paths)
     pending.add_rows(masked.files)
 
 

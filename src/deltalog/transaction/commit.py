@@ -32,6 +32,7 @@ from deltalog.transaction.attempt import attempt
 from deltalog.transaction.backoff import Backoff
 from deltalog.transaction.committer import FileSystemCommitter
 from deltalog.transaction.conflicts import PendingFacts, find_conflict
+from deltalog.transaction.discard import discard, discarding
 from deltalog.transaction.pending import PendingTransaction
 from deltalog.transaction.post_commit import after_commit
 from deltalog.transaction.properties import CommitProperties, PostCommitHookProperties
@@ -171,17 +172,20 @@ def run(  # noqa: PLR0913  # each is the caller's choice
         pending = PendingTransaction(
             snapshot, snapshot.store, operation=operation, parameters=parameters, clock=clock
         )
-        value = stage(pending)
-        if skip_empty and pending.is_empty:
-            return Ran(value=value, committed=_skipped(snapshot))
         try:
-            committed = commit(
-                pending,
-                committer=committer,
-                clock=clock,
-                commit_properties=commit_properties,
-                hooks=hooks,
-            )
+            with discarding(pending):
+                value = stage(pending)
+                if skip_empty and pending.is_empty:
+                    return Ran(value=value, committed=_skipped(snapshot))
+                committed = commit(
+                    pending,
+                    committer=committer,
+                    clock=clock,
+                    commit_properties=commit_properties,
+                    hooks=hooks,
+                )
+                if committed.skipped:
+                    discard(pending)
         except CommitConflictError as conflict:
             if on_conflict == "raise" or reruns >= max_reruns:
                 raise
@@ -362,6 +366,7 @@ class _Loop:
         )
 
     def _done(self, made: Assembled, file: FileInfo, retries: int) -> Committed:
+        self.pending.is_committed = True
         own = LogFile(LogFileKind.COMMIT, made.version, file)
         snapshot = self._snapshot_after(made, own)
         pending = self.pending

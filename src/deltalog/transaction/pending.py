@@ -63,6 +63,8 @@ class PendingTransaction:
         cdc: new files of changed rows.
         domains: by name.
         app_transactions: by application.
+        own_paths: files that were written for this transaction alone, decoded.
+        is_committed: whether a commit of it has succeeded.
     """
 
     def __init__(
@@ -91,6 +93,8 @@ class PendingTransaction:
         self.cdc: list[AddCDCFile] = []
         self.domains: dict[str, DomainMetadata] = {}
         self.app_transactions: dict[str, AppTransaction] = {}
+        self.own_paths: list[str] = []
+        self.is_committed = False
         self._configuration = configuration
         self._rows: list[pa.Table] = []
         self._removes: list[tuple[pa.Table, bool]] = []
@@ -150,6 +154,7 @@ class PendingTransaction:
         self._check_written(written)
         self.adds.extend(written.adds)
         self.cdc.extend(written.cdc)
+        self.own_paths.extend(written.paths)
         self._identity_marks.update(written.identity_marks)
         self._marked = None
 
@@ -200,8 +205,10 @@ class PendingTransaction:
         return tuple(self._removes)
 
     def add_changes(self, files: Iterable[AddCDCFile]) -> None:
-        """Add files of changed rows."""
-        self.cdc.extend(files)
+        """Add files of changed rows, written for this transaction."""
+        for file in files:
+            self.cdc.append(file)
+            self.own_paths.append(file.path)
 
     def set_domain(self, domain: DomainMetadata) -> None:
         """Set the metadata of a domain."""
