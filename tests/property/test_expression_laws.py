@@ -103,6 +103,8 @@ def _larger(part: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression
         st.builds(Cast, part, types.map(PrimitiveType), st.booleans()),
         st.builds(Case, st.lists(st.tuples(part, part), min_size=1, max_size=2).map(tuple), part),
         st.builds(Call, functions, some),
+        st.builds(Call, st.sampled_from("&|^"), st.tuples(part, part)),
+        st.builds(Call, st.just("~"), st.tuples(part)),
         st.builds(Call, st.just("negative"), signed.map(lambda node: (node,))),
         st.builds(Call, st.just("[]"), st.tuples(part, part)),
     )

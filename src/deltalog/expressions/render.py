@@ -41,7 +41,11 @@ SQL_NAMES: Final = {
     "timestamp_ntz": "TIMESTAMP_NTZ",
 }
 # How tightly an operator binds; a child that binds less tightly stands in brackets.
-_OR, _AND, _NOT, _PREDICATE, _COMPARISON, _SUM, _PRODUCT, _UNARY, _PRIMARY = range(1, 10)
+(
+    _OR, _AND, _NOT, _PREDICATE, _COMPARISON, _BIT_OR, _BIT_XOR, _BIT_AND, _SUM, _PRODUCT, _UNARY,
+    _PRIMARY,
+) = range(1, 13)  # fmt: skip
+_BIT_OPERATORS: Final = {"|": _BIT_OR, "^": _BIT_XOR, "&": _BIT_AND}
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SUFFIXES: Final[dict[DataType, str]] = {
     coercion.LONG: "L",
@@ -125,7 +129,7 @@ def _chain(word: str, binding: int, operands: tuple[Expression, ...]) -> tuple[s
 
 
 def _comparison(node: Comparison) -> tuple[str, int]:
-    left, right = _child(node.left, _SUM), _child(node.right, _SUM)
+    left, right = _child(node.left, _BIT_OR), _child(node.right, _BIT_OR)
     return f"{left} {node.operator} {right}", _COMPARISON
 
 
@@ -152,7 +156,7 @@ def _in(node: In, negation: str = "") -> tuple[str, int]:
 def _like(node: Like, negation: str = "") -> tuple[str, int]:
     word = "ILIKE" if node.ignore_case else "LIKE"
     escape = "" if node.escape == "\\" else f" ESCAPE {quote_text(node.escape)}"
-    operand, pattern = _child(node.operand, _COMPARISON), _child(node.pattern, _SUM)
+    operand, pattern = _child(node.operand, _COMPARISON), _child(node.pattern, _BIT_OR)
     return f"{operand} {negation}{word} {pattern}{escape}", _PREDICATE
 
 
@@ -176,6 +180,12 @@ def _case(node: Case) -> tuple[str, int]:
 
 def _call(node: Call) -> tuple[str, int]:
     arguments = node.arguments
+    binding = _BIT_OPERATORS.get(node.function)
+    if binding is not None:
+        left, right = _child(arguments[0], binding), _child(arguments[1], binding + 1)
+        return f"{left} {node.function} {right}", binding
+    if node.function == "~":
+        return f"~{_child(arguments[0], _UNARY)}", _UNARY
     if node.function == "[]":
         return f"{_child(arguments[0], _PRIMARY)}[{to_sql(arguments[1])}]", _PRIMARY
     if node.function == "interval":

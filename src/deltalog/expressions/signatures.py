@@ -191,6 +191,14 @@ def _exact_type(node: Expression, own: DataType) -> PrimitiveType:
     return decimal_of_constant(node.value, own) if isinstance(node, Literal) else decimal_of(own)
 
 
+def bit_types(arguments: Sequence[Typed]) -> Types:
+    """Whole numbers of one type."""
+    common = _common([INTEGER if own == VOID else own for _, own in arguments], texts_too=False)
+    if common not in INTEGRALS:
+        raise InvalidInputError(f"bits are those of whole numbers, found {common}")
+    return [common] * len(arguments), common
+
+
 def division_types(arguments: Sequence[Typed]) -> Types:
     """Whole numbers or decimals, to a long."""
     left, right = (

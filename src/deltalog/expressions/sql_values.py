@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from deltalog.expressions.lexer import Token
 
 _BARE_CALLS: Final = frozenset({"current_date", "current_timestamp", "localtimestamp"})
+# From the one that binds least.
+_BIT_OPERATORS: Final = "|^&"
 _TRIMS: Final = {"both": "btrim", "leading": "ltrim", "trailing": "rtrim"}
 # Words that `render` quotes to be safe, and that may still be bare names of columns.
 _NEVER_COLUMNS: Final = RESERVED - {
@@ -79,6 +81,18 @@ class ValueParser:
 
     def value(self) -> Expression:
         """What stands on one side of a comparison."""
+        return self._bits(_BIT_OPERATORS)
+
+    def _bits(self, operators: str) -> Expression:
+        if not operators:
+            return self._sum()
+        found = self._bits(operators[1:])
+        while self._cursor.next.word == operators[0]:
+            self._cursor.take()
+            found = Call(operators[0], (found, self._bits(operators[1:])))
+        return found
+
+    def _sum(self) -> Expression:
         found = self._product()
         while self._cursor.next.word in {"+", "-", "||"}:
             operator = self._cursor.take().word
@@ -108,7 +122,10 @@ class ValueParser:
         is_negative = False
         while cursor.next.word in {"+", "-"}:
             is_negative ^= cursor.take().word == "-"
-        found = self._postfix(self._primary())
+        if cursor.accept("~"):
+            found: Expression = Call("~", (self._unary(),))
+        else:
+            found = self._postfix(self._primary())
         return Call("negative", (found,)) if is_negative else found
 
     def _postfix(self, found: Expression) -> Expression:
