@@ -20,6 +20,7 @@ import pytest
 from deltalake import CommitProperties, Transaction, write_deltalake
 
 import deltalog
+from tests.support.raw_tables import RawTable
 
 # deltalake's own deprecations are part of what is compared.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -312,3 +313,26 @@ def test_arguments_have_the_same_names_and_places(name: str) -> None:
             assert ours[place].name == parameter.name
     required = {p.name for p in ours if p.default is p.empty}
     assert required <= {p.name for p in theirs}
+
+
+def test_deletion_vectors_are_the_same(tmp_path: Path) -> None:
+    table = RawTable(tmp_path)
+    table.create()
+    _, vector = table.deletion_vector([0, 3])
+    table.commit(1, [table.add(range(5), 1, vector), table.add([9], 2)])
+    ours, theirs = both(tmp_path, lambda t: pa.table(t.deletion_vectors()).to_pylist())
+    assert ours == [{**row, "filepath": row["filepath"].removeprefix("file://")} for row in theirs]
+    assert ours[0]["filepath"] in deltalog.DeltaTable(tmp_path).file_uris()
+    assert ours[0]["selection_vector"] == [False, True, True, False, True]
+    ours, theirs = both(tmp_path, lambda t: _rows(t.scan(columns=["id"])))
+    assert ours == theirs
+    ours, theirs = both(tmp_path, lambda t: _rows(t.get_add_actions(flatten=True)))
+    assert ours == theirs
+
+
+def test_lists_of_features_are_the_same(tmp_path: Path) -> None:
+    RawTable(tmp_path).create()
+    ours, theirs = both(
+        tmp_path, lambda t: (list(t.protocol().reader_features), list(t.protocol().writer_features))
+    )
+    assert ours == theirs == (["deletionVectors"], ["deletionVectors"])
