@@ -98,9 +98,9 @@ def read_spark_table(corpus: Path) -> None:
     table = DeltaTable(path)
     print(f"  protocol: {table.protocol()}")
     print(f"  properties: {table.metadata().configuration}")
-    print(f"  {table.count():,} rows, deletion vectors on:")
-    for vector in table.deletion_vectors():
-        print(f"    {vector}")
+    masks = table.deletion_vectors().read_all()["selection_vector"].to_pylist()
+    deleted = sum(mask.count(False) for mask in masks)
+    print(f"  {table.count():,} rows; deletion vectors hide {deleted} more, in {len(masks)} files")
     print(table.scan(limit=5).to_pandas().to_string(index=False))
 
 
