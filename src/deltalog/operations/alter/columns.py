@@ -191,7 +191,9 @@ def set_column_not_null(pending: PendingTransaction, path: str | Path) -> None:
             raise InvalidInputError(
                 f"cannot set {what}: rows that are there cannot be checked inside lists and maps"
             )
-        check_existing_rows(pending, what, _is_missing(canonical))
+        check_existing_rows(
+            pending, what, _is_missing(canonical), constraint=f"{'.'.join(canonical)} IS NOT NULL"
+        )
     _change(pending, canonical, lambda field: replace(field, nullable=False))
 
 

@@ -75,7 +75,7 @@ def _add_constraint(pending: PendingTransaction, name: str, text: str) -> None:
     condition = check_condition(what, text, pending.configuration.schema)
     # Only TRUE will do: NULL breaks a constraint (ledger CON-02).
     violation = Not(Comparison("<=>", condition, Literal(value=True)))
-    check_existing_rows(pending, f"{what} ({text})", violation)
+    check_existing_rows(pending, f"{what} ({text})", violation, constraint=name)
     change_properties(pending, {**configuration, CONSTRAINT_PREFIX + name.lower(): text})
     record(pending, "ADD CONSTRAINT", name=name, expr=text)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import ConstraintViolationError, InvalidInputError
 from deltalog.expressions import columns as columns_of
@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 _EXAMPLES: Final = 5
 
 
-def check_existing_rows(pending: PendingTransaction, what: str, violation: Expression) -> None:
+def check_existing_rows(
+    pending: PendingTransaction, what: str, violation: Expression, *, constraint: str
+) -> None:
     """Refuse a rule that rows of the table break; the commit then depends on every row.
 
     Args:
         pending: the transaction; it must not hold rows itself.
         what: the rule, as people call it.
         violation: what is true for a row that breaks the rule.
+        constraint: the rule's name, for the error.
 
     Raises:
         ConstraintViolationError: with the number of such rows, and some of them.
@@ -44,7 +47,7 @@ def check_existing_rows(pending: PendingTransaction, what: str, violation: Expre
     names = list(dict.fromkeys(path[0] for path in sorted(columns_of(violation))))
     scan = plan_scan(snapshot, columns=names or None, predicate=violation)
     count = 0
-    examples: list[object] = []
+    examples: list[dict[str, Any]] = []
     for batch in scan.to_batches():
         count += batch.num_rows
         missing = _EXAMPLES - len(examples)
@@ -54,5 +57,8 @@ def check_existing_rows(pending: PendingTransaction, what: str, violation: Expre
         rows = "row breaks" if count == 1 else "rows break"
         raise ConstraintViolationError(
             f"cannot set {what} of {snapshot.store.root}: {count} {rows} it, such as "
-            f"{', '.join(map(repr, examples))}"
+            f"{', '.join(map(repr, examples))}",
+            constraint=constraint,
+            num_rows=count,
+            examples=examples,
         )
