@@ -234,3 +234,14 @@ def test_a_column_of_the_table_that_is_called_metadata_is_the_tables() -> None:
     assert table.rows("id = 1", ["_metadata.row_index"]) == [{"row_index": 7}]
     with pytest.raises(InvalidInputError, match="file_name"):
         table.scan(columns=["_metadata.file_name"])
+
+
+@pytest.mark.parametrize("columns", [["s.y"], ["s.x"], ["s.y", "s.x"]])
+def test_a_struct_is_shown_without_the_parts_that_only_the_predicate_needs(
+    table: DataTable, columns: list[str]
+) -> None:
+    scan = table.scan("s.x = 9", columns)
+    (batch,) = scan.to_batches()
+    batch.validate(full=True)
+    expected = {name[2:]: {"x": 9, "y": "9"}[name[2:]] for name in columns}
+    assert batch.to_pylist() == [{"s": expected}]
