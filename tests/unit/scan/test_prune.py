@@ -35,10 +35,10 @@ def entry(path: str, p: str | None = None, **stats: Any) -> dict[str, Any]:
 def table() -> DataTable:
     table = DataTable([("id", "long"), ("s", "string"), ("p", "date")], partition_by=["p"])
     table.commit(
-        entry("a", "2024-01-01", numRecords=2, minValues={"id": 1}, maxValues={"id": 5}),
-        entry("b", "2024-01-02", numRecords=2, minValues={"id": 4}, maxValues={"id": 9}),
-        entry("c", None, numRecords=2, nullCount={"id": 2}),
-        entry("d", "2024-01-01"),
+        entry("w", "2024-01-01", numRecords=2, minValues={"id": 1}, maxValues={"id": 5}),
+        entry("x", "2024-01-02", numRecords=2, minValues={"id": 4}, maxValues={"id": 9}),
+        entry("y", None, numRecords=2, nullCount={"id": 2}),
+        entry("z", "2024-01-01"),
     )
     return table
 
@@ -46,19 +46,19 @@ def table() -> DataTable:
 @pytest.mark.parametrize(
     ("where", "paths"),
     [
-        (None, "abcd"),
-        ("p = date'2024-01-01'", "ad"),
-        ("p is null", "c"),
-        ("p is not null and p != date'2024-01-01'", "b"),
-        ("year(p) = 2024", "abd"),
-        ("id > 5", "bd"),
-        ("id < 4", "ad"),
-        ("id is null", "abcd"),
-        ("id is not null", "abd"),
-        ("p = date'2024-01-01' and id > 5", "d"),
-        ("p = date'2024-01-02' or id < 4", "abd"),
-        ("id > 5 and s like 'x%'", "bd"),
-        ("length(s) > 3", "abcd"),
+        (None, "wxyz"),
+        ("p = date'2024-01-01'", "wz"),
+        ("p is null", "y"),
+        ("p is not null and p != date'2024-01-01'", "x"),
+        ("year(p) = 2024", "wxz"),
+        ("id > 5", "xz"),
+        ("id < 4", "wz"),
+        ("id is null", "wxyz"),
+        ("id is not null", "wxz"),
+        ("p = date'2024-01-01' and id > 5", "z"),
+        ("p = date'2024-01-02' or id < 4", "wxz"),
+        ("id > 5 and s like 'x%'", "xz"),
+        ("length(s) > 3", "wxyz"),
         ("1 = 2", ""),
     ],
 )
