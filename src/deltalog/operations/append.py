@@ -14,14 +14,17 @@ from deltalog.schema.evolve import merge_schemas
 from deltalog.table_change import changed_table
 from deltalog.write.files import write_files
 from deltalog.write.spec import DEFAULT_TARGET_FILE_SIZE_BYTES, WriteSpec
+from deltalog.write.written import WrittenFiles
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
 
     from deltalog.configuration import TableConfiguration
+    from deltalog.storage.store import Store
     from deltalog.transaction import PendingTransaction
     from deltalog.write.options import WriterProperties
-    from deltalog.write.written import WrittenFiles
 
 SchemaMode = Literal["merge", "overwrite"]
 
@@ -42,16 +45,31 @@ class FileOptions:
 
     def spec_for(self, pending: PendingTransaction, *, data_change: bool = True) -> WriteSpec:
         """What the writer of a transaction's files must know."""
-        configuration = pending.configuration
+        return self.spec(
+            pending.store,
+            pending.configuration,
+            data_change=data_change,
+            now_ms=pending.clock.now_ms(),
+        )
+
+    def spec(
+        self,
+        store: Store,
+        configuration: TableConfiguration,
+        *,
+        data_change: bool = True,
+        now_ms: int | None = None,
+    ) -> WriteSpec:
+        """What the writer of a table's files must know."""
         target = self.target_file_size_bytes or configuration.properties.target_file_size_bytes
         return WriteSpec(
-            store=pending.store,
+            store=store,
             configuration=configuration,
             target_file_size_bytes=target or DEFAULT_TARGET_FILE_SIZE_BYTES,
             writer_properties=self.writer_properties,
             default_timezone=self.default_timezone,
             data_change=data_change,
-            now_ms=pending.clock.now_ms(),
+            now_ms=now_ms,
         )
 
 
@@ -83,6 +101,41 @@ def stage_append(
     pending.add_files(written)
     set_write_metrics(pending, written)
     return written
+
+
+def stage_commit(
+    pending: PendingTransaction,
+    parts: Sequence[WrittenFiles],
+    *,
+    mode: Literal["append", "overwrite"],
+) -> None:
+    """Add files that workers have written to the transaction.
+
+    Args:
+        pending: of the table that they were written for.
+        parts: what each worker gave.
+        mode: `overwrite` removes every file that is there.
+
+    Raises:
+        InvalidInputError: they were written for another table, or for a schema that the table has
+            no more.
+    """
+    if mode not in {"append", "overwrite"}:
+        raise InvalidInputError(f"mode: expected 'append' or 'overwrite', found {mode!r}")
+    written = WrittenFiles.merge(parts)
+    if written.schema_string != pending.configuration.metadata.schema_string:
+        raise InvalidInputError(
+            f"cannot commit these files to {pending.store.root}: they were written for a schema "
+            "that the table has no more; write them again"
+        )
+    pending.add_files(written)
+    more = {}
+    if mode == "overwrite" and pending.snapshot is not None:
+        removed = pending.snapshot.files()
+        pending.read(None)
+        pending.remove_files(removed, data_change=True)
+        more = {"numRemovedFiles": removed.num_rows}
+    set_write_metrics(pending, written, **more)
 
 
 def with_columns_of(configuration: TableConfiguration, schema: pa.Schema) -> TableConfiguration:
