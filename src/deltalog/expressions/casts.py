@@ -121,7 +121,8 @@ def _between_numbers(array: Array, source: PrimitiveType, to: PrimitiveType) -> 
         return to_decimal(array, decimal_of(source), to)
     if source in FRACTIONALS:
         return _fractional_to_integral(array, to)
-    whole = pc.trunc(array) if is_decimal(source) else array
+    # One digit more, because Arrow truncates no decimal that has none before the point.
+    whole = pc.trunc(_widened(array, 1)) if is_decimal(source) else array
     return _to_integral(whole, to)
 
 

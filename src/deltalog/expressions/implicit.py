@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Typed = tuple[Expression, DataType]
-# A double holds every integer up to here, so beyond it a narrowed constant could match less.
+# Below this every long is a double of its own; from here on two of them may be one double.
 _MAX_EXACT_DOUBLE: Final = 1 << 53
 _EXACT_DOUBLE_DIGITS: Final = 15
 _DAY_COUNTS: Final = (coercion.BYTE, coercion.SHORT, coercion.INTEGER)
@@ -156,7 +156,7 @@ def _keeps_order(source: DataType, to: DataType, value: Any) -> bool:
     """Whether casting `source` to `to` keeps different values different and in order."""
     if source in INTEGRALS:
         if to == DOUBLE and source == LONG:
-            return bool(abs(value) <= _MAX_EXACT_DOUBLE)
+            return bool(abs(value) < _MAX_EXACT_DOUBLE)
         return is_numeric(to)
     if is_decimal(source) and isinstance(source, PrimitiveType):
         if to == DOUBLE:
@@ -201,10 +201,9 @@ def arithmetic_of(
     if left_type == right_type == VOID:
         left_type = right_type = DOUBLE
     if _is_decimal_work(left_type, right_type):
-        lhs, left_type = _as_decimal(lhs, left_type, is_constant=is_constant[0])
-        rhs, right_type = _as_decimal(rhs, right_type, is_constant=is_constant[1])
-        result = coercion.arithmetic_type(operator, left_type, right_type)
-        return Arithmetic(operator, lhs, rhs), result
+        lhs, exact = _as_decimal(lhs, left_type, right_type, is_constant=is_constant[0])
+        rhs, other = _as_decimal(rhs, right_type, left_type, is_constant=is_constant[1])
+        return Arithmetic(operator, lhs, rhs), coercion.arithmetic_type(operator, exact, other)
     common = common_type(left_type, right_type)
     if operator == "/" or common is None or is_decimal(common):
         common = DOUBLE
@@ -226,11 +225,11 @@ def _is_decimal_work(left: DataType, right: DataType) -> bool:
 
 
 def _as_decimal(
-    node: Expression, data_type: DataType, *, is_constant: bool
+    node: Expression, data_type: DataType, other: DataType, *, is_constant: bool
 ) -> tuple[Expression, PrimitiveType]:
     if data_type == VOID:
-        one = coercion.decimal(1, 0)
-        return make_cast(node, data_type, one), one
+        exact = coercion.decimal_of(other)
+        return make_cast(node, data_type, exact), exact
     target = coercion.decimal_of(data_type)
     if is_constant and isinstance(node, Literal):
         # price * 2 widens by one digit, not by the ten of an integer.
