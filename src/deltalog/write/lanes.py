@@ -24,7 +24,7 @@ from deltalog.partition_values import hive_directory
 from deltalog.schema import PrimitiveType, StructType
 from deltalog.stats import StatsCollector, encode_stats
 from deltalog.storage.parquet import ParquetSink
-from deltalog.write.options import codec_of, file_suffix, parquet_options
+from deltalog.write.options import codec_of, dictionary_leaves, file_suffix, parquet_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,13 +88,14 @@ class Plan:
     options: dict[str, Any] = field(init=False)
     _numbers: Iterator[int] = field(init=False, default_factory=itertools.count)
     _suffix: str = field(init=False)
+    _leaves: tuple[tuple[tuple[str, ...], str], ...] = field(init=False)
     _schema: StructType = field(init=False)
 
     def __post_init__(self) -> None:
         """Work out what does not change from file to file."""
         table, writer = self.spec.configuration, self.spec.writer_properties
-        leaves = tuple(self.layout.leaves())
-        self.options = parquet_options(writer, table.properties, leaves)
+        self._leaves = tuple(self.layout.leaves())
+        self.options = parquet_options(writer, table.properties, self._leaves)
         self._suffix = file_suffix(codec_of(writer, table.properties))
         mode = table.column_mapping_mode
         self._schema = _without_void(column_mapping.to_physical_schema(table.data_schema, mode))
@@ -103,6 +104,11 @@ class Plan:
     def store(self) -> Store:
         """Where the files go."""
         return self.spec.store
+
+    def look_at(self, rows: pa.Table) -> None:
+        """Choose what depends on the data by the first rows of it; before any file is opened."""
+        if "use_dictionary" not in self.options:
+            self.options["use_dictionary"] = dictionary_leaves(rows, self._leaves)
 
     def next_path(self, values: Values) -> tuple[int, str]:
         """A number and a name that no file has."""

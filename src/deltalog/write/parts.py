@@ -167,6 +167,7 @@ class PartWriter:
             return
         rows = pa.Table.from_batches(waiting.batches)
         self._waiting_bytes -= waiting.num_bytes
+        self._plan.look_at(rows)
         lane = self._lane(key, rows.schema)
         self._sent_bytes += waiting.num_bytes
         self._put(lane, rows)
