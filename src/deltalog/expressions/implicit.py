@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import coercion
 from deltalog.expressions.casts import cast
@@ -56,7 +58,10 @@ def cast_literal(literal: Literal, to: DataType, *, is_try: bool = False) -> Lit
     if source in INTEGRALS and to in INTEGRALS and type(value) is int and abs(value) < 128:
         # Long lists of options are mostly small integers; every width holds these.
         return Literal(value, to)
-    scalar = cast(to_scalar(value, source), source, to, is_try=is_try)
+    try:
+        scalar = cast(to_scalar(value, source), source, to, is_try=is_try)
+    except pa.ArrowInvalid as error:
+        raise InvalidInputError(f"cannot cast {value!r} to {to}: {error}") from error
     return Literal(from_scalar(scalar), to)
 
 
