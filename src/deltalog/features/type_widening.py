@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError
+from deltalog.schema.columns import walk
 from deltalog.schema.types import ArrayType, Field, MapType, PrimitiveType, StructType
 from deltalog.schema.widening import TypeChange, is_widening, widening_changes, with_change
 
@@ -61,6 +62,11 @@ def forget_changes(field: Field) -> Field:
     """The field without the changes it remembers: once no file holds an older type."""
     metadata = {key: value for key, value in field.metadata.items() if key != "delta.typeChanges"}
     return replace(field, metadata=metadata)
+
+
+def has_changes(schema: StructType) -> bool:
+    """Whether a field remembers another type, which files may hold."""
+    return any(widening_changes(field) for _, field in walk(schema))
 
 
 def _is_remembered(before: Field, after: Field, change: TypeChange) -> bool:

@@ -11,5 +11,14 @@ from __future__ import annotations
 
 from deltalog.table_change.access import check_usable, engines_losing_access
 from deltalog.table_change.change import changed_table, new_table
+from deltalog.table_change.drop import check_droppable, unused, without_feature
 
-__all__ = ["changed_table", "check_usable", "engines_losing_access", "new_table"]
+__all__ = [
+    "changed_table",
+    "check_droppable",
+    "check_usable",
+    "engines_losing_access",
+    "new_table",
+    "unused",
+    "without_feature",
+]
