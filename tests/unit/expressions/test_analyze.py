@@ -59,7 +59,7 @@ def test_names_take_the_spelling_of_the_schema(sql: str, shown: str) -> None:
         ("s.Innr.Leaf = 1", "no column 's.Innr'.*did you mean 's.Inner'"),
         ("n.x = 1", "'n' is of type integer and has no field 'x'"),
         ("a.b = 1", "no column 'a'; for the column 'a.b', .* backticks"),
-        ("uper(name)", "no SQL function 'uper'; did you mean 'upper'"),
+        ("trimm(name)", "no SQL function 'trimm'; did you mean 'trim'"),
         ("nvll(name, 1)", "did you mean 'nvl'"),
         ("upper()", r"upper takes 1 argument\(s\), found 0"),
         ("substring(name)", r"substring takes 2 to 3 argument\(s\), found 1"),
