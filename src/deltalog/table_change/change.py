@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from deltalog.actions.model import Metadata
 from deltalog.actions.properties import TableProperties
-from deltalog.actions.settable import check_settable
 from deltalog.column_mapping import Mode, field_id
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import InvalidInputError
@@ -48,6 +47,7 @@ def new_table(
     features: Sequence[str] = (),
     created_time_ms: int,
     table_id: str | None = None,
+    arbitrary_properties: bool = False,
 ) -> TableConfiguration:
     """The configuration of a table that is to be created.
 
@@ -62,6 +62,7 @@ def new_table(
         features: to support beyond what is needed.
         created_time_ms: milliseconds since 1970, UTC.
         table_id: of the table; a new one by default.
+        arbitrary_properties: whether `delta.` properties that nobody knows are stored as well.
 
     Raises:
         InvalidInputError: a property, column or feature is none, or some do not go together.
@@ -69,7 +70,7 @@ def new_table(
 
     Protocol: Change Metadata
     """
-    given = check_settable(configuration or {})
+    given = properties.checked_change({}, configuration or {}, is_lenient=arbitrary_properties)
     asked = iceberg_compat.with_required_properties(given, TableProperties(given))
     wanted = (*features, *((_CLUSTERING,) if clustering_columns is not None else ()))
     properties.check_dialect(asked, NEW_TABLE, wanted)
