@@ -23,43 +23,73 @@ if TYPE_CHECKING:
         StructType,
         VariantType,
     )
-    from deltalog.table import DeltaTable
+    from deltalog.table import DeltaTable, table_defaults, write_deltalake, write_files
+    from deltalog.transaction.properties import (
+        AppTransaction,
+        CommitProperties,
+        PostCommitHookProperties,
+        Transaction,
+    )
+    from deltalog.write.options import BloomFilterProperties, ColumnProperties, WriterProperties
+    from deltalog.write.written import WrittenFiles
 
 __version__ = "0.1.0"
 
 _ORIGINS = {
+    "AppTransaction": "deltalog.transaction.properties",
     "ArrayType": "deltalog.schema.types",
+    "BloomFilterProperties": "deltalog.write.options",
+    "ColumnProperties": "deltalog.write.options",
+    "CommitProperties": "deltalog.transaction.properties",
     "DataType": "deltalog.schema.types",
     "DeltaTable": "deltalog.table",
     "Field": "deltalog.schema.types",
     "MapType": "deltalog.schema.types",
     "Metadata": "deltalog.actions.model",
+    "PostCommitHookProperties": "deltalog.transaction.properties",
     "PrimitiveType": "deltalog.schema.types",
     "Protocol": "deltalog.actions.model",
     "QueryBuilder": "deltalog.query",
     "Schema": "deltalog.schema.types",
     "StructType": "deltalog.schema.types",
+    "Transaction": "deltalog.transaction.properties",
     "VariantType": "deltalog.schema.types",
+    "WriterProperties": "deltalog.write.options",
+    "WrittenFiles": "deltalog.write.written",
     "col": "deltalog.expressions.nodes",
     "lit": "deltalog.expressions.nodes",
+    "table_defaults": "deltalog.table",
+    "write_deltalake": "deltalog.table",
+    "write_files": "deltalog.table",
 }
 
 __all__ = [
+    "AppTransaction",
     "ArrayType",
+    "BloomFilterProperties",
+    "ColumnProperties",
+    "CommitProperties",
     "DataType",
     "DeltaTable",
     "Field",
     "MapType",
     "Metadata",
+    "PostCommitHookProperties",
     "PrimitiveType",
     "Protocol",
     "QueryBuilder",
     "Schema",
     "StructType",
+    "Transaction",
     "VariantType",
+    "WriterProperties",
+    "WrittenFiles",
     "__version__",
     "col",
     "lit",
+    "table_defaults",
+    "write_deltalake",
+    "write_files",
 ]
 
 

@@ -36,3 +36,14 @@ class SystemClock:
 def now_ms() -> int:
     """Milliseconds since 1970, UTC, by the machine's clock."""
     return time.time_ns() // 1_000_000
+
+
+class Stopwatch:
+    """Tells how long something has taken, for the metrics of operations."""
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+
+    def elapsed_ms(self) -> int:
+        """Milliseconds since this was made."""
+        return round((time.perf_counter() - self._started) * 1000)

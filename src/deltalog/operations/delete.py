@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltalog.clock import Stopwatch
 from deltalog.deletion_vectors import DeletionBitmap
 from deltalog.errors import InternalError, InvalidInputError
 from deltalog.operations.rewrite import copy_rows, is_not_true, read_rows
@@ -25,7 +26,6 @@ from deltalog.write.deletion_vectors import write_deletion_vectors
 from deltalog.write.files import FileWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
 
     from deltalog.expressions import Expression
     from deltalog.operations.append import FileOptions
@@ -47,6 +47,8 @@ class Deleted:
         num_added_bytes: size of those.
         num_masked_files: files that got a deletion vector.
         wrote_changes: whether the commit has change files: then they must tell of all changes.
+        scan_time_ms: for finding the rows.
+        rewrite_time_ms: for writing vectors or files.
     """
 
     num_rows: int | None
@@ -57,6 +59,8 @@ class Deleted:
     num_added_bytes: int = 0
     num_masked_files: int = 0
     wrote_changes: bool = False
+    scan_time_ms: int = 0
+    rewrite_time_ms: int = 0
 
     def metrics(self) -> dict[str, int]:
         """As the history tells them."""
@@ -68,6 +72,8 @@ class Deleted:
             "numAddedFiles": self.num_added_files,
             "numAddedBytes": self.num_added_bytes,
             "numDeletionVectorsUpdated": self.num_masked_files,
+            "scanTimeMs": self.scan_time_ms,
+            "rewriteTimeMs": self.rewrite_time_ms,
         }
         return {name: value for name, value in found.items() if value is not None}
 
@@ -94,22 +100,30 @@ def stage_delete(
     that stay in the files that are cut.
     """
     snapshot = _snapshot_of(pending)
+    watch = Stopwatch()
     touched = find_touched(snapshot, predicate, default_timezone=options.default_timezone)
+    scan_time_ms = watch.elapsed_ms()
     pending.read(predicate, touched.files)
     pending.remove_files(touched.files, data_change=True)
-    cut = [number for number in range(touched.files.num_rows) if not touched.is_whole(number)]
+    cut = pa.array(
+        (number for number in range(touched.files.num_rows) if not touched.is_whole(number)),
+        pa.int64(),
+    )
     whole = touched.files.num_rows - len(cut)
     removed = Deleted(
         num_rows=touched.num_rows,
         num_removed_files=whole,
         num_removed_bytes=_sum(touched.files) - _sum(touched.files.take(cut)),
+        scan_time_ms=scan_time_ms,
     )
-    if not cut or predicate is None:
+    if not len(cut) or predicate is None:
         return removed
     if _masks(snapshot, asked=use_deletion_vectors):
         _mask(pending, touched, cut)
-        return replace(removed, num_masked_files=len(cut))
-    return _rewrite(pending, touched, cut, predicate, removed, options)
+        deleted = replace(removed, num_masked_files=len(cut))
+    else:
+        deleted = _rewrite(pending, touched, cut, predicate, removed, options)
+    return replace(deleted, rewrite_time_ms=watch.elapsed_ms() - scan_time_ms)
 
 
 def _masks(snapshot: Snapshot, *, asked: bool | None) -> bool:
@@ -122,19 +136,20 @@ def _masks(snapshot: Snapshot, *, asked: bool | None) -> bool:
     return configuration.writes_deletion_vectors if asked is None else asked
 
 
-def _mask(pending: PendingTransaction, touched: Touched, cut: Sequence[int]) -> None:
+def _mask(pending: PendingTransaction, touched: Touched, cut: pa.Int64Array) -> None:
     """Add the files again, each with a vector of the old deleted rows and the new ones."""
     files = touched.files.take(cut)
     old: list[Any] = files.column("deletionVector").to_pylist()
     bitmaps = []
-    for number, row in zip(cut, old, strict=True):
+    numbers: list[Any] = cut.to_pylist()
+    for number, row in zip(numbers, old, strict=True):
         rows = touched.positions[number]
         bitmap = DeletionBitmap() if rows is None else DeletionBitmap.from_arrow(rows)
         descriptor = descriptor_of(row)
         if descriptor is not None:
             bitmap |= load_bitmap(pending.store, descriptor)
         bitmaps.append(bitmap)
-    counts = [touched.num_records[number] or 0 for number in cut]
+    counts = [touched.num_records[number] or 0 for number in numbers]
     masked = write_deletion_vectors(pending.store, files, bitmaps, counts)
     pending.own_paths.extend(masked.paths)
     pending.add_rows(masked.files)
@@ -143,7 +158,7 @@ def _mask(pending: PendingTransaction, touched: Touched, cut: Sequence[int]) -> 
 def _rewrite(
     pending: PendingTransaction,
     touched: Touched,
-    cut: Sequence[int],
+    cut: pa.Int64Array,
     predicate: Expression,
     removed: Deleted,
     options: FileOptions,

@@ -1,4 +1,4 @@
-"""`DeltaTable`: what users hold.
+"""The reading half of `DeltaTable`.
 
 Owns the current snapshot of one table and hands every question to the room that answers it; each
 method is a few lines. Names and meanings are `deltalake`'s where the meaning is the same.
@@ -54,33 +54,8 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 
-class DeltaTable:
-    """A Delta table: its rows, its history and what is known of it.
-
-    The object stands on one snapshot at a time. Reads see that snapshot until
-    `update_incremental` or `load_as_version` moves the object on. It may be shared by threads,
-    pickled, and used after a fork.
-
-    Args:
-        table_uri: path or URL; `table@v3` and `table@20240131120000000` name a version or a
-            moment, unless a directory of that very name is there. A `Store` works too.
-        version: number, timestamp text (ISO 8601) or datetime; None is the latest.
-        storage_options: for the file system: the usual names of the cloud SDKs and of deltalake,
-            or fsspec's own; or a callable that gives them anew when credentials expire.
-        filesystem: an fsspec or pyarrow file system to use instead.
-        log_tail: the newest commits, for a table whose commits a catalog decides on.
-        default_timezone: of partition values that carry no zone.
-        without_files: accepted for deltalake's users; file columns are read on demand anyway.
-        log_buffer_size: accepted likewise.
-        skip_stats: accepted likewise.
-
-    Raises:
-        TableNotFoundError: there is no Delta table.
-        VersionNotFoundError: the version is not there, or not any more.
-        MalformedLogError: the log breaks the protocol; the leaves say how.
-
-    Cost: one hint, one listing, the commits after the checkpoint, a few leaves of the checkpoint.
-    """
+class ReadingTable:
+    """Everything that `DeltaTable` tells of one snapshot; arguments are explained there."""
 
     def __init__(
         self,
@@ -105,6 +80,7 @@ class DeltaTable:
                 "already; give one of them"
             )
         wanted = version if version is not None else at
+        self._travelled = wanted is not None
         self._snapshot = self._load(wanted)
 
     @staticmethod
@@ -181,6 +157,7 @@ class DeltaTable:
                 "update_incremental() goes to the latest version"
             )
         self._snapshot = self._load(version)
+        self._travelled = True
 
     def update_incremental(self) -> None:
         """Show the latest version from now on.
@@ -189,6 +166,7 @@ class DeltaTable:
         """
         with naming(self.table_uri):
             self._snapshot = self._snapshot.refresh()
+        self._travelled = False
 
     def _load(self, version: int | str | datetime | None) -> Snapshot:
         with naming(self.table_uri):

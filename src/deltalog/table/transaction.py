@@ -1,0 +1,173 @@
+"""`table.transaction()`: several operations, one commit.
+
+Protocol: Delta Log Entries (a commit is atomic)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from deltalog.arguments import as_condition
+from deltalog.errors import InvalidInputError
+from deltalog.operations.alter import domains
+from deltalog.operations.append import FileOptions, stage_append
+from deltalog.operations.delete import stage_delete
+from deltalog.operations.overwrite import stage_overwrite, stage_replace_where
+from deltalog.transaction import AppTransaction, PendingTransaction
+from deltalog.transaction.commit import commit
+from deltalog.transaction.discard import discard, discarding
+from deltalog.write.source import open_source
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
+
+    from deltalog.operations.append import SchemaMode
+    from deltalog.table.delta_table import DeltaTable
+    from deltalog.transaction import CommitProperties, PostCommitHookProperties
+    from deltalog.write.options import WriterProperties
+
+
+class TableTransaction:
+    """What one commit is to hold; a context manager, made by `DeltaTable.transaction`.
+
+    Leaving the block commits; an exception in it leaves the table as it was, and removes what was
+    written. Every operation sees the table as it was at the beginning, and no two of them may
+    change the same file.
+    """
+
+    def __init__(
+        self,
+        table: DeltaTable,
+        commit_properties: CommitProperties | None,
+        hooks: PostCommitHookProperties | None,
+    ) -> None:
+        self._table = table
+        self._commit_properties = commit_properties
+        self._hooks = hooks
+        self._pending: PendingTransaction | None = None
+        self._operations: list[str] = []
+
+    @property
+    def pending(self) -> PendingTransaction:
+        """What has been collected.
+
+        Raises:
+            InvalidInputError: outside of the block.
+        """
+        if self._pending is None:
+            raise InvalidInputError(
+                "a transaction works inside of its block: with table.transaction() as tx: …"
+            )
+        return self._pending
+
+    def append(
+        self,
+        data: object,
+        *,
+        schema_mode: SchemaMode | None = None,
+        target_file_size: int | None = None,
+        writer_properties: WriterProperties | None = None,
+    ) -> None:
+        """Add rows; arguments as in `write_deltalake`."""
+        options = self._options(target_file_size, writer_properties)
+        stage_append(
+            self._begin("WRITE"), open_source(data), options=options, schema_mode=schema_mode
+        )
+
+    def overwrite(
+        self,
+        data: object,
+        predicate: Any = None,
+        *,
+        parameters: Sequence[object] | Mapping[str, object] | None = None,
+        schema_mode: SchemaMode | None = None,
+        target_file_size: int | None = None,
+        writer_properties: WriterProperties | None = None,
+    ) -> None:
+        """Replace all rows, or those that match; arguments as in `write_deltalake`."""
+        options = self._options(target_file_size, writer_properties)
+        pending = self._begin("WRITE")
+        condition = self._condition(predicate, parameters)
+        rows = open_source(data)
+        if condition is None:
+            stage_overwrite(pending, rows, options=options, schema_mode=schema_mode)
+        else:
+            stage_replace_where(pending, rows, condition, options=options, schema_mode=schema_mode)
+
+    def delete(
+        self,
+        predicate: Any = None,
+        *,
+        parameters: Sequence[object] | Mapping[str, object] | None = None,
+        use_deletion_vectors: bool | None = None,
+    ) -> None:
+        """Delete rows; arguments as in `DeltaTable.delete`."""
+        pending = self._begin("DELETE")
+        deleted = stage_delete(
+            pending,
+            self._condition(predicate, parameters),
+            options=self._options(None, None),
+            use_deletion_vectors=use_deletion_vectors,
+        )
+        pending.set_metrics(deleted.metrics())
+
+    def set_domain_metadata(self, domain: str, configuration: str) -> None:
+        """Set the configuration of a metadata domain."""
+        domains.set_domain_metadata(self._begin("SET DOMAIN METADATA"), domain, configuration)
+
+    def set_app_transaction(self, app_id: str, version: int) -> None:
+        """Record how far an application has come."""
+        self.pending.set_app_transaction(AppTransaction(app_id, version))
+
+    def __enter__(self) -> Self:
+        """Begin on the latest version."""
+        self._table.update_incremental()
+        snapshot = self._table.snapshot
+        self._pending = PendingTransaction(snapshot, snapshot.store, operation="TRANSACTION")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Commit, or leave nothing behind."""
+        pending, self._pending = self.pending, None
+        if kind is not None:
+            discard(pending)
+            return
+        if pending.is_empty:
+            return
+        self._name(pending)
+        with discarding(pending):
+            committed = commit(
+                pending, commit_properties=self._commit_properties, hooks=self._hooks
+            )
+        if committed.skipped:
+            discard(pending)
+        self._table.show(committed)
+
+    def _begin(self, operation: str) -> PendingTransaction:
+        self._operations.append(operation)
+        return self.pending
+
+    def _name(self, pending: PendingTransaction) -> None:
+        """One operation goes by its own name in the history."""
+        names = list(dict.fromkeys(self._operations))
+        pending.operation = names[0] if len(names) == 1 else "TRANSACTION"
+        pending.parameters["operations"] = self._operations
+
+    def _options(
+        self, target_file_size: int | None, writer_properties: WriterProperties | None
+    ) -> FileOptions:
+        return FileOptions(
+            target_file_size_bytes=target_file_size, writer_properties=writer_properties
+        )
+
+    def _condition(
+        self, predicate: Any, parameters: Sequence[object] | Mapping[str, object] | None
+    ) -> Any:
+        schema = self._table.schema()
+        return as_condition(schema, predicate, parameters=parameters)
