@@ -203,8 +203,8 @@ class Histories(RuleBasedStateMachine):
             files = snapshot.files()
             schema = snapshot.configuration.schema
             predicate = resolve_predicate(as_expression(f"p = '{partition}'", schema), schema)
-            values: Any = pc.map_lookup(files.column("partitionValues"), "p", "first")  # type: ignore[call-overload]
-            files = files.filter(pc.equal(values, str(partition)))
+            values: Any = pc.map_lookup(files.column("partitionValues"), "p", "first")
+            files = files.filter(compute.equal(values, str(partition)))
             is_delete = kind == "delete"
             pending.read(predicate, files)
             pending.remove_files(files, data_change=is_delete)

@@ -92,7 +92,8 @@ class _SteppedStore(_Wrapper):
             act()
             return act()
         elif fate in {Fate.TORN, Fate.TORN_MIDDLE} and verb == "list_from":
-            return _torn(act(), fate)
+            listing: _Result = _torn(act(), fate)
+            return listing
         elif fate in {Fate.LOST, Fate.CRASH_AFTER}:
             act()
             if fate is Fate.CRASH_AFTER:
