@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError, InvalidMetadataError
-from deltalog.expressions.lexer import Cursor
+from deltalog.expressions.lexer import NAME, Cursor
 from deltalog.features.schema_traits import CHAR_VARCHAR_KEY
 from deltalog.schema.columns import walk
 
@@ -69,6 +69,8 @@ def length_limits(schema: StructType) -> tuple[LengthLimit, ...]:
 
 def _limits(cursor: Cursor, path: Path) -> Iterator[LengthLimit]:
     token = cursor.take()
+    if token.kind != NAME:
+        raise cursor.error("expected a type", token)
     match token.word:
         case "array":
             cursor.expect("<")

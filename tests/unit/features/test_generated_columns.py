@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import pytest
+
+from deltalog.errors import InvalidMetadataError
+from deltalog.features.generated_columns import generation_expressions
+from deltalog.schema import Field, StructType
+
+KEY = "delta.generationExpression"
+
+
+@pytest.mark.protocol("GEN-01")
+def test_expressions_come_in_the_order_of_the_schema() -> None:
+    schema = StructType(
+        [Field("b", "long", metadata={KEY: "a + 1"}), Field("a", "long"),
+         Field("c", "long", metadata={KEY: "a"})]
+    )  # fmt: skip
+    assert list(generation_expressions(schema).items()) == [("b", "a + 1"), ("c", "a")]
+
+
+def test_an_expression_is_a_text() -> None:
+    with pytest.raises(InvalidMetadataError, match=r"column 'a'.*found 3"):
+        generation_expressions(StructType([Field("a", "long", metadata={KEY: 3})]))

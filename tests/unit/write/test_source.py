@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+
+from deltalog.errors import InvalidInputError, SchemaMismatchError
+from deltalog.write import is_rereadable, open_source
+
+# pyarrow's stubs leave the C interfaces untyped.
+TABLE: Any = pa.table({"a": [1, 2, 3], "b": ["x", None, "z"]})
+
+
+class OnlyArray:
+    """An object of another library, with one of Arrow's C interfaces."""
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
+        return TABLE.to_batches()[0].__arrow_c_array__(requested_schema)
+
+
+class OnlyStream:
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return TABLE.__arrow_c_stream__(requested_schema)
+
+
+def duck() -> Any:
+    return duckdb.connect().sql("values (1, 'x'), (2, null), (3, 'z')").project("col0 a, col1 b")
+
+
+SOURCES: dict[str, Any] = {
+    "table": lambda: TABLE,
+    "batch": lambda: TABLE.to_batches()[0],
+    "reader": TABLE.to_reader,
+    "dataset": lambda: ds.dataset(TABLE),
+    "scanner": lambda: ds.dataset(TABLE).scanner(),
+    "c array": OnlyArray,
+    "c stream": OnlyStream,
+    "pandas": TABLE.to_pandas,
+    "polars": lambda: pl.DataFrame({"a": [1, 2, 3], "b": ["x", None, "z"]}),
+    "duckdb": duck,
+    "dicts": lambda: [{"a": 1, "b": "x"}, {"a": 2}, {"a": 3, "b": "z"}],
+    "batches": lambda: iter(TABLE.to_batches(max_chunksize=1)),
+    "tables": lambda: [TABLE.slice(0, 1), TABLE.slice(1)],
+    "frames": lambda: [TABLE.to_pandas()[:2], TABLE.to_pandas()[2:]],
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_whatever_holds_rows_is_read(name: str) -> None:
+    found = open_source(SOURCES[name]()).read_all().to_pydict()
+    assert found == {"a": [1, 2, 3], "b": ["x", None, "z"]}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_what_can_be_read_again_is_known(name: str) -> None:
+    once = {"reader", "scanner", "c stream", "batches"}
+    assert is_rereadable(SOURCES[name]()) is (name not in once)
+
+
+def test_the_index_of_a_frame_is_left_out() -> None:
+    frame = pd.DataFrame({"a": [1]}, index=pd.Index(["k"], name="key"))
+    assert open_source(frame).schema.names == ["a"]
+
+
+def test_a_key_that_only_a_later_dict_has_is_a_column() -> None:
+    found = open_source([{"a": 1}, {"b": 2}]).read_all().to_pydict()
+    assert found == {"a": [1, None], "b": [None, 2]}
+
+
+@pytest.mark.parametrize("empty", [[], iter(())])
+def test_no_rows_have_no_columns(empty: object) -> None:
+    reader = open_source(empty)
+    assert (reader.schema.names, reader.read_all().num_rows) == ([], 0)
+
+
+def test_tables_without_rows_have_a_schema() -> None:
+    assert open_source([TABLE.slice(0, 0)]).schema == TABLE.schema
+
+
+def test_an_iterator_is_read_as_far_as_needed() -> None:
+    read = 0
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        nonlocal read
+        for batch in TABLE.to_batches(max_chunksize=1):
+            read += 1
+            yield batch
+
+    reader = open_source(batches())
+    assert read == 1
+    reader.read_next_batch()
+    assert read == 1
+
+
+def test_batches_of_another_schema_are_refused() -> None:
+    other = pa.record_batch({"a": ["text"]})
+    with pytest.raises(SchemaMismatchError, match=r"batch 1 .* expected a: int64.* found a: str"):
+        open_source([*TABLE.to_batches(), other]).read_all()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [3, "a.parquet", {"a": [1]}, None, [1], [{"a": 1}, 2], [TABLE.to_batches()[0], 2]],
+    ids=repr,
+)
+def test_anything_else_is_refused_with_what_is_taken(data: object) -> None:
+    with pytest.raises(InvalidInputError, match="expected a"):
+        open_source(data).read_all()
+
+
+def test_values_without_a_common_type_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="'a': they have no common Arrow type"):
+        open_source([{"a": 1}, {"a": "x"}])
