@@ -1,7 +1,7 @@
 """The version checksum (`.crc`): what one version holds, told beside its commit.
 
 Owns the file's form. It is no part of the state: a reader works without it, and what it says is
-never taken against the log.
+never taken against the log. How one follows from the one before is `upkeep.checksum`'s.
 
 Protocol: Version Checksum File
 """
@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from deltalog._json import JsonObject, loads
+from deltalog._json import JsonObject, dumps, loads
 from deltalog.actions.codec import (
+    action_to_json,
     domain_from_json,
     metadata_from_json,
     protocol_from_json,
@@ -38,6 +39,7 @@ class VersionChecksum:
         num_deleted_records: rows that deletion vectors hide.
         num_deletion_vectors: how many files have one.
         file_size_histogram: as it stands.
+        deleted_record_counts: how many files have so many rows hidden, by bin.
     """
 
     table_size_bytes: int
@@ -51,6 +53,7 @@ class VersionChecksum:
     num_deleted_records: int | None = None
     num_deletion_vectors: int | None = None
     file_size_histogram: dict[str, Any] | None = None
+    deleted_record_counts: tuple[int, ...] | None = None
 
 
 def parse_checksum(data: bytes, where: str = "checksum") -> VersionChecksum | None:
@@ -75,9 +78,49 @@ def parse_checksum(data: bytes, where: str = "checksum") -> VersionChecksum | No
             num_deleted_records=node.optional("numDeletedRecordsOpt", int),
             num_deletion_vectors=node.optional("numDeletionVectorsOpt", int),
             file_size_histogram=histogram if isinstance(histogram, dict) else None,
+            deleted_record_counts=node.child("deletedRecordCountsHistogramOpt", _counts),
         )
     except MalformedLogError:
         return None
+
+
+def encode_checksum(checksum: VersionChecksum) -> bytes:
+    """The file's content; what is not known is left out.
+
+    Protocol: Version Checksum Schema
+    """
+    members: dict[str, Any] = {
+        "txnId": checksum.txn_id,
+        "tableSizeBytes": checksum.table_size_bytes,
+        "numFiles": checksum.num_files,
+        "numDeletedRecordsOpt": checksum.num_deleted_records,
+        "numDeletionVectorsOpt": checksum.num_deletion_vectors,
+        "numMetadata": 1,
+        "numProtocol": 1,
+        "inCommitTimestampOpt": checksum.in_commit_timestamp_ms,
+        "setTransactions": _objects(checksum.set_transactions),
+        "domainMetadata": _objects(checksum.domain_metadata),
+        "metadata": action_to_json(checksum.metadata)["metaData"],
+        "protocol": action_to_json(checksum.protocol)["protocol"],
+        "fileSizeHistogram": checksum.file_size_histogram,
+    }
+    if checksum.deleted_record_counts is not None:
+        counts = {"deletedRecordCounts": list(checksum.deleted_record_counts)}
+        members["deletedRecordCountsHistogramOpt"] = counts
+    return dumps({name: value for name, value in members.items() if value is not None})
+
+
+def _objects(actions: tuple[SetTransaction, ...] | tuple[DomainMetadata, ...] | None) -> Any:
+    if actions is None:
+        return None
+    return [value for action in actions for value in action_to_json(action).values()]
+
+
+def _counts(node: JsonObject) -> tuple[int, ...] | None:
+    values = node.values.get("deletedRecordCounts")
+    if isinstance(values, list) and all(type(value) is int for value in values):
+        return tuple(values)
+    return None
 
 
 def _listed(node: JsonObject, name: str, parse: Any) -> Any:

@@ -1,12 +1,23 @@
 """What keeps the log short and quick to read: checkpoints, checksums, compaction, cleanup.
 
-Called after commits and on request.
+Called after commits and on request; nothing here changes the table.
 
 Protocol: Checkpoints, Version Checksum File, Log Compaction Files, Metadata Cleanup
 """
 
 from __future__ import annotations
 
-from deltalog.upkeep.checkpoint import create_checkpoint
+from deltalog.upkeep.checkpoint import CheckpointInfo, create_checkpoint
+from deltalog.upkeep.checksum import count_checksum, read_checksum, write_checksum
+from deltalog.upkeep.cleanup import cleanup_metadata
+from deltalog.upkeep.compaction import compact_logs
 
-__all__ = ["create_checkpoint"]
+__all__ = [
+    "CheckpointInfo",
+    "cleanup_metadata",
+    "compact_logs",
+    "count_checksum",
+    "create_checkpoint",
+    "read_checksum",
+    "write_checksum",
+]

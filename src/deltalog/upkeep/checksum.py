@@ -1,0 +1,223 @@
+"""The version checksum of a commit: from the one before and what the commit did, or counted anew.
+
+Owns when the first way may be gone. A checksum is help, never the truth: where anything is in
+doubt there is none.
+
+Protocol: Version Checksum File
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.errors import AlreadyExistsError, ObjectNotFoundError
+from deltalog.log.checksum import VersionChecksum, encode_checksum, parse_checksum
+from deltalog.log.histograms import (
+    DELETED_COUNT_BOUNDARIES,
+    FILE_SIZE_BOUNDARIES,
+    histogram,
+)
+from deltalog.log.names import checksum_name, log_path
+from deltalog.log.reader import VERSION_COLUMN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deltalog.snapshot import Snapshot
+    from deltalog.snapshot.state import LogState
+
+logger = logging.getLogger(__name__)
+
+_compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
+
+
+def write_checksum(
+    snapshot: Snapshot,
+    *,
+    previous: VersionChecksum | None = None,
+    whole: bool = False,
+    txn_id: str | None = None,
+) -> VersionChecksum | None:
+    """Write the checksum of the version that was just committed.
+
+    Args:
+        snapshot: the version.
+        previous: the checksum of the version before; None reads it where there is one.
+        whole: count all files where it cannot be carried on: worth it beside a checkpoint.
+        txn_id: the commit attempt's own name.
+
+    Returns:
+        What was written, for the next commit; None if nothing was, since it is not known.
+
+    Protocol: Version Checksum File
+    Cost: incremental: the actions of one commit, and a request for the checksum before unless it
+    is handed in. Whole: two columns of all live files.
+    """
+    if previous is None and snapshot.version > 0 and not whole:
+        previous = read_checksum(snapshot, snapshot.version - 1)
+    found = None if previous is None else _carried_on(previous, snapshot)
+    if found is None and (whole or snapshot.version == 0):
+        found = count_checksum(snapshot)
+    if found is None:
+        return None
+    in_commit = snapshot.configuration.in_commit_timestamps is not None
+    found = replace(
+        found,
+        txn_id=txn_id,
+        in_commit_timestamp_ms=snapshot.commit_timestamp_ms if in_commit else None,
+    )
+    try:
+        path = log_path(checksum_name(snapshot.version))
+        snapshot.store.put_if_absent(path, encode_checksum(found))
+    except AlreadyExistsError:
+        logger.debug("version %d of %s has a checksum", snapshot.version, snapshot.store.root)
+    return found
+
+
+def read_checksum(snapshot: Snapshot, version: int) -> VersionChecksum | None:
+    """The checksum of a version, or None if there is none or it is damaged. Cost: one request."""
+    try:
+        return parse_checksum(snapshot.store.read(log_path(checksum_name(version))))
+    except ObjectNotFoundError:
+        return None
+
+
+def count_checksum(snapshot: Snapshot) -> VersionChecksum:
+    """The checksum of a version, counted.
+
+    Cost: sizes and deletion vectors of all live files.
+    """
+    files = snapshot.files(["size", "deletionVector"])
+    facts = _Facts(files)
+    vectors = snapshot.configuration.may_have_deletion_vectors
+    properties = snapshot.configuration.properties
+    remembered = properties.set_transaction_retention_ms is None
+    return VersionChecksum(
+        table_size_bytes=facts.size_bytes,
+        num_files=files.num_rows,
+        protocol=snapshot.protocol,
+        metadata=snapshot.metadata,
+        set_transactions=tuple(snapshot.app_transactions.values()) if remembered else None,
+        domain_metadata=tuple(snapshot.domain_metadata.values()),
+        num_deleted_records=facts.num_deleted if vectors else None,
+        num_deletion_vectors=facts.num_vectors if vectors else None,
+        file_size_histogram=_size_histogram(facts.sizes),
+        deleted_record_counts=tuple(facts.deleted_counts) if vectors else None,
+    )
+
+
+class _Facts:
+    """What a checksum counts of some files."""
+
+    def __init__(self, files: pa.Table) -> None:
+        self.sizes: pa.ChunkedArray[Any] = files.column("size")
+        self.size_bytes: int = _compute.sum(self.sizes).as_py() or 0
+        vectors = files.column("deletionVector")
+        hidden = _compute.struct_field(vectors, "cardinality")
+        self.num_vectors: int = len(vectors) - vectors.null_count
+        self.num_deleted: int = _compute.sum(hidden).as_py() or 0
+        per_file = _compute.coalesce(hidden, pa.scalar(0, pa.int64()))
+        self.deleted_counts = histogram(per_file, DELETED_COUNT_BOUNDARIES)[0]
+
+
+def _size_histogram(sizes: pa.ChunkedArray[Any]) -> dict[str, Any]:
+    counts, sums = histogram(sizes, FILE_SIZE_BOUNDARIES)
+    return {
+        "sortedBinBoundaries": list(FILE_SIZE_BOUNDARIES),
+        "fileCounts": counts,
+        "totalBytes": sums,
+    }
+
+
+def _carried_on(previous: VersionChecksum, snapshot: Snapshot) -> VersionChecksum | None:
+    """The checksum after one more commit, or None where that cannot be told from the commit."""
+    adds, removes = snapshot.read_log(lambda state: _changes(state, snapshot.version))
+    if not _are_plain(adds, removes):
+        return None
+    joined, left = _Facts(adds), _Facts(removes)
+    num_files = previous.num_files + adds.num_rows - removes.num_rows
+    size_bytes = previous.table_size_bytes + joined.size_bytes - left.size_bytes
+    if num_files < 0 or size_bytes < 0:
+        return None  # the one before was wrong
+    remembered = snapshot.configuration.properties.set_transaction_retention_ms is None
+    return VersionChecksum(
+        table_size_bytes=size_bytes,
+        num_files=num_files,
+        protocol=snapshot.protocol,
+        metadata=snapshot.metadata,
+        set_transactions=tuple(snapshot.app_transactions.values()) if remembered else None,
+        domain_metadata=tuple(snapshot.domain_metadata.values()),
+        file_size_histogram=_sizes_carried_on(previous.file_size_histogram, joined, left),
+        **_vectors_carried_on(previous, snapshot, joined, left),
+    )
+
+
+def _changes(state: LogState, version: int) -> tuple[pa.Table, pa.Table]:
+    commits = state.commits
+    adds, removes = (
+        table.filter(_compute.equal(table.column(VERSION_COLUMN), version))
+        for table in (commits.adds, commits.removes)
+    )
+    return adds, removes
+
+
+def _are_plain(adds: pa.Table, removes: pa.Table) -> bool:
+    """Whether every add is a new file and every remove a live one, by what they say.
+
+    Some commits tell of files again that are live (new statistics, first row ids), or remove what
+    never was one (vector files); they change no data, and do one of both only.
+    """
+    if removes.column("size").null_count:
+        return False
+    changing = [_compute.any(table.column("dataChange")).as_py() for table in (adds, removes)]
+    if adds.num_rows and not removes.num_rows:
+        return bool(_compute.all(adds.column("dataChange")).as_py())
+    return bool(not removes.num_rows or adds.num_rows or changing[1])
+
+
+def _sizes_carried_on(
+    before: Mapping[str, Any] | None, joined: _Facts, left: _Facts
+) -> dict[str, Any] | None:
+    if before is None:
+        return None
+    boundaries = before.get("sortedBinBoundaries")
+    if not isinstance(boundaries, list) or not boundaries:
+        return None
+    plus, minus = histogram(joined.sizes, boundaries), histogram(left.sizes, boundaries)
+    carried: dict[str, Any] = {"sortedBinBoundaries": boundaries}
+    for number, name in enumerate(("fileCounts", "totalBytes")):
+        values = _sum(before.get(name), plus[number], minus[number])
+        if values is None:
+            return None
+        carried[name] = values
+    return carried
+
+
+def _vectors_carried_on(
+    previous: VersionChecksum, snapshot: Snapshot, joined: _Facts, left: _Facts
+) -> dict[str, Any]:
+    known = (previous.num_deleted_records, previous.num_deletion_vectors)
+    if not snapshot.configuration.may_have_deletion_vectors or None in known:
+        return {}
+    deleted = (known[0] or 0) + joined.num_deleted - left.num_deleted
+    vectors = (known[1] or 0) + joined.num_vectors - left.num_vectors
+    if deleted < 0 or vectors < 0:
+        return {}
+    counts = _sum(previous.deleted_record_counts, joined.deleted_counts, left.deleted_counts)
+    return {
+        "num_deleted_records": deleted,
+        "num_deletion_vectors": vectors,
+        "deleted_record_counts": None if counts is None else tuple(counts),
+    }
+
+
+def _sum(before: object, plus: Sequence[int], minus: Sequence[int]) -> list[int] | None:
+    if not isinstance(before, list | tuple) or len(before) != len(plus):
+        return None
+    values = [old + new - gone for old, new, gone in zip(before, plus, minus, strict=True)]
+    return values if min(values, default=0) >= 0 else None

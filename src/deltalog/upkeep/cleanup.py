@@ -1,0 +1,220 @@
+"""Cleaning up the log: what no version of the retention period needs any more is deleted.
+
+Owns which files those are. Everything is kept from the newest checkpoint on that is not after the
+last expired commit, and nothing is deleted before that checkpoint was read.
+
+Protocol: Metadata Cleanup, Checkpoint Protection
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from deltalog._json import JsonObject
+from deltalog.actions.codec import sidecar_from_json
+from deltalog.checkpoints.layout import sidecar_location
+from deltalog.checkpoints.reader import Checkpoint
+from deltalog.clock import now_ms
+from deltalog.errors import (
+    CheckpointUnreadableError,
+    InvalidInputError,
+    VersionNotFoundError,
+)
+from deltalog.features.support import check_writable
+from deltalog.log.history import file_times_ms, find_version_at
+from deltalog.log.listing import list_log
+from deltalog.log.names import (
+    LOG_DIRECTORY,
+    SIDECAR_DIRECTORY,
+    STAGED_DIRECTORY,
+    LogFileKind,
+    parse_log_name,
+)
+from deltalog.paths import canonical_path
+from deltalog.upkeep.checkpoint import inspect_checkpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from deltalog.log.segment import CheckpointFiles, LogListing
+    from deltalog.paths import FileInfo
+    from deltalog.snapshot import Snapshot
+    from deltalog.storage.store import Store
+
+logger = logging.getLogger(__name__)
+
+_DAY_MS: Final = 86_400_000
+_CHECKPOINT_KINDS: Final = frozenset(
+    {LogFileKind.CHECKPOINT, LogFileKind.CHECKPOINT_PART, LogFileKind.CHECKPOINT_V2}
+)
+
+
+def cleanup_metadata(
+    snapshot: Snapshot, *, retention_ms: int | None = None, at_ms: int | None = None
+) -> list[str]:
+    """Delete the log's files that only expired versions need.
+
+    Every version that was the table's at any moment of the retention period can be read
+    afterwards, and so can a few older ones: the period begins at midnight UTC, and ends of it are
+    cut only at checkpoints.
+
+    Args:
+        snapshot: the latest version.
+        retention_ms: how long versions are kept; None is `delta.logRetentionDuration`.
+        at_ms: the moment to count from; None is now.
+
+    Returns:
+        What was deleted, relative to the table's root.
+
+    Raises:
+        DeltaProtocolError: the table needs a feature that deltalog cannot honour in writing.
+        InvalidInputError: a catalog decides about the table's log.
+
+    Protocol: Metadata Cleanup
+    Cost: one listing of the log; with sidecars one listing of these, and the small actions of
+    every checkpoint that stays.
+    """
+    _check_allowed(snapshot)
+    store, properties = snapshot.store, snapshot.configuration.properties
+    at_ms = now_ms() if at_ms is None else at_ms
+    if retention_ms is None:
+        retention_ms = properties.log_retention_ms
+    cutoff_ms = _midnight(at_ms - retention_ms)
+    listing = list_log(store, from_version=0)
+    boundary = _boundary(snapshot, listing, cutoff_ms)
+    deleted: list[str] = []
+    if boundary is not None and not _is_protected(snapshot, boundary.version):
+        # Commits go first: what is left of a cleanup that was torn never looks like a log
+        # that begins earlier than it does.
+        checkpoints, others = _expired(store, boundary.version)
+        for paths in (others, checkpoints):
+            store.delete_many(paths)
+            deleted += paths
+        logger.info("deleted %d files of the log of %s", len(deleted), store.root)
+    orphans = _orphaned_sidecars(store, _midnight(at_ms) - _DAY_MS)
+    store.delete_many(orphans)
+    return deleted + orphans
+
+
+def _check_allowed(snapshot: Snapshot) -> None:
+    store = snapshot.store
+    check_writable(
+        snapshot.configuration,
+        table=store.root,
+        version=snapshot.version,
+        operation="clean up the log of",
+        has_log_tail=snapshot.log_tail is not None,
+    )
+    if snapshot.configuration.is_catalog_managed:
+        raise InvalidInputError(
+            f"cannot clean up the log of {store.root}: its catalog decides what may go"
+        )
+
+
+def _midnight(time_ms: int) -> int:
+    return time_ms // _DAY_MS * _DAY_MS
+
+
+def _boundary(snapshot: Snapshot, listing: LogListing, cutoff_ms: int) -> CheckpointFiles | None:
+    """The checkpoint that every version within the retention period can start from."""
+    last_expired = _last_expired_version(snapshot, listing, cutoff_ms)
+    if last_expired is None:
+        return None
+    for files in reversed(listing.checkpoints):
+        if files.version > last_expired:
+            continue
+        try:
+            inspect_checkpoint(snapshot.store, files)
+        except CheckpointUnreadableError as error:
+            logger.warning("not cleaning up to a checkpoint of %s: %s", snapshot.store.root, error)
+            continue
+        return files
+    return None
+
+
+def _last_expired_version(snapshot: Snapshot, listing: LogListing, cutoff_ms: int) -> int | None:
+    """The last version that was committed at the cutoff or before; it is still needed."""
+    times = file_times_ms(listing.commits.values())
+    by_file = max((version for version, time in times.items() if time <= cutoff_ms), default=None)
+    in_commit = snapshot.configuration.in_commit_timestamps
+    if by_file is None or in_commit is None:
+        return by_file
+    # A copied log has young files, and clocks differ: what either time protects is kept.
+    try:
+        by_commit = find_version_at(
+            snapshot.store,
+            listing,
+            cutoff_ms,
+            in_commit_timestamps=in_commit,
+            now_ms=max(cutoff_ms, now_ms()),
+        )
+    except VersionNotFoundError:
+        return None
+    return min(by_file, by_commit)
+
+
+def _is_protected(snapshot: Snapshot, boundary: int) -> bool:
+    """Whether cutting there would take a part of a history that may only go at once.
+
+    Protocol: Checkpoint Protection
+    """
+    if not snapshot.configuration.supports("checkpointProtection"):
+        return False
+    before = snapshot.configuration.properties.require_checkpoint_protection_before_version
+    return boundary < before
+
+
+def _expired(store: Store, boundary: int) -> tuple[list[str], list[str]]:
+    """The checkpoints before `boundary`, and everything else that goes with it."""
+    checkpoints: list[str] = []
+    others: list[str] = []
+    for info in store.list_from(LOG_DIRECTORY, ""):
+        file = parse_log_name(info)
+        if file is None:
+            continue
+        if file.kind is LogFileKind.COMPACTION:
+            # One that starts before the boundary cannot be used without commits that go.
+            if file.version <= boundary:
+                others.append(info.path)
+        elif file.version < boundary:
+            (checkpoints if file.kind in _CHECKPOINT_KINDS else others).append(info.path)
+    others += [
+        info.path
+        for info in store.list_from(STAGED_DIRECTORY, "")
+        if _staged_version(info) <= boundary
+    ]
+    return checkpoints, others
+
+
+def _staged_version(info: FileInfo) -> float:
+    digits = info.name.partition(".")[0]
+    return int(digits) if len(digits) == 20 and digits.isdecimal() else float("inf")
+
+
+def _orphaned_sidecars(store: Store, older_than_ms: int) -> list[str]:
+    """Old sidecars that no checkpoint names.
+
+    Protocol: Metadata Cleanup (sidecars younger than a day may belong to a checkpoint to come)
+    """
+    old = [
+        info
+        for info in store.list_from(SIDECAR_DIRECTORY, "")
+        if info.modified_ms < older_than_ms and info.name.endswith(".parquet")
+    ]
+    if not old:
+        return []
+    try:
+        # Listed after the sidecars, so that none becomes named in between; torn ones count too.
+        named = set(_named_sidecars(store, list_log(store, from_version=0).checkpoints))
+    except CheckpointUnreadableError as error:
+        logger.warning("keeping all sidecars of %s: %s", store.root, error)
+        return []
+    return [info.path for info in old if canonical_path(info.path, store.root) not in named]
+
+
+def _named_sidecars(store: Store, checkpoints: Iterable[CheckpointFiles]) -> Iterable[str]:
+    for files in checkpoints:
+        for row in Checkpoint(store, files).values(["sidecar"])["sidecar"]:
+            sidecar = sidecar_from_json(JsonObject(row, f"{files.name}: sidecar"))
+            yield canonical_path(sidecar_location(sidecar), store.root)
