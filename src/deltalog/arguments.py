@@ -44,9 +44,8 @@ _GONE: Final = {
 }
 # What deltalake's tables have and these do not have yet: no other name is meant.
 _WRITING: Final = {
-    *("alter", "cleanup_metadata", "compact_logs", "create", "create_checkpoint"),
-    *("create_write_transaction", "delete", "generate", "merge", "optimize", "repair"),
-    *("restore", "update", "vacuum"),
+    *("cleanup_metadata", "compact_logs", "create_write_transaction", "generate", "merge"),
+    *("optimize", "repair", "restore", "update", "vacuum"),
 }
 _BEGINNINGS: Final = {
     LogFileKind.COMMIT,
@@ -170,7 +169,7 @@ def explain_missing(name: str, names: Sequence[str]) -> str:
     if name in _GONE:
         return f"DeltaTable.{name} is gone: use {_GONE[name]}"
     if name in _WRITING:
-        return f"DeltaTable has no {name!r} yet: deltalog only reads so far"
+        return f"DeltaTable has no {name!r} yet: it comes with a later version"
     close = [] if name.startswith("_") else get_close_matches(name, names, n=1)
     hint = f": did you mean {close[0]!r}?" if close else ""
     return f"DeltaTable has no attribute {name!r}{hint}"

@@ -26,7 +26,6 @@ from deltalog.write.deletion_vectors import write_deletion_vectors
 from deltalog.write.files import FileWriter
 
 if TYPE_CHECKING:
-
     from deltalog.expressions import Expression
     from deltalog.operations.append import FileOptions
     from deltalog.operations.touched import Touched

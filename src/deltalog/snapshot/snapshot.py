@@ -19,7 +19,8 @@ from deltalog.errors import CheckpointUnreadableError, MalformedLogError, Object
 from deltalog.log.history import read_commit_time_ms, read_history
 from deltalog.log.listing import list_log
 from deltalog.log.segment import LogSegment
-from deltalog.snapshot.state import LogState, open_log, other_way
+from deltalog.snapshot.opening import open_log, other_way
+from deltalog.snapshot.state import LogState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

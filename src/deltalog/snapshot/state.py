@@ -28,15 +28,11 @@ from deltalog.actions.codec import (
 from deltalog.checkpoints.reader import AddBatch, Checkpoint
 from deltalog.checkpoints.stats import leaf_of, nest
 from deltalog.errors import (
-    CheckpointUnreadableError,
     InvalidMetadataError,
     InvalidProtocolError,
     NoMetadataError,
     NoProtocolError,
-    ObjectNotFoundError,
 )
-from deltalog.log.hint import read_hint
-from deltalog.log.listing import list_log
 from deltalog.log.reader import (
     VERSION_COLUMN,
     CommitTable,
@@ -46,7 +42,6 @@ from deltalog.log.reader import (
     read_commits,
     read_in_batches,
 )
-from deltalog.log.segment import build_segment
 from deltalog.replay import Survivors, file_keys, not_mentioned, reconcile
 from deltalog.stats import leaves_of_schema, parse_stats, schema_of_leaves
 
@@ -60,7 +55,6 @@ if TYPE_CHECKING:
         RowIdHighWaterMark,
         SetTransaction,
     )
-    from deltalog.catalog import LogTail
     from deltalog.checkpoints.stats import StatsLeaf
     from deltalog.log.names import LogFile
     from deltalog.log.segment import LogSegment
@@ -414,48 +408,3 @@ def _with_stats(
 
 def _numbered(columns: Sequence[pa.ChunkedArray[Any]]) -> pa.Table:
     return pa.Table.from_arrays(list(columns), [str(number) for number in range(len(columns))])
-
-
-def open_log(
-    store: Store, version: int | None = None, *, log_tail: LogTail | None = None
-) -> tuple[LogState, Protocol, Metadata]:
-    """The state at `version`, or the latest, with its protocol and metadata.
-
-    Raises:
-        TableNotFoundError, VersionNotFoundError: there is nothing of the kind.
-        MalformedLogError: the log cannot make the version (leaves of it say why).
-
-    Cost: the hint, one listing, the commits after the checkpoint, and of the checkpoint its
-    footer and the leaves of two actions. Two listings if the hint is stale.
-    """
-    listing = list_log(store, version=version, hint=read_hint(store), log_tail=log_tail)
-    state = LogState(store, build_segment(listing, version))
-    while True:
-        try:
-            return state, *state.read_protocol_and_metadata()
-        except (CheckpointUnreadableError, ObjectNotFoundError) as error:
-            state = other_way(state, error, log_tail)
-
-
-def other_way(
-    state: LogState,
-    error: CheckpointUnreadableError | ObjectNotFoundError,
-    log_tail: LogTail | None,
-) -> LogState:
-    """The same version from other files: an older checkpoint, a newer one, or all commits.
-
-    Raises:
-        CheckpointUnreadableError: nothing stands in for the checkpoint.
-        ObjectNotFoundError: nothing stands in for a commit that has gone.
-    """
-    unreadable = dict(state.unreadable)
-    if isinstance(error, CheckpointUnreadableError):
-        if state.segment.checkpoint is None:
-            raise error
-        unreadable[state.segment.checkpoint.name] = str(error)
-    logger.warning("reading %s from other files: %s", state.store.root, error)
-    listing = list_log(state.store, from_version=0, log_tail=log_tail)
-    segment = build_segment(listing, state.segment.version, unreadable=unreadable)
-    if segment == state.segment:
-        raise error
-    return LogState(state.store, segment, unreadable=unreadable)
