@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     StringColumn = pa.StringArray | pa.ChunkedArray[pa.StringScalar]
     Column = pa.Array[Any] | pa.ChunkedArray[Any]
 
-_SEPARATOR: Final = "\0"  # in no path and in no vector's id
+SEPARATOR: Final = "\0"  # in no path and in no vector's id
 # The stubs know no chunked column beside a Python scalar.
 _compute: Final[Any] = pc
 
@@ -44,7 +44,7 @@ def file_keys(paths: StringColumn, deletion_vectors: Column | None, root: str) -
     if deletion_vectors is None or deletion_vectors.null_count == len(deletion_vectors):
         return keys
     ids = vector_ids(deletion_vectors)
-    joined = _compute.binary_join_element_wise(keys, ids, _SEPARATOR)
+    joined = _compute.binary_join_element_wise(keys, ids, SEPARATOR)
     result: StringColumn = _compute.if_else(ids.is_valid(), joined, keys)
     return result
 

@@ -15,6 +15,7 @@ from deltalog.errors import InternalError, InvalidInputError
 from deltalog.features.append_only import check_may_remove
 from deltalog.paths import encode_path
 from deltalog.replay import file_keys
+from deltalog.replay.keys import SEPARATOR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -74,14 +75,14 @@ def _check_files(pending: PendingTransaction, rows: pa.Table) -> None:
     if not removed and not rows.num_rows:
         return  # `check_commit` has seen all
     root = pending.store.root
-    new_paths = _texts(encode_path(add.path) for add in pending.adds)
+    new_paths = _keys(_texts(encode_path(add.path) for add in pending.adds), None, root)
     new_keys = _texts(
-        encode_path(add.path)
+        path
         if add.deletion_vector is None
-        else f"{encode_path(add.path)}\0{add.deletion_vector.unique_id}"
-        for add in pending.adds
+        else f"{path}{SEPARATOR}{add.deletion_vector.unique_id}"
+        for path, add in zip(new_paths.to_pylist(), pending.adds, strict=True)
     )
-    added_paths = _join([_keys(new_paths, None, root), _keys(rows.column("path"), None, root)])
+    added_paths = _join([new_paths, _keys(rows.column("path"), None, root)])
     removed_paths = _join([_keys(files.column("path"), None, root) for files in removed])
     _refuse_twice("add", added_paths)
     _refuse_twice("remove", removed_paths)
@@ -91,7 +92,7 @@ def _check_files(pending: PendingTransaction, rows: pa.Table) -> None:
     )
     both = gone.filter(_compute.is_in(gone, value_set=added))
     if len(both):
-        path = str(both[0]).partition("\0")[0]
+        path = str(both[0]).partition(SEPARATOR)[0]
         raise InvalidInputError(f"cannot add and remove the same file in one commit: {path!r}")
 
 
