@@ -44,8 +44,8 @@ _GONE: Final = {
 }
 # What deltalake's tables have and these do not have yet: no other name is meant.
 _WRITING: Final = {
-    *("cleanup_metadata", "compact_logs", "create_write_transaction", "generate", "merge"),
-    *("optimize", "repair", "restore", "update", "vacuum"),
+    *("create_write_transaction", "generate", "merge", "optimize", "repair", "restore"),
+    *("update", "vacuum"),
 }
 _BEGINNINGS: Final = {
     LogFileKind.COMMIT,

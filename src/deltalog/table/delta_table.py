@@ -23,7 +23,7 @@ from deltalog.table.reading import ReadingTable
 from deltalog.table.transaction import TableTransaction
 from deltalog.transaction import PendingTransaction
 from deltalog.transaction.commit import commit, run
-from deltalog.upkeep import create_checkpoint
+from deltalog.upkeep import cleanup_metadata, compact_logs, create_checkpoint
 from deltalog.write.written import WrittenFiles
 
 if TYPE_CHECKING:
@@ -385,6 +385,19 @@ class DeltaTable(ReadingTable):
         Cost: every column of the log's files, once; see `deltalog.upkeep`.
         """
         create_checkpoint(self._snapshot)
+
+    def cleanup_metadata(self) -> list[str]:
+        """Delete log files that are older than `delta.logRetentionDuration` and not needed.
+
+        Returns:
+            What was deleted, relative to the table.
+        """
+        self.update_incremental()
+        return cleanup_metadata(self._snapshot)
+
+    def compact_logs(self, starting_version: int, ending_version: int) -> None:
+        """Write one compacted log file for a range of commits; the commits stay."""
+        compact_logs(self._snapshot, starting_version, ending_version)
 
     def _check_latest(self, operation: str) -> None:
         if self._travelled:
