@@ -1,0 +1,407 @@
+"""`column = value`, as updates and merges say it, over whole batches.
+
+Owns what may be assigned (nested fields, too; an unknown column is an error), how a value becomes
+the column's type, and which columns are computed anew because of it. Values are expressions and
+constants: nothing is ever pasted into SQL.
+
+Protocol: Generated Columns, Identity Columns
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import (
+    Column,
+    Expression,
+    Literal,
+    columns,
+    evaluate,
+    lit,
+    parse_sql,
+    resolve,
+    type_of,
+)
+from deltalog.expressions.nodes import Cast, IsNull, col
+from deltalog.features.generated_columns import generation_expressions
+from deltalog.features.identity_columns import identity_columns
+from deltalog.schema import (
+    ArrayType,
+    Field,
+    MapType,
+    StructType,
+    canonical_path_of,
+    find_field,
+    to_arrow_type,
+)
+from deltalog.write.enforce import Enforcer
+from deltalog.write.fit import Fit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from deltalog.configuration import TableConfiguration
+    from deltalog.schema import DataType
+    from deltalog.write.spec import WriteSpec
+
+# pyarrow's stubs leave most kernels untyped, so arrays are too.
+Array = Any
+Path = tuple[str, ...]
+
+_NESTED = (StructType, ArrayType, MapType)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What one column or field becomes.
+
+    Args:
+        expression: resolved over the rows that it is computed from.
+        fit: brings a nested value into the column's shape; None where a cast did.
+    """
+
+    expression: Expression
+    fit: Fit | None = None
+
+    def compute(self, scope: pa.RecordBatch) -> Array:
+        """The value for every row."""
+        found: Array = evaluate(self.expression, scope)
+        if self.fit is None:
+            return found
+        (fitted,) = self.fit.apply(pa.record_batch({"value": found})).values()
+        return fitted
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """What some fields of a struct become; the others stay.
+
+    Args:
+        parts: by name.
+        is_null: where it is true the whole struct is NULL; None is nowhere.
+    """
+
+    parts: Mapping[str, Node]
+    is_null: Expression | None = None
+
+
+Node = Value | Fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What the values are computed from.
+
+    Args:
+        schema: of the rows that are handed to `compute`.
+        parse: SQL text → expression over that schema.
+        now: the moment that `current_timestamp()` means.
+        is_try: NULL instead of an error where a value does not fit the column's type.
+    """
+
+    schema: StructType
+    parse: Callable[[str], Expression]
+    now: datetime | None = None
+    is_try: bool = False
+
+    @classmethod
+    def of_table(cls, schema: StructType, now: datetime, *, is_try: bool = False) -> Self:
+        """The table's own columns."""
+        return cls(
+            schema=schema,
+            parse=lambda text: parse_sql(text, columns=schema.names),
+            now=now,
+            is_try=is_try,
+        )
+
+    def value(self, value: object, field: Field, name: str) -> Value:
+        """What a column of a table becomes.
+
+        Raises:
+            InvalidInputError: the value is none of SQL, or cannot become the column's type.
+        """
+        try:
+            return self._value(value, field.type)
+        except InvalidInputError as error:
+            error.add_note(f"in the new value of column {name!r}")
+            raise
+
+    def _value(self, value: object, target: DataType) -> Value:
+        raw = self.parse(value) if isinstance(value, str) else lit(value)
+        if isinstance(raw, Literal) and isinstance(raw.value, list | tuple | dict | None):
+            raw = Literal(raw.value, target)
+        found = resolve(raw, self.schema, now=self.now)
+        source = type_of(found, self.schema)
+        if source == target:
+            return Value(found)
+        if isinstance(source, _NESTED) and isinstance(target, _NESTED):
+            # By name, at every depth: a cast of structs would go by place.
+            arrow = pa.schema([pa.field("value", to_arrow_type(source))])
+            return Value(found, Fit(arrow, StructType([Field("value", target)])))
+        return Value(resolve(Cast(found, target, self.is_try), self.schema, now=self.now))
+
+
+class Assignments:
+    """Which columns change, and into what.
+
+    Args:
+        schema: of the table.
+        nodes: by column.
+
+    Attributes:
+        names: the columns that change.
+    """
+
+    def __init__(self, schema: StructType, nodes: Mapping[str, Node]) -> None:
+        self._schema = schema
+        self._nodes = nodes
+        self.names = tuple(name for name in schema.names if name in nodes)
+
+    @property
+    def columns(self) -> set[Path]:
+        """The columns that the values are computed from."""
+        return {path for node in self._nodes.values() for path in _columns_of(node)}
+
+    def compute(self, old: pa.RecordBatch, scope: pa.RecordBatch) -> dict[str, Array]:
+        """Column → its new values.
+
+        Args:
+            old: the rows as they are, in the table's schema.
+            scope: what the values are computed from, row by row the same.
+        """
+        return {
+            name: _compute(
+                self._nodes[name], old.column(name), find_field(self._schema, (name,)).type, scope
+            )
+            for name in self.names
+        }
+
+    def compute_new(self, scope: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns of rows that have not been before; only whole columns are assigned."""
+        arrays = []
+        for name in self.names:
+            node = self._nodes[name]
+            if isinstance(node, Fields):
+                raise InvalidInputError(
+                    f"cannot insert into single fields of column {name!r}: give the whole struct"
+                )
+            arrays.append(node.compute(scope))
+        if not arrays:
+            rows: Any = pa.Array.from_buffers(pa.struct([]), scope.num_rows, [None], children=[])
+            return pa.RecordBatch.from_struct_array(rows)
+        return pa.RecordBatch.from_arrays(arrays, names=list(self.names))
+
+    def new_schema(self) -> pa.Schema:
+        """The schema of what `compute_new` gives."""
+        return pa.schema(
+            [
+                pa.field(name, to_arrow_type(find_field(self._schema, (name,)).type))
+                for name in self.names
+            ]
+        )
+
+
+def assignments(
+    schema: StructType, values: Mapping[str | Path, object], scope: Scope
+) -> Assignments:
+    """Assignments as callers write them.
+
+    Args:
+        schema: of the table.
+        values: column (a dotted path reaches into a struct) → SQL text, expression or constant.
+        scope: what the values are computed from.
+
+    Raises:
+        InvalidInputError: a column does not exist, is assigned twice, or is an identity column.
+    """
+    found: list[tuple[Path, Value]] = []
+    for key, value in values.items():
+        path = canonical_path(schema, key)
+        field = find_field(schema, path)
+        found.append((path, scope.value(value, field, ".".join(path))))
+    nodes: dict[str, Any] = {}
+    for path, value in found:
+        _put(nodes, path, value)
+    check_identities(schema, nodes)
+    return Assignments(schema, _frozen(nodes))
+
+
+def canonical_path(schema: StructType, key: str | Path) -> Path:
+    """The path of a column that is to be assigned, in the schema's spelling.
+
+    Raises:
+        InvalidInputError: there is no such column, or it lies inside a list or a map.
+    """
+    names = {name.lower() for name in schema.names}
+    is_name = isinstance(key, str) and key.lower() in names
+    parts = key if isinstance(key, tuple) else (key,) if is_name else col(key).path
+    path = canonical_path_of(schema, parts)
+    for depth in range(1, len(path)):
+        parent = find_field(schema, path[:depth])
+        if not isinstance(parent.type, StructType):
+            raise InvalidInputError(
+                f"cannot assign {'.'.join(path)!r}: {'.'.join(path[:depth])!r} is of type "
+                f"{parent.type}, and only fields of structs can be assigned by themselves"
+            )
+    return path
+
+
+def check_identities(schema: StructType, names: Iterable[str]) -> None:
+    """Refuse a new value for an identity column of a row that has one.
+
+    Protocol: Identity Columns
+    """
+    fixed = {column.name for column in identity_columns(schema)}
+    given = [name for name in names if name in fixed]
+    if given:
+        raise InvalidInputError(
+            f"cannot assign the identity column(s) {', '.join(map(repr, given))}: the values that "
+            "rows were given stay"
+        )
+
+
+def star(
+    target: StructType, source: StructType, path: Path, names: Sequence[str], scope: Scope
+) -> dict[str, Node]:
+    """`UPDATE SET *`: every column from the column of the same name.
+
+    A field of a struct that the source lacks stays as it is.
+
+    Args:
+        target: schema of the table.
+        source: schema of the other rows.
+        path: where those are in the scope.
+        names: columns of the source that are taken, each one in the table too.
+        scope: what the values are computed from.
+    """
+    nodes: dict[str, Node] = {}
+    for name in names:
+        column = find_field(source, (name,))
+        field = find_field(target, (name,))
+        nodes[field.name] = _star(field, column, (*path, column.name), scope)
+    return nodes
+
+
+def _star(field: Field, column: Field, path: Path, scope: Scope) -> Node:
+    mine, theirs = field.type, column.type
+    if isinstance(mine, StructType) and isinstance(theirs, StructType):
+        known = {part.name.lower(): part for part in mine}
+        given = {part.name.lower() for part in theirs}
+        extra = [part.name for part in theirs if part.name.lower() not in known]
+        if not extra and given < known.keys():
+            parts = {
+                known[part.name.lower()].name: _star(
+                    known[part.name.lower()], part, (*path, part.name), scope
+                )
+                for part in theirs
+            }
+            return Fields(parts, resolve(IsNull(Column(path)), scope.schema))
+    return scope.value(Column(path), field, field.name)
+
+
+def updating_enforcer(
+    spec: WriteSpec, configuration: TableConfiguration, assigned: Iterable[str]
+) -> tuple[Enforcer, pa.Schema]:
+    """What the table demands of rows that change, and the columns that it takes.
+
+    Generated columns that are not assigned are computed anew; those that are, are checked.
+
+    Args:
+        spec: of the new files.
+        configuration: of the table.
+        assigned: the columns that change.
+    """
+    schema = configuration.arrow_schema
+    given = set(assigned)
+    generated = (
+        generation_expressions(configuration.schema)
+        if configuration.supports("generatedColumns")
+        else {}
+    )
+    # An assignment may make NULL what must not be: that is the enforcer's to say.
+    kept = pa.schema(
+        [
+            field.with_nullable(nullable=True)
+            for field in schema
+            if field.name in given or field.name not in generated
+        ]
+    )
+    enforcer = Enforcer(
+        configuration,
+        kept,
+        table=spec.store.root,
+        default_timezone=spec.default_timezone,
+        now_ms=spec.now_ms,
+        keeps_identities=True,
+    )
+    return enforcer, kept
+
+
+def enforced(
+    enforcer: Enforcer, schema: pa.Schema, old: pa.RecordBatch, new: Mapping[str, Array]
+) -> pa.RecordBatch:
+    """The rows with their new values, completed and checked.
+
+    Args:
+        enforcer: of `updating_enforcer`.
+        schema: of the columns that it takes.
+        old: the rows as they are.
+        new: column → new values.
+    """
+    arrays = [new[field.name] if field.name in new else old.column(field.name) for field in schema]
+    return enforcer.apply(pa.RecordBatch.from_arrays(arrays, schema=schema))
+
+
+def _compute(node: Node, old: Array, data_type: DataType, scope: pa.RecordBatch) -> Array:
+    if isinstance(node, Value):
+        return node.compute(scope)
+    if not isinstance(data_type, StructType):
+        raise InvalidInputError(f"cannot assign fields of {data_type}")
+    children = []
+    for field in data_type:
+        part = pc.struct_field(old, field.name)
+        inner = node.parts.get(field.name)
+        children.append(part if inner is None else _compute(inner, part, field.type, scope))
+    mask = None if node.is_null is None else evaluate(node.is_null, scope)
+    kind: Any = to_arrow_type(data_type)
+    loose = [field.with_nullable(nullable=True) for field in kind]
+    made = pa.StructArray.from_arrays(children, fields=loose, mask=mask)
+    return made if made.type == kind else made.cast(kind)
+
+
+def _columns_of(node: Node) -> set[Path]:
+    if isinstance(node, Value):
+        return columns(node.expression)
+    found = {path for part in node.parts.values() for path in _columns_of(part)}
+    return found if node.is_null is None else found | columns(node.is_null)
+
+
+def _put(nodes: dict[str, Any], path: Path, value: Value) -> None:
+    for name in path[:-1]:
+        inner = nodes.setdefault(name, {})
+        if isinstance(inner, Value):
+            raise _twice(path)
+        nodes = inner
+    if path[-1] in nodes:
+        raise _twice(path)
+    nodes[path[-1]] = value
+
+
+def _twice(path: Path) -> InvalidInputError:
+    return InvalidInputError(
+        f"cannot assign {'.'.join(path)!r} twice: once is enough, and a struct and its fields "
+        "cannot both be assigned"
+    )
+
+
+def _frozen(nodes: Mapping[str, Any]) -> dict[str, Node]:
+    return {
+        name: node if isinstance(node, Value) else Fields(_frozen(node))
+        for name, node in nodes.items()
+    }
