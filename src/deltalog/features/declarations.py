@@ -29,15 +29,15 @@ from deltalog.features.constraints import table_checks
 from deltalog.features.default_columns import default_expressions
 from deltalog.features.generated_columns import generation_expressions
 from deltalog.features.identity_columns import identity_columns
-from deltalog.features.schema_traits import (
+from deltalog.features.schema_traits import has_generated_columns
+from deltalog.schema.columns import find_field, walk
+from deltalog.schema.evolve import can_store
+from deltalog.schema.types import (
     CURRENT_DEFAULT_KEY,
     GENERATION_EXPRESSION_KEY,
     IDENTITY_STEP_KEY,
-    has_generated_columns,
+    PrimitiveType,
 )
-from deltalog.schema.columns import find_field, walk
-from deltalog.schema.evolve import can_store
-from deltalog.schema.types import PrimitiveType
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

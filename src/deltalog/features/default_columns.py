@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deltalog.errors import InvalidMetadataError
-from deltalog.features.schema_traits import CURRENT_DEFAULT_KEY
 from deltalog.schema.columns import walk
+from deltalog.schema.types import CURRENT_DEFAULT_KEY
 
 if TYPE_CHECKING:
     from deltalog.schema.types import StructType

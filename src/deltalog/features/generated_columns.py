@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deltalog.errors import InvalidMetadataError
-from deltalog.features.schema_traits import GENERATION_EXPRESSION_KEY
+from deltalog.schema.types import GENERATION_EXPRESSION_KEY
 
 if TYPE_CHECKING:
     from deltalog.schema.types import StructType

@@ -15,13 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError, InvalidMetadataError
-from deltalog.features.schema_traits import (
+from deltalog.features.schema_traits import IDENTITY_HIGH_WATER_MARK_KEY
+from deltalog.schema.types import (
     IDENTITY_ALLOW_EXPLICIT_INSERT_KEY,
-    IDENTITY_HIGH_WATER_MARK_KEY,
     IDENTITY_START_KEY,
     IDENTITY_STEP_KEY,
+    Field,
+    PrimitiveType,
+    StructType,
 )
-from deltalog.schema.types import Field, PrimitiveType, StructType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.schema.columns import walk
-from deltalog.schema.types import ArrayType, MapType, PrimitiveType, StructType, VariantType
+from deltalog.schema.types import (
+    CURRENT_DEFAULT_KEY,
+    GENERATION_EXPRESSION_KEY,
+    IDENTITY_STEP_KEY,
+    ArrayType,
+    MapType,
+    PrimitiveType,
+    StructType,
+    VariantType,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,12 +27,7 @@ if TYPE_CHECKING:
     from deltalog.schema.types import DataType
 
 INVARIANTS_KEY: Final = "delta.invariants"
-GENERATION_EXPRESSION_KEY: Final = "delta.generationExpression"
-IDENTITY_START_KEY: Final = "delta.identity.start"
-IDENTITY_STEP_KEY: Final = "delta.identity.step"
 IDENTITY_HIGH_WATER_MARK_KEY: Final = "delta.identity.highWaterMark"
-IDENTITY_ALLOW_EXPLICIT_INSERT_KEY: Final = "delta.identity.allowExplicitInsert"
-CURRENT_DEFAULT_KEY: Final = "CURRENT_DEFAULT"
 COLLATIONS_KEY: Final = "__COLLATIONS"
 CHAR_VARCHAR_KEY: Final = "__CHAR_VARCHAR_TYPE_STRING"
 

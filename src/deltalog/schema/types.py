@@ -37,6 +37,13 @@ PRIMITIVE_NAMES: Final = frozenset(
     }
 )
 
+# Column metadata that users declare.
+GENERATION_EXPRESSION_KEY: Final = "delta.generationExpression"
+IDENTITY_START_KEY: Final = "delta.identity.start"
+IDENTITY_STEP_KEY: Final = "delta.identity.step"
+IDENTITY_ALLOW_EXPLICIT_INSERT_KEY: Final = "delta.identity.allowExplicitInsert"
+CURRENT_DEFAULT_KEY: Final = "CURRENT_DEFAULT"
+
 _DECIMAL: Final = re.compile(r"decimal(?:\(\s*(\d+)\s*,\s*(-?\d+)\s*\))?")
 
 
@@ -230,6 +237,46 @@ class Field(Interchange):
         object.__setattr__(self, "type", as_type(type))
         object.__setattr__(self, "nullable", nullable)
         object.__setattr__(self, "metadata", dict(metadata or {}))
+
+    def comment(self, text: str) -> Field:
+        """This column, with words for people."""
+        return self._with(comment=text)
+
+    def default(self, expression: str) -> Field:
+        """This column, with a value for rows that a write gives none.
+
+        Args:
+            expression: Spark SQL that names no column, such as `0` or `current_timestamp()`.
+
+        Protocol: Default Columns
+        """
+        return self._with(**{CURRENT_DEFAULT_KEY: expression})
+
+    def generated_as(self, expression: str) -> Field:
+        """This column, computed from others.
+
+        Args:
+            expression: Spark SQL over other columns, such as `CAST(at AS DATE)`.
+
+        Protocol: Generated Columns
+        """
+        return self._with(**{GENERATION_EXPRESSION_KEY: expression})
+
+    def identity(self, start: int = 1, step: int = 1, *, always: bool = True) -> Field:
+        """This column of type long, numbering new rows.
+
+        Args:
+            start: first number.
+            step: distance to the next one, not 0.
+            always: False lets a write bring numbers of its own.
+
+        Protocol: Identity Columns
+        """
+        entries = {IDENTITY_START_KEY: start, IDENTITY_STEP_KEY: step}
+        return self._with(**entries, **{IDENTITY_ALLOW_EXPLICIT_INSERT_KEY: not always})
+
+    def _with(self, **entries: Any) -> Field:
+        return replace(self, metadata={**self.metadata, **entries})
 
     def __str__(self) -> str:
         """The column as a line of SQL DDL."""

@@ -14,15 +14,11 @@ from deltalog.column_mapping import Mode, physical_path
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.nodes import And, Column, IsNull, Not
 from deltalog.features.clustering import clustering_columns
-from deltalog.features.schema_traits import (
-    CURRENT_DEFAULT_KEY,
-    GENERATION_EXPRESSION_KEY,
-    IDENTITY_STEP_KEY,
-)
 from deltalog.operations.alter.existing_rows import check_existing_rows
 from deltalog.operations.alter.staging import change_schema, described, record
 from deltalog.operations.alter.stats_columns import with_renamed_column, without_column
 from deltalog.schema import StructType, alter, as_type, canonical_path_of, find_field
+from deltalog.schema.types import CURRENT_DEFAULT_KEY, GENERATION_EXPRESSION_KEY, IDENTITY_STEP_KEY
 from deltalog.table_change import changed_table
 
 if TYPE_CHECKING:
