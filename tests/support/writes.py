@@ -67,6 +67,11 @@ def table(
     return TableConfiguration(protocol, metadata)
 
 
+def batch_of(configuration: TableConfiguration, **columns: Any) -> pa.RecordBatch:
+    """Rows in the table's own schema."""
+    return pa.record_batch(columns, schema=configuration.arrow_schema)
+
+
 def spec_of(configuration: TableConfiguration, **options: Any) -> WriteSpec:
     """How to write that table, into a store of its own."""
     store = options.pop("store", None)

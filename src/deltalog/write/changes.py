@@ -13,7 +13,7 @@ from deltalog.actions import AddCDCFile
 from deltalog.write.encode import Layout
 from deltalog.write.files import partition_values
 from deltalog.write.lanes import CHANGE_DIRECTORY, Plan
-from deltalog.write.parts import PartWriter
+from deltalog.write.parts import Limits, PartWriter
 
 if TYPE_CHECKING:
     from deltalog.write.spec import WriteSpec
@@ -41,7 +41,8 @@ class ChangeWriter:
                 directory=CHANGE_DIRECTORY,
                 prefix="cdc",
                 has_stats=False,
-            )
+            ),
+            Limits(),
         )
 
     def write(self, batch: pa.RecordBatch, change_type: str | Array) -> None:

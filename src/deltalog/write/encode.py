@@ -41,12 +41,7 @@ _NESTED_IDS_KEY: Final = "delta.columnMapping.nested.ids"
 _FIELD_ID: Final = "PARQUET:field_id"
 _VOID: Final = PrimitiveType("void")
 # Each of these asks that files hold the partition columns, after the others.
-_MATERIALISING: Final = (
-    "materializePartitionColumns",
-    "icebergCompatV1",
-    "icebergCompatV2",
-    "icebergCompatV3",
-)
+_MATERIALISING: Final = ("icebergCompatV1", "icebergCompatV2", "icebergCompatV3")
 _map_of: Final[Callable[[pa.Field[Any], pa.Field[Any]], pa.DataType]] = pa.map_  # type: ignore[assignment]  # it takes fields, which the stubs do not know
 
 
@@ -165,7 +160,9 @@ class Layout:
 def is_materialising(configuration: TableConfiguration) -> bool:
     """Whether data files hold the partition columns too."""
     return (
-        any(configuration.is_active(feature) for feature in _MATERIALISING)
+        # Listed is enough for the one, the others are put to use by a property.
+        configuration.supports("materializePartitionColumns")
+        or any(configuration.is_active(feature) for feature in _MATERIALISING)
         or configuration.properties.write_partition_columns_to_parquet is True
     )
 
@@ -224,7 +221,7 @@ def _physical_array(array: Array, source: DataType, target: Any) -> Array:
         return array.view(target)
     match source:
         case VariantType():
-            return array.storage if isinstance(array, pa.ExtensionArray) else array
+            return _variant_parts(array.storage if isinstance(array, pa.ExtensionArray) else array)
         case StructType():
             kept = [field for field in source if not _is_void(field.type)]
             children = [
@@ -246,6 +243,18 @@ def _physical_array(array: Array, source: DataType, target: Any) -> Array:
             return pa.MapArray.from_arrays(offsets, keys, items, type=target, mask=_mask(array))
         case _:
             return array
+
+
+def _variant_parts(array: Array) -> Array:
+    """Both binaries of each variant; where it is NULL they must not be."""
+    parts = [pc.struct_field(array, field.name) for field in VARIANT_STORAGE]
+    is_there = array.is_valid()
+    if any(pc.any(pc.and_(is_there, part.is_null())).as_py() for part in parts):
+        raise InvalidInputError("cannot write a variant that lacks its metadata or its value")
+    filled = [pc.fill_null(part, pa.scalar(b"")) for part in parts]
+    return pa.StructArray.from_arrays(
+        filled, fields=list(VARIANT_STORAGE), mask=pc.invert(is_there) if array.null_count else None
+    )
 
 
 def _needs_copy(data_type: DataType) -> bool:

@@ -13,7 +13,7 @@ from deltalog.actions import AddFile
 from deltalog.write.encode import Layout
 from deltalog.write.enforce import Enforcer
 from deltalog.write.lanes import Plan
-from deltalog.write.parts import PartWriter
+from deltalog.write.parts import Limits, PartWriter
 from deltalog.write.source import open_source
 from deltalog.write.written import WrittenFiles
 
@@ -65,12 +65,13 @@ class FileWriter:
 
     Args:
         spec: of the table.
+        limits: how much is held in memory; None is what suits most machines.
     """
 
-    def __init__(self, spec: WriteSpec) -> None:
+    def __init__(self, spec: WriteSpec, *, limits: Limits | None = None) -> None:
         self._spec = spec
         self._layout = Layout(spec.configuration)
-        self._parts = PartWriter(Plan(spec=spec, layout=self._layout))
+        self._parts = PartWriter(Plan(spec=spec, layout=self._layout), limits or Limits())
 
     def write(
         self,

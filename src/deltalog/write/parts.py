@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -24,17 +25,34 @@ if TYPE_CHECKING:
 
     from deltalog.write.partition import Values
 
-_MAX_ROW_GROUP_ROWS: Final = 1024 * 1024
-_MAX_ROW_GROUP_BYTES: Final = 64 * 1024 * 1024
-_MAX_WAITING_BYTES: Final = 256 * 1024 * 1024
-_MAX_OPEN_FILES: Final = 64
-_MAX_OPEN_BYTES: Final = 512 * 1024 * 1024
-# Fewer bytes than these stay in one file: two small files cost readers more than a core saves.
-_MIN_SPLIT_BYTES: Final = 32 * 1024 * 1024
-_MAX_LANES: Final = 8
 _log: Final = logging.getLogger("deltalog.write")
 
 _Key = tuple["Values", bool]
+_LANES: Final = max(1, min(8, os.cpu_count() or 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much a writer holds at a time.
+
+    Args:
+        row_group_rows: rows of a row group, unless the writer's properties say otherwise.
+        row_group_bytes: of a row group, in memory.
+        waiting_bytes: of all rows that wait for their row group to be full.
+        open_files: how many; those that were not written to for the longest time are closed.
+        open_bytes: of all open files where they are held in memory.
+        lanes: how many files of one partition grow at the same time.
+        split_bytes: fewer than these stay in one file: two small files cost readers more than a
+            core saves.
+    """
+
+    row_group_rows: int = 1024 * 1024
+    row_group_bytes: int = 64 * 1024 * 1024
+    waiting_bytes: int = 256 * 1024 * 1024
+    open_files: int = 64
+    open_bytes: int = 512 * 1024 * 1024
+    lanes: int = _LANES
+    split_bytes: int = 32 * 1024 * 1024
 
 
 class PartWriter:
@@ -42,13 +60,14 @@ class PartWriter:
 
     Args:
         plan: of the write.
+        limits: how much is held.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, limits: Limits) -> None:
         self._plan = plan
+        self._limits = limits
         self._columns = plan.spec.configuration.partition_schema.fields
-        self._num_lanes = max(1, min(_MAX_LANES, os.cpu_count() or 1))
-        self._background = Background(self._num_lanes + 1)
+        self._background = Background(limits.lanes + 1)
         self._lanes: dict[_Key, list[Lane]] = {}
         self._waiting: dict[_Key, _Rows] = {}
         self._gathered: list[tuple[pa.RecordBatch, pa.RecordBatch]] = []
@@ -58,9 +77,9 @@ class PartWriter:
         self._sent_bytes = 0
         writer = plan.spec.writer_properties
         most = None if writer is None else writer.max_row_group_size
-        self._max_rows = _MAX_ROW_GROUP_ROWS if most is None else most
+        self._max_rows = limits.row_group_rows if most is None else most
         # Small files have small row groups, so that a file does not pass its size by far.
-        self._max_bytes = min(_MAX_ROW_GROUP_BYTES, max(1, plan.spec.target_file_size_bytes // 2))
+        self._max_bytes = min(limits.row_group_bytes, max(1, plan.spec.target_file_size_bytes // 2))
 
     def write(self, physical: pa.RecordBatch, logical: pa.RecordBatch) -> None:
         """Take rows.
@@ -150,13 +169,13 @@ class PartWriter:
         self._waiting_bytes += size
         if waiting.num_rows >= self._max_rows or waiting.num_bytes >= self._max_bytes:
             self._send(key)
-        if self._waiting_bytes > _MAX_WAITING_BYTES:
+        if self._waiting_bytes > self._limits.waiting_bytes:
             self._relieve()
 
     def _relieve(self) -> None:
         """Write out the partitions that hold the most memory, half of it."""
         for key in sorted(self._waiting, key=lambda key: -self._waiting[key].num_bytes):
-            if self._waiting_bytes <= _MAX_WAITING_BYTES // 2:
+            if self._waiting_bytes <= self._limits.waiting_bytes // 2:
                 break
             self._send(key)
 
@@ -178,7 +197,9 @@ class PartWriter:
         self._lanes[key] = lanes  # the last in order is the one used last
         if lanes and (lanes[0].queued == 0 or self._columns):
             return lanes[0]
-        if not lanes or (self._sent_bytes >= _MIN_SPLIT_BYTES and len(lanes) < self._num_lanes):
+        if not lanes or (
+            self._sent_bytes >= self._limits.split_bytes and len(lanes) < self._limits.lanes
+        ):
             lanes.append(Lane(self._plan, key[0], schema))
             return lanes[-1]
         return min(lanes, key=lambda lane: lane.queued)
@@ -194,7 +215,7 @@ class PartWriter:
         size = 0 if is_native else sum(lane.size_bytes for lane in lanes)
         number = len(lanes)
         for lane in lanes:
-            if number <= _MAX_OPEN_FILES and size <= _MAX_OPEN_BYTES:
+            if number <= self._limits.open_files and size <= self._limits.open_bytes:
                 return
             if lane is not used:
                 number -= 1

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from deltalog.errors import InvalidInputError
+from deltalog.schema import ArrayType, Field, StructType
+from deltalog.write import (
+    BloomFilterProperties,
+    ColumnProperties,
+    WriterProperties,
+    write_files,
+)
+from tests.support.writes import parquet_file, spec_of, table
+
+INNER = StructType([Field("x", "long")])
+FIELDS = (Field("a", "long"), Field("s", INNER), Field("l", ArrayType(INNER)))
+DATA = pa.table(
+    {"a": [1, 1], "s": [{"x": 2}] * 2, "l": [[{"x": 3}]] * 2},
+)
+
+
+def columns(
+    properties: WriterProperties | None = None, mapping: str = "none", **table_properties: str
+) -> tuple[str, dict[str, Any]]:
+    """The file's name, and its column chunks by their place: a, s.x and l.element.x."""
+    spec = spec_of(
+        table(*FIELDS, mapping=mapping, **table_properties), writer_properties=properties
+    )
+    (add,) = write_files(spec, DATA).adds
+    group = parquet_file(spec, add.path).metadata.row_group(0)
+    return add.path, dict(zip("asl", map(group.column, range(3)), strict=True))
+
+
+@pytest.mark.protocol("B-38")
+@pytest.mark.parametrize(
+    ("properties", "table_properties", "codec", "suffix"),
+    [
+        (None, {}, "SNAPPY", "-c000.snappy.parquet"),
+        (None, {"parquet__compression__codec": "zstd"}, "ZSTD", "-c000.zstd.parquet"),
+        (None, {"parquet__compression__codec": "none"}, "UNCOMPRESSED", "-c000.parquet"),
+        (WriterProperties(compression="GZIP"), {}, "GZIP", "-c000.gz.parquet"),
+        (WriterProperties(compression="LZ4_RAW"), {}, "LZ4", "-c000.lz4.parquet"),
+        (
+            WriterProperties(compression="zstd", compression_level=3),
+            {"parquet__compression__codec": "gzip"},
+            "ZSTD",
+            "-c000.zstd.parquet",
+        ),
+    ],
+)
+def test_compression(
+    properties: WriterProperties | None, table_properties: dict[str, str], codec: str, suffix: str
+) -> None:
+    path, found = columns(properties, **table_properties)
+    assert {chunk.compression for chunk in found.values()} == {codec}
+    assert path.endswith(suffix)
+
+
+def test_an_unknown_compression_of_the_table_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match=r"delta\.parquet\.compression\.codec.*'rar'"):
+        columns(parquet__compression__codec="rar")
+
+
+@pytest.mark.parametrize("mapping", ["none", "name"])
+def test_columns_have_options_of_their_own(mapping: str) -> None:
+    bloom = BloomFilterProperties(set_bloom_filter_enabled=True, fpp=0.01, ndv=10)
+    _, found = columns(
+        WriterProperties(
+            default_column_properties=ColumnProperties(dictionary_enabled=False),
+            column_properties={
+                "A": ColumnProperties(encoding="DELTA_BINARY_PACKED", statistics_enabled="NONE"),
+                "l.element": ColumnProperties(
+                    dictionary_enabled=True, bloom_filter_properties=bloom
+                ),
+            },
+        ),
+        mapping=mapping,
+    )
+    assert "DELTA_BINARY_PACKED" in found["a"].encodings
+    assert not found["a"].is_stats_set
+    assert found["s"].is_stats_set
+    assert "RLE_DICTIONARY" not in found["s"].encodings
+    assert "RLE_DICTIONARY" in found["l"].encodings
+
+
+def test_options_of_a_column_that_is_not_there_are_refused() -> None:
+    properties = WriterProperties(column_properties={"b": ColumnProperties()})
+    with pytest.raises(InvalidInputError, match=r"no column 'b' .* the columns are a, s\.x, l"):
+        columns(properties)
+
+
+def test_row_groups_have_a_largest_size() -> None:
+    spec = spec_of(table(*FIELDS), writer_properties=WriterProperties(max_row_group_size=2))
+    (add,) = write_files(spec, pa.concat_tables([DATA] * 3)).adds
+    footer = parquet_file(spec, add.path).metadata
+    assert [footer.row_group(n).num_rows for n in range(footer.num_row_groups)] == [2, 2, 2]
+
+
+def test_dictionaries_are_left_out_where_values_differ() -> None:
+    spec = spec_of(table(Field("id", "long"), Field("few", "long"), Field("rare", "long")))
+    rows = 2_000
+    data: dict[str, Any] = {
+        "id": list(range(rows)),
+        "few": [number % 10 for number in range(rows)],
+        "rare": [None] * (rows - 1) + [1],
+    }
+    (add,) = write_files(spec, pa.table(data)).adds
+    group = parquet_file(spec, add.path).metadata.row_group(0)
+    has = ["RLE_DICTIONARY" in group.column(n).encodings for n in range(3)]
+    assert has == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: WriterProperties(compression="rar"), "compression: expected one of BROTLI"),
+        (lambda: WriterProperties(compression_level=3), "needs compression"),
+        (lambda: WriterProperties(compression="SNAPPY", compression_level=3), "has no levels"),
+        (lambda: WriterProperties(compression="ZSTD", compression_level=99), "from 1 to 22"),
+        (lambda: WriterProperties(max_row_group_size=0), "max_row_group_size: expected a number"),
+        (lambda: ColumnProperties(encoding="RLE9"), "encoding: expected one of"),
+        (lambda: ColumnProperties(dictionary_enabled=True, encoding="PLAIN"), "give one of"),
+        (lambda: ColumnProperties(statistics_enabled="SOME"), "expected one of CHUNK"),
+        (lambda: BloomFilterProperties(True, fpp=1.0), "between 0 and 1"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(make: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        make()
