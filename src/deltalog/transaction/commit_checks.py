@@ -77,9 +77,7 @@ def _check_files(pending: PendingTransaction, rows: pa.Table) -> None:
     root = pending.store.root
     new_paths = _keys(_texts(encode_path(add.path) for add in pending.adds), None, root)
     new_keys = _texts(
-        path
-        if add.deletion_vector is None
-        else f"{path}{SEPARATOR}{add.deletion_vector.unique_id}"
+        path if add.deletion_vector is None else f"{path}{SEPARATOR}{add.deletion_vector.unique_id}"
         for path, add in zip(new_paths.to_pylist(), pending.adds, strict=True)
     )
     added_paths = _join([new_paths, _keys(rows.column("path"), None, root)])

@@ -260,14 +260,14 @@ def _partitions(
 
 
 def _delete_read(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError | None:
-    if not winner.removes.num_rows:
+    # A backfill leaves out what others have touched meanwhile.
+    if not winner.removes.num_rows or mine.operation in {BACKFILL, UNBACKFILL}:
         return None
     removed = winner.removes.column("path")
     why = "it removed a file that this commit has read"
     if mine.read_set.whole_table:
         return _error(ConcurrentDeleteReadError, mine, winner, why, removed)
-    # A backfill leaves out what others have touched meanwhile.
-    if mine.read_set.files is None or mine.operation in {BACKFILL, UNBACKFILL}:
+    if mine.read_set.files is None:
         return None
     shared = same_paths(removed, mine.read_set.files, mine.root)
     if not len(shared):
