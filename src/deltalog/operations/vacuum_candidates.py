@@ -1,0 +1,264 @@
+"""Files that vacuum looks at: a listing of the table's directory, an inventory, or the log alone.
+
+Owns the rules of hidden directories, and which files are old enough to go. Which of them are still
+needed is `needed_files`' to say.
+
+Protocol: none; Delta Spark's vacuum (ledger D-46, D-47, D-49)
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import islice, takewhile
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.errors import InvalidInputError
+from deltalog.log.listing import list_log
+from deltalog.log.reader import VERSION_COLUMN, read_commits
+from deltalog.operations.needed_files import deletion_times, vector_paths
+from deltalog.partition_values import escape_directory
+from deltalog.paths import canonical_path, canonical_paths
+
+if TYPE_CHECKING:
+    from deltalog.configuration import TableConfiguration
+    from deltalog.snapshot import Snapshot
+    from deltalog.storage.store import Store
+
+VACUUM_SCHEMA: Final = pa.schema(
+    [
+        pa.field("path", pa.string(), nullable=False),
+        pa.field("size_bytes", pa.int64()),
+        pa.field("modification_time", pa.timestamp("ms", "UTC")),
+        pa.field("reason", pa.string(), nullable=False),
+    ]
+)
+"""A file that vacuum deletes; the log alone tells neither all sizes nor any time."""
+
+REMOVED: Final = "removed from the table"
+UNKNOWN: Final = "not in the log"
+CHANGES: Final = "change data"
+VECTORS: Final = "deletion vectors"
+
+_LISTED: Final = pa.schema(
+    [("path", pa.string()), ("size_bytes", pa.int64()), ("modification_time", pa.int64())]
+)
+_LISTED_TOGETHER: Final = 50_000
+_REMOVE_COLUMNS: Final = ("path", "size", "deletionTimestamp", "deletionVector")
+_VECTOR_NAME: Final = r"(?:^|/)deletion_vector_[0-9a-fA-F-]{36}\.bin$"
+_INVENTORY_NAMES: Final = {
+    "size_bytes": ("length", "size", "size_bytes"),
+    "modification_time": ("modificationtime", "modification_time"),
+}
+_compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiteVacuum:
+    """How far an earlier lite vacuum came.
+
+    Args:
+        swept_version: everything that this version and older ones removed is deleted.
+        cutoff_ms: so is what was removed before; milliseconds since 1970, UTC. None if not known.
+    """
+
+    swept_version: int
+    cutoff_ms: int | None
+
+
+def listed_files(store: Store, configuration: TableConfiguration) -> pa.Table:
+    """Every file below the root that vacuum may touch: path, size, and time in milliseconds.
+
+    Cost: one listing of the whole table; a Python object per file only while a batch is read.
+    """
+    listing = store.list_all("")
+    tables = [_LISTED.empty_table()]
+    while infos := list(islice(listing, _LISTED_TOGETHER)):
+        columns: list[Any] = [
+            pa.array([info.path for info in infos], pa.string()),
+            pa.array([info.size_bytes for info in infos], pa.int64()),
+            pa.array([info.modified_ms for info in infos], pa.int64()),
+        ]
+        tables.append(visible(pa.Table.from_arrays(columns, schema=_LISTED), configuration))
+    return pa.concat_tables(tables)
+
+
+def inventory_files(
+    inventory: pa.RecordBatchReader, store: Store, configuration: TableConfiguration
+) -> pa.Table:
+    """The same from a table of files that someone else keeps, such as a bucket's inventory.
+
+    Args:
+        inventory: `path` (a location, or relative to the root; not percent-encoded), `length` in
+            bytes, `modificationTime` in milliseconds or as a timestamp, and maybe `isDir`. Files
+            elsewhere than below the root are left out.
+        store: of the table.
+        configuration: of the table.
+
+    Raises:
+        InvalidInputError: a column is missing.
+    """
+    names = {name.lower(): name for name in inventory.schema.names}
+    chosen = {"path": names.get("path")}
+    for column, spellings in _INVENTORY_NAMES.items():
+        chosen[column] = next((names[text] for text in spellings if text in names), None)
+    missing = [column for column, name in chosen.items() if name is None]
+    if missing:
+        raise InvalidInputError(
+            f"cannot vacuum by this inventory: it lacks {', '.join(missing)}; expected the columns "
+            f"path, length and modificationTime, found {', '.join(inventory.schema.names)}"
+        )
+    tables = [_LISTED.empty_table()]
+    for batch in inventory:
+        rows = pa.Table.from_batches([batch])
+        if "isdir" in names:
+            rows = rows.filter(_compute.invert(rows.column(names["isdir"])))
+        found: dict[str, Any] = {column: rows.column(name) for column, name in chosen.items()}
+        times = found["modification_time"]
+        if pa.types.is_timestamp(times.type):
+            found["modification_time"] = times.cast(pa.timestamp("ms", times.type.tz), safe=False)
+        texts: list[str] = found["path"].to_pylist()
+        found["path"] = pa.array([canonical_path(text, store.root) for text in texts], pa.string())
+        listed = pa.table(found).cast(_LISTED)
+        tables.append(visible(confined(listed), configuration))
+    return pa.concat_tables(tables)
+
+
+def old_files(snapshot: Snapshot, listed: pa.Table, *, cutoff_ms: int) -> pa.Table:
+    """Listed files that were last changed before a moment, with what they are.
+
+    Whatever is younger may belong to a commit that is still to come.
+
+    Returns:
+        A table with `VACUUM_SCHEMA`.
+    """
+    times = listed.column("modification_time")
+    old = listed.filter(_compute.less(times, pa.scalar(cutoff_ms, pa.int64())))
+    paths = old.column("path")
+    removed = snapshot.tombstones(["path"]).column("path")
+    known: Any = canonical_paths(removed, snapshot.store.root)
+    reasons = _compute.if_else(
+        _compute.is_in(paths, value_set=known.combine_chunks()), REMOVED, UNKNOWN
+    )
+    reasons = _compute.if_else(
+        _compute.match_substring_regex(paths, _VECTOR_NAME), VECTORS, reasons
+    )
+    reasons = _compute.if_else(_compute.starts_with(paths, "_change_data/"), CHANGES, reasons)
+    columns: list[Any] = [
+        paths,
+        old.column("size_bytes"),
+        old.column("modification_time").cast(pa.timestamp("ms", "UTC")),
+        reasons,
+    ]
+    return pa.Table.from_arrays(columns, schema=VACUUM_SCHEMA)
+
+
+def removed_files(
+    snapshot: Snapshot, *, cutoff_ms: int, since: LiteVacuum | None
+) -> tuple[pa.Table, int | None]:
+    """Files that the log says are gone: those of removes that have expired, and old change files.
+
+    A checkpoint forgets tombstones that have expired, so the commits behind it are read, too.
+
+    Args:
+        snapshot: the newest version.
+        cutoff_ms: removes from before have expired; milliseconds since 1970, UTC.
+        since: an earlier vacuum of this kind, which deleted what had expired then.
+
+    Returns:
+        A table with `VACUUM_SCHEMA`, each path once, below the root; and the newest version whose
+        removes have all expired.
+
+    Cost: the commits that the log still has since then; no listing of data files.
+    """
+    listing = list_log(
+        snapshot.store,
+        from_version=0 if since is None else since.swept_version,
+        log_tail=snapshot.log_tail,
+    )
+    commits = {
+        version: file for version, file in listing.commits.items() if version <= snapshot.version
+    }
+    checkpoint = snapshot.segment.checkpoint
+    behind = -1 if checkpoint is None else checkpoint.version
+    older = read_commits(
+        snapshot.store, [file for version, file in commits.items() if version <= behind]
+    )
+    removes = pa.concat_tables(
+        [snapshot.tombstones(_REMOVE_COLUMNS), older.removes.select(_REMOVE_COLUMNS)]
+    )
+    old_versions = list(
+        takewhile(lambda version: commits[version].info.modified_ms < cutoff_ms, sorted(commits))
+    )
+    cdc = pa.concat_tables([older.cdc, snapshot.read_log(lambda state: state.commits.cdc)])
+    is_old = _compute.is_in(
+        cdc.column(VERSION_COLUMN), value_set=pa.array(old_versions, pa.int64())
+    )
+    files = _gone(snapshot.store.root, _expired(removes, cutoff_ms, since), cdc.filter(is_old))
+    # The log may name a file of its own as removed: such a table is malformed, not to be destroyed.
+    return visible(files, snapshot.configuration), max(old_versions, default=None)
+
+
+def _expired(removes: pa.Table, cutoff_ms: int, since: LiteVacuum | None) -> pa.Table:
+    times = deletion_times(removes)
+    expired = _compute.less(times, pa.scalar(cutoff_ms, pa.int64()))
+    if since is not None and since.cutoff_ms is not None:
+        # Without a time nobody knows whether they were there then.
+        later = _compute.greater_equal(times, pa.scalar(since.cutoff_ms, pa.int64()))
+        timeless = removes.column("deletionTimestamp").is_null()
+        expired = _compute.and_(expired, _compute.or_(later, timeless))
+    return removes.filter(expired)
+
+
+def _gone(root: str, removes: pa.Table, changes: pa.Table) -> pa.Table:
+    vectors = vector_paths(removes.column("deletionVector"), root)
+    parts = [
+        _with_reason(canonical_paths(removes.column("path"), root), removes["size"], REMOVED),
+        _with_reason(canonical_paths(changes.column("path"), root), changes["size"], CHANGES),
+        _with_reason(vectors, pa.nulls(len(vectors), pa.int64()), VECTORS),
+    ]
+    return confined(_distinct(pa.concat_tables(parts)))
+
+
+def visible(files: pa.Table, configuration: TableConfiguration) -> pa.Table:
+    """The files that no hidden name keeps from vacuum.
+
+    Names that begin with `.` or `_` are hidden at every level, but for change data, `_delta_index`
+    and directories of partitions; so is what Iceberg keeps in `metadata`.
+    """
+    names = {*configuration.partition_columns, *configuration.physical_partition_columns}
+    starts = [f"{escape_directory(name)}=" for name in names] + [f"{name}=" for name in names]
+    shown = "|".join(map(re.escape, ["_delta_index", "_change_data", *sorted(starts)]))
+    plain = _compute.replace_substring_regex(files.column("path"), f"(^|/)(?:{shown})", r"\1-")
+    hidden = _compute.match_substring_regex(plain, "(?:^|/)(?:[._]|metadata(?:/|$))")
+    return files.filter(_compute.invert(hidden))
+
+
+def confined(files: pa.Table) -> pa.Table:
+    """Those of some canonical paths that surely are below the root."""
+    paths = files.column("path")
+    odd = _compute.match_substring_regex(paths, r"^[A-Za-z][A-Za-z0-9+.-]*:/|\.\.|[\\\x00]|^/|^$")
+    return files.filter(_compute.invert(odd))
+
+
+def _with_reason(paths: Any, sizes: Any, reason: str) -> pa.Table:
+    columns: list[Any] = [
+        paths,
+        sizes,
+        pa.nulls(len(paths), pa.timestamp("ms", "UTC")),
+        pa.repeat(pa.scalar(reason), len(paths)),
+    ]
+    return pa.Table.from_arrays(columns, schema=VACUUM_SCHEMA)
+
+
+def _distinct(files: pa.Table) -> pa.Table:
+    """Every path once."""
+    codes: Any = files.column("path").combine_chunks().dictionary_encode().indices
+    if not len(codes):
+        return files
+    highest = _compute.cumulative_max(codes)
+    first = pa.concat_arrays([pa.array([True]), _compute.greater(highest[1:], highest[:-1])])
+    return files.filter(first)
