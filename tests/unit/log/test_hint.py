@@ -6,15 +6,18 @@ import hashlib
 
 import pytest
 
+from deltalog._json import loads
 from deltalog.errors import MalformedLogError, StorageError
 from deltalog.log.hint import (
     LastCheckpointHint,
     canonical_form,
     checksum_of,
+    encode_hint,
     parse_hint,
     read_hint,
 )
 from deltalog.log.names import LAST_CHECKPOINT_PATH
+from deltalog.paths import FileInfo
 from tests.support.logs import DictStore
 
 SAMPLE = (
@@ -143,3 +146,25 @@ def test_a_missing_hint_is_no_hint() -> None:
 def test_a_key_that_stands_twice_has_no_checksum() -> None:
     with pytest.raises(MalformedLogError):
         checksum_of('{"a":{"b":1,"b":2}}')
+
+
+@pytest.mark.protocol("LAST-01", "LAST-04", "LAST-05", "B-20", "D-03")
+def test_what_is_written_is_read_and_has_its_checksum() -> None:
+    hint = LastCheckpointHint(
+        version=10, size_actions=13, parts=3, size_bytes=12345, num_add_files=11
+    )
+    data = encode_hint(hint)
+    assert parse_hint(data) == hint
+    assert parse_hint(data.replace(b"12345", b"12346")) is None
+    assert b'"checksum":"d43ce16196a30efd991362a9114c7531"' in encode_hint(
+        LastCheckpointHint(version=10, size_actions=13)
+    )
+
+
+@pytest.mark.protocol("LAST-01", "B-15")
+def test_the_file_of_a_v2_checkpoint_is_named() -> None:
+    info = FileInfo("_delta_log/top.json", 5, 7)
+    data = encode_hint(LastCheckpointHint(version=1, size_actions=3), v2_file=info)
+    named = {"path": "top.json", "sizeInBytes": 5, "modificationTime": 7}
+    assert loads(data)["v2Checkpoint"] == named
+    assert parse_hint(data) is not None

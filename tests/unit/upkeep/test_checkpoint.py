@@ -33,9 +33,9 @@ V2_PROTOCOL: Json = {
 CLASSIC = names.log_path(names.checkpoint_name(2))
 
 
-def table(*, v2: bool = False, **configuration: str) -> DictStore:
+def table(configuration: Json | None = None, *, v2: bool = False) -> DictStore:
     store = DictStore()
-    first = [V2_PROTOCOL if v2 else logs.PROTOCOL, logs.metadata(configuration=configuration)]
+    first = [V2_PROTOCOL if v2 else logs.PROTOCOL, logs.metadata(configuration=configuration or {})]
     logs.commit(store, 0, *first, logs.add("a", stats='{"numRecords":1}'), logs.txn("app", 7))
     logs.commit(store, 1, logs.add("b"), logs.remove("a", deletionTimestamp=NOW))
     logs.commit(store, 2, logs.add("c"))
@@ -52,8 +52,8 @@ def parquet(store: DictStore, path: str) -> Any:
 
 
 def paths_of(store: Any, version: int | None = None) -> list[str]:
-    found = load_snapshot(store, version=version).files(["path"]).column("path").to_pylist()
-    return sorted(found)
+    rows = load_snapshot(store, version=version).files(["path"]).to_pylist()
+    return sorted(row["path"] for row in rows)
 
 
 @pytest.mark.protocol("CKPT-02", "CKPT-05", "CKPT-13", "LAST-01", "LAST-03", "LAST-04", "LAST-05")
@@ -143,7 +143,7 @@ def test_parts_are_the_same_whoever_writes_them() -> None:
 
 @pytest.mark.protocol("B-15", "B-14")
 def test_the_policy_chooses_the_layout_where_the_feature_allows_it() -> None:
-    v2 = table(v2=True, **{"delta.checkpointPolicy": "v2"})
+    v2 = table({"delta.checkpointPolicy": "v2"}, v2=True)
     create_checkpoint(load_snapshot(v2), at_ms=NOW)
     top = next(path for path in v2.files if path.endswith(".json") and "checkpoint" in path)
     lines = [next(iter(json.loads(line).items())) for line in v2.files[top].splitlines()]
@@ -152,7 +152,7 @@ def test_the_policy_chooses_the_layout_where_the_feature_allows_it() -> None:
     assert f"{names.SIDECAR_DIRECTORY}/{sidecar['path']}" in v2.files
     assert hint_of(v2)["v2Checkpoint"]["path"] == top.rpartition("/")[2]
     assert hint_of(v2)["size"] == 8
-    classic = table(**{"delta.checkpointPolicy": "v2"})
+    classic = table({"delta.checkpointPolicy": "v2"})
     create_checkpoint(load_snapshot(classic), at_ms=NOW)
     assert CLASSIC in classic.files
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deltalog.catalog import LogTail
 from deltalog.checkpoints.writer import CheckpointLayout
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.log import names
@@ -53,7 +54,8 @@ def commits_of(store: DictStore) -> list[int]:
 
 
 def files_at(store: Any, version: int) -> set[str]:
-    return set(load_snapshot(store, version=version).files(["path"]).column("path").to_pylist())
+    rows = load_snapshot(store, version=version).files(["path"]).to_pylist()
+    return {row["path"] for row in rows}
 
 
 def clean(store: Any, **options: Any) -> list[str]:
@@ -195,8 +197,6 @@ def test_in_commit_times_protect_what_the_files_times_do_not() -> None:
 
 
 def test_a_catalog_decides_about_its_log() -> None:
-    from deltalog.catalog import LogTail
-
     store = table([60, 50, 40, 0], {2: "classic"})
     features = ["catalogManaged", *FEATURES]
     protocol = {**PROTOCOL["protocol"], "writerFeatures": features, "readerFeatures": features[:2]}
