@@ -319,6 +319,19 @@ def test_versions_only_rise(asked: tuple[int, int], expected: tuple[int, int]) -
     assert after.metadata.configuration == {}
 
 
+@pytest.mark.protocol("B-08", "B-10")
+def test_a_protocol_that_says_the_same_in_other_words_stays() -> None:
+    listed = Protocol(
+        min_reader_version=1,
+        min_writer_version=7,
+        writer_features=("appendOnly", "columnInvariants"),
+    )
+    theirs = TableConfiguration(listed, table().metadata)
+    assert with_properties(theirs, appendOnly="true").protocol == listed
+    more = with_properties(theirs, enableChangeDataFeed="true").protocol
+    assert more.writer_features == ("appendOnly", "changeDataFeed", "columnInvariants")
+
+
 @pytest.mark.protocol("TF-04", "TF-06", "TF-07")
 def test_a_feature_stays_when_it_is_no_longer_used() -> None:
     before = table(configuration={"delta.minReaderVersion": "1", "delta.minWriterVersion": "4"})

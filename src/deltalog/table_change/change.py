@@ -19,6 +19,7 @@ from deltalog.features.protocol_change import (
     NEW_TABLE,
     least_protocol,
     merge,
+    supported_features,
     with_features,
     without_requests,
 )
@@ -136,10 +137,13 @@ def changed_table(
             before.configuration, configuration, is_lenient=arbitrary_properties
         )
     base = current.protocol if protocol is None else merge(current.protocol, protocol)
+    if features:
+        base = with_features(base, features)
     properties.check_dialect(asked, base, features)
     wanted, touched = _next_schema(current, schema, asked, replaces_data=replaces_data)
-    new_protocol = least_protocol(
-        TableProperties(asked), wanted, current=with_features(base, features)
+    new_protocol = _next_protocol(
+        current.protocol,
+        least_protocol(TableProperties(asked), wanted, current=base),
     )
     stored = properties.completed(without_requests(asked), new_protocol, before=current)
     mapped, stored = columns.with_mapping(
@@ -161,6 +165,12 @@ def changed_table(
     checks.check_change(current, changed, touched, replaces_data=replaces_data)
     checks.check(changed, before=current)
     return changed
+
+
+def _next_protocol(before: Protocol, least: Protocol) -> Protocol:
+    """The protocol to be; one that says the same in other words stays as it is."""
+    same = supported_features(before).keys() == supported_features(least).keys()
+    return before if same else least
 
 
 def _next_schema(
