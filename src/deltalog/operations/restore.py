@@ -1,9 +1,9 @@
 """Restore: the table becomes what it was at an older version, by a new one.
 
 Owns which files come back and which go: only the difference is committed. What was learnt since
-is kept where going back would break promises: features, ids that were given, times of commits.
+is kept where going back would break promises: features, and ids that were given.
 
-Protocol: Add File and Remove File, Column Mapping, Identity Columns, In-Commit Timestamps
+Protocol: Add File and Remove File, Column Mapping, Identity Columns
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 _MAX_COLUMN_ID: Final = "delta.columnMapping.maxColumnId"
 _CHECKPOINT_PROTECTION: Final = TableProperties.require_checkpoint_protection_before_version.key
-_IN_COMMIT_TIMESTAMPS: Final = TableProperties.enable_in_commit_timestamps.key
 _SHOWN: Final = 5
 _compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
 
@@ -155,8 +154,8 @@ def restored_configuration(
 ) -> TableConfiguration:
     """Protocol and metadata of an older version, as they may come back.
 
-    Ids of columns and values of identity columns are never given twice; commits go on to carry
-    their own time; history that needs its checkpoints goes on to be protected.
+    Ids of columns and values of identity columns are never given twice, and history that needs
+    its checkpoints goes on to be protected.
     """
     protocol = then.protocol if downgrades else _risen(now.protocol, then.protocol)
     texts = dict(then.metadata.configuration)
@@ -165,8 +164,6 @@ def restored_configuration(
         highest = max(int(current[_MAX_COLUMN_ID]), int(texts.get(_MAX_COLUMN_ID, 0)))
         texts[_MAX_COLUMN_ID] = str(highest)
     supported = supported_features(protocol)
-    if now.in_commit_timestamps is not None and "inCommitTimestamp" in supported:
-        texts[_IN_COMMIT_TIMESTAMPS] = "true"
     if _CHECKPOINT_PROTECTION in current and "checkpointProtection" in supported:
         texts[_CHECKPOINT_PROTECTION] = current[_CHECKPOINT_PROTECTION]
     schema = _with_marks_of(then.schema, now.schema)

@@ -1,0 +1,266 @@
+"""Parquet files that are to become a table: what their footers and directories say.
+
+Owns the schema that files have together, and the partition values in their paths. Data is not
+read here.
+
+Protocol: Schema Serialization Format, Partition Value Serialization
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import pyarrow as pa
+
+from deltalog.errors import DeltaError, InvalidInputError, SchemaMismatchError
+from deltalog.partition_values import (
+    NULL_DIRECTORY,
+    encode_value,
+    parse_column,
+    parse_hive_directory,
+)
+from deltalog.schema import (
+    ArrayType,
+    Field,
+    MapType,
+    PrimitiveType,
+    StructType,
+    encode_schema,
+    from_arrow_schema,
+    parse_schema,
+)
+from deltalog.schema.columns import leaf_columns
+from deltalog.schema.evolve import merge_schemas, new_field
+from deltalog.storage.parquet import read_footer
+from deltalog.storage.pool import map_in_pool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from deltalog.paths import FileInfo
+    from deltalog.schema.types import DataType
+    from deltalog.storage.store import Store
+
+PartitionStrategy = Literal["hive", "directory"]
+_SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
+_TIMESTAMP: Final = PrimitiveType("timestamp")
+_TIMESTAMP_NTZ: Final = PrimitiveType("timestamp_ntz")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetFile:
+    """A file that is to join a table.
+
+    Args:
+        info: path, size and time.
+        num_rows: as its footer has it.
+        partition_values: serialised, by logical name.
+    """
+
+    info: FileInfo
+    num_rows: int
+    partition_values: Mapping[str, str | None]
+
+
+def find_parquet_files(store: Store) -> list[FileInfo]:
+    """The Parquet files below the root, by path; hidden ones are left out.
+
+    Raises:
+        InvalidInputError: there are none.
+
+    Cost: one listing.
+    """
+    found = sorted(
+        (
+            info
+            for info in store.list_all("")
+            if info.name.lower().endswith(".parquet") and not _is_hidden(info.path)
+        ),
+        key=lambda info: info.path,
+    )
+    if not found:
+        raise InvalidInputError(f"there is no Parquet file below {store.root}")
+    return found
+
+
+def read_footers(store: Store, files: Sequence[FileInfo]) -> tuple[StructType, list[int]]:
+    """The schema that files have together, and how many rows each of them has.
+
+    Columns of the schema are nullable and in the order in which they are met.
+
+    Raises:
+        SchemaMismatchError: a column has one type here and another one there.
+        DataFileUnreadableError: a file is no Parquet.
+
+    Cost: a request or two per file, several at a time.
+    """
+
+    def read(info: FileInfo) -> tuple[str, int]:
+        footer = read_footer(store, info.path, size_bytes=info.size_bytes)
+        return _schema_text(footer), footer.num_rows
+
+    footers = map_in_pool(read, files)
+    merged = StructType([])
+    for text, info in {text: info for (text, _), info in zip(footers, files, strict=True)}.items():
+        merged = _merged(merged, parse_schema(text), info.path)
+    return merged, [rows for _, rows in footers]
+
+
+def partition_fields(
+    files: Sequence[FileInfo],
+    partition_by: StructType | None,
+    strategy: PartitionStrategy | None,
+) -> StructType:
+    """The partition columns: those that were given, or those that directories tell.
+
+    A column is `date` or `long` if all its values are written as such are; else `string`.
+
+    Raises:
+        InvalidInputError: `directory` needs a schema.
+    """
+    if partition_by is not None:
+        return StructType([replace(field, nullable=True) for field in partition_by.fields])
+    if strategy == "directory":
+        raise InvalidInputError(
+            "partition_strategy='directory' needs the names and types of the partition columns: "
+            "pass them as partition_by"
+        )
+    values: dict[str, set[str]] = {}
+    for info in files:
+        for name, text in parse_hive_directory(_directory(info)).items():
+            values.setdefault(name, set()).update(() if text is None else (text,))
+    return StructType([Field(name, _guessed(texts)) for name, texts in values.items()])
+
+
+def partition_values(
+    files: Sequence[FileInfo], fields: StructType, strategy: PartitionStrategy | None
+) -> list[dict[str, str | None]]:
+    """The partition values of each file, serialised as the protocol has them.
+
+    Raises:
+        InvalidInputError: a path lacks a partition column, or has more directories than that.
+        InvalidPartitionValueError: a value is none of its column's type.
+    """
+    read = _by_position if strategy == "directory" else _by_name
+    texts = [read(info, fields) for info in files]
+    columns: dict[str, list[str | None]] = {}
+    for number, field in enumerate(fields.fields):
+        raw = [row[number] for row in texts]
+        distinct = list(dict.fromkeys(raw))
+        typed = parse_column(pa.array(distinct, pa.string()), field.type, column=field.name)
+        stored = {
+            text: encode_value(value, field.type)
+            for text, value in zip(distinct, typed.to_pylist(), strict=True)
+        }
+        columns[field.name] = [stored[text] for text in raw]
+    return [
+        dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+    ] or [{} for _ in files]
+
+
+def table_schema(data: StructType, partitions: StructType) -> StructType:
+    """The columns of the files, then those of the partitions."""
+    names = {field.name.lower() for field in partitions.fields}
+    own = [field for field in data.fields if field.name.lower() not in names]
+    return StructType([*own, *partitions.fields])
+
+
+def _is_hidden(path: str) -> bool:
+    """Names that begin with `.` or `_`, unless they are partitions (`_p=1`)."""
+    return any(part.startswith((".", "_")) and "=" not in part for part in path.split("/"))
+
+
+def _directory(info: FileInfo) -> str:
+    return info.path.rpartition("/")[0]
+
+
+def _schema_text(footer: Any) -> str:
+    """The schema of one file as JSON: what Spark noted in the footer, or else what Parquet says."""
+    noted = (footer.metadata or {}).get(_SPARK_SCHEMA)
+    if noted is not None:
+        try:
+            parsed = parse_schema(noted.decode())
+        except (DeltaError, UnicodeDecodeError):
+            parsed = None
+        if parsed is not None:
+            return encode_schema(_plain(parsed))
+    arrow = footer.schema.to_arrow_schema().remove_metadata()
+    schema = from_arrow_schema(pa.schema([field.remove_metadata() for field in arrow]))
+    columns = [footer.schema.column(number) for number in range(len(footer.schema))]
+    legacy = {column.path.split(".")[0] for column in columns if column.physical_type == "INT96"}
+    # The old form of timestamps has no word for it, but is always an instant.
+    fields = [
+        replace(field, type=_as_instants(field.type)) if field.name in legacy else field
+        for field in schema.fields
+    ]
+    return encode_schema(_plain(StructType(fields)))
+
+
+def _plain(schema: StructType) -> StructType:
+    return StructType([replace(new_field(field), metadata={}) for field in schema.fields])
+
+
+def _as_instants(data_type: DataType) -> DataType:
+    match data_type:
+        case StructType():
+            return StructType(
+                [replace(field, type=_as_instants(field.type)) for field in data_type.fields]
+            )
+        case ArrayType():
+            return replace(data_type, element_type=_as_instants(data_type.element_type))
+        case MapType():
+            return replace(
+                data_type,
+                key_type=_as_instants(data_type.key_type),
+                value_type=_as_instants(data_type.value_type),
+            )
+        case _:
+            return _TIMESTAMP if data_type == _TIMESTAMP_NTZ else data_type
+
+
+def _merged(known: StructType, found: StructType, path: str) -> StructType:
+    merged = merge_schemas(known, found)
+    types = {tuple(map(str.lower, leaf)): field.type for leaf, field in leaf_columns(merged)}
+    for leaf, field in leaf_columns(found):
+        expected = types.get(tuple(map(str.lower, leaf)))
+        if str(expected) != str(field.type):
+            raise SchemaMismatchError(
+                f"cannot convert: column {'.'.join(leaf)!r} is of type {field.type} in {path}, and "
+                f"of type {expected} in other files"
+            )
+    return merged
+
+
+def _guessed(texts: Iterable[str]) -> PrimitiveType:
+    values = list(texts)
+    for name in ("long", "date"):
+        kind = PrimitiveType(name)
+        try:
+            typed = parse_column(pa.array(values, pa.string()), kind).to_pylist()
+        except DeltaError:
+            continue
+        if values and [encode_value(value, kind) for value in typed] == values:
+            return kind
+    return PrimitiveType("string")
+
+
+def _by_name(info: FileInfo, fields: StructType) -> list[str | None]:
+    found = {name.lower(): text for name, text in parse_hive_directory(_directory(info)).items()}
+    wanted = [field.name.lower() for field in fields.fields]
+    if found.keys() != set(wanted):
+        raise InvalidInputError(
+            f"cannot convert {info.path!r}: its directories name the partition column(s) "
+            f"{sorted(found)}, and expected are {sorted(wanted)}"
+        )
+    return [found[name] for name in wanted]
+
+
+def _by_position(info: FileInfo, fields: StructType) -> list[str | None]:
+    parts = [part for part in _directory(info).split("/") if part]
+    if len(parts) != len(fields.fields):
+        raise InvalidInputError(
+            f"cannot convert {info.path!r}: it lies in {len(parts)} directories, and there are "
+            f"{len(fields.fields)} partition columns"
+        )
+    return [None if part == NULL_DIRECTORY else part for part in parts]
