@@ -13,6 +13,7 @@ import contextlib
 import uuid
 from dataclasses import dataclass
 from enum import Enum
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
@@ -255,7 +256,12 @@ def _file_rows(content: CheckpointContent, rows: ActionRows) -> Iterator[pa.Tabl
     def encode(batch: AddBatch) -> pa.Table:
         return rows.adds(*batch.decode())
 
-    yield from read_ahead(encode, content.iter_adds(rows.leaves, _BATCH_ROWS), depth=1)
+    batches = content.iter_adds(rows.leaves, _BATCH_ROWS)
+    head = list(islice(batches, 2))
+    if len(head) < 2:
+        yield from map(encode, head)  # not worth a thread
+    else:
+        yield from read_ahead(encode, chain(head, batches), depth=1)
 
 
 def _part_starts(paths: pa.ChunkedArray[Any], part_rows: int) -> list[str]:
