@@ -57,6 +57,10 @@ class IdentityColumn:
             return self.start
         return self.high_water_mark + self.step
 
+    def member_from(self, value: int) -> int:
+        """The first member of the sequence at or after a value, in the direction of its steps."""
+        return self.start - (self.start - value) // self.step * self.step
+
     def further(self, one: int, other: int) -> int:
         """Which of two values comes later."""
         return max(one, other) if self.step > 0 else min(one, other)

@@ -98,6 +98,16 @@ def test_files_with_deletion_vectors_are_written_anew() -> None:
     assert "REORG" in operations(table)
 
 
+@pytest.mark.protocol("APP-02")
+def test_rows_of_an_append_only_table_may_move_to_other_files() -> None:
+    table = make({"delta.enableDeletionVectors": "true"})
+    table.commit(table.add({"id": [4, 5], "n": [4, 5]}, deletionVector=table.vector(0)))
+    asked = {"delta.appendOnly": "true"}
+    committing(table)(lambda tx: alter.set_table_properties(tx, asked), "")
+    drop(table, "deletionVectors")
+    assert sorted(table.rows(columns=["id"])) == [1, 2, 3, 5]
+
+
 @pytest.mark.protocol("B-07", "CM-17")
 def test_column_mapping_leaves_with_every_file() -> None:
     table = make({"delta.columnMapping.mode": "name"})

@@ -23,6 +23,7 @@ from deltalog.operations.alter.columns import (
 )
 from deltalog.operations.alter.constraints import add_constraints, drop_constraint
 from deltalog.operations.alter.domains import remove_domain_metadata, set_domain_metadata
+from deltalog.operations.alter.identity import sync_identity
 from deltalog.operations.alter.properties import (
     set_table_description,
     set_table_name,
@@ -54,6 +55,7 @@ __all__ = [
     "set_table_name",
     "set_table_properties",
     "stage_backfill",
+    "sync_identity",
     "unset_table_properties",
     "upgrade_protocol",
 ]

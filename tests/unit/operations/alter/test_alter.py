@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from deltalog._json import loads
@@ -452,3 +453,33 @@ def test_nested_types_in_the_history_are_named_only() -> None:
     new = [Field("l", ArrayType(StructType([Field("x", "long")])))]
     apply(table, lambda tx: alter.add_columns(tx, new))
     assert told(table)[1]["columns"][0]["column"]["type"] == "array"
+
+
+@pytest.mark.protocol("IDN-06", "IDN-07")
+@pytest.mark.parametrize(
+    ("start", "step", "values", "mark"),
+    [
+        (10, 3, [9], None),
+        (1, 2, [2, 4, None], 5),
+        (0, -5, [-7, 3], -10),
+        (1, 10, [11], 11),
+        (1, 1, [None], None),
+    ],
+)
+def test_an_identity_column_goes_on_after_the_data(
+    start: int, step: int, values: list[int | None], mark: int | None
+) -> None:
+    metadata = {
+        "delta.identity.start": start,
+        "delta.identity.step": step,
+        "delta.identity.allowExplicitInsert": True,
+    }
+    field = {"name": "i", "type": "long", "nullable": True, "metadata": metadata}
+    table = DataTable([("id", "long"), field], features=["identityColumns"])
+    table.commit(table.add(pa.table({"i": pa.array(values, pa.int64())})))
+    after = apply(table, lambda tx: alter.sync_identity(tx, "I"))
+    found = find_field(after.configuration.schema, "i").metadata
+    assert found.get("delta.identity.highWaterMark") == mark
+    assert told(table) == ("SYNC IDENTITY", {"column": "i"})
+    with pytest.raises(InvalidInputError, match="no identity column"):
+        apply(table, lambda tx: alter.sync_identity(tx, "id"))
