@@ -82,6 +82,12 @@ class InvalidInputError(DeltaError, ValueError):
     code = "invalid-input"
 
 
+class AmbiguousMergeError(InvalidInputError):
+    """Several rows of a merge's source would change the same row of the table."""
+
+    code = "ambiguous-merge"
+
+
 class DeltaProtocolError(DeltaError):
     """The table cannot be read or written as asked without breaking the Delta protocol."""
 

@@ -1,0 +1,161 @@
+"""The rows of a merge's source, which are asked for more than once.
+
+Owns where they are kept meanwhile: in memory if they are few, else in a temporary file of Arrow
+batches, which is mapped. Rows are addressed by their number.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.errors import InvalidInputError
+from deltalog.schema import StructType, conform, duplicates, from_arrow_schema, to_arrow_schema
+from deltalog.write.source import open_source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+# pyarrow's stubs leave most kernels untyped, so arrays are too.
+Array = Any
+
+MEMORY_BYTES: Final = 256 * 1024 * 1024
+"""Sources up to this size are kept in memory."""
+_BATCH_ROWS: Final = 1 << 18
+
+
+class MergeSource:
+    """The rows of a source; a context manager that removes what it has written.
+
+    Args:
+        data: anything that a write takes.
+        memory_bytes: how much of it is kept in memory; what is more goes to a temporary file.
+
+    Attributes:
+        schema: logical types of the columns.
+
+    Raises:
+        InvalidInputError: the data is none, or two of its columns have the same name.
+    """
+
+    def __init__(self, data: object, *, memory_bytes: int = MEMORY_BYTES) -> None:
+        self._spilled: tempfile.TemporaryDirectory[str] | None = None
+        reader = open_source(data)
+        found = from_arrow_schema(reader.schema)
+        self.schema = StructType(
+            [field for field in found.fields]  # noqa: C416  # a copy
+        )
+        twice = duplicates(self.schema)
+        if twice:
+            raise InvalidInputError(
+                f"the source has the column {'.'.join(twice[0])!r} more than once, ignoring case"
+            )
+        self._arrow = pa.schema(
+            [field.with_nullable(nullable=True) for field in to_arrow_schema(self.schema)]
+        )
+        # What is in memory already need not leave it.
+        budget = None if isinstance(data, pa.Table | pa.RecordBatch) else memory_bytes
+        batches = self._gather(reader, budget)
+        if sum(batch.nbytes for batch in batches) <= memory_bytes:
+            table = pa.Table.from_batches(batches, schema=self._arrow).combine_chunks()
+            batches = table.to_batches()
+        self._batches = batches
+        self._starts = [0]
+        for batch in batches:
+            self._starts.append(self._starts[-1] + batch.num_rows)
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows."""
+        return self._starts[-1]
+
+    def batches(self, names: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Some columns of all rows, each batch with the number of its first row."""
+        for start, batch in zip(self._starts, self._batches, strict=False):
+            columns = batch.select(list(names))
+            for offset in range(0, batch.num_rows, _BATCH_ROWS):
+                yield start + offset, columns.slice(offset, _BATCH_ROWS)
+
+    def take(self, rows: Array, names: Sequence[str]) -> pa.RecordBatch:
+        """Some columns of some rows, in the order asked for.
+
+        Args:
+            rows: their numbers, none NULL.
+            names: of columns.
+        """
+        names = list(names)
+        if len(self._batches) == 1:
+            return self._batches[0].select(names).take(rows)
+        order = pc.array_sort_indices(rows)
+        ascending = rows.take(order)
+        parts = []
+        for number, batch in enumerate(self._batches):
+            first, last = (_position(ascending, self._starts[n]) for n in (number, number + 1))
+            if first < last:
+                local: Any = pc.subtract(ascending.slice(first, last - first), self._starts[number])
+                parts.append(batch.select(names).take(local))
+        schema = pa.schema([self._arrow.field(name) for name in names])
+        table = pa.Table.from_batches(parts, schema=schema).combine_chunks()
+        back: Any = pc.array_sort_indices(order)
+        (whole,) = table.take(back).combine_chunks().to_batches() or [_empty(schema)]
+        return whole
+
+    def close(self) -> None:
+        """Let go of the rows."""
+        self._batches = []
+        self._starts = [0]
+        if self._spilled is not None:
+            self._spilled.cleanup()
+            self._spilled = None
+
+    def __enter__(self) -> Self:
+        """Itself; `close` is called at the end."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close."""
+        self.close()
+
+    def _gather(self, reader: pa.RecordBatchReader, budget: int | None) -> list[pa.RecordBatch]:
+        held: list[pa.RecordBatch] = []
+        size = 0
+        for batch in reader:
+            held.append(conform(batch, self._arrow))
+            size += batch.nbytes
+            if budget is not None and size > budget:
+                return self._spill(held, reader)
+        return [batch for batch in held if batch.num_rows]
+
+    def _spill(
+        self, held: list[pa.RecordBatch], reader: pa.RecordBatchReader
+    ) -> list[pa.RecordBatch]:
+        self._spilled = tempfile.TemporaryDirectory(prefix="deltalog-merge-")
+        path = str(Path(self._spilled.name) / "source.arrow")
+        with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, self._arrow) as writer:
+            while held:
+                writer.write_batch(held.pop(0))
+            for batch in reader:
+                writer.write_batch(conform(batch, self._arrow))
+        mapped = pa.ipc.open_file(pa.memory_map(path))
+        batches = (mapped.get_batch(number) for number in range(mapped.num_record_batches))
+        return [batch for batch in batches if batch.num_rows]
+
+
+def _position(ascending: Array, row: int) -> int:
+    """How many of ascending numbers are below one."""
+    low, high = 0, len(ascending)
+    while low < high:
+        middle = (low + high) // 2
+        if ascending[middle].as_py() < row:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
