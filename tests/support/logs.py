@@ -56,7 +56,8 @@ class DictStore:
 
     def list_all(self, directory: str) -> Iterator[FileInfo]:
         """As `Store`."""
-        return iter([self.stat(path) for path in self.files if path.startswith(f"{directory}/")])
+        prefix = f"{directory}/" if directory else ""
+        return iter([self.stat(path) for path in self.files if path.startswith(prefix)])
 
     def stat(self, path: str) -> FileInfo:
         """As `Store`."""
