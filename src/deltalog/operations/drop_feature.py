@@ -21,11 +21,13 @@ from deltalog.features.registry import canonical_name
 from deltalog.features.row_ids import ROW_TRACKING_DOMAIN
 from deltalog.features.type_widening import has_changes
 from deltalog.log.listing import list_log
+from deltalog.log.segment import CheckpointKind
 from deltalog.operations.append import FileOptions
 from deltalog.operations.rewrite import copy_rows
 from deltalog.snapshot import load_snapshot
 from deltalog.table_change import check_droppable, unused, without_feature
 from deltalog.upkeep.checkpoint import create_checkpoint
+from deltalog.upkeep.cleanup import cleanup_metadata
 from deltalog.write.files import FileWriter
 
 if TYPE_CHECKING:
@@ -53,8 +55,9 @@ def drop_feature(
     feature: str,
     *,
     commit: Commit,
-    truncate: Callable[[Snapshot, int], object] | None = None,
+    truncate_history: bool = False,
     options: FileOptions | None = None,
+    at_ms: int | None = None,
 ) -> Snapshot:
     """Drop a table feature.
 
@@ -62,10 +65,11 @@ def drop_feature(
         snapshot: the newest version.
         feature: by any of its names.
         commit: makes a version of what is staged.
-        truncate: None leaves the history, and protects the checkpoints that stand before it.
-            Otherwise it deletes what of the log lies before the last checkpoint and is older
-            than so many milliseconds.
+        truncate_history: False leaves the history, and protects the checkpoints that stand before
+            it; True deletes the log before the last checkpoint, as far as it is older than
+            `delta.dropFeatureTruncateHistory.retentionDuration`.
         options: of the files that are written anew.
+        at_ms: the moment to count the retention from; None is now.
 
     Returns:
         The table without the feature.
@@ -75,12 +79,12 @@ def drop_feature(
             enough to be cut off; the table does not use it any more then, and the same call
             goes on later.
 
-    Cost: files that need the feature are written anew; one checkpoint; with `truncate`, every
-    commit of the log is read.
+    Cost: files that need the feature are written anew; one checkpoint; with `truncate_history`,
+    every commit of the log is read.
     """
     name = canonical_name(feature)
     droppable = check_droppable(snapshot.configuration, feature)
-    if name == "checkpointProtection" and truncate is None:
+    if name == "checkpointProtection" and not truncate_history:
         raise InvalidInputError(
             "cannot drop checkpointProtection while the history that it protects stays: pass "
             "truncate_history=True"
@@ -93,10 +97,10 @@ def drop_feature(
         _REWRITES.get(name, "UNSET TBLPROPERTIES"),
     )
     create_checkpoint(snapshot)
-    if truncate is not None:
-        _cut_history(snapshot, name, truncate)
+    if truncate_history:
+        _cut_history(snapshot, name, at_ms)
     return commit(
-        lambda pending: stage_drop(pending, feature, truncates_history=truncate is not None),
+        lambda pending: stage_drop(pending, feature, truncates_history=truncate_history),
         "DROP FEATURE",
     )
 
@@ -225,9 +229,7 @@ def _files_with_ids(snapshot: Snapshot) -> pa.Table:
     return files
 
 
-def _cut_history(
-    snapshot: Snapshot, feature: str, truncate: Callable[[Snapshot, int], object]
-) -> None:
+def _cut_history(snapshot: Snapshot, feature: str, at_ms: int | None) -> None:
     """Cut the history that needs a feature.
 
     Raises:
@@ -236,15 +238,18 @@ def _cut_history(
     retention_ms = snapshot.configuration.properties.truncate_history_retention_ms
     if not _history_uses(snapshot, feature):
         return
-    truncate(snapshot, retention_ms)
+    cleanup_metadata(snapshot, retention_ms=retention_ms, at_ms=at_ms)
     if _history_uses(snapshot, feature):
-        hours = retention_ms / 3_600_000
         raise InvalidInputError(
             f"cannot drop {feature} of {snapshot.store.root} yet: the table does not use it any "
-            f"more, but its history does. Wait {hours:g} hours from the last commit that did "
-            "(delta.dropFeatureTruncateHistory.retentionDuration), then repeat the call; or drop "
-            "it without truncate_history"
+            f"more, but its history does. Once the last commit that did is {_hours(retention_ms)} "
+            "old at midnight UTC (delta.dropFeatureTruncateHistory.retentionDuration), repeat "
+            "the call; or drop the feature without truncate_history"
         )
+
+
+def _hours(duration_ms: int) -> str:
+    return f"{duration_ms / 3_600_000:g} hours"
 
 
 def _history_uses(snapshot: Snapshot, feature: str) -> bool:
@@ -254,6 +259,10 @@ def _history_uses(snapshot: Snapshot, feature: str) -> bool:
     if feature == "checkpointProtection":
         protected = snapshot.configuration.properties.require_checkpoint_protection_before_version
         return bool(versions) and versions[0] < protected
+    if feature == "v2Checkpoint" and any(
+        files.kind is CheckpointKind.V2 for files in listing.checkpoints
+    ):
+        return True
     for version in versions:
         data = snapshot.store.read(listing.commits[version].info.path)
         if any(_line_uses(line, feature, version) for line in data.splitlines() if line.strip()):
@@ -275,12 +284,11 @@ def _first_snapshot(snapshot: Snapshot, versions: list[int]) -> Snapshot | None:
 def _line_uses(line: bytes, feature: str, version: int) -> bool:
     action: Mapping[str, Any] = loads(line, f"version {version}")
     if feature == "deletionVectors":
-        return any(
-            (action.get(kind) or {}).get("deletionVector") is not None for kind in ("add", "remove")
-        )
+        # A file that goes, goes for readers who overlook its vector, too.
+        return (action.get("add") or {}).get("deletionVector") is not None
     metadata = action.get("metaData")
     if metadata is None:
-        return "sidecar" in action
+        return False
     keys = _TRACES.get(feature, ())
     texts = (metadata.get("schemaString") or "", *(metadata.get("configuration") or {}))
     return any(key in text for key in keys for text in texts)

@@ -15,6 +15,7 @@ from deltalog.operations.drop_feature import drop_feature
 from deltalog.snapshot import Snapshot, load_snapshot
 from deltalog.transaction import PendingTransaction
 from deltalog.transaction.commit import run
+from deltalog.upkeep.checkpoint import create_checkpoint
 from tests.support.raw_tables import DataTable
 
 PROTECTED = "delta.requireCheckpointProtectionBeforeVersion"
@@ -213,30 +214,44 @@ def test_domains_of_users_go_before_their_feature() -> None:
         drop(table, "domainMetadata")
 
 
-def cut(table: DataTable) -> Callable[[Snapshot, int], None]:
-    """Deletes the log before the last checkpoint, as if it were old enough."""
+NOW = 1_700_000_000_000
+DAY = 86_400_000
 
-    def truncate(snapshot: Snapshot, retention_ms: int) -> None:
-        assert retention_ms == 86_400_000
-        old = [commit_path(version) for version in range(snapshot.version)]
-        table.store.delete_many(old)
 
-    return truncate
+def let_it_be(table: DataTable, time_ms: int) -> None:
+    """All files of the log are as old as that."""
+    for path in table.store.files:
+        if path.startswith("_delta_log/"):
+            table.store.times_ms[path] = time_ms
 
 
 @pytest.mark.protocol("B-07")
 def test_history_that_needs_the_feature_is_cut_off() -> None:
     table = make({"delta.enableDeletionVectors": "true"})
     table.commit(table.add({"id": [4, 5], "n": [4, 5]}, deletionVector=table.vector(0)))
-    with pytest.raises(InvalidInputError, match="Wait 24 hours"):
-        drop(table, "deletionVectors", truncate=lambda _, __: None)
-    # The table does not use it any more; one commit later the history may be cut.
-    table._version = load_snapshot(table.store).version  # as above
-    table.commit()
-    after = drop(table, "deletionVectors", truncate=cut(table))
+    let_it_be(table, NOW)
+    with pytest.raises(InvalidInputError, match="24 hours old at midnight"):
+        drop(table, "deletionVectors", truncate_history=True, at_ms=NOW)
+    # The table does not use it any more; what is left is to wait.
+    assert not load_snapshot(table.store).configuration.writes_deletion_vectors
+    let_it_be(table, NOW)
+    after = drop(table, "deletionVectors", truncate_history=True, at_ms=NOW + 2 * DAY)
     assert after.configuration.features.keys() == {"appendOnly", "invariants"}
     assert after.metadata.configuration == {}
     assert sorted(table.rows(columns=["id"])) == [1, 2, 3, 5]
+
+
+@pytest.mark.protocol("B-07", "B-15")
+def test_checkpoints_of_the_new_kind_are_history_too() -> None:
+    table = make({"delta.checkpointPolicy": "v2"})
+    create_checkpoint(load_snapshot(table.store))
+    let_it_be(table, NOW)
+    with pytest.raises(InvalidInputError, match="24 hours old at midnight"):
+        drop(table, "v2Checkpoint", truncate_history=True, at_ms=NOW)
+    let_it_be(table, NOW)
+    after = drop(table, "v2Checkpoint", truncate_history=True, at_ms=NOW + 2 * DAY)
+    assert after.configuration.features.keys() == {"appendOnly", "invariants"}
+    assert not [path for path in table.store.files if "checkpoint." in path and len(path) > 60]
 
 
 @pytest.mark.protocol("B-55")
@@ -244,8 +259,10 @@ def test_checkpoint_protection_leaves_with_the_history_that_it_protects() -> Non
     table = make({"delta.checkpointPolicy": "v2"})
     protected = drop(table, "v2Checkpoint")
     assert protected.configuration.supports("checkpointProtection")
-    with pytest.raises(InvalidInputError, match="Wait 24 hours"):
-        drop(table, "checkpointProtection", truncate=lambda _, __: None)
-    after = drop(table, "checkpointProtection", truncate=cut(table))
+    let_it_be(table, NOW)
+    with pytest.raises(InvalidInputError, match="24 hours old at midnight"):
+        drop(table, "checkpointProtection", truncate_history=True, at_ms=NOW)
+    let_it_be(table, NOW)
+    after = drop(table, "checkpointProtection", truncate_history=True, at_ms=NOW + 2 * DAY)
     assert after.configuration.features.keys() == {"appendOnly", "invariants"}
     assert after.metadata.configuration == {}
