@@ -3,19 +3,27 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 AZURITE := .cache/azurite
+REFERENCE := .cache/reference
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 say = @printf '\n==> %s\n'
 
-.PHONY: help demo test check lint doctest docs bench clean
+.PHONY: help demo test soak reference reference-full check lint doctest docs bench clean
 .NOTPARALLEL:
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
-demo: $(BIN)/.ready-demo ## real flights: written by deltalake, read with deltalog
-	$(BIN)/python examples/demo.py
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
+demo: $(BIN)/.ready-demo ## real flights: read from other writers, written for other readers
+	$(BIN)/python -m examples.demo
 test: $(BIN)/.ready-dev $(AZURITE)/.ready ## the whole test suite
 	$(say) "running the tests"
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST)
+soak: $(BIN)/.ready-dev $(AZURITE)/.ready ## 10,000 histories of failing stores, races of 32 processes
+	$(say) "interleaving writers" && DELTALOG_HISTORIES=10000 $(BIN)/python -m pytest -q -n 2 tests/stateful/test_histories.py
+	$(say) "racing processes" && DELTALOG_RACE=32x100 $(BIN)/python -m pytest -q -s tests/stateful/test_races.py
+reference: $(REFERENCE)/.ready ## set up Delta Spark, to which the tests compare (needs a JVM and Maven)
+	$(say) "Delta Spark is in $(REFERENCE)"
+reference-full: $(BIN)/.ready-dev $(REFERENCE)/.ready ## every comparison with Delta Spark, long ones too
+	DELTALOG_REFERENCE_FULL=1 $(BIN)/python -m pytest tests/reference $(PYTEST)
 check: lint doctest docs ## everything but the tests
 lint: $(BIN)/.ready-dev ## format, lint, types, import contracts, spelling
 	$(say) "format, lint" && $(BIN)/ruff format --check . && $(BIN)/ruff check .
@@ -38,3 +46,9 @@ $(BIN)/.ready-%: pyproject.toml constraints.txt
 $(AZURITE)/.ready: # without npm the tests that need Azure's emulator are skipped
 	$(say) "preparing the Azure emulator" && mkdir -p $(AZURITE) && ! command -v npm >/dev/null || \
 	{ npm install --silent --no-audit --no-fund --prefix $(AZURITE) azurite@3.37.0 && touch $@; }
+$(REFERENCE)/.ready: tests/reference/pom.xml constraints.txt
+	$(say) "preparing Delta Spark in $(REFERENCE) (a minute or two)"
+	@mkdir -p $(REFERENCE) && rm -rf $(REFERENCE)/jars $@
+	@test -x $(REFERENCE)/venv/bin/python || $(PYTHON) -m venv $(REFERENCE)/venv
+	@$(REFERENCE)/venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt pyspark pyarrow
+	@mvn --batch-mode --quiet -f tests/reference/pom.xml -Djars=$(CURDIR)/$(REFERENCE)/jars package && touch $@

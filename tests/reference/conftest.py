@@ -1,0 +1,39 @@
+"""The reference, and tables that it made: each once, for all tests that look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.reference import Spark, spark
+from tests.support.reference_scenarios import Scenario
+from tests.support.reference_stories import Story, play
+
+__all__ = ["spark"]
+
+HERE = Path(__file__).parent
+StoryOf = Callable[[Scenario], Story]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All on one worker, so that only one of them starts the reference."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.spark)
+            item.add_marker(pytest.mark.xdist_group("reference"))
+
+
+@pytest.fixture(scope="session")
+def story_of(spark: Spark, tmp_path_factory: pytest.TempPathFactory) -> StoryOf:
+    """The table that the two writers made for a scenario; nobody may change it."""
+    told: dict[str, Story] = {}
+
+    def tell(scenario: Scenario) -> Story:
+        if scenario.name not in told:
+            path = tmp_path_factory.mktemp(scenario.name) / "table"
+            told[scenario.name] = play(scenario, path, spark)
+        return told[scenario.name]
+
+    return tell

@@ -1,0 +1,91 @@
+"""The program that holds the reference: Delta Spark behind a pair of pipes.
+
+It runs in the reference's own virtual environment, which has PySpark and lacks deltalog, and is
+started by `tests.support.reference`. Each line of standard input is a JSON list of SQL statements
+that may run side by side, each line of output the list of their answers: Arrow IPC in base64, or
+the error. It ends when its input does, so it never outlives the tests.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import json
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.log.level": "ERROR",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.session.timeZone": "UTC",
+    # The tables are a handful of rows: what pays off for large data only costs here.
+    "spark.default.parallelism": "2",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.execution.arrow.pyspark.enabled": "false",
+}
+
+
+def start_session(jars: str, scratch: str) -> Any:
+    """A session of the reference, with Delta's jars from one directory."""
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    sql = importlib.import_module("pyspark.sql")
+    builder = sql.SparkSession.builder.master("local[2]").appName("reference")
+    builder = builder.config("spark.jars", ",".join(map(str, sorted(Path(jars).glob("*.jar")))))
+    builder = builder.config("spark.sql.warehouse.dir", f"{scratch}/warehouse")
+    builder = builder.config("spark.local.dir", f"{scratch}/local")
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def answer(session: Any, statement: str) -> dict[str, Any]:
+    """The rows that a statement gives, or how it failed."""
+    pyarrow = importlib.import_module("pyarrow")
+    try:
+        # toArrow() fails on a NULL variant: its cast wants fields of structs to be never null.
+        batches = session.sql(statement)._collect_as_arrow(empty_list_if_zero_records=False)
+    except Exception as error:  # noqa: BLE001  # the test decides what an error means
+        condition = getattr(error, "getCondition", lambda: None)()
+        return {"error": type(error).__name__, "condition": condition, "message": str(error)}
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.ipc.new_stream(sink, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return {"rows": base64.b64encode(sink.getvalue()).decode("ascii")}
+
+
+def serve(session: Any, replies: Any) -> None:
+    """Answer until nobody asks any more."""
+    with ThreadPoolExecutor(4) as pool:
+        for line in sys.stdin:
+            answers = pool.map(lambda statement: answer(session, statement), json.loads(line))
+            replies.write(json.dumps(list(answers)) + "\n")
+            replies.flush()
+
+
+def main() -> None:
+    """Say that the session is there, then serve."""
+    # What Spark prints must not get between the answers.
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    session = start_session(*sys.argv[1:])
+    replies.write(json.dumps({"spark": session.version}) + "\n")
+    replies.flush()
+    serve(session, replies)
+    session.stop()
+
+
+if __name__ == "__main__":
+    main()
