@@ -14,20 +14,20 @@ import uuid
 from dataclasses import dataclass
 from enum import Enum
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog.actions.codec import encode_actions
-from deltalog.actions.model import CheckpointMetadata, Sidecar
+from deltalog.actions.model import CheckpointMetadata
+from deltalog.checkpoints.row_files import RowFile, Sidecars
 from deltalog.checkpoints.rows import FILE_KINDS, ActionRows
 from deltalog.clock import now_ms
-from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.errors import InvalidInputError
 from deltalog.log import names
 from deltalog.log.segment import CheckpointFiles, CheckpointKind
 from deltalog.paths import FileInfo
-from deltalog.storage.parquet import ParquetSink
 from deltalog.storage.pool import read_ahead
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         DomainMetadata,
         RowIdHighWaterMark,
         SetTransaction,
+        Sidecar,
     )
     from deltalog.checkpoints.reader import AddBatch
     from deltalog.checkpoints.stats import StatsLeaf
@@ -48,17 +49,8 @@ if TYPE_CHECKING:
 _compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
 
 _BATCH_ROWS: Final = 1 << 15
-_GROUP_ROWS: Final = 1 << 17
-_GROUP_BYTES: Final = 64 << 20
 _SIDECAR_ROWS: Final = 1_000_000
-# Columns whose values come again and again, as Parquet spells them.
-_REPETITIVE: Final = (
-    "add.partitionValues.",
-    "add.partitionValues_parsed.",
-    "add.tags.",
-    "add.clusteringProvider",
-    "remove.partitionValues.",
-)
+_AFTER_ALL_PATHS: Final = "\U0010ffff"
 
 
 class CheckpointLayout(Enum):
@@ -180,7 +172,7 @@ def _write_classic(
     if content.high_water_mark is not None:
         kinds.append("rowIdHighWaterMark")
     rows = ActionRows(content.configuration, kinds, domains=content.domains)
-    starts = _part_starts(content.paths(), part_rows) if part_rows is not None else []
+    starts = [] if part_rows is None else _part_starts(store, content, part_rows)
     parts = len(starts) + 1
     version = content.version
     paths = [
@@ -192,10 +184,13 @@ def _write_classic(
         for number in range(parts)
     ]
     with contextlib.ExitStack() as stack:
-        files = [stack.enter_context(_RowFile(store, path, rows.schema)) for path in paths]
+        files = [stack.enter_context(RowFile(store, path, rows.schema)) for path in paths]
         files[0].write(rows.values(small))
-        for table in _file_rows(content, rows):
-            _spread(files, starts, table)
+        for tables in (_remove_rows(content, rows), _add_rows(content, rows)):
+            for file in files:
+                file.begin_kind()
+            for table in tables:
+                _spread(files, starts, table)
         num_adds = sum(file.num_rows for file in files) - len(small) - content.tombstones.num_rows
     kind = CheckpointKind.CLASSIC if part_rows is None else CheckpointKind.MULTI_PART
     return WrittenCheckpoint(
@@ -210,16 +205,19 @@ def _write_v2(
 ) -> WrittenCheckpoint:
     small = small_actions(content)
     rows = ActionRows(content.configuration, FILE_KINDS)
-    sidecars = _Sidecars(store, rows.schema, part_rows)
+    sidecars = Sidecars(store, rows.schema, part_rows)
     try:
-        for table in _file_rows(content, rows):
-            sidecars.write(table)
+        for tables in (_remove_rows(content, rows), _add_rows(content, rows)):
+            sidecars.begin_kind()
+            for table in tables:
+                sidecars.write(table)
         written = sidecars.close()
-        top = [CheckpointMetadata(version=content.version), *written, *small]
-        info = _write_top(store, content, layout, top)
     except BaseException:
         sidecars.abandon()
         raise
+    # If this fails the file may be there all the same: the sidecars stay, as cleanup's affair.
+    top = [CheckpointMetadata(version=content.version), *written, *small]
+    info = _write_top(store, content, layout, top)
     num_adds = sidecars.num_rows - content.tombstones.num_rows
     return WrittenCheckpoint(
         files=CheckpointFiles(version=content.version, kind=CheckpointKind.V2, files=(info,)),
@@ -243,15 +241,18 @@ def _write_top(
     if content.high_water_mark is not None:
         kinds.append("rowIdHighWaterMark")
     rows = ActionRows(content.configuration, kinds, domains=content.domains)
-    with _RowFile(store, path, rows.schema) as file:
+    with RowFile(store, path, rows.schema) as file:
         file.write(rows.values(actions))
     return file.info
 
 
-def _file_rows(content: CheckpointContent, rows: ActionRows) -> Iterator[pa.Table]:
-    """The rows of tombstones and live files; the next ones are made while some are written."""
+def _remove_rows(content: CheckpointContent, rows: ActionRows) -> Iterator[pa.Table]:
     for start in range(0, content.tombstones.num_rows, _BATCH_ROWS):
         yield rows.removes(content.tombstones.slice(start, _BATCH_ROWS))
+
+
+def _add_rows(content: CheckpointContent, rows: ActionRows) -> Iterator[pa.Table]:
+    """The rows of the live files; the next ones are made while some are written."""
 
     def encode(batch: AddBatch) -> pa.Table:
         return rows.adds(*batch.decode())
@@ -264,21 +265,29 @@ def _file_rows(content: CheckpointContent, rows: ActionRows) -> Iterator[pa.Tabl
         yield from read_ahead(encode, chain(head, batches), depth=1)
 
 
-def _part_starts(paths: pa.ChunkedArray[Any], part_rows: int) -> list[str]:
+def _part_starts(store: Store, content: CheckpointContent, part_rows: int) -> list[str]:
     """The first path of every part but the first.
 
     They depend on the live files alone, so that two writers of the same version agree.
     """
+    paths = content.paths()
     parts = max(1, -(-len(paths) // max(part_rows, 1)))
-    if parts == 1:
-        return []
+    # What a torn attempt left, ours or another engine's with other ranges, must not mix with this.
+    taken = {
+        file.parts
+        for info in store.list_from(names.LOG_DIRECTORY, names.first_name_of(content.version))
+        if (file := names.parse_log_name(info)) and file.version == content.version
+    }
+    while parts in taken:
+        parts += 1
+    if not len(paths):
+        return [_AFTER_ALL_PATHS] * (parts - 1)
     order = _compute.sort_indices(paths)
     places = [len(paths) * number // parts for number in range(1, parts)]
-    found = [paths[order[place].as_py()].as_py() for place in places]
-    return sorted(set(found))
+    return [paths[order[place].as_py()].as_py() for place in places]
 
 
-def _spread(files: Sequence[_RowFile], starts: Sequence[str], rows: pa.Table) -> None:
+def _spread(files: Sequence[RowFile], starts: Sequence[str], rows: pa.Table) -> None:
     """Give each part the rows whose paths are in its range.
 
     Protocol: Multi-part checkpoint (rows are clustered by path; one logical file has one path)
@@ -296,116 +305,3 @@ def _spread(files: Sequence[_RowFile], starts: Sequence[str], rows: pa.Table) ->
         chosen = rows.filter(_compute.equal(part, number))
         if chosen.num_rows:
             file.write(chosen)
-
-
-class _RowFile:
-    """One Parquet file of actions; its rows are gathered to row groups."""
-
-    info: FileInfo
-
-    def __init__(self, store: Store, path: str, schema: pa.Schema) -> None:
-        self.num_rows = 0
-        self._pending: list[pa.Table] = []
-        self._rows = self._bytes = 0
-        self._sink = ParquetSink(store, path, schema, **_file_options(schema))
-
-    def write(self, rows: pa.Table) -> None:
-        self.num_rows += rows.num_rows
-        self._pending.append(rows)
-        self._rows += rows.num_rows
-        self._bytes += rows.nbytes
-        if self._rows >= _GROUP_ROWS or self._bytes >= _GROUP_BYTES:
-            self._flush()
-
-    def _flush(self) -> None:
-        if self._pending:
-            self._sink.write(pa.concat_tables(self._pending), row_group_size=self._rows)
-            self._pending, self._rows, self._bytes = [], 0, 0
-
-    def close(self) -> FileInfo:
-        self._flush()
-        self.info = self._sink.close()
-        return self.info
-
-    def abandon(self) -> None:
-        self._sink.abandon()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abandon()
-
-
-class _Sidecars:
-    """Sidecars, one after the other as they fill."""
-
-    def __init__(self, store: Store, schema: pa.Schema, part_rows: int) -> None:
-        self.num_rows = 0
-        self._store = store
-        self._schema = schema
-        self._part_rows = part_rows
-        self._open: _RowFile | None = None
-        self._written: list[FileInfo] = []
-
-    def write(self, rows: pa.Table) -> None:
-        self.num_rows += rows.num_rows
-        while rows.num_rows:
-            if self._open is None:
-                path = f"{names.SIDECAR_DIRECTORY}/{uuid.uuid4()}.parquet"
-                self._open = _RowFile(self._store, path, self._schema)
-            room = self._part_rows - self._open.num_rows
-            self._open.write(rows.slice(0, room))
-            rows = rows.slice(room)
-            if self._open.num_rows >= self._part_rows:
-                self._finish()
-
-    def _finish(self) -> None:
-        if self._open is not None:
-            self._written.append(self._open.close())
-            self._open = None
-
-    def close(self) -> list[Sidecar]:
-        self._finish()
-        return [
-            Sidecar(
-                path=info.name,
-                size_bytes=info.size_bytes,
-                modification_time_ms=info.modified_ms,
-            )
-            for info in self._written
-        ]
-
-    def abandon(self) -> None:
-        """Nothing points to the sidecars: remove those that were written."""
-        if self._open is not None:
-            self._open.abandon()
-        with contextlib.suppress(DeltaError):
-            self._store.delete_many([info.path for info in self._written])
-
-
-def _file_options(schema: pa.Schema) -> dict[str, Any]:
-    """Parquet options: dictionaries and statistics only where they can be of use."""
-    leaves = [leaf for field in schema for leaf in _leaf_paths(field.name, field.type)]
-    return {
-        "compression": "snappy",
-        "store_schema": False,
-        "use_dictionary": [leaf for leaf in leaves if leaf.startswith(_REPETITIVE)],
-        "write_statistics": [leaf for leaf in leaves if leaf != "add.stats"],
-    }
-
-
-def _leaf_paths(path: str, data_type: Any) -> Iterator[str]:
-    """Parquet's dotted paths of the leaves below a column."""
-    if pa.types.is_struct(data_type):
-        for field in data_type:
-            yield from _leaf_paths(f"{path}.{field.name}", field.type)
-    elif pa.types.is_map(data_type):
-        yield from (f"{path}.key_value.key", f"{path}.key_value.value")
-    elif pa.types.is_list(data_type):
-        yield f"{path}.list.element"
-    else:
-        yield path

@@ -1,0 +1,177 @@
+"""The Parquet files of a checkpoint, written row group by row group.
+
+Owns row groups and Parquet's options. Knows nothing of what the rows say.
+
+Protocol: Checkpoint Schema
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import pyarrow as pa
+
+from deltalog.actions.model import Sidecar
+from deltalog.errors import DeltaError
+from deltalog.log import names
+from deltalog.storage.parquet import ParquetSink
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from deltalog.paths import FileInfo
+    from deltalog.storage.store import Store
+
+_FEW_ROWS: Final = 1 << 15
+_GROUP_ROWS: Final = 1 << 17
+_GROUP_BYTES: Final = 64 << 20
+# Columns whose values come again and again, as Parquet spells them.
+_REPETITIVE: Final = (
+    "add.partitionValues.",
+    "add.partitionValues_parsed.",
+    "add.tags.",
+    "add.clusteringProvider",
+    "remove.partitionValues.",
+)
+
+
+class RowFile:
+    """One Parquet file of actions; its rows are gathered to row groups.
+
+    Attributes:
+        info: path, size and time, once closed.
+        num_rows: written so far.
+    """
+
+    info: FileInfo
+
+    def __init__(self, store: Store, path: str, schema: pa.Schema) -> None:
+        self.num_rows = 0
+        self._groups: list[list[pa.Table]] = [[]]
+        self._rows = self._bytes = 0
+        self._sink = ParquetSink(store, path, schema, **_file_options(schema))
+
+    def write(self, rows: pa.Table) -> None:
+        """Append rows."""
+        self.num_rows += rows.num_rows
+        self._groups[-1].append(rows)
+        self._rows += rows.num_rows
+        self._bytes += rows.nbytes
+        if self._rows >= _GROUP_ROWS or self._bytes >= _GROUP_BYTES:
+            self._flush()
+
+    def begin_kind(self) -> None:
+        """Rows of another kind follow: where there are many, in row groups of their own.
+
+        Then readers of the few small actions pass the files by, and columns of files have no
+        rows that are something else.
+        """
+        self._groups.append([])
+
+    def _flush(self) -> None:
+        groups = self._groups
+        if self._rows < _FEW_ROWS:
+            groups = [[table for group in groups for table in group]]
+        for group in filter(None, groups):
+            table = pa.concat_tables(group)
+            self._sink.write(table, row_group_size=max(1, table.num_rows))
+        self._groups, self._rows, self._bytes = [[]], 0, 0
+
+    def close(self) -> FileInfo:
+        """Write the rest, and put the file in place."""
+        self._flush()
+        self.info = self._sink.close()
+        return self.info
+
+    def abandon(self) -> None:
+        """Leave nothing behind."""
+        self._sink.abandon()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
+
+
+class Sidecars:
+    """The sidecars of one checkpoint, one after the other as they fill."""
+
+    def __init__(self, store: Store, schema: pa.Schema, part_rows: int) -> None:
+        self.num_rows = 0
+        self._store = store
+        self._schema = schema
+        self._part_rows = part_rows
+        self._open: RowFile | None = None
+        self._written: list[FileInfo] = []
+
+    def write(self, rows: pa.Table) -> None:
+        """Append rows."""
+        self.num_rows += rows.num_rows
+        while rows.num_rows:
+            if self._open is None:
+                path = f"{names.SIDECAR_DIRECTORY}/{uuid.uuid4()}.parquet"
+                self._open = RowFile(self._store, path, self._schema)
+            room = self._part_rows - self._open.num_rows
+            self._open.write(rows.slice(0, room))
+            rows = rows.slice(room)
+            if self._open.num_rows >= self._part_rows:
+                self._finish()
+
+    def _finish(self) -> None:
+        if self._open is not None:
+            self._written.append(self._open.close())
+            self._open = None
+
+    def begin_kind(self) -> None:
+        """See `RowFile`."""
+        if self._open is not None:
+            self._open.begin_kind()
+
+    def close(self) -> list[Sidecar]:
+        """Finish the last one; what names them all."""
+        self._finish()
+        return [
+            Sidecar(
+                path=info.name,
+                size_bytes=info.size_bytes,
+                modification_time_ms=info.modified_ms,
+            )
+            for info in self._written
+        ]
+
+    def abandon(self) -> None:
+        """Nothing points to the sidecars: remove those that were written."""
+        if self._open is not None:
+            self._open.abandon()
+        with contextlib.suppress(DeltaError):
+            self._store.delete_many([info.path for info in self._written])
+
+
+def _file_options(schema: pa.Schema) -> dict[str, Any]:
+    """Parquet options: dictionaries and statistics only where they can be of use."""
+    leaves = [leaf for field in schema for leaf in _leaf_paths(field.name, field.type)]
+    return {
+        "compression": "snappy",
+        "store_schema": False,
+        "use_dictionary": [leaf for leaf in leaves if leaf.startswith(_REPETITIVE)],
+        "write_statistics": [leaf for leaf in leaves if leaf != "add.stats"],
+    }
+
+
+def _leaf_paths(path: str, data_type: Any) -> Iterator[str]:
+    """Parquet's dotted paths of the leaves below a column."""
+    if pa.types.is_struct(data_type):
+        for field in data_type:
+            yield from _leaf_paths(f"{path}.{field.name}", field.type)
+    elif pa.types.is_map(data_type):
+        yield from (f"{path}.key_value.key", f"{path}.key_value.value")
+    elif pa.types.is_list(data_type):
+        yield f"{path}.list.element"
+    else:
+        yield path
