@@ -82,6 +82,7 @@ def stage_repair(pending: PendingTransaction) -> LostFiles:
     if lost.files.num_rows:
         pending.read_files(lost.files)
         pending.remove_files(lost.files, data_change=True)
+        pending.set_metrics(lost.metrics())
     return lost
 
 

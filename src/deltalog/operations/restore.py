@@ -72,6 +72,16 @@ class Restored:
             "tableSizeAfterRestore": self.num_bytes,
         }
 
+    def result(self) -> dict[str, int]:
+        """As users get them: deltalake's keys, and more."""
+        return {
+            "numRemovedFile": self.num_removed_files,
+            "numRestoredFile": self.num_restored_files,
+            "num_missing_files": self.num_missing_files,
+            "removed_bytes": self.removed_bytes,
+            "restored_bytes": self.restored_bytes,
+        }
+
 
 def stage_restore(
     pending: PendingTransaction,

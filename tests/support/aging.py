@@ -1,0 +1,141 @@
+"""Tables that grow old as fast as a test likes: the store, the writers and vacuum share a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from deltalog.expressions import as_expression, resolve_predicate
+from deltalog.operations.append import FileOptions, stage_append
+from deltalog.operations.delete import stage_delete
+from deltalog.operations.vacuum import VacuumPlan, confirm_vacuum, delete_planned, plan_vacuum
+from deltalog.scan import plan_scan
+from deltalog.schema import from_arrow_schema
+from deltalog.snapshot import Snapshot, load_snapshot
+from deltalog.storage.store import Store
+from deltalog.table_change import new_table
+from deltalog.transaction import PendingTransaction, PostCommitHookProperties
+from deltalog.transaction.commit import commit, run
+from deltalog.write.source import open_source
+from tests.support.interleaving import SteadyClock
+from tests.support.logs import DictStore
+
+_Result = TypeVar("_Result")
+DAY_MS = 86_400_000
+START_MS = 1_700_000_000_000
+OPTIONS = FileOptions()
+NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+FEATURES = {
+    "delta.enableDeletionVectors": "true",
+    "delta.enableRowTracking": "true",
+    "delta.enableChangeDataFeed": "true",
+}
+
+
+@dataclass
+class AgingStore(DictStore):
+    """Files get the time of the store's own clock."""
+
+    now_ms: int = START_MS
+
+    def put(self, path: str, data: bytes) -> None:
+        """As `Store`."""
+        super().put(path, data)
+        self.times_ms[path] = self.now_ms
+
+
+@dataclass
+class AgingTable:
+    """A table whose clock a test sets.
+
+    Args:
+        kept: where the files are.
+        store: what reads and writes them; the same unless a test puts a faulty one before it.
+    """
+
+    kept: AgingStore = field(default_factory=AgingStore)
+    store: Store = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.store = self.kept
+
+    def wait(self, days: float) -> None:
+        """Let time pass."""
+        self.kept.now_ms += round(days * DAY_MS)
+
+    def create(
+        self,
+        data: Mapping[str, Any] | pa.Table,
+        *,
+        partition_by: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Version 0, with rows."""
+        rows = data if isinstance(data, pa.Table) else pa.table(dict(data))
+        configuration = new_table(
+            from_arrow_schema(rows.schema),
+            partition_columns=partition_by,
+            configuration=properties or {},
+            created_time_ms=self.kept.now_ms,
+        )
+        pending = PendingTransaction(
+            None, self.store, operation="WRITE", configuration=configuration, clock=self._clock
+        )
+        stage_append(pending, open_source(rows), options=OPTIONS)
+        commit(pending, hooks=NO_HOOKS)
+
+    def append(self, data: Mapping[str, Any]) -> None:
+        """More rows, in files of their own."""
+        rows = open_source(pa.table(dict(data)))
+        self.run("WRITE", lambda pending: stage_append(pending, rows, options=OPTIONS))
+
+    def delete(self, where: str | None = None) -> None:
+        """Fewer rows."""
+
+        def stage(pending: PendingTransaction) -> None:
+            schema = pending.configuration.schema
+            predicate = (
+                None if where is None else resolve_predicate(as_expression(where, schema), schema)
+            )
+            stage_delete(pending, predicate, options=OPTIONS)
+
+        self.run("DELETE", stage)
+
+    def run(self, operation: str, stage: Callable[[PendingTransaction], _Result]) -> _Result:
+        """Stage and commit; what staging gave."""
+        ran = run(self.snapshot, stage, operation=operation, clock=self._clock, hooks=NO_HOOKS)
+        assert ran.value is not None or not ran.committed.skipped
+        return ran.value  # type: ignore[return-value]  # some stages give None
+
+    def snapshot(self, version: int | None = None) -> Snapshot:
+        """The table now, or at a version."""
+        return load_snapshot(self.store, version=version)
+
+    def rows(self, version: int | None = None, columns: Sequence[str] | None = None) -> list[Any]:
+        """Sorted rows, as tuples of the columns."""
+        table = plan_scan(self.snapshot(version), columns=columns).to_table()
+        return sorted(
+            (tuple(row.values()) for row in table.to_pylist()),
+            key=lambda row: [(value is not None, value) for value in row],
+        )
+
+    def plan(self, **options: Any) -> VacuumPlan:
+        """What vacuum would delete now."""
+        return plan_vacuum(self.snapshot(), now_ms=self.kept.now_ms, **options)
+
+    def vacuum(self, **options: Any) -> list[str]:
+        """Delete it; the paths, sorted."""
+        plan = confirm_vacuum(self.plan(**options), self.snapshot())
+        delete_planned(self.store, plan)
+        return sorted(plan.paths)
+
+    def data_files(self) -> list[str]:
+        """Whatever is there besides the log, sorted."""
+        return sorted(path for path in self.kept.files if not path.startswith("_delta_log/"))
+
+    @property
+    def _clock(self) -> SteadyClock:
+        return SteadyClock(self.kept.now_ms)
