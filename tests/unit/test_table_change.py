@@ -348,7 +348,7 @@ def test_a_feature_stays_when_it_is_no_longer_used() -> None:
     }
 
 
-@pytest.mark.protocol("APP-03", "APP-04", "PROP-01")
+@pytest.mark.protocol("APP-03", "APP-04", "PROP-01", "D-38")
 def test_properties_are_checked_only_where_they_change() -> None:
     odd = TableConfiguration(
         table().protocol,
@@ -522,7 +522,7 @@ def test_a_renamed_partition_column_stays_one_and_cannot_be_dropped() -> None:
         changed_table(before, schema=StructType([id_, n]))
 
 
-@pytest.mark.protocol("GEN-04", "IDN-01", "IDN-08", "B-58", "B-59", "INV-03", "CON-04")
+@pytest.mark.protocol("GEN-04", "D-40", "IDN-01", "IDN-08", "B-58", "B-59", "INV-03", "CON-04")
 @pytest.mark.parametrize(
     ("field", "message"),
     [
@@ -563,7 +563,7 @@ def test_declarations_that_no_writer_could_keep(field: Field, message: str) -> N
         table(columns(field))
 
 
-@pytest.mark.protocol("GEN-04")
+@pytest.mark.protocol("GEN-04", "D-40")
 def test_a_generated_column_cannot_use_another() -> None:
     one = Field("g", "long", metadata={"delta.generationExpression": "id + 1"})
     two = Field("h", "long", metadata={"delta.generationExpression": "g + 1"})
@@ -592,6 +592,27 @@ def test_declarations_of_before_are_not_looked_at_again() -> None:
     )
     after = changed_table(before, schema=StructType([*before.schema.fields, Field("y", "long")]))
     assert after.schema.names[-1] == "y"
+
+
+def test_the_columns_with_statistics_are_there() -> None:
+    with pytest.raises(InvalidInputError, match="no column 'nope'"):
+        table(configuration={"delta.dataSkippingStatsColumns": "id,nope"})
+    made = table(NESTED, configuration={"delta.dataSkippingStatsColumns": "ID, s.x"})
+    assert made.properties.data_skipping_stats_columns == (("ID",), ("s", "x"))
+
+
+def test_a_table_that_a_catalog_manages_goes_on_through_it() -> None:
+    lists = ("catalogManaged", "vacuumProtocolCheck")
+    protocol = Protocol(
+        min_reader_version=3,
+        min_writer_version=7,
+        reader_features=lists,
+        writer_features=(*lists, "inCommitTimestamp"),
+    )
+    metadata = table(configuration={"delta.enableInCommitTimestamps": "true"}).metadata
+    after = with_properties(TableConfiguration(protocol, metadata), appendOnly="true")
+    assert after.is_catalog_managed
+    assert after.properties.append_only
 
 
 def test_an_identity_column_cannot_partition() -> None:
@@ -697,6 +718,7 @@ def test_columns_that_cannot_cluster(
         table(schema, clustering_columns=columns_, **options)
 
 
+@pytest.mark.protocol("D-44")
 def test_columns_of_the_change_feed_are_reserved() -> None:
     schema = columns(Field("_Change_Type", "string"))
     with pytest.raises(InvalidInputError, match="_Change_Type"):

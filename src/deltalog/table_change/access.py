@@ -16,16 +16,26 @@ if TYPE_CHECKING:
     from deltalog.features.registry import Engine
 
 
-def check_usable(configuration: TableConfiguration) -> None:
+def check_usable(
+    configuration: TableConfiguration, *, before: TableConfiguration | None = None
+) -> None:
     """Refuse a table that deltalog itself could not read and write any more.
 
     A change that locks its author out could not be taken back by that author.
+
+    Args:
+        configuration: of the table to be.
+        before: of the table as it was. One that a catalog manages already goes on through it.
 
     Raises:
         DeltaProtocolError: as `features.support.check_writable`, and where protocol, schema and
             properties contradict.
     """
-    check_writable(configuration, table="the table as it would be")
+    check_writable(
+        configuration,
+        table="the table as it would be",
+        has_log_tail=before is not None and before.is_catalog_managed,
+    )
     # Worked out on access; they raise where protocol, schema and properties contradict.
     _ = configuration.physical_schema
     _ = configuration.partition_columns

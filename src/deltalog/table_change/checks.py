@@ -15,6 +15,7 @@ from deltalog.features import change_data_feed, iceberg_compat
 from deltalog.features.clustering import check_clustering_columns
 from deltalog.features.declarations import check_declarations, dependents
 from deltalog.schema.check import check_new_schema
+from deltalog.schema.columns import canonical_path_of
 from deltalog.table_change.access import check_usable
 from deltalog.table_change.columns import check_reserved
 
@@ -30,6 +31,7 @@ def check(
     *,
     before: TableConfiguration | None = None,
     clustering_columns: Sequence[str | tuple[str, ...]] | None = None,
+    is_whole: bool = False,
 ) -> None:
     """Refuse a table that contradicts itself, or that deltalog could not use.
 
@@ -37,16 +39,22 @@ def check(
         made: the table to be.
         before: the table as it was; what is as it was is not checked again.
         clustering_columns: of a new table.
+        is_whole: whether names and types are checked though the schema is as it was.
 
     Raises:
         InvalidInputError: schema, partitioning and properties do not go together.
         UnsupportedFeatureError: deltalog could not write the table.
     """
-    check_usable(made)
+    check_usable(made, before=before)
     properties, schema = made.properties, made.schema
-    if before is None or schema != before.schema:
+    if is_whole or before is None or schema != before.schema:
         is_mapped = made.column_mapping_mode is not Mode.NONE
         check_new_schema(schema, made.metadata.partition_columns, has_column_mapping=is_mapped)
+    if before is None or properties.data_skipping_stats_columns != (
+        before.properties.data_skipping_stats_columns
+    ):
+        for path in properties.data_skipping_stats_columns or ():
+            canonical_path_of(schema, path)  # raises where there is no such column
     if clustering_columns is not None:
         check_clustering_columns(clustering_columns, schema, made.partition_columns, properties)
     check_declarations(

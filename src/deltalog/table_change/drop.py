@@ -134,8 +134,8 @@ def unused(current: TableConfiguration, feature: str) -> TableConfiguration:
             f"cannot drop the table feature {feature!r}: the table uses it still"
             + _why(canonical_name(feature), after)
         )
-    # Not against `current`: names and types must be such as a table without the feature may have.
-    checks.check(after)
+    # Names and types must be such as a table without the feature may have.
+    checks.check(after, before=current, is_whole=True)
     return after
 
 
@@ -162,7 +162,7 @@ def without_feature(
         protocol = protocol_change.with_features(protocol, [CHECKPOINT_PROTECTION])
         configuration[PROTECTED_BEFORE_PROPERTY] = str(protected_before_version)
     made = TableConfiguration(protocol, replace(after.metadata, configuration=configuration))
-    check_usable(made)
+    check_usable(made, before=current)
     return made
 
 
