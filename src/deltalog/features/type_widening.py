@@ -41,7 +41,7 @@ def remember_changes(name: str, before: Field, after: Field, *, is_enabled: bool
     Protocol: Writer Requirements for Type Widening
     """
     result = after
-    for change in _changes(before.type, after.type, (), name):
+    for change in _changes(before.type, after.type, ()):
         whole = ".".join((name, *change.path))
         if not is_widening(change.from_type, change.to_type):
             raise InvalidInputError(
@@ -56,6 +56,13 @@ def remember_changes(name: str, before: Field, after: Field, *, is_enabled: bool
         if not _is_remembered(before, result, change):
             result = with_change(result, change)
     return result
+
+
+def changes_own_type(before: Field, after: Field) -> bool:
+    """Whether the type of a field changes, apart from fields of structs inside it."""
+    return any(True for _ in _changes(before.type, after.type, ())) or (
+        before.type == _VOID != after.type
+    )
 
 
 def forget_changes(field: Field) -> Field:
@@ -74,15 +81,15 @@ def _is_remembered(before: Field, after: Field, change: TypeChange) -> bool:
     return change in widening_changes(after)[known:]
 
 
-def _changes(before: DataType, after: DataType, path: Path, name: str) -> Iterator[TypeChange]:
+def _changes(before: DataType, after: DataType, path: Path) -> Iterator[TypeChange]:
     match before, after:
         case StructType(), StructType():
             return
         case ArrayType(), ArrayType():
-            yield from _changes(before.element_type, after.element_type, (*path, "element"), name)
+            yield from _changes(before.element_type, after.element_type, (*path, "element"))
         case MapType(), MapType():
-            yield from _changes(before.key_type, after.key_type, (*path, "key"), name)
-            yield from _changes(before.value_type, after.value_type, (*path, "value"), name)
+            yield from _changes(before.key_type, after.key_type, (*path, "key"))
+            yield from _changes(before.value_type, after.value_type, (*path, "value"))
         case _ if before not in (after, _VOID):
             yield TypeChange(before, after, path)
         case _:

@@ -12,12 +12,14 @@ from __future__ import annotations
 from deltalog.table_change.access import check_usable, engines_losing_access
 from deltalog.table_change.change import changed_table, new_table
 from deltalog.table_change.drop import check_droppable, unused, without_feature
+from deltalog.table_change.properties import kept_by_writers
 
 __all__ = [
     "changed_table",
     "check_droppable",
     "check_usable",
     "engines_losing_access",
+    "kept_by_writers",
     "new_table",
     "unused",
     "without_feature",

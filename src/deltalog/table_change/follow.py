@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from deltalog.column_mapping import Mode, field_id
 from deltalog.errors import InvalidInputError
-from deltalog.features.type_widening import remember_changes
+from deltalog.features.type_widening import changes_own_type, remember_changes
 from deltalog.schema import ArrayType, Field, MapType, StructType
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class _Follower:
         if before.name != after.name:
             self._drop(path)
         changed = remember_changes(".".join(path), before, after, is_enabled=self.widens)
-        if changed != after or _leaf_changed(before, after):
+        if changes_own_type(before, after):
             self.touched.append(path)
         return replace(changed, type=self._type(before.type, changed.type, path))
 
@@ -117,8 +117,3 @@ class _Follower:
             raise InvalidInputError(
                 f"cannot forbid NULL inside {'.'.join(path)!r}: files may hold some"
             )
-
-
-def _leaf_changed(before: Field, after: Field) -> bool:
-    nested = (StructType, ArrayType, MapType)
-    return not isinstance(before.type, nested) and before.type != after.type

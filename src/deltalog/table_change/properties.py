@@ -51,6 +51,10 @@ def checked_change(
     Raises:
         InvalidInputError: a property that changes is unknown, not for users, or has a bad value.
     """
+    given: Mapping[str, object] = asked  # what callers bring is not what types promise
+    odd = {key: value for key, value in given.items() if not isinstance(value, str)}
+    if odd:
+        raise InvalidInputError(f"expected table properties as texts, found {odd}")
     changes = {key: text for key, text in asked.items() if current.get(key) != text}
     unknown = {key: text for key, text in changes.items() if is_lenient and not _is_known(key)}
     wanted = check_settable({key: text for key, text in changes.items() if key not in unknown})

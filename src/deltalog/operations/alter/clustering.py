@@ -14,9 +14,8 @@ from deltalog.features.clustering import (
     clustering_action,
     clustering_columns,
 )
-from deltalog.operations.alter.staging import record
+from deltalog.operations.alter.staging import change_features, record
 from deltalog.schema.columns import walk
-from deltalog.table_change import changed_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,8 +40,9 @@ def set_clustering_columns(
     """
     known = {} if pending.snapshot is None else dict(pending.snapshot.domain_metadata)
     before = clustering_columns({**known, **pending.domains}) or ()
-    pending.set_configuration(changed_table(pending.configuration, features=["clustering"]))
-    configuration = pending.configuration
+    if not columns and not pending.configuration.supports("clustering"):
+        return
+    configuration = change_features(pending, ["clustering"])
     domain = clustering_domain(configuration, columns or ())
     pending.set_domain(domain)
     after = clustering_columns({CLUSTERING_DOMAIN: domain}) or ()

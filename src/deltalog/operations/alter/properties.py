@@ -13,7 +13,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.features.iceberg_compat import enabled_versions
 from deltalog.operations.alter.row_tracking import stage_all_row_ids
 from deltalog.operations.alter.staging import change_properties, record
-from deltalog.table_change import changed_table
+from deltalog.table_change import changed_table, kept_by_writers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,15 +53,12 @@ def set_table_properties(
     spelled = {_spelled(key, lenient=not raise_if_not_exists): text for key, text in stored.items()}
     if len(spelled) < len(stored):
         raise InvalidInputError("a table property is given twice, in different spellings")
-    pending.set_configuration(
-        changed_table(
-            before,
-            configuration={**before.metadata.configuration, **spelled},
-            description=properties.get(_COMMENT),
-            arbitrary_properties=not raise_if_not_exists,
-        )
+    after = change_properties(
+        pending,
+        {**before.metadata.configuration, **spelled},
+        description=properties.get(_COMMENT),
+        arbitrary_properties=not raise_if_not_exists,
     )
-    after = pending.configuration
     if after.row_ids_enabled and not before.row_ids_enabled:
         stage_all_row_ids(pending)
     if enabled_versions(after.properties) and not enabled_versions(before.properties):
@@ -84,6 +81,8 @@ def unset_table_properties(
         if key.lower().startswith(CONSTRAINT_PREFIX):
             raise InvalidInputError(f"cannot unset {key}: drop the constraint")
         found = by_folded.get(key.lower())
+        if found is not None and kept_by_writers(found):
+            raise InvalidInputError(f"table property {found} is set by writers themselves")
         if found is None:
             if raise_if_not_exists:
                 raise InvalidInputError(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltalog.errors import InvalidInputError
 from deltalog.features.protocol_change import requested_protocol
-from deltalog.operations.alter.staging import record
+from deltalog.operations.alter.staging import change_features, record, who_loses_access
 from deltalog.table_change import changed_table
 
 if TYPE_CHECKING:
@@ -40,20 +40,21 @@ def add_feature(
     """
     names = [features] if isinstance(features, str) else list(features)
     before = pending.configuration.protocol
-    changed = changed_table(pending.configuration, features=[str(name) for name in names])
-    after = changed.protocol
+    asked = [str(name) for name in names]
+    after = changed_table(pending.configuration, features=asked).protocol
     rises = (
         after.min_reader_version > before.min_reader_version
         or after.min_writer_version > before.min_writer_version
     )
     if rises and not allow_protocol_versions_increase:
+        lost = who_loses_access(before, after)
         raise InvalidInputError(
             f"cannot add {', '.join(names)} to {pending.store.root}: the protocol would rise from "
-            f"{_versions(before)} to {_versions(after)}; pass "
-            "allow_protocol_versions_increase=True, and upgrade the table's other readers and "
-            "writers before"
+            f"{_versions(before)} to {_versions(after)}"
+            + (f", and {lost}" if lost else "")
+            + "; pass allow_protocol_versions_increase=True if that is meant"
         )
-    pending.set_configuration(changed)
+    change_features(pending, asked)
     _record_upgrade(pending)
 
 
@@ -74,7 +75,7 @@ def upgrade_protocol(pending: PendingTransaction, reader_version: int, writer_ve
             "delta.minWriterVersion": str(writer_version),
         }
     )
-    pending.set_configuration(changed_table(pending.configuration, protocol=asked))
+    change_features(pending, protocol=asked)
     _record_upgrade(pending)
 
 

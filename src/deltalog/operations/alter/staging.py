@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
-from deltalog.table_change import changed_table
+from deltalog.table_change import changed_table, engines_losing_access
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from deltalog.actions import Protocol
+    from deltalog.configuration import TableConfiguration
     from deltalog.schema import Field, StructType
     from deltalog.transaction import PendingTransaction
+
+logger = logging.getLogger(__name__)
 
 
 def record(pending: PendingTransaction, operation: str, **parameters: Any) -> None:
@@ -28,13 +33,52 @@ def change_schema(pending: PendingTransaction, schema: StructType) -> None:
     pending.set_configuration(changed_table(pending.configuration, schema=schema))
 
 
-def change_properties(pending: PendingTransaction, configuration: Mapping[str, str]) -> None:
+def change_properties(
+    pending: PendingTransaction, configuration: Mapping[str, str], **options: Any
+) -> TableConfiguration:
     """Give the table other properties, and the protocol that they need.
 
     Raises:
         InvalidInputError: a property is none, or the change is none that is allowed.
     """
-    pending.set_configuration(changed_table(pending.configuration, configuration=configuration))
+    return _change(pending, configuration=configuration, **options)
+
+
+def change_features(
+    pending: PendingTransaction, features: Sequence[str] = (), **options: Any
+) -> TableConfiguration:
+    """Let the table have more features.
+
+    Raises:
+        InvalidInputError: nobody knows one of them.
+        UnsupportedFeatureError: deltalog could not write the table any more.
+    """
+    return _change(pending, features=features, **options)
+
+
+def who_loses_access(before: Protocol, after: Protocol) -> str:
+    """The other engines that cannot read or write the table any more; empty if there are none."""
+    reading = engines_losing_access(before, after)
+    writing = [
+        engine
+        for engine in engines_losing_access(before, after, writing=True)
+        if engine not in reading
+    ]
+    parts = [f"{' and '.join(reading)} cannot read it any more"] if reading else []
+    if writing:
+        parts.append(f"{' and '.join(writing)} cannot write it any more")
+    return ", ".join(parts)
+
+
+def _change(pending: PendingTransaction, **options: Any) -> TableConfiguration:
+    before = pending.configuration.protocol
+    changed = changed_table(pending.configuration, **options)
+    pending.set_configuration(changed)
+    lost = who_loses_access(before, changed.protocol)
+    if lost:
+        # A protocol does not go back by itself: whoever raises it should know.
+        logger.warning("changing the protocol of %s: %s", pending.store.root, lost)
+    return changed
 
 
 def described(field: Field, name: str | None = None) -> dict[str, Any]:

@@ -324,7 +324,9 @@ def test_name_and_description() -> None:
 @pytest.mark.protocol("TF-01", "TF-06", "CM-05")
 def test_features_are_added() -> None:
     table = make()
-    with pytest.raises(InvalidInputError, match=r"from \(1, 2\) to \(3, 7\)"):
+    with pytest.raises(
+        InvalidInputError, match=r"\(1, 2\) to \(3, 7\), and deltalake .* cannot write"
+    ):
         apply(table, lambda tx: alter.add_feature(tx, "deletionVectors"))
     after = apply(
         table,
@@ -483,3 +485,45 @@ def test_an_identity_column_goes_on_after_the_data(
     assert told(table) == ("SYNC IDENTITY", {"column": "i"})
     with pytest.raises(InvalidInputError, match="no identity column"):
         apply(table, lambda tx: alter.sync_identity(tx, "id"))
+
+
+def test_who_loses_access_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    table = make()
+    apply(table, lambda tx: alter.set_table_properties(tx, {"delta.enableTypeWidening": "true"}))
+    (record,) = [entry for entry in caplog.records if entry.levelname == "WARNING"]
+    assert "deltalake 1.6 cannot read it any more" in record.getMessage()
+    caplog.clear()
+    apply(table, lambda tx: alter.set_table_properties(tx, {"delta.enableTypeWidening": "false"}))
+    assert not [entry for entry in caplog.records if entry.levelname == "WARNING"]
+
+
+def test_what_writers_keep_cannot_be_unset() -> None:
+    with pytest.raises(InvalidInputError, match="set by writers themselves"):
+        apply(
+            mapped(),
+            lambda tx: alter.unset_table_properties(tx, ["delta.columnMapping.maxColumnId"]),
+        )
+
+
+def test_a_table_without_clusters_needs_no_feature_to_stay_so() -> None:
+    table = make()
+    pending = PendingTransaction(load_snapshot(table.store), table.store, operation="")
+    alter.set_clustering_columns(pending, None)
+    assert pending.is_empty
+
+
+def test_a_list_that_a_rule_names_keeps_its_type() -> None:
+    kind = {"type": "array", "elementType": "integer", "containsNull": True}
+    generated = {
+        "name": "g",
+        "type": "integer",
+        "nullable": True,
+        "metadata": {"delta.generationExpression": "size(a)"},
+    }
+    table = DataTable(
+        [("a", kind), generated],
+        features=["typeWidening", "generatedColumns"],
+        configuration={"delta.enableTypeWidening": "true"},
+    )
+    with pytest.raises(InvalidInputError, match="generated column 'g'"):
+        apply(table, lambda tx: alter.set_column_type(tx, "a.element", "long"))
