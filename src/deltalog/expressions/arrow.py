@@ -104,7 +104,7 @@ def _column(node: Column, data: Any) -> Datum:
     except KeyError as error:
         raise InternalError(f"the data has no column {node.path[0]!r}") from error
     for name in node.path[1:]:
-        found = pc.struct_field(found, name)
+        found = pc.struct_field(found, [name])
     return found
 
 
