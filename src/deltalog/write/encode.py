@@ -27,6 +27,7 @@ from deltalog.schema import (
     VariantType,
     to_arrow_type,
 )
+from deltalog.write.reach import field_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -225,9 +226,7 @@ def _physical_array(array: Array, source: DataType, target: Any) -> Array:
         case StructType():
             kept = [field for field in source if not _is_void(field.type)]
             children = [
-                _physical_array(
-                    pc.struct_field(array, field.name), field.type, target.field(number).type
-                )
+                _physical_array(field_of(array, field.name), field.type, target.field(number).type)
                 for number, field in enumerate(kept)
             ]
             return pa.StructArray.from_arrays(children, fields=list(target), mask=_mask(array))
@@ -247,7 +246,7 @@ def _physical_array(array: Array, source: DataType, target: Any) -> Array:
 
 def _variant_parts(array: Array) -> Array:
     """Both binaries of each variant; where it is NULL they must not be."""
-    parts = [pc.struct_field(array, field.name) for field in VARIANT_STORAGE]
+    parts = [field_of(array, field.name) for field in VARIANT_STORAGE]
     is_there = array.is_valid()
     if any(pc.any(pc.and_(is_there, part.is_null())).as_py() for part in parts):
         raise InvalidInputError("cannot write a variant that lacks its metadata or its value")

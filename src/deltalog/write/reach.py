@@ -35,8 +35,14 @@ def reach(array: Array, path: Sequence[str]) -> tuple[Array, Array | None]:
             array = lists.flatten()
             if name == "element":
                 continue
-        array = pc.struct_field(array, name)
+        array = field_of(array, name)
     return array, rows
+
+
+def field_of(array: Array, name: str) -> Array:
+    """The field of a struct; NULL where the struct is NULL."""
+    # By its place: Arrow reads a name such as `.x` as a path.
+    return pc.struct_field(array, [array.type.get_field_index(name)])
 
 
 def rows_where(mask: Array, rows: Array | None) -> Array:

@@ -191,3 +191,11 @@ def test_columns_that_must_not_be_null_may_be_in_files() -> None:
     # A table may drop its NOT NULL, and files stay as they are.
     configuration = table(Field("a", "long", nullable=False))
     assert physical_arrow_schema(configuration).field("a").nullable
+
+
+def test_fields_may_have_names_like_paths() -> None:
+    inner = StructType([Field(".", "long"), Field(".x[0]", "void"), Field("a.b", "long")])
+    configuration = table(Field("s", inner))
+    spec = spec_of(configuration)
+    row = {"s": {".": 1, ".x[0]": None, "a.b": 2}}
+    assert read_back(spec, write_files(spec, [row])).to_pylist() == [row]
