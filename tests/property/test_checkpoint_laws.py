@@ -261,7 +261,7 @@ def forget_commits(store: DictStore, version: int) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
 @given(data=st.data())
-@settings(max_examples=25)
+@settings(max_examples=20)
 def test_a_checkpoint_is_the_state_that_it_was_written_from(
     layout: tuple[CheckpointLayout, int | None], data: st.DataObject
 ) -> None:

@@ -31,7 +31,12 @@ from deltalog.errors import (
 from deltalog.features.support import check_writable
 from deltalog.log.hint import LastCheckpointHint, encode_hint, read_hint
 from deltalog.log.listing import list_log
-from deltalog.log.names import LAST_CHECKPOINT_PATH, commit_path
+from deltalog.log.names import (
+    LAST_CHECKPOINT_PATH,
+    LOG_DIRECTORY,
+    commit_path,
+    first_name_of,
+)
 from deltalog.log.segment import CheckpointKind
 
 if TYPE_CHECKING:
@@ -109,21 +114,21 @@ def create_checkpoint(
     store = snapshot.store
     at_ms = now_ms() if at_ms is None else at_ms
 
+    def write(state: LogState) -> WrittenCheckpoint:
+        content = _content_of(snapshot, state, at_ms)
+        return write_checkpoint(store, content, layout=chosen, part_rows=part_rows)
+
     info = _find_existing(snapshot, kind)
     if info is None:
-
-        def write(state: LogState) -> WrittenCheckpoint:
-            content = _content_of(snapshot, state, at_ms)
-            return write_checkpoint(store, content, layout=chosen, part_rows=part_rows)
-
         try:
-            written = snapshot.read_log(write)
+            info = _verified(store, snapshot.read_log(write))
         except AlreadyExistsError:
-            info = _find_existing(snapshot, kind)  # somebody was quicker
+            # Somebody was quicker, or died while writing: an empty file is no checkpoint.
+            info = _find_existing(snapshot, kind)
+            if info is None and _remove_empty(store, snapshot.version):
+                info = _verified(store, snapshot.read_log(write))
             if info is None:
                 raise
-        else:
-            info = _verified(store, written)
     point_to(store, info)
     return info
 
@@ -227,6 +232,17 @@ def _find_existing(snapshot: Snapshot, kind: CheckpointKind) -> CheckpointInfo |
         if info.num_adds == snapshot.num_files:
             return info
     return None
+
+
+def _remove_empty(store: Store, version: int) -> bool:
+    """Delete the empty checkpoint files of a version; whether there were any."""
+    empty = [
+        info.path
+        for info in store.list_from(LOG_DIRECTORY, first_name_of(version))
+        if info.name.startswith(f"{first_name_of(version)}checkpoint.") and not info.size_bytes
+    ]
+    store.delete_many(empty)
+    return bool(empty)
 
 
 def _verified(store: Store, written: WrittenCheckpoint) -> CheckpointInfo:

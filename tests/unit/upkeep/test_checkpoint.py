@@ -12,7 +12,7 @@ import pytest
 
 from deltalog.catalog import LogTail, RatifiedCommit
 from deltalog.checkpoints.writer import CheckpointLayout
-from deltalog.errors import DeltaError, InvalidInputError, UnsupportedFeatureError
+from deltalog.errors import DeltaError, InternalError, InvalidInputError, UnsupportedFeatureError
 from deltalog.log import names
 from deltalog.log.hint import parse_hint
 from deltalog.snapshot import load_snapshot
@@ -231,6 +231,46 @@ def test_a_damaged_checkpoint_is_replaced() -> None:
         {path: data for path, data in store.files.items() if not path.endswith(".json")}
     )
     assert paths_of(logs_left) == ["b", "c"]
+
+
+@pytest.mark.protocol("B-17")
+def test_an_empty_file_does_not_stand_in_the_way() -> None:
+    store = table()
+    store.put(CLASSIC, b"")
+    create_checkpoint(load_snapshot(store))
+    assert hint_of(store)["version"] == 2
+    del store.files[names.commit_path(0)]
+    assert paths_of(store) == ["b", "c"]
+
+
+@pytest.mark.protocol("D-60")
+def test_a_damaged_checkpoint_before_is_worked_around() -> None:
+    store = table(v2=True)
+    create_checkpoint(load_snapshot(store, version=1), layout=CheckpointLayout.V2_JSON)
+    snapshot = load_snapshot(store)
+    store.delete_many([path for path in store.files if path.startswith(names.SIDECAR_DIRECTORY)])
+    create_checkpoint(snapshot, at_ms=NOW)
+    del store.files[names.commit_path(0)]
+    assert paths_of(store) == ["b", "c"]
+
+
+def test_a_checkpoint_that_reads_back_wrong_is_removed() -> None:
+    class Forgetful(DictStore):
+        """Stores less of a checkpoint than it was given."""
+
+        def put_if_absent(self, path: str, data: bytes) -> None:
+            if "checkpoint" in path:
+                rows = pq.read_table(io.BytesIO(data)).slice(0, 4)
+                sink = io.BytesIO()
+                pq.write_table(rows, sink)
+                data = sink.getvalue()
+            super().put_if_absent(path, data)
+
+    store = Forgetful(table().files)
+    with pytest.raises(InternalError, match="removed checkpoint"):
+        create_checkpoint(load_snapshot(store), at_ms=NOW)
+    assert CLASSIC not in store.files
+    assert names.LAST_CHECKPOINT_PATH not in store.files
 
 
 def test_a_checkpoint_is_made_of_the_one_before() -> None:
