@@ -12,7 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltalog._json import loads
-from deltalog.errors import DeltaError, InvalidInputError, StorageError, UnsupportedFeatureError
+from deltalog.errors import (
+    DataFileMissingError,
+    DeltaError,
+    InvalidInputError,
+    UnsupportedFeatureError,
+)
 from deltalog.operations.restore import stage_restore
 from deltalog.operations.vacuum import (
     END,
@@ -308,7 +313,7 @@ def test_kept_versions_stay_readable(how: Mapping[str, Any]) -> None:
     assert gone
     assert table.rows(2) == before
     assert changes_of(table, 2) == expected
-    with pytest.raises(StorageError):
+    with pytest.raises(DataFileMissingError):
         table.rows(3)
     assert table.plan(**how).files.num_rows
 
