@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _ALPHANUMERIC: Final = string.ascii_letters + string.digits
 _DATA_DIRECTORY: Final = ""
 CHANGE_DIRECTORY: Final = "_change_data"
+MAX_ROW_GROUP_ROWS: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,7 @@ class Plan:
         directory: below which they are; empty is the table's root.
         prefix: of their names.
         has_stats: whether their statistics are collected.
+        row_group_rows: the most rows of a row group.
 
     Attributes:
         parts: files that are complete, in any order.
@@ -83,6 +85,7 @@ class Plan:
     directory: str = _DATA_DIRECTORY
     prefix: str = "part"
     has_stats: bool = True
+    row_group_rows: int = MAX_ROW_GROUP_ROWS
     parts: list[Part] = field(default_factory=list)
     opened: list[str] = field(default_factory=list)
     options: dict[str, Any] = field(init=False)
@@ -94,6 +97,8 @@ class Plan:
     def __post_init__(self) -> None:
         """Work out what does not change from file to file."""
         table, writer = self.spec.configuration, self.spec.writer_properties
+        if writer is not None and writer.max_row_group_size is not None:
+            self.row_group_rows = writer.max_row_group_size
         self._leaves = tuple(self.layout.leaves())
         self.options = parquet_options(writer, table.properties, self._leaves)
         self._suffix = file_suffix(codec_of(writer, table.properties))
@@ -146,7 +151,6 @@ class Lane:
 
     Attributes:
         size_bytes: of the open file so far.
-        queued: how many pieces of work wait or are under way.
     """
 
     def __init__(self, plan: Plan, values: Values, schema: pa.Schema) -> None:
@@ -158,17 +162,24 @@ class Lane:
         self._work: deque[pa.Table | None] = deque()
         self._file: _OpenFile | None = None
         self.size_bytes = 0
-        self.queued = 0
+        # Two counters, so that each has one thread at a time that changes it.
+        self._num_put = 0
+        self._num_done = 0
 
     @property
-    def is_open(self) -> bool:
-        """Whether there is a file that rows can still join."""
-        return self._file is not None or self.queued > 0
+    def queued(self) -> int:
+        """How many pieces of work wait or are under way."""
+        return self._num_put - self._num_done
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is open and nothing to be done."""
+        return self._file is None and self.queued == 0
 
     def put(self, rows: pa.Table | None) -> None:
         """Queue rows, or the end of the file; `run` must be called once for each."""
+        self._num_put += 1
         self._work.append(rows)
-        self.queued += 1
 
     def run(self) -> None:
         """Do the next piece of work."""
@@ -180,7 +191,7 @@ class Lane:
                 else:
                     self._write(rows)
             finally:
-                self.queued -= 1
+                self._num_done += 1
 
     def abandon(self) -> None:
         """Leave nothing of the open file."""
@@ -209,14 +220,15 @@ class _OpenFile:
         self._values = values
         self._number, self._path = plan.next_path(values)
         self._num_rows = 0
+        self._row_group_rows = plan.row_group_rows
         self._stats = plan.collector() if plan.has_stats else None
         self.sink = ParquetSink(plan.store, self._path, schema, **plan.options)
 
     def write(self, rows: pa.Table) -> int:
-        """Append one row group; the file's size so far."""
+        """Append rows, one row group mostly; the file's size so far."""
         if self._stats is not None:
             self._stats.update(rows)
-        self.sink.write(rows, row_group_size=max(1, rows.num_rows))
+        self.sink.write(rows, row_group_size=self._row_group_rows)
         self._num_rows += rows.num_rows
         return self.sink.size_bytes
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -36,7 +37,6 @@ class Limits:
     """How much a writer holds at a time.
 
     Args:
-        row_group_rows: rows of a row group, unless the writer's properties say otherwise.
         row_group_bytes: of a row group, in memory.
         waiting_bytes: of all rows that wait for their row group to be full.
         open_files: how many; those that were not written to for the longest time are closed.
@@ -46,7 +46,6 @@ class Limits:
             core saves.
     """
 
-    row_group_rows: int = 1024 * 1024
     row_group_bytes: int = 64 * 1024 * 1024
     waiting_bytes: int = 256 * 1024 * 1024
     open_files: int = 64
@@ -75,11 +74,15 @@ class PartWriter:
         self._gathered_bytes = 0
         self._waiting_bytes = 0
         self._sent_bytes = 0
-        writer = plan.spec.writer_properties
-        most = None if writer is None else writer.max_row_group_size
-        self._max_rows = limits.row_group_rows if most is None else most
+        # Closed by `_close`, but not yet by the background.
+        self._closing: deque[Lane] = deque()
+        self._max_rows = plan.row_group_rows
+        target = max(1, plan.spec.target_file_size_bytes)
         # Small files have small row groups, so that a file does not pass its size by far.
-        self._max_bytes = min(limits.row_group_bytes, max(1, plan.spec.target_file_size_bytes // 2))
+        self._max_bytes = min(limits.row_group_bytes, max(1, target // 2))
+        self._is_native = getattr(plan.store, "native_path", None) is not None
+        fitting = limits.lanes if self._is_native else limits.open_bytes // target
+        self._num_lanes = max(1, min(limits.lanes, fitting))
 
     def write(self, physical: pa.RecordBatch, logical: pa.RecordBatch) -> None:
         """Take rows.
@@ -108,9 +111,8 @@ class PartWriter:
     def abandon(self) -> None:
         """Leave nothing behind: what was opened is deleted, as far as the store allows."""
         self._background.cancel()
-        for lanes in self._lanes.values():
-            for lane in lanes:
-                lane.abandon()
+        for lane in (*self._closing, *self._all_lanes()):
+            lane.abandon()
         if self._plan.opened:
             try:
                 self._plan.store.delete_many(self._plan.opened)
@@ -190,7 +192,7 @@ class PartWriter:
         lane = self._lane(key, rows.schema)
         self._sent_bytes += waiting.num_bytes
         self._put(lane, rows)
-        self._close_some(lane)
+        self._close_some(key)
 
     def _lane(self, key: _Key, schema: pa.Schema) -> Lane:
         lanes = self._lanes.pop(key, [])
@@ -198,7 +200,7 @@ class PartWriter:
         if lanes and (lanes[0].queued == 0 or self._columns):
             return lanes[0]
         if not lanes or (
-            self._sent_bytes >= self._limits.split_bytes and len(lanes) < self._limits.lanes
+            self._sent_bytes >= self._limits.split_bytes and len(lanes) < self._num_lanes
         ):
             lanes.append(Lane(self._plan, key[0], schema))
             return lanes[-1]
@@ -208,23 +210,27 @@ class PartWriter:
         lane.put(rows)
         self._background.submit(lane.run)
 
-    def _close_some(self, used: Lane) -> None:
+    def _close_some(self, used: _Key) -> None:
         """Close the files that were not written to for the longest time, if there are too many."""
-        lanes = [lane for found in self._lanes.values() for lane in found if lane.is_open]
-        is_native = getattr(self._plan.store, "native_path", None) is not None
-        size = 0 if is_native else sum(lane.size_bytes for lane in lanes)
-        number = len(lanes)
-        for lane in lanes:
-            if number <= self._limits.open_files and size <= self._limits.open_bytes:
+        for key in list(self._lanes):
+            lanes = list(self._all_lanes())
+            size = 0 if self._is_native else sum(lane.size_bytes for lane in lanes)
+            if len(lanes) <= self._limits.open_files and size <= self._limits.open_bytes:
                 return
-            if lane is not used:
-                number -= 1
-                size -= lane.size_bytes
-                self._put(lane, None)
+            if key != used:
+                self._close(key)
 
     def _close(self, key: _Key) -> None:
+        """End the files of a partition; rows that still come make new ones."""
         for lane in self._lanes.pop(key, []):
+            self._closing.append(lane)
             self._put(lane, None)
+        while self._closing and self._closing[0].is_idle:
+            self._closing.popleft()
+
+    def _all_lanes(self) -> Iterator[Lane]:
+        for lanes in self._lanes.values():
+            yield from lanes
 
 
 class _Rows:

@@ -219,8 +219,9 @@ def temporary_files(directory: Path) -> int:
 
 
 def test_few_files_are_open_and_few_rows_wait_whatever_the_data(tmp_path: Path) -> None:
-    spec = spec_of(BY_P, store=open_store(str(tmp_path)))
-    limits = Limits(row_group_rows=500, waiting_bytes=10_000, open_files=3, lanes=1)
+    properties = WriterProperties(max_row_group_size=500)
+    spec = spec_of(BY_P, store=open_store(str(tmp_path)), writer_properties=properties)
+    limits = Limits(waiting_bytes=10_000, open_files=3, lanes=1)
     opened: list[int] = []
     held: list[int] = []
     before = pa.total_allocated_bytes()
@@ -255,6 +256,19 @@ def test_rows_of_a_stream_are_not_held() -> None:
     assert written.num_rows == 300_000
     # Some row groups of 8 KB, and the encoder's own pages; not the 2.4 MB of all rows.
     assert most < 1_500_000
+
+
+def test_files_that_are_held_in_memory_are_closed_earlier() -> None:
+    spec = spec_of(BY_P, writer_properties=WriterProperties(max_row_group_size=100))
+    assert isinstance(spec.store, DictStore)
+    limits = Limits(waiting_bytes=1_000, open_bytes=5_000, lanes=1)
+    with FileWriter(spec, limits=limits) as writer:
+        for start in range(0, 10_000, 1_000):
+            numbers = list(range(start, start + 1_000))
+            writer.write(batch_of(BY_P, a=numbers, p=[str(number % 10) for number in numbers]))
+        assert len(spec.store.files) > 10
+        written = writer.finish()
+    assert set(read_back(spec, written).column("a").to_pylist()) == set(range(10_000))
 
 
 class MeetingStore(DictStore):

@@ -99,6 +99,18 @@ def test_row_groups_have_a_largest_size() -> None:
     assert [footer.row_group(n).num_rows for n in range(footer.num_row_groups)] == [2, 2, 2]
 
 
+def test_row_groups_of_partitions_have_a_largest_size_too() -> None:
+    spec = spec_of(
+        table(*FIELDS, partition_by=["a"]), writer_properties=WriterProperties(max_row_group_size=2)
+    )
+    batches = [pa.concat_tables([DATA] * 3).slice(start, 3) for start in (0, 3)]
+    (add,) = write_files(spec, [batches[0].slice(0, 1), *batches]).adds
+    footer = parquet_file(spec, add.path).metadata
+    sizes = [footer.row_group(n).num_rows for n in range(footer.num_row_groups)]
+    assert max(sizes) == 2
+    assert sum(sizes) == 7
+
+
 def test_dictionaries_are_left_out_where_values_differ() -> None:
     spec = spec_of(table(Field("id", "long"), Field("few", "long"), Field("rare", "long")))
     rows = 2_000
