@@ -13,6 +13,7 @@ say = @printf '\n==> %s\n'
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
 demo: $(BIN)/.ready-demo ## real flights: read from other writers, written for other readers
+	@! command -v java >/dev/null || ! command -v mvn >/dev/null || $(MAKE) --no-print-directory reference
 	$(BIN)/python -m examples.demo
 test: $(BIN)/.ready-dev $(AZURITE)/.ready ## the whole test suite
 	$(say) "running the tests"
