@@ -220,7 +220,12 @@ def _as_instants(data_type: DataType) -> DataType:
 
 
 def _merged(known: StructType, found: StructType, path: str) -> StructType:
-    merged = merge_schemas(known, found)
+    try:
+        merged = merge_schemas(known, found)
+    except SchemaMismatchError as error:
+        raise SchemaMismatchError(
+            f"cannot convert: {path} does not fit the files before it: {error}"
+        ) from error
     types = {tuple(map(str.lower, leaf)): field.type for leaf, field in leaf_columns(merged)}
     for leaf, field in leaf_columns(found):
         expected = types.get(tuple(map(str.lower, leaf)))
