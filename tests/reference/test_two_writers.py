@@ -111,13 +111,12 @@ def test_identity_values_are_never_given_twice(
 
 
 def _forget_commits(path: Path) -> None:
-    """Leave only the newest checkpoint and what belongs to it."""
+    """Leave the newest checkpoint and its commit, without which the reference does not start."""
     log = path / "_delta_log"
     newest = max(file.name[:20] for file in log.glob("*.checkpoint*"))
     for file in log.iterdir():
-        stale = file.name[:20].isdigit() and file.name[:20] < newest
-        commit = file.suffix in {".json", ".crc"} and ".checkpoint" not in file.name
-        if commit or stale:
+        older = file.name[:20].isdigit() and file.name[:20] < newest
+        if older or file.suffix == ".crc":
             file.unlink()
 
 

@@ -30,19 +30,15 @@ def ours(path: Path, version: int | None = None) -> list[str]:
 def our_row_ids(path: Path, version: int | None = None) -> list[str]:
     """All columns with row ids and commit versions, as deltalog reads them."""
     table = DeltaTable(path, version=version)
-    names = [f"`{field.name}`" for field in table.schema()]
+    names = [field.name for field in table.schema()]
     found = table.scan(columns=[*names, *ROW_ID_COLUMNS]).to_table()
-    return rows_of(found.rename_columns([*_names(table), "row_id", "row_commit_version"]))
+    return rows_of(found.rename_columns([*names, "row_id", "row_commit_version"]))
 
 
 def our_changes(path: Path, start: int, end: int | None = None) -> list[str]:
     """The change feed that deltalog reads, without commit times."""
     feed = DeltaTable(path).load_cdf(starting_version=start, ending_version=end)
     return rows_of(pa.table(feed).drop_columns(["_commit_timestamp"]))
-
-
-def _names(table: DeltaTable) -> list[str]:
-    return [field.name for field in table.schema()]
 
 
 def _rows(table: pa.Table) -> list[dict[str, Any]]:
