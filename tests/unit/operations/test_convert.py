@@ -58,13 +58,13 @@ def convert(
     *,
     strategy: Any = None,
     collect_stats: bool = True,
-    **properties: str,
+    properties: Mapping[str, str] | None = None,
 ) -> Conversion:
     """As the facade does it."""
     partition_by = None if fields is None else StructType(fields)
     found = plan_conversion(table.store, partition_by=partition_by, partition_strategy=strategy)
     pending = PendingTransaction(
-        None, table.store, operation="CONVERT", configuration=_configured(found, properties)
+        None, table.store, operation="CONVERT", configuration=_configured(found, properties or {})
     )
     stage_convert(pending, found, collect_stats=collect_stats)
     commit(pending, hooks=NO_HOOKS)
@@ -265,12 +265,12 @@ def test_without_statistics_only_footers_are_read() -> None:
 
 def test_column_mapping_leaves_names_in_files_alone() -> None:
     table = parquet("p=1/a.parquet", id=[1, 2], s=[{"x": 1}, {"x": 2}])
-    convert(table, **{"delta.columnMapping.mode": "name"})
+    convert(table, properties={"delta.columnMapping.mode": "name"})
     assert table.rows(columns=["id", "p"]) == [(1, 1), (2, 1)]
     found = plan_scan(table.snapshot(), columns=["s.x"]).to_table()
     assert found.column("s").to_pylist() == [{"x": 1}, {"x": 2}]
     with pytest.raises(InvalidInputError, match="field ids"):
-        convert(parquet("a.parquet"), **{"delta.columnMapping.mode": "id"})
+        convert(parquet("a.parquet"), properties={"delta.columnMapping.mode": "id"})
 
 
 def test_features_of_writers_hold_from_the_start() -> None:
@@ -278,7 +278,7 @@ def test_features_of_writers_hold_from_the_start() -> None:
     convert(
         table,
         collect_stats=False,
-        **{"delta.enableRowTracking": "true", "delta.enableDeletionVectors": "true"},
+        properties={"delta.enableRowTracking": "true", "delta.enableDeletionVectors": "true"},
     )
     assert table.rows(columns=["_metadata.row_id"]) == [(0,), (1,), (2,), (3,)]
     table.delete("id = 1")
@@ -287,7 +287,7 @@ def test_features_of_writers_hold_from_the_start() -> None:
 
 def test_rows_are_not_checked() -> None:
     with pytest.raises(InvalidInputError, match="add the constraints"):
-        convert(parquet("a.parquet"), **{"delta.constraints.positive": "id > 0"})
+        convert(parquet("a.parquet"), properties={"delta.constraints.positive": "id > 0"})
 
 
 def test_a_crash_anywhere_leaves_no_table_or_the_whole_one() -> None:
