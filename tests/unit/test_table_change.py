@@ -214,6 +214,16 @@ def test_a_column_is_known_by_its_id_and_else_by_its_name() -> None:
     ]
 
 
+@pytest.mark.protocol("CM-17")
+def test_a_name_that_was_renamed_away_is_a_new_column() -> None:
+    before = table(configuration=MAPPED)
+    id_, p, n = before.schema.fields
+    moved = Field("q", "string", metadata=p.metadata)
+    after = changed_table(before, schema=StructType([id_, moved, n, Field("p", "string")]))
+    assert [field_id(field) for field in after.schema] == [1, 2, 3, 4]
+    assert physical_name(after.schema.fields[3]) != physical_name(p)
+
+
 def test_ids_of_another_table_are_left_out() -> None:
     other = table(configuration=MAPPED)
     assert all(
