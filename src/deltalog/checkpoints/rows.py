@@ -143,7 +143,7 @@ class ActionRows:
         """A row for each tombstone.
 
         Args:
-            tombstones: has the columns of `REMOVE_SCHEMA`; statistics and tags are left out.
+            tombstones: has the members of `REMOVE_TYPE`.
         """
         members = {field.name: tombstones.column(field.name) for field in REMOVE_TYPE}
         return self._rows("remove", {**members, "dataChange": _all_false(tombstones.num_rows)})
@@ -206,11 +206,11 @@ class ActionRows:
         columns = [_one_chunk(members[field.name]) for field in fields]
         actions = pa.StructArray.from_arrays(columns, fields=list(fields))
         rows = len(actions)
-        if self._nothing.num_rows < rows:  # all-null columns are made once, and cut
-            self._nothing = pa.table(
-                [nulls(rows, field.type) for field in self.schema], schema=self.schema
-            )
-        table = self._nothing.slice(0, rows)
+        nothing = self._nothing  # made once and cut; several threads may be here
+        if nothing.num_rows < rows:
+            columns = [nulls(rows, field.type) for field in self.schema]
+            nothing = self._nothing = pa.Table.from_arrays(columns, schema=self.schema)
+        table = nothing.slice(0, rows)
         place = self.schema.get_field_index(kind)
         return table.set_column(place, self.schema.field(kind), actions)
 

@@ -71,7 +71,7 @@ class CheckpointContent:
         transactions: the latest of each application that is still remembered.
         domains: those that were not removed.
         high_water_mark: the draft's action, where the table has it.
-        tombstones: unexpired ones, with the columns of `REMOVE_SCHEMA`.
+        tombstones: unexpired ones, with the members of `REMOVE_TYPE`.
         paths: of the live files; asked for by multi-part checkpoints only.
         iter_adds: the live files in batches with the statistics asked for.
     """

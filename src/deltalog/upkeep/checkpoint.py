@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltalog.actions.arrow import REMOVE_SCHEMA
+from deltalog.actions.arrow import REMOVE_TYPE
 from deltalog.checkpoints.reader import Checkpoint
 from deltalog.checkpoints.writer import (
     CheckpointContent,
@@ -290,7 +290,7 @@ def _remembered(snapshot: Snapshot, state: LogState, at_ms: int) -> Sequence[Set
 
 def _unexpired(snapshot: Snapshot, state: LogState, at_ms: int) -> pa.Table:
     """The tombstones that vacuum and readers of old versions still need (ledger D-17)."""
-    tombstones = state.tombstones(REMOVE_SCHEMA.names)
+    tombstones = state.tombstones([field.name for field in REMOVE_TYPE])
     oldest_ms = at_ms - snapshot.configuration.properties.deleted_file_retention_ms
     times = _compute.coalesce(tombstones.column("deletionTimestamp"), pa.scalar(0, pa.int64()))
     return tombstones.filter(_compute.greater_equal(times, pa.scalar(oldest_ms, pa.int64())))
