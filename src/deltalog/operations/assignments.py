@@ -168,6 +168,11 @@ class Assignments:
         """The columns that the values are computed from."""
         return {path for node in self._nodes.values() for path in _columns_of(node)}
 
+    @property
+    def replaced(self) -> set[str]:
+        """The columns of which nothing stays, whatever their values were."""
+        return {name for name, node in self._nodes.items() if isinstance(node, Value)}
+
     def compute(self, old: pa.RecordBatch, scope: pa.RecordBatch) -> dict[str, Array]:
         """Column → its new values.
 

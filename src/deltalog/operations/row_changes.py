@@ -79,6 +79,7 @@ class Plan:
         touched: the files, and which of their rows change; ascending.
         updates: for each file, whether any of its rows gets a new version.
         columns: those in which new versions may differ from the old ones.
+        reads: those of the old versions that new ones are made of; None is all.
         masks: whether files get deletion vectors.
         default_timezone: of partition values without a zone.
     """
@@ -87,6 +88,7 @@ class Plan:
     updates: Sequence[bool]
     columns: Collection[str]
     masks: bool
+    reads: Collection[str] | None = None
     default_timezone: str = "UTC"
 
 
@@ -170,6 +172,7 @@ class _Work:
         self._writer = writer
         self._changes = changes
         self._schema = pending.configuration.arrow_schema
+        self._names = self._columns_to_read()
         self._has_ids = snapshot.configuration.row_ids_enabled
         self._whole = [plan.touched.is_whole(n) for n in range(plan.touched.files.num_rows)]
         self._done = [0] * plan.touched.files.num_rows
@@ -181,11 +184,10 @@ class _Work:
                 self._take(batch)
 
     def _tasks(self) -> Iterator[ScanTask]:
-        names = self._snapshot.configuration.schema.names
         ids = [ROW_ID, ROW_COMMIT_VERSION] if self._has_ids else []
         spec = read_spec(
             self._snapshot,
-            columns=[*names, _ROW_INDEX, *ids],
+            columns=[*self._names, _ROW_INDEX, *ids],
             predicate=None,
             default_timezone=self._plan.default_timezone,
         )
@@ -196,6 +198,14 @@ class _Work:
                 if self._is_read(number):
                     yield self._task(spec, row, number)
                 number += 1
+
+    def _columns_to_read(self) -> list[str]:
+        """All columns, unless no more of a row is needed than what its new version is made of."""
+        names = self._snapshot.configuration.schema.names
+        plan = self._plan
+        if plan.reads is None or self._changes is not None or not plan.masks:
+            return list(names)
+        return [name for name in names if name in plan.reads]
 
     def _is_read(self, number: int) -> bool:
         copies = not self._plan.masks and not self._whole[number]
@@ -214,8 +224,7 @@ class _Work:
         number = batch.column(_FILE)[0].as_py()
         ids = [batch.column(name) for name in (ROW_ID, ROW_COMMIT_VERSION)] if self._has_ids else []
         rows = batch.column(_ROW_INDEX)
-        names = self._snapshot.configuration.schema.names
-        old = conform(batch.select(list(names)), self._schema)
+        old = conform(batch.select(self._names), self._schema)
         positions = self._touched.positions[number]
         if self._plan.masks or self._whole[number] or positions is None:
             self._write(old, ids, self._changed(number, old))

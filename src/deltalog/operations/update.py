@@ -135,6 +135,7 @@ def stage_update(
         touched=touched,
         updates=[True] * touched.files.num_rows,
         columns=update.columns,
+        reads=update.reads,
         masks=masks,
         default_timezone=options.default_timezone,
     )
@@ -160,6 +161,9 @@ class _Update:
         self.columns = {*wanted.names, *configuration.schema.names} - (
             set(self._schema.names) - set(wanted.names)
         )
+        used = {path[0] for path in wanted.columns}
+        replaced = wanted.replaced | (self.columns - set(wanted.names))
+        self.reads = (set(configuration.schema.names) - replaced) | used
         self.num_rows = 0
 
     def __call__(self, file: int, first: int, old: pa.RecordBatch) -> Changed:

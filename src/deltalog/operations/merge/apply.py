@@ -52,6 +52,7 @@ class MergeChange:
 
     Attributes:
         columns: those in which new versions may differ from the old ones.
+        reads: those of the old versions that new ones are made of.
     """
 
     def __init__(
@@ -65,7 +66,9 @@ class MergeChange:
             None if step.assigned is None else _Maker(spec, step.assigned, source)
             for step in self._steps
         ]
-        self.columns = {name for maker in self._makers if maker for name in maker.columns}
+        makers = [maker for maker in self._makers if maker is not None]
+        self.columns = {name for maker in makers for name in maker.columns}
+        self.reads = {name for maker in makers for name in maker.reads}
 
     def __call__(self, file: int, first: int, old: pa.RecordBatch) -> Changed:
         """The new versions of rows."""
@@ -114,6 +117,8 @@ class _Maker:
         used = assigned.columns
         self._target_names = sorted({path[1] for path in used if path[0] == TARGET})
         self._source_names = sorted({path[1] for path in used if path[0] == SOURCE})
+        replaced = assigned.replaced | (self.columns - set(assigned.names))
+        self.reads = (set(configuration.schema.names) - replaced) | set(self._target_names)
 
     def make(self, old: pa.RecordBatch, sources: Array) -> pa.RecordBatch:
         """The new versions.

@@ -48,6 +48,7 @@ Array = Any
 _FILE: Final = "_file"
 _ROW_INDEX: Final = "_metadata.row_index"
 _BATCH_ROWS: Final = 1 << 20
+_MAX_ROWS: Final = 1 << 22
 _EXAMPLES: Final = 5
 _compute: Final[Any] = pc
 
@@ -204,7 +205,10 @@ class _Matcher:
 
     def _batches(self, candidates: pa.Table) -> Iterator[pa.RecordBatch]:
         """The deciding columns, in batches large enough to be worth a look-up of all keys."""
-        least = max(_BATCH_ROWS, self._num_source)
+        least = 1
+        if self._index is not None and not self._index.is_cheap:
+            most = max(_MAX_ROWS, self._num_source)
+            least = min(max(_BATCH_ROWS, 16 * self._num_source), most)
         waiting: list[pa.RecordBatch] = []
         count = 0
         for batch in read_tasks(self._tasks(candidates)):
@@ -218,10 +222,12 @@ class _Matcher:
             yield _joined(waiting)
 
     def _tasks(self, candidates: pa.Table) -> Iterator[ScanTask]:
+        # Where the keys' range has spared no file, it will spare few rows and costs a comparison.
+        spares = candidates.num_rows < self._snapshot.num_files or candidates.num_rows == 1
         spec = read_spec(
             self._snapshot,
             columns=[*self._plan.target_columns, _ROW_INDEX],
-            predicate=self._reach.rows,
+            predicate=self._reach.rows if spares else self._reach.always,
             default_timezone=self._zone,
         )
         spec = replace(spec, output=spec.output.append(pa.field(_FILE, pa.int64())))

@@ -43,11 +43,13 @@ class Reach:
     Args:
         files: for whole files, over the table's columns; None is every row.
         rows: the same or less, but cheap for every row.
+        always: what the condition and the clauses say of the table's columns alone.
         is_none: no row is concerned.
     """
 
     files: Expression | None
     rows: Expression | None
+    always: Expression | None = None
     is_none: bool = False
 
 
@@ -76,14 +78,15 @@ def reach_of(plan: MergePlan, keys: Sequence[Array], num_source_rows: int) -> Re
         )
     if not plan.by_source:
         needs_pairs = bool(plan.matched or plan.not_matched)
-        return Reach(files=files, rows=rows, is_none=not (may_match and needs_pairs))
+        always = all_of(list(condition.target_only))
+        return Reach(files=files, rows=rows, always=always, is_none=not (may_match and needs_pairs))
     others = [step.condition for step in plan.by_source]
     if any(other is None for other in others):
         return Reach(files=None, rows=None)
     alone = [without_side(other) for other in others if other is not None]
     if not may_match:
         both = _any_of(alone)
-        return Reach(files=both, rows=both)
+        return Reach(files=both, rows=both, always=both)
     return Reach(
         files=None if files is None else _any_of([files, *alone]),
         rows=None if rows is None else _any_of([rows, *alone]),

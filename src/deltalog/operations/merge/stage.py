@@ -262,6 +262,7 @@ class _Writing:
             touched=touched,
             updates=self._updates(),
             columns=change.columns,
+            reads=change.reads,
             masks=masks,
             default_timezone=self._options.default_timezone,
         )
