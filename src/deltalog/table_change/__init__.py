@@ -11,7 +11,12 @@ from __future__ import annotations
 
 from deltalog.table_change.access import check_usable, engines_losing_access
 from deltalog.table_change.change import changed_table, new_table
-from deltalog.table_change.drop import check_droppable, unused, without_feature
+from deltalog.table_change.drop import (
+    check_droppable,
+    unused,
+    with_current_row_ids,
+    without_feature,
+)
 from deltalog.table_change.properties import kept_by_writers
 
 __all__ = [
@@ -22,5 +27,6 @@ __all__ = [
     "kept_by_writers",
     "new_table",
     "unused",
+    "with_current_row_ids",
     "without_feature",
 ]

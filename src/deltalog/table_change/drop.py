@@ -21,10 +21,12 @@ from deltalog.features.checkpoint_protection import (
     PROTECTED_BEFORE_PROPERTY,
 )
 from deltalog.features.registry import canonical_name, find_feature
+from deltalog.features.row_ids import Dialect
 from deltalog.features.type_widening import forget_changes
 from deltalog.schema import encode_schema
 from deltalog.table_change import checks
 from deltalog.table_change.access import check_usable
+from deltalog.table_change.properties import completed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -162,6 +164,30 @@ def without_feature(
         protocol = protocol_change.with_features(protocol, [CHECKPOINT_PROTECTION])
         configuration[PROTECTED_BEFORE_PROPERTY] = str(protected_before_version)
     made = TableConfiguration(protocol, replace(after.metadata, configuration=configuration))
+    check_usable(made, before=current)
+    return made
+
+
+def with_current_row_ids(current: TableConfiguration) -> TableConfiguration:
+    """The table with today's row tracking in place of the draft's row ids; hidden ids stay.
+
+    Raises:
+        InvalidInputError: the table does not have the draft's row ids.
+
+    Protocol: Row Tracking; Row IDs (draft)
+    """
+    protocol = protocol_change.without_feature(current.protocol, Dialect.DRAFT.value)
+    protocol = protocol_change.with_features(protocol, [Dialect.CURRENT.value])
+    drafts = (_P.enable_row_ids.key, _P.row_ids_physical_column_name.key)
+    configuration = {
+        key: text for key, text in current.metadata.configuration.items() if key not in drafts
+    }
+    if current.row_id_dialect is Dialect.DRAFT and current.row_id_column is not None:
+        configuration[_P.materialized_row_id_column_name.key] = current.row_id_column
+    if current.row_ids_enabled:
+        configuration[_P.enable_row_tracking.key] = "true"
+    stored = completed(configuration, protocol, before=current)
+    made = TableConfiguration(protocol, replace(current.metadata, configuration=stored))
     check_usable(made, before=current)
     return made
 

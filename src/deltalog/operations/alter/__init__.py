@@ -31,7 +31,7 @@ from deltalog.operations.alter.properties import (
     unset_table_properties,
 )
 from deltalog.operations.alter.protocol import add_feature, upgrade_protocol
-from deltalog.operations.alter.row_tracking import stage_backfill
+from deltalog.operations.alter.row_tracking import stage_backfill, upgrade_row_ids
 
 __all__ = [
     "add_columns",
@@ -58,4 +58,5 @@ __all__ = [
     "sync_identity",
     "unset_table_properties",
     "upgrade_protocol",
+    "upgrade_row_ids",
 ]

@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltalog.actions import DomainMetadata
 from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.errors import InvalidInputError
+from deltalog.features.row_ids import Dialect, high_water_mark_action
+from deltalog.operations.alter.protocol import shown
 from deltalog.operations.alter.staging import record
+from deltalog.table_change import with_current_row_ids
 
 if TYPE_CHECKING:
     from deltalog.transaction import PendingTransaction
@@ -71,12 +75,53 @@ def stage_all_row_ids(pending: PendingTransaction) -> int:
     return files.num_rows
 
 
+def upgrade_row_ids(pending: PendingTransaction) -> int:
+    """Turn the draft's row ids into today's row tracking; every row keeps its id.
+
+    Readers of the draft cannot write the table afterwards; Delta Spark can. Row commit versions,
+    which the draft does not have, begin with this commit.
+
+    Returns:
+        How many files were added again.
+
+    Raises:
+        InvalidInputError: the table does not have the draft's row ids, or too many files.
+    """
+    snapshot = pending.snapshot
+    pending.set_configuration(with_current_row_ids(pending.configuration))
+    record(pending, "UPGRADE PROTOCOL", newProtocol=shown(pending.configuration.protocol))
+    if snapshot is None:
+        return 0
+    files = _kept(snapshot.files())
+    if files.num_rows > BATCH_FILES:
+        raise InvalidInputError(
+            f"cannot upgrade the row ids of {pending.store.root}: {files.num_rows} files are too "
+            f"many for one commit, which takes {BATCH_FILES}; compact the table first"
+        )
+    pending.read(None)
+    versions: Any = files.column("defaultRowCommitVersion")
+    filled = pc.fill_null(versions, snapshot.version + 1)
+    place = files.column_names.index("defaultRowCommitVersion")
+    pending.add_rows(files.set_column(place, "defaultRowCommitVersion", filled))
+    mark = snapshot.row_id_high_water_mark
+    if mark is not None and not files.column("baseRowId").null_count:
+        # Where files still lack ids, the commit gives some and records the mark itself.
+        action = high_water_mark_action(Dialect.CURRENT, mark, preserved=True)
+        if isinstance(action, DomainMetadata):
+            pending.set_domain(action)
+    return files.num_rows
+
+
 def _without_ids(pending: PendingTransaction) -> pa.Table:
     if pending.snapshot is None:
         return FILE_SCHEMA.empty_table()
     has_ids: Any = pending.snapshot.files(["baseRowId"]).column("baseRowId")
     if not has_ids.null_count:
         return FILE_SCHEMA.empty_table()
-    files = pending.snapshot.files().filter(pc.is_null(has_ids))
+    return _kept(pending.snapshot.files().filter(pc.is_null(has_ids)))
+
+
+def _kept(files: pa.Table) -> pa.Table:
+    """Files as they are added again: no row comes or goes."""
     flags = pa.repeat(pa.scalar(value=False), files.num_rows)
     return files.set_column(files.column_names.index("dataChange"), "dataChange", flags)

@@ -527,3 +527,26 @@ def test_a_list_that_a_rule_names_keeps_its_type() -> None:
     )
     with pytest.raises(InvalidInputError, match="generated column 'g'"):
         apply(table, lambda tx: alter.set_column_type(tx, "a.element", "long"))
+
+
+@pytest.mark.protocol("B-70", "B-72", "B-74", "B-78")
+@pytest.mark.parametrize("enabled", ["true", "false"])
+def test_row_ids_of_the_draft_become_those_of_today(enabled: str) -> None:
+    draft = {"delta.enableRowIds": enabled, "delta.rowIds.physicalColumnName": "_ids"}
+    table = DataTable([("id", "long")], features=["rowIds"], configuration=draft)
+    hidden = pa.table({"id": [1, 2], "_ids": pa.array([7, None], pa.int64())})
+    mark = {"rowIdHighWaterMark": {"highWaterMark": 101, "preservedRowIds": True}}
+    table.commit(table.add(hidden, baseRowId=100), mark)
+    after = apply(table, alter.upgrade_row_ids)
+    assert after.configuration.features.keys() == {"rowTracking", "domainMetadata"}
+    assert after.configuration.row_id_column == "_ids"
+    assert after.configuration.row_ids_enabled is (enabled == "true")
+    assert not [key for key in after.metadata.configuration if "RowIds" in key or "rowIds" in key]
+    domain = loads(str(after.domain_metadata["delta.rowTracking"].configuration), "domain")
+    assert domain["rowIdHighWaterMark"] == 101
+    assert last(table)["add"]["baseRowId"] == 100
+    assert last(table)["add"]["defaultRowCommitVersion"] == after.version
+    if enabled == "true":
+        assert sorted(table.rows(columns=["id", "_metadata.row_id"])) == [(1, 7), (2, 101)]
+    with pytest.raises(InvalidInputError, match="does not have it"):
+        apply(table, alter.upgrade_row_ids)
