@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from deltalog.clock import Stopwatch
+from deltalog.clock import Stopwatch, now_ms
 from deltalog.errors import InternalError, InvalidInputError
 from deltalog.operations.assignments import Scope, assignments, enforced, updating_enforcer
+from deltalog.operations.rewrite import tasks_of
 from deltalog.operations.row_changes import Applied, Changed, Plan, change_rows, masks_rows
 from deltalog.operations.touched import find_touched
+from deltalog.scan.plan import read_spec
+from deltalog.scan.reader import read_tasks
 from deltalog.write.changes import ChangeWriter
 from deltalog.write.files import FileWriter
 
@@ -142,11 +145,38 @@ def stage_update(
     return _write(pending, snapshot, plan, update, scan_ms)
 
 
-def find_updates(
-    snapshot: Snapshot, predicate: Expression | None, *, default_timezone: str = "UTC"
-) -> Touched:
-    """The files and rows that an update would change; nothing is written."""
-    return find_touched(snapshot, predicate, default_timezone=default_timezone)
+def preview_update(
+    snapshot: Snapshot,
+    values: Mapping[str | tuple[str, ...], object],
+    predicate: Expression | None,
+    *,
+    options: FileOptions,
+) -> Updated:
+    """How many rows an update would change; nothing is written, and values are not computed.
+
+    Args:
+        snapshot: of the table.
+        values: as for `stage_update`; names and types are checked.
+        predicate: resolved against the snapshot's schema; None is every row.
+        options: of new files.
+    """
+    watch = Stopwatch()
+    now = datetime.fromtimestamp(now_ms() / 1000, UTC)
+    schema = snapshot.configuration.schema
+    assignments(schema, values, Scope.of_table(schema, now))
+    touched = find_touched(snapshot, predicate, default_timezone=options.default_timezone)
+    return Updated(
+        num_rows=_count(snapshot, touched), applied=Applied(), scan_ms=watch.elapsed_ms()
+    )
+
+
+def _count(snapshot: Snapshot, touched: Touched) -> int:
+    """How many rows match, from the footers of files of which the log does not tell."""
+    known = touched.num_rows
+    if known is not None:
+        return known
+    tasks = tasks_of(snapshot, read_spec(snapshot, columns=[], predicate=None), touched.files)
+    return sum(batch.num_rows for batch in read_tasks(tasks))
 
 
 class _Update:
