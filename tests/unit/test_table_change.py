@@ -485,6 +485,15 @@ def test_partitioning_changes_only_with_the_data() -> None:
     assert after.partition_columns == ("q",)
 
 
+@pytest.mark.parametrize("mode", ["none", "name"])
+def test_replaced_data_keeps_its_partitioning_by_name(mode: str) -> None:
+    before = table(partition_columns=["p"], configuration={"delta.columnMapping.mode": mode})
+    schema = StructType([Field("P", "integer"), Field("x", "long")])
+    assert changed_table(before, schema=schema, replaces_data=True).partition_columns == ("P",)
+    with pytest.raises(InvalidInputError, match="no column 'p'"):
+        changed_table(before, schema=StructType([Field("x", "long")]), replaces_data=True)
+
+
 def test_replaced_data_gets_columns_of_its_own() -> None:
     before = table(configuration=MAPPED)
     after = changed_table(before, schema=StructType([Field("id", "string")]), replaces_data=True)

@@ -156,7 +156,9 @@ def changed_table(
             schema_string=before.schema_string
             if mapped == current.schema
             else encode_schema(mapped),
-            partition_columns=_next_partition_columns(current, mapped, partition_columns),
+            partition_columns=columns.spelled(mapped, current.partition_columns)
+            if partition_columns is None and replaces_data
+            else _next_partition_columns(current, mapped, partition_columns),
             configuration=stored,
             name=before.name if name is None else name,
             description=before.description if description is None else description,
