@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from deltalog.actions.properties import TableProperties
 from deltalog.errors import InvalidInputError
 from deltalog.features.clustering import CLUSTERING_DOMAIN
 from deltalog.operations.alter.clustering import clustering_domain
 from deltalog.schema import Field, StructType, from_arrow_schema
-from deltalog.table_change import changed_table
+from deltalog.table_change import changed_table, kept_by_writers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +83,7 @@ def stage_replace(
             pending.configuration,
             schema=wanted.schema,
             partition_columns=wanted.metadata.partition_columns,
-            configuration=wanted.metadata.configuration,
+            configuration=_replaced_properties(pending.configuration, wanted),
             name=wanted.metadata.name,
             description=wanted.metadata.description,
             protocol=wanted.protocol,
@@ -96,6 +97,21 @@ def stage_replace(
             if name == CLUSTERING_DOMAIN and clustering_columns is None:
                 pending.remove_domain(name)
     stage_create(pending, clustering_columns)
+
+
+def _replaced_properties(current: TableConfiguration, wanted: TableConfiguration) -> dict[str, str]:
+    """What the new table asks for; what writers keep is the old table's, or made anew.
+
+    The times of commits go on (ledger B-22): the history is one.
+    """
+    key = TableProperties.enable_in_commit_timestamps.key
+    kept = {key: "true"} if current.in_commit_timestamps is not None else {}
+    asked = {
+        name: text
+        for name, text in wanted.metadata.configuration.items()
+        if not kept_by_writers(name)
+    }
+    return {**kept, **asked}
 
 
 def _shown(column: str | tuple[str, ...]) -> str:
