@@ -7,15 +7,19 @@ Protocol: Last Checkpoint File, Checkpoints
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
-from deltalog.log.names import LOG_DIRECTORY, LogFile, LogFileKind, first_name_of
+from deltalog.errors import ObjectNotFoundError
+from deltalog.log.names import LOG_DIRECTORY, LogFile, LogFileKind, commit_path, first_name_of
 from deltalog.log.segment import LogListing, sort_listing
 
 if TYPE_CHECKING:
     from deltalog.catalog import LogTail
     from deltalog.log.hint import LastCheckpointHint
     from deltalog.storage.store import Store
+
+_MOST_TEARS: Final = 100
 
 
 def list_log(
@@ -51,7 +55,7 @@ def list_log(
 
 def _list(store: Store, first: int, log_tail: LogTail | None) -> LogListing:
     ratified = () if log_tail is None else log_tail.commits
-    return sort_listing(
+    listing = sort_listing(
         store.list_from(LOG_DIRECTORY, first_name_of(first)),
         table=store.root,
         first=first,
@@ -62,3 +66,25 @@ def _list(store: Store, first: int, log_tail: LogTail | None) -> LogListing:
         ],
         last=None if log_tail is None else log_tail.last_version,
     )
+    return _without_tears(store, listing)
+
+
+def _without_tears(store: Store, listing: LogListing) -> LogListing:
+    """The listing with commits that it should have shown.
+
+    A directory that is read while others write into it may show a later file and not an earlier
+    one, so a hole after the newest checkpoint is looked at before anybody calls it one.
+    """
+    start = listing.checkpoints[-1].version if listing.checkpoints else listing.first
+    seen = [version for version in listing.commits if version >= start]
+    if not seen or len(seen) == seen[-1] - seen[0] + 1:
+        return listing
+    missing = sorted(set(range(seen[0], seen[-1])) - set(seen))[:_MOST_TEARS]
+    found: dict[int, LogFile] = {}
+    for version in missing:
+        try:
+            info = store.stat(commit_path(version))
+        except ObjectNotFoundError:
+            return listing
+        found[version] = LogFile(LogFileKind.COMMIT, version, info)
+    return replace(listing, commits=dict(sorted({**listing.commits, **found}.items())))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from deltalog.catalog import LogTail, RatifiedCommit
+from deltalog.log import names as names_of
 from deltalog.log.hint import LastCheckpointHint
 from deltalog.log.listing import list_log
 from deltalog.log.segment import build_segment
 from deltalog.paths import FileInfo
 from deltalog.testing import CountingStore
-from tests.support.logs import DictStore, classic_checkpoint, commit, table_of
+from tests.support.logs import DictStore, add, classic_checkpoint, commit, table_of
 
 
 def log_with_checkpoints(*versions: int, last: int = 30) -> DictStore:
@@ -70,3 +73,19 @@ def test_a_catalogs_tail_joins_the_listing() -> None:
     listing = list_log(store, log_tail=tail)
     assert list(listing.commits) == [0, 1, 2]
     assert listing.commits[2].info.path == path
+
+
+@pytest.mark.protocol("OV-02")
+@pytest.mark.parametrize("hidden", [{1}, {2, 3}])
+def test_a_listing_that_was_torn_by_writers_is_mended(hidden: set[int]) -> None:
+    class Torn(DictStore):
+        def list_from(self, directory: str, first: str) -> Iterator[FileInfo]:
+            names = {names_of.commit_path(version) for version in hidden}
+            found = super().list_from(directory, first)
+            return iter([info for info in found if info.path not in names])
+
+    whole = table_of([], [add("a")], [add("b")], [add("c")], [add("d")])
+    torn = list_log(Torn(whole.files, whole.times_ms))
+    assert torn == list_log(whole)
+    del whole.files[names_of.commit_path(min(hidden))]
+    assert min(hidden) not in list_log(Torn(whole.files)).commits
