@@ -52,7 +52,7 @@ def free_cached_properties(*classes: type) -> None:
                 value.lock = nullcontext()
 
 
-class CrashedError(Exception):
+class CrashedError(BaseException):
     """The process is dead: nobody catches this, nothing is reported."""
 
 
@@ -142,8 +142,10 @@ class Worker:
 
     def stop_at(self, verb: str, paths: tuple[str, ...]) -> Fate:
         """Called by the worker's store: wait for a step."""
-        if self._is_killed:
+        if self._is_killed and not self.is_done:
             raise CrashedError
+        if self.is_done or threading.current_thread() is not self._thread:
+            return Fate.FINE  # a snapshot that outlives its worker; a helper of the worker's
         self.at = verb, paths
         self._arrived.release()
         self._go.acquire()

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from deltalog.actions.model import DomainMetadata, Metadata, Protocol, SetTransaction
     from deltalog.catalog import LogTail
+    from deltalog.log.checksum import VersionChecksum
     from deltalog.log.names import LogFile
     from deltalog.paths import FileInfo
     from deltalog.storage.store import Store
@@ -57,7 +58,10 @@ class Snapshot:
         protocol: of this version.
         metadata: of this version.
         log_tail: the commits that a catalog handed in; None if the table was opened by its path.
+        known_checksum: the version's checksum, if who made the snapshot has just written it.
     """
+
+    known_checksum: VersionChecksum | None = None
 
     def __init__(
         self,

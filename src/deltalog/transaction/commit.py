@@ -377,7 +377,9 @@ class _Loop:
             self.store.root,
             retries,
         )
-        snapshot = after_commit(pending.snapshot, snapshot, self.hooks, self.backoff.clock)
+        snapshot = after_commit(
+            pending.snapshot, snapshot, self.hooks, self.backoff.clock, txn_id=self.txn_id
+        )
         return Committed(
             version=made.version,
             snapshot=snapshot,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from deltalog.log.names import commit_path
 from deltalog.snapshot import load_snapshot
-from deltalog.upkeep import create_checkpoint
+from deltalog.upkeep import cleanup_metadata, create_checkpoint, write_checksum
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,12 @@ _MANY_COMMITS: Final = 200
 
 
 def after_commit(
-    before: Snapshot | None, snapshot: Snapshot, hooks: PostCommitHookProperties, clock: Clock
+    before: Snapshot | None,
+    snapshot: Snapshot,
+    hooks: PostCommitHookProperties,
+    clock: Clock,
+    *,
+    txn_id: str,
 ) -> Snapshot:
     """Look after the log; the snapshot to go on with.
 
@@ -36,27 +41,46 @@ def after_commit(
         snapshot: the version just committed.
         hooks: what is wanted.
         clock: tells the time.
+        txn_id: name of the commit attempt.
 
-    Cost: nothing but every so many commits; then as `upkeep.create_checkpoint`.
+    Cost: one request for the checksum; every so many commits as `upkeep.create_checkpoint` and
+    `upkeep.cleanup_metadata`.
     """
-    del before
-    if not _is_due(snapshot, hooks):
-        return snapshot
-    made = _tried("checkpoint", snapshot, lambda: create_checkpoint(snapshot, at_ms=clock.now_ms()))
-    if made and len(snapshot.segment.commits) > _MANY_COMMITS:
-        # Who commits for days need not carry every commit along.
-        return _reopened(snapshot)
-    return snapshot
-
-
-def _is_due(snapshot: Snapshot, hooks: PostCommitHookProperties) -> bool:
     target, version = snapshot.segment.target_commit, snapshot.version
-    if not hooks.create_checkpoint or not version or target is None:
-        return False
-    # A catalog's commits may have checkpoints only after they are published.
-    is_published = target.path == commit_path(version)
+    if target is None or target.path != commit_path(version):
+        return snapshot  # what a catalog has not published yet gets neither
     interval = snapshot.configuration.properties.checkpoint_interval
-    return is_published and version % interval == 0
+    is_due = hooks.create_checkpoint and version > 0 and version % interval == 0
+    made = is_due and _tried(
+        "checkpoint", snapshot, lambda: create_checkpoint(snapshot, at_ms=clock.now_ms())
+    )
+    _tried("checksum", snapshot, lambda: _write_checksum(before, snapshot, txn_id, whole=made))
+    if not made:
+        return snapshot
+    if _cleans_up(snapshot, hooks):
+        _tried("cleanup", snapshot, lambda: cleanup_metadata(snapshot, at_ms=clock.now_ms()))
+    # Who commits for days need not carry every commit along.
+    return _reopened(snapshot) if len(snapshot.segment.commits) > _MANY_COMMITS else snapshot
+
+
+def _write_checksum(
+    before: Snapshot | None, snapshot: Snapshot, txn_id: str, *, whole: bool
+) -> None:
+    """Write the version's checksum, carried on from the one before where that is known."""
+    previous = None
+    if before is not None and before.version == snapshot.version - 1:
+        previous = before.known_checksum
+        if previous is None and before.segment.checksum is None and not whole:
+            return
+    snapshot.known_checksum = write_checksum(
+        snapshot, previous=previous, whole=whole, txn_id=txn_id
+    )
+
+
+def _cleans_up(snapshot: Snapshot, hooks: PostCommitHookProperties) -> bool:
+    if hooks.cleanup_expired_logs is not None:
+        return hooks.cleanup_expired_logs
+    return snapshot.configuration.properties.enable_expired_log_cleanup
 
 
 def _tried(what: str, snapshot: Snapshot, act: Callable[[], object]) -> bool:

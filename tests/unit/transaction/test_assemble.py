@@ -17,6 +17,7 @@ from deltalog.errors import (
     SchemaMismatchError,
     UnsupportedFeatureError,
 )
+from deltalog.log.names import commit_path
 from deltalog.snapshot import load_snapshot
 from deltalog.transaction import (
     AppTransaction,
@@ -96,7 +97,7 @@ def test_a_new_table_gets_protocol_and_metadata_at_version_0() -> None:
     kinds = [next(iter(action)) for action in actions_of(store, 0)]
     assert kinds == ["commitInfo", "metaData", "protocol"]
     assert "readVersion" not in commit_info_of(store, 0)
-    assert list(store.files) == ["_delta_log/00000000000000000000.json"]
+    assert list(store.files) == [commit_path(0), "_delta_log/00000000000000000000.crc"]
     assert committed.version == committed.snapshot.version == 0
     assert committed.snapshot.files().num_rows == 0
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from deltalog._json import loads
 from deltalog.errors import (
     AccessDeniedError,
     CommitOutcomeUnknownError,
@@ -32,6 +33,7 @@ from tests.support.interleaving import SteadyClock
 from tests.support.logs import DictStore, add, classic_checkpoint, domain
 from tests.support.transactions import actions_of, new_file, pending, table
 
+DAY_MS = 86_400_000
 NO_HOOKS = PostCommitHookProperties(create_checkpoint=False)
 COMMIT = "_delta_log/0000000000000000000"
 
@@ -396,10 +398,44 @@ def test_a_checkpoint_follows_at_the_interval() -> None:
     assert load_snapshot(store).num_files == snapshot.num_files == 7
 
 
-def test_what_follows_can_be_turned_off() -> None:
+def test_checkpoints_can_be_turned_off() -> None:
     store = table(configuration={"delta.checkpointInterval": "1"})
     commit(pending(store, new_file("x")), hooks=NO_HOOKS)
     assert sorted(store.files) == [commit_path(0), commit_path(1)]
+
+
+@pytest.mark.protocol("B-19")
+def test_checksums_are_carried_on_from_commit_to_commit_without_reading() -> None:
+    inner = DictStore()
+    store = CountingStore(inner)
+    known = load_snapshot(table()).configuration
+    tx = PendingTransaction(None, store, operation="CREATE TABLE", configuration=known)
+    snapshot = commit(tx).snapshot
+    store.reset()
+    for number in range(3):
+        tx = pending(store, new_file(f"{number}"), snapshot=snapshot)
+        snapshot = commit(tx).snapshot
+    assert store.counts == {"put_if_absent": 6}
+    for version in range(4):
+        checksum = loads(inner.files[f"_delta_log/{version:020}.crc"])
+        assert checksum["numFiles"] == checksum["tableSizeBytes"] == version
+        assert checksum["txnId"] == actions_of(inner, version)[0]["commitInfo"]["txnId"]
+
+
+@pytest.mark.protocol("B-24")
+@pytest.mark.parametrize(("wish", "is_cut"), [(None, True), (True, True), (False, False)])
+def test_the_log_is_cleaned_up_after_a_checkpoint_if_so_wished(
+    wish: bool | None, is_cut: bool
+) -> None:
+    store = table(configuration={"delta.checkpointInterval": "3"})
+    clock = SteadyClock()
+    hooks = PostCommitHookProperties(cleanup_expired_logs=wish)
+    for number in range(9):
+        commit(pending(store, new_file(f"{number}")), hooks=hooks, clock=clock)
+        clock.time_ms += 20 * DAY_MS
+        store.times_ms[commit_path(number + 1)] = clock.time_ms
+    assert (commit_path(0) not in store.files) == is_cut
+    assert load_snapshot(store).num_files == 9
 
 
 def test_what_follows_never_fails_a_commit(caplog: pytest.LogCaptureFixture) -> None:
