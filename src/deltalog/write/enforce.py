@@ -38,20 +38,18 @@ from deltalog.features.constraints import CHECK, Check, table_checks
 from deltalog.features.default_columns import default_expressions
 from deltalog.features.generated_columns import generation_expressions
 from deltalog.features.identity_columns import IdentityColumn, identity_columns, next_values
-from deltalog.schema import ArrayType, MapType, StructType, find_field, to_arrow_schema
+from deltalog.schema import StructType, find_field, to_arrow_schema
 from deltalog.write.fit import Fit
-from deltalog.write.reach import reach, rows_where
+from deltalog.write.reach import not_null_paths, reach, rows_where
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from deltalog.configuration import TableConfiguration
-    from deltalog.schema import DataType
     from deltalog.write.spec import WriteSpec
 
 # pyarrow's stubs leave most kernels untyped, so arrays are too.
 Array = Any
-Path = tuple[str, ...]
 
 _MAX_EXAMPLES: Final = 5
 
@@ -134,7 +132,7 @@ class Enforcer:
             ),
             *(self._check(check) for check in _checks(configuration)),
         ]
-        self._not_null = list(_not_null_paths(self._logical))
+        self._not_null = list(not_null_paths(self._logical))
         self._limits = _limits(configuration)
 
     @classmethod
@@ -332,38 +330,6 @@ def _checks(configuration: TableConfiguration) -> tuple[Check, ...]:
 
 def _limits(configuration: TableConfiguration) -> tuple[LengthLimit, ...]:
     return length_limits(configuration.schema)
-
-
-def _not_null_paths(schema: StructType) -> Iterator[Path]:
-    """What must not be NULL: fields, elements, keys and values."""
-    for field in schema:
-        if not field.nullable:
-            yield (field.name,)
-        yield from _not_null_below(field.type, (field.name,))
-
-
-def _not_null_below(data_type: DataType, path: Path) -> Iterator[Path]:
-    match data_type:
-        case StructType():
-            for inner in _not_null_paths(data_type):
-                yield (*path, *inner)
-        case ArrayType():
-            yield from _not_null_part(
-                data_type.element_type, (*path, "element"), nullable=data_type.contains_null
-            )
-        case MapType():
-            yield from _not_null_part(data_type.key_type, (*path, "key"), nullable=False)
-            yield from _not_null_part(
-                data_type.value_type, (*path, "value"), nullable=data_type.value_contains_null
-            )
-        case _:
-            return
-
-
-def _not_null_part(data_type: DataType, path: Path, *, nullable: bool) -> Iterator[Path]:
-    if not nullable:
-        yield path
-    yield from _not_null_below(data_type, path)
 
 
 def _violation(

@@ -1,4 +1,4 @@
-"""Parts of nested columns as plain arrays, with the rows that they belong to."""
+"""Parts of nested columns: which must not be NULL, and their values with the rows of each."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltalog.schema import ArrayType, MapType, StructType
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from deltalog.schema import DataType
 
 # pyarrow's stubs leave most kernels untyped, so arrays are too.
 Array = Any
+Path = tuple[str, ...]
 
 
 def reach(array: Array, path: Sequence[str]) -> tuple[Array, Array | None]:
@@ -37,6 +42,14 @@ def reach(array: Array, path: Sequence[str]) -> tuple[Array, Array | None]:
                 continue
         array = field_of(array, name)
     return array, rows
+
+
+def not_null_paths(schema: StructType) -> Iterator[Path]:
+    """What must not be NULL: fields, elements, keys and values."""
+    for field in schema:
+        if not field.nullable:
+            yield (field.name,)
+        yield from _not_null_below(field.type, (field.name,))
 
 
 def field_of(array: Array, name: str) -> Array:
@@ -77,3 +90,27 @@ def _parents(lists: Array) -> Array:
     total = offsets[-1].as_py()
     parents: Array = pc.list_parent_indices(pa.LargeListArray.from_arrays(offsets, pa.nulls(total)))
     return parents
+
+
+def _not_null_below(data_type: DataType, path: Path) -> Iterator[Path]:
+    match data_type:
+        case StructType():
+            for inner in not_null_paths(data_type):
+                yield (*path, *inner)
+        case ArrayType():
+            yield from _not_null_part(
+                data_type.element_type, (*path, "element"), nullable=data_type.contains_null
+            )
+        case MapType():
+            yield from _not_null_part(data_type.key_type, (*path, "key"), nullable=False)
+            yield from _not_null_part(
+                data_type.value_type, (*path, "value"), nullable=data_type.value_contains_null
+            )
+        case _:
+            return
+
+
+def _not_null_part(data_type: DataType, path: Path, *, nullable: bool) -> Iterator[Path]:
+    if not nullable:
+        yield path
+    yield from _not_null_below(data_type, path)
