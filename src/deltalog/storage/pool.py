@@ -81,9 +81,9 @@ class Background:
 
     def __init__(self, depth: int) -> None:
         self._depth = depth
-        self._waiting: deque[Future[None]] = deque()
+        self._waiting: deque[Future[object]] = deque()
 
-    def submit(self, work: Callable[[], None]) -> None:
+    def submit(self, work: Callable[[], object]) -> None:
         """Hand in some work; raises what earlier work raised."""
         if _FILES.is_inside() or _REQUESTS.is_inside():
             work()

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
-from deltalog.storage.pool import map_in_pool, read_ahead
+from deltalog.storage.pool import Background, map_in_pool, read_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,3 +72,50 @@ def test_stages_do_not_wait_for_one_another() -> None:
 
     found = list(read_ahead(outer, range(100), depth=50))
     assert found == [190 + 20 * number for number in range(100)]
+
+
+def test_work_in_the_background_begins_in_order_and_waits_at_its_depth() -> None:
+    background = Background(depth=2)
+    gate = threading.Event()
+    done: list[int] = []
+
+    def work(number: int) -> None:
+        gate.wait(30)
+        done.append(number)
+
+    for number in range(2):
+        background.submit(partial(work, number))
+    assert done == []
+    gate.set()
+    for number in range(2, 20):
+        background.submit(partial(work, number))
+    background.wait()
+    assert sorted(done) == list(range(20))
+
+
+def test_work_that_fails_is_told_when_more_comes_or_at_the_end() -> None:
+    background = Background(depth=1)
+    background.submit(partial(int, "x"))
+    with pytest.raises(ValueError, match="'x'"):
+        background.submit(partial(int, "1"))
+    background.submit(partial(int, "y"))
+    with pytest.raises(ValueError, match="'y'"):
+        background.wait()
+    background.submit(partial(int, "z"))
+    background.cancel()
+    background.wait()
+
+
+def test_work_within_work_is_done_at_once() -> None:
+    found: list[int] = []
+
+    def outer() -> None:
+        inner = Background(depth=1)
+        for number in range(50):
+            inner.submit(partial(found.append, number))
+
+    background = Background(depth=50)
+    for _ in range(50):
+        background.submit(outer)
+    background.wait()
+    assert len(found) == 2_500
