@@ -51,7 +51,7 @@ from tests.support.interleaving import (
     free_cached_properties,
 )
 
-HISTORIES = int(os.environ.get("DELTALOG_HISTORIES", "240"))
+HISTORIES = int(os.environ.get("DELTALOG_HISTORIES", "200"))
 PARTS = 2
 WORKERS = 4
 compute: Any = pc  # the stubs know no map column
