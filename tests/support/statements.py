@@ -1,0 +1,189 @@
+"""A table that takes statements: what `DeltaTable` does, with any store and without a facade."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from deltalog.expressions import as_expression, parse_type
+from deltalog.operations.append import FileOptions, stage_append
+from deltalog.operations.delete import Deleted, stage_delete
+from deltalog.operations.merge import Action, Clause, Merge, Merged, MergeSource, When, stage_merge
+from deltalog.operations.update import Updated, stage_update
+from deltalog.scan import open_changes, plan_scan
+from deltalog.schema import Field, StructType
+from deltalog.snapshot import Snapshot, load_snapshot
+from deltalog.storage.store import Store
+from deltalog.table_change import new_table
+from deltalog.transaction import PendingTransaction, PostCommitHookProperties
+from deltalog.transaction.commit import commit, run
+from deltalog.write.source import open_source
+from tests.support.logs import DictStore
+
+VECTORS = {"delta.enableDeletionVectors": "true"}
+FEED = {"delta.enableChangeDataFeed": "true"}
+ROW_IDS = {"delta.enableRowTracking": "true"}
+_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+_OPTIONS = FileOptions()
+
+
+class StatedTable:
+    """A table, made of its columns.
+
+    Args:
+        columns: fields, or name → type in SQL.
+        files: rows of each file that is written at once, as dicts.
+        properties: of the table.
+        partition_by: names.
+        store: None is one of its own.
+    """
+
+    def __init__(
+        self,
+        columns: Mapping[str, str] | Sequence[Field],
+        *files: Sequence[Mapping[str, Any]],
+        properties: Mapping[str, str] | None = None,
+        partition_by: Sequence[str] = (),
+        store: Store | None = None,
+    ) -> None:
+        fields = (
+            [Field(name, parse_type(kind)) for name, kind in columns.items()]
+            if isinstance(columns, Mapping)
+            else list(columns)
+        )
+        self.store: Store = DictStore() if store is None else store
+        configuration = new_table(
+            StructType(fields),
+            partition_columns=partition_by,
+            configuration=properties or {},
+            created_time_ms=0,
+        )
+        pending = PendingTransaction(
+            None, self.store, operation="CREATE TABLE", configuration=configuration
+        )
+        self.snapshot: Snapshot = commit(pending, hooks=_HOOKS).snapshot
+        for rows in files:
+            self.append(rows)
+
+    def append(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Add rows in files of their own."""
+        data = open_source([dict(row) for row in rows])
+        self._run("WRITE", lambda pending: stage_append(pending, data, options=_OPTIONS))
+
+    def update(
+        self, values: Mapping[Any, object], where: str | None = None, **options: Any
+    ) -> Updated:
+        """`UPDATE`."""
+
+        def stage(pending: PendingTransaction) -> Updated:
+            condition = None if where is None else as_expression(where, self._schema(pending))
+            return stage_update(pending, values, condition, options=_OPTIONS, **options)
+
+        return self._run("UPDATE", stage)
+
+    def delete(self, where: str | None = None) -> Deleted:
+        """`DELETE`."""
+
+        def stage(pending: PendingTransaction) -> Deleted:
+            condition = None if where is None else as_expression(where, self._schema(pending))
+            return stage_delete(pending, condition, options=_OPTIONS)
+
+        return self._run("DELETE", stage)
+
+    def merge(self, source: object, on: str, *clauses: Clause, **options: Any) -> Merged:
+        """`MERGE`, with the aliases `t` and `s`."""
+        merge = Merge(predicate=on, clauses=clauses, source_alias="s", target_alias="t", **options)
+        return self.run_merge(source, merge)
+
+    def run_merge(self, source: object, merge: Merge) -> Merged:
+        """`MERGE`, as it is made."""
+        with MergeSource(source) as rows:
+            return self._run(
+                "MERGE", lambda pending: stage_merge(pending, merge, rows, options=_OPTIONS)
+            )
+
+    @property
+    def version(self) -> int:
+        """The version that the table has come to."""
+        return self.snapshot.version
+
+    def rows(self, *columns: str, version: int | None = None) -> list[dict[str, Any]]:
+        """The rows of the newest version, or of one, read from the store anew, sorted."""
+        snapshot = load_snapshot(self.store, version=version)
+        found: list[Any] = plan_scan(snapshot, columns=columns or None).to_table().to_pylist()
+        return in_order(found)
+
+    def values(self, column: str) -> list[Any]:
+        """One column, sorted, NULL first."""
+        return [row[column] for row in self.rows(column)]
+
+    def changes(self, version: int | None = None) -> list[dict[str, Any]]:
+        """The change feed of one version, without its times."""
+        at = self.version if version is None else version
+        table = open_changes(self.snapshot, start=at, end=at).to_table()
+        return in_order(table.drop_columns(["_commit_version", "_commit_timestamp"]).to_pylist())
+
+    def files(self) -> pa.Table:
+        """The live files."""
+        return load_snapshot(self.store).files()
+
+    def _schema(self, pending: PendingTransaction) -> StructType:
+        return pending.configuration.schema
+
+    def _run(self, operation: str, stage: Any) -> Any:
+        ran = run(
+            lambda: load_snapshot(self.store),
+            stage,
+            operation=operation,
+            hooks=_HOOKS,
+            skip_empty=True,
+        )
+        self.snapshot = ran.committed.snapshot
+        return ran.value
+
+
+def in_order(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows in an order that depends on their values only, NULL first."""
+    return sorted(rows, key=lambda row: [_rank(value) for value in row.values()])
+
+
+def _rank(value: Any) -> tuple[int, str, Any]:
+    if isinstance(value, bool | int | float):
+        return (1, "", value)
+    return (0, "", 0) if value is None else (2, repr(value), 0)
+
+
+def matched_update(condition: str | None = None, **values: object) -> Clause:
+    """`WHEN MATCHED THEN UPDATE SET`; without values `UPDATE SET *`."""
+    return Clause(
+        when=When.MATCHED, action=Action.UPDATE, values={**values} or None, condition=condition
+    )
+
+
+def matched_delete(condition: str | None = None) -> Clause:
+    """`WHEN MATCHED THEN DELETE`."""
+    return Clause(when=When.MATCHED, action=Action.DELETE, condition=condition)
+
+
+def insert(condition: str | None = None, **values: object) -> Clause:
+    """`WHEN NOT MATCHED THEN INSERT`; without values `INSERT *`."""
+    return Clause(
+        when=When.NOT_MATCHED, action=Action.INSERT, values={**values} or None, condition=condition
+    )
+
+
+def by_source_update(condition: str | None = None, **values: object) -> Clause:
+    """`WHEN NOT MATCHED BY SOURCE THEN UPDATE SET`."""
+    return Clause(
+        when=When.NOT_MATCHED_BY_SOURCE,
+        action=Action.UPDATE,
+        values={**values},
+        condition=condition,
+    )
+
+
+def by_source_delete(condition: str | None = None) -> Clause:
+    """`WHEN NOT MATCHED BY SOURCE THEN DELETE`."""
+    return Clause(when=When.NOT_MATCHED_BY_SOURCE, action=Action.DELETE, condition=condition)
