@@ -172,6 +172,8 @@ def confirm_vacuum(plan: VacuumPlan, snapshot: Snapshot) -> VacuumPlan:
     """
     needed = needed_files(snapshot, cutoff_ms=plan.cutoff_ms, keep_versions=plan.keep_versions)
     keep = needed.are_needed(plan.files.column("path"))
+    if not _compute.any(keep).as_py():
+        return plan
     return replace(plan, files=plan.files.filter(_compute.invert(keep)))
 
 

@@ -18,13 +18,23 @@ import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError
 from deltalog.log.listing import list_log
-from deltalog.log.reader import VERSION_COLUMN, read_commits
+from deltalog.log.reader import (
+    VERSION_COLUMN,
+    concat_commits,
+    parse_commits,
+    read_commits,
+    read_in_batches,
+)
 from deltalog.operations.needed_files import deletion_times, vector_paths
 from deltalog.partition_values import escape_directory
 from deltalog.paths import canonical_path, canonical_paths
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from deltalog.configuration import TableConfiguration
+    from deltalog.log.names import LogFile
+    from deltalog.log.reader import CommitTable
     from deltalog.snapshot import Snapshot
     from deltalog.storage.store import Store
 
@@ -48,6 +58,8 @@ _LISTED: Final = pa.schema(
 )
 _LISTED_TOGETHER: Final = 50_000
 _REMOVE_COLUMNS: Final = ("path", "size", "deletionTimestamp", "deletionVector")
+_GONE_KINDS: Final = (b'"remove"', b'"cdc"')
+_HIDDEN: Final = "(?:^|/)(?:[._]|metadata(?:/|$))"
 _VECTOR_NAME: Final = r"(?:^|/)deletion_vector_[0-9a-fA-F-]{36}\.bin$"
 _INVENTORY_NAMES: Final = {
     "size_bytes": ("length", "size", "size_bytes"),
@@ -182,11 +194,7 @@ def removed_files(
     commits = {
         version: file for version, file in listing.commits.items() if version <= snapshot.version
     }
-    checkpoint = snapshot.segment.checkpoint
-    behind = -1 if checkpoint is None else checkpoint.version
-    older = read_commits(
-        snapshot.store, [file for version, file in commits.items() if version <= behind]
-    )
+    older = _read_behind_checkpoint(snapshot, commits)
     removes = pa.concat_tables(
         [snapshot.tombstones(_REMOVE_COLUMNS), older.removes.select(_REMOVE_COLUMNS)]
     )
@@ -197,9 +205,46 @@ def removed_files(
     is_old = _compute.is_in(
         cdc.column(VERSION_COLUMN), value_set=pa.array(old_versions, pa.int64())
     )
-    files = _gone(snapshot.store.root, _expired(removes, cutoff_ms, since), cdc.filter(is_old))
+    files = _gone(
+        snapshot.store.root,
+        _expired(removes, cutoff_ms, since),
+        cdc.filter(is_old),
+        may_repeat=older.removes.num_rows > 0,
+    )
     # The log may name a file of its own as removed: such a table is malformed, not to be destroyed.
     return visible(files, snapshot.configuration), max(old_versions, default=None)
+
+
+def _read_behind_checkpoint(snapshot: Snapshot, commits: Mapping[int, LogFile]) -> CommitTable:
+    """What commits behind the checkpoint say that it does not.
+
+    It has forgotten removes that had expired when it was written, and never knew change files.
+    """
+    checkpoint = snapshot.segment.checkpoint
+    if checkpoint is None:
+        return read_commits(snapshot.store, [])
+    written_ms = min(file.modified_ms for file in checkpoint.files)
+    forgotten_ms = written_ms - snapshot.configuration.properties.deleted_file_retention_ms
+    has_changes = snapshot.configuration.supports("changeDataFeed")
+    files = [
+        file
+        for version, file in commits.items()
+        if version <= checkpoint.version and (has_changes or file.info.modified_ms < forgotten_ms)
+    ]
+    return concat_commits(
+        [
+            parse_commits([(file, _lines_with(_GONE_KINDS, data)) for file, data in batch])
+            for batch in read_in_batches(snapshot.store, files)
+        ]
+    )
+
+
+def _lines_with(words: Sequence[bytes], data: bytes) -> bytes:
+    """The lines that hold any of some words: most commits have none, and need no parsing."""
+    if not any(word in data for word in words):
+        return b""
+    lines = data.split(b"\n")
+    return b"\n".join(line for line in lines if any(word in line for word in words))
 
 
 def _expired(removes: pa.Table, cutoff_ms: int, since: LiteVacuum | None) -> pa.Table:
@@ -213,14 +258,17 @@ def _expired(removes: pa.Table, cutoff_ms: int, since: LiteVacuum | None) -> pa.
     return removes.filter(expired)
 
 
-def _gone(root: str, removes: pa.Table, changes: pa.Table) -> pa.Table:
+def _gone(root: str, removes: pa.Table, changes: pa.Table, *, may_repeat: bool) -> pa.Table:
     vectors = vector_paths(removes.column("deletionVector"), root)
     parts = [
         _with_reason(canonical_paths(removes.column("path"), root), removes["size"], REMOVED),
         _with_reason(canonical_paths(changes.column("path"), root), changes["size"], CHANGES),
         _with_reason(vectors, pa.nulls(len(vectors), pa.int64()), VECTORS),
     ]
-    return confined(_distinct(pa.concat_tables(parts)))
+    files = pa.concat_tables(parts)
+    # Tombstones of one snapshot that have no vectors are different files.
+    has_vectors = removes.column("deletionVector").null_count < removes.num_rows
+    return confined(_distinct(files) if may_repeat or has_vectors else files)
 
 
 def visible(files: pa.Table, configuration: TableConfiguration) -> pa.Table:
@@ -229,19 +277,22 @@ def visible(files: pa.Table, configuration: TableConfiguration) -> pa.Table:
     Names that begin with `.` or `_` are hidden at every level, but for change data, `_delta_index`
     and directories of partitions; so is what Iceberg keeps in `metadata`.
     """
+    paths: Any = files.column("path")
+    suspects = _compute.match_substring_regex(paths, _HIDDEN)
+    if not _compute.any(suspects).as_py():
+        return files
     names = {*configuration.partition_columns, *configuration.physical_partition_columns}
     starts = [f"{escape_directory(name)}=" for name in names] + [f"{name}=" for name in names]
     shown = "|".join(map(re.escape, ["_delta_index", "_change_data", *sorted(starts)]))
-    plain = _compute.replace_substring_regex(files.column("path"), f"(^|/)(?:{shown})", r"\1-")
-    hidden = _compute.match_substring_regex(plain, "(?:^|/)(?:[._]|metadata(?:/|$))")
-    return files.filter(_compute.invert(hidden))
+    plain = _compute.replace_substring_regex(paths, f"(^|/)(?:{shown})", r"\1-")
+    return files.filter(_compute.invert(_compute.match_substring_regex(plain, _HIDDEN)))
 
 
 def confined(files: pa.Table) -> pa.Table:
     """Those of some canonical paths that surely are below the root."""
     paths = files.column("path")
     odd = _compute.match_substring_regex(paths, r"^[A-Za-z][A-Za-z0-9+.-]*:/|\.\.|[\\\x00]|^/|^$")
-    return files.filter(_compute.invert(odd))
+    return files.filter(_compute.invert(odd)) if _compute.any(odd).as_py() else files
 
 
 def _with_reason(paths: Any, sizes: Any, reason: str) -> pa.Table:
