@@ -23,7 +23,13 @@ if TYPE_CHECKING:
         StructType,
         VariantType,
     )
-    from deltalog.table import DeltaTable, table_defaults, write_deltalake, write_files
+    from deltalog.table import (
+        DeltaTable,
+        convert_to_deltalake,
+        table_defaults,
+        write_deltalake,
+        write_files,
+    )
     from deltalog.transaction.properties import (
         AppTransaction,
         CommitProperties,
@@ -57,6 +63,7 @@ _ORIGINS = {
     "WriterProperties": "deltalog.write.options",
     "WrittenFiles": "deltalog.write.written",
     "col": "deltalog.expressions.nodes",
+    "convert_to_deltalake": "deltalog.table",
     "lit": "deltalog.expressions.nodes",
     "table_defaults": "deltalog.table",
     "write_deltalake": "deltalog.table",
@@ -86,6 +93,7 @@ __all__ = [
     "WrittenFiles",
     "__version__",
     "col",
+    "convert_to_deltalake",
     "lit",
     "table_defaults",
     "write_deltalake",

@@ -5,7 +5,7 @@ Each method is one commit. Names and meanings are deltalake's where it has them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from deltalog.operations.alter import clustering, columns, protocol
 from deltalog.operations.alter import constraints as _constraints
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from deltalog.schema import DataType
     from deltalog.schema.alter import Where
+    from deltalog.table.standing import Standing
     from deltalog.transaction import (
         CommitProperties,
         PendingTransaction,
@@ -25,22 +26,6 @@ if TYPE_CHECKING:
 
     Stage = Callable[[PendingTransaction], object]
     ColumnPath = str | tuple[str, ...]
-
-
-class Changeable(Protocol):
-    """A table whose operations can be run: `DeltaTable`."""
-
-    def run(
-        self,
-        operation: str,
-        stage: Stage,
-        *,
-        commit_properties: CommitProperties | None = None,
-        hooks: PostCommitHookProperties | None = None,
-        skip_empty: bool = False,
-    ) -> object:
-        """See `DeltaTable.run`."""
-        ...
 
 
 class TableAlterer:
@@ -52,7 +37,7 @@ class TableAlterer:
     what the table or the protocol does not allow, saying why.
     """
 
-    def __init__(self, table: Changeable) -> None:
+    def __init__(self, table: Standing) -> None:
         self._table = table
 
     def add_columns(

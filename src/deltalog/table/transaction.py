@@ -5,7 +5,7 @@ Protocol: Delta Log Entries (a commit is atomic)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from deltalog.arguments import as_condition
 from deltalog.errors import InvalidInputError
@@ -23,32 +23,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from deltalog.operations.append import SchemaMode
-    from deltalog.schema import Schema
-    from deltalog.snapshot import Snapshot
+    from deltalog.table.standing import Standing
     from deltalog.transaction import CommitProperties, PostCommitHookProperties
-    from deltalog.transaction.commit import Committed
     from deltalog.write.options import WriterProperties
-
-
-class Standing(Protocol):
-    """A table that stands on a snapshot: `DeltaTable`."""
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """See `DeltaTable.snapshot`."""
-        ...
-
-    def schema(self) -> Schema:
-        """See `DeltaTable.schema`."""
-        ...
-
-    def update_incremental(self) -> None:
-        """See `DeltaTable.update_incremental`."""
-        ...
-
-    def show(self, committed: Committed) -> None:
-        """See `DeltaTable.show`."""
-        ...
 
 
 class TableTransaction:

@@ -1,0 +1,104 @@
+"""`convert_to_deltalake`: a Delta table of Parquet files that are there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from deltalog.arguments import has_table, open_table_store
+from deltalog.errors import InvalidInputError, TableExistsError
+from deltalog.operations.convert import configuration_in_place, plan_conversion, stage_convert
+from deltalog.operations.create import as_schema
+from deltalog.table.creating import make_table, new_table_with_defaults
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import PurePath
+
+    from deltalog.operations.convert_files import PartitionStrategy
+    from deltalog.storage.fsspec_store import StorageOptions
+    from deltalog.storage.store import Store
+    from deltalog.transaction import (
+        CommitProperties,
+        PostCommitHookProperties,
+    )
+
+    FileProgress = Callable[[int, int], None]
+
+
+def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's signature and some more
+    uri: str | PurePath | Store,
+    mode: Literal["error", "ignore"] = "error",
+    partition_by: Any = None,
+    partition_strategy: PartitionStrategy | None = None,
+    name: str | None = None,
+    description: str | None = None,
+    configuration: Mapping[str, str | None] | None = None,
+    storage_options: StorageOptions | None = None,
+    *,
+    collect_stats: bool = True,
+    commit_properties: CommitProperties | None = None,
+    post_commithook_properties: PostCommitHookProperties | None = None,
+    filesystem: Any = None,
+    progress: FileProgress | None = None,
+) -> None:
+    """Make a Delta table of Parquet files where they lie; the files stay as they are.
+
+    Args:
+        uri: the directory.
+        mode: `error` if there is a Delta table, or `ignore`: leave it as it is.
+        partition_by: the partition columns as a schema. None takes them from directories such as
+            `p=1`: `long` or `date` where all values are, else `string`.
+        partition_strategy: `hive` for directories such as `year=2020/month=1`, `directory` for
+            `2020/1`, in the order of `partition_by`.
+        name: of the table.
+        description: of the table.
+        configuration: table properties.
+        storage_options: for the file system, as for `DeltaTable`.
+        collect_stats: whether data is read for statistics. Footers do not do: their bounds may be
+            cut, or missing. Without, files only say how many rows they have.
+        commit_properties: of the commit.
+        post_commithook_properties: what follows it.
+        filesystem: as for `DeltaTable`.
+        progress: told after each file how many of how many are done.
+
+    Raises:
+        TableExistsError: there is a Delta table, and the mode is `error`.
+        SchemaMismatchError: files have different types for the same column.
+        InvalidInputError: there is no Parquet file, a path lacks a partition column, and other
+            contradictions.
+
+    Cost: one listing, all footers; with statistics, the columns that get some.
+    """
+    store, at = open_table_store(uri, storage_options, filesystem)
+    if at is not None or mode not in {"error", "ignore"}:
+        raise InvalidInputError(
+            f"cannot convert {uri!r} with mode={mode!r}: expected a location without a version, "
+            "and the mode error or ignore"
+        )
+    if has_table(store):
+        if mode == "ignore":
+            return
+        raise TableExistsError(f"cannot convert {store.root}: it is a Delta table already")
+    conversion = plan_conversion(
+        store,
+        partition_by=None if partition_by is None else as_schema(partition_by),
+        partition_strategy=partition_strategy,
+    )
+    wanted = new_table_with_defaults(
+        conversion.schema,
+        partition_columns=conversion.partition_columns,
+        configuration=configuration,
+        name=name,
+        description=description,
+    )
+    make_table(
+        store,
+        configuration_in_place(wanted),
+        lambda pending: stage_convert(
+            pending, conversion, collect_stats=collect_stats, progress=progress
+        ),
+        operation="CONVERT",
+        parameters={},
+        commit_properties=commit_properties,
+        hooks=post_commithook_properties,
+    )
