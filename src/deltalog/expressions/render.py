@@ -193,7 +193,7 @@ def _call(node: Call) -> tuple[str, int]:
         shown = [f"'{_plain(amount)}' {_plain(unit)}" for amount, unit in pairs]
         return f"INTERVAL {' '.join(shown)}", _PRIMARY
     shown = [to_sql(argument) for argument in arguments]
-    if node.function in _UNIT_FIRST and _is_unit(arguments[0]):
+    if node.function in _UNIT_FIRST and arguments and _is_unit(arguments[0]):
         shown[0] = shown[0][1:-1]
     return f"{quote_name(node.function)}({', '.join(shown)})", _PRIMARY
 

@@ -1,17 +1,23 @@
-"""Types as SQL writes them: `decimal(10, 2)`, `array<struct<a: int>>`."""
+"""Types as SQL writes them: `decimal(10, 2)`, `array<struct<a: int>>`.
+
+Owns what sqlglot's nodes of types mean, and the limits of `char(n)` and `varchar(n)`, which are
+no types of ours.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.lexer import NAME, Cursor
 from deltalog.expressions.render import SQL_NAMES
 from deltalog.schema.types import ArrayType, DataType, Field, MapType, StructType, as_type
 
 if TYPE_CHECKING:
-    from deltalog.expressions.lexer import Token
+    from collections.abc import Iterator
 
+    from sqlglot.expressions import Expr
+
+Limit = tuple[tuple[str, ...], str, int]
 _NAMES: Final = {
     **{sql.lower(): name for name, sql in SQL_NAMES.items()},
     "bool": "boolean",
@@ -20,73 +26,66 @@ _NAMES: Final = {
     "numeric": "decimal",
     "timestamp_ltz": "timestamp",
 }
+_LIMITED: Final = frozenset({"char", "character", "varchar"})
+# What stands between the brackets of each nested type.
+_PARTS: Final = {"array": ("element",), "map": ("key", "value")}
 
 
-def parse_type(sql: str) -> DataType:
-    """The type that a text says.
+def to_type(node: Expr) -> DataType:
+    """The type that a node says.
 
     Raises:
         InvalidInputError: there is no such type.
     """
-    cursor = Cursor(sql)
-    found = read_type(cursor)
-    cursor.finish()
-    return found
+    name, parts = _read(node)
+    if name == "struct":
+        return StructType([_field(part) for part in parts])
+    if name in _PARTS:
+        first, last = to_type(parts[0]), to_type(parts[-1])
+        return ArrayType(first) if name == "array" else MapType(first, last)
+    if name in _LIMITED:
+        raise InvalidInputError("char and varchar are no types of an expression; use STRING")
+    if name == "decimal" and parts:
+        precision, scale = (*(part.name for part in parts), "0")[:2]
+        return as_type(f"decimal({precision},{scale})")
+    return as_type(name)
 
 
-def read_type(cursor: Cursor) -> DataType:
-    """The type that comes now."""
-    token = cursor.take()
-    if token.kind != NAME:
-        raise cursor.error("expected a type", token)
-    match token.word:
-        case "array":
-            cursor.expect("<")
-            element = read_type(cursor)
-            cursor.expect(">")
-            return ArrayType(element)
-        case "map":
-            cursor.expect("<")
-            key = read_type(cursor)
-            cursor.expect(",")
-            value = read_type(cursor)
-            cursor.expect(">")
-            return MapType(key, value)
-        case "struct":
-            return _struct(cursor)
-        case _:
-            return _plain(cursor, token)
+def limits(node: Expr, path: tuple[str, ...] = ()) -> Iterator[Limit]:
+    """Each `char(n)` and `varchar(n)` of a type: its path inside of the type, name and length.
+
+    Raises:
+        InvalidInputError: there is no such type.
+    """
+    name, parts = _read(node)
+    if name == "struct":
+        for part in parts:
+            yield from limits(part.args["kind"], (*path, part.name))
+    elif name in _PARTS:
+        for step, part in zip(_PARTS[name], parts, strict=True):
+            yield from limits(part, (*path, step))
+    elif name in _LIMITED:
+        yield path, "varchar" if name == "varchar" else "char", int(parts[0].name)
 
 
-def _struct(cursor: Cursor) -> DataType:
-    if cursor.accept("<>"):
-        return StructType()
-    cursor.expect("<")
-    fields = [_field(cursor)]
-    while cursor.accept(","):
-        fields.append(_field(cursor))
-    cursor.expect(">")
-    return StructType(fields)
+def _read(node: Expr) -> tuple[str, list[Expr]]:
+    """The name and the parts, which have the right number."""
+    name, parts = _NAMES.get(node.this, node.this), node.expressions
+    is_nested = bool(node.args.get("nested"))
+    if name == "struct":
+        is_right = is_nested
+    elif name in _PARTS:
+        is_right = is_nested and len(parts) == len(_PARTS[name])
+    elif name == "decimal":
+        is_right = not is_nested and len(parts) <= 2
+    else:
+        is_right = not is_nested and len(parts) == (name in _LIMITED)
+    if not is_right:
+        raise InvalidInputError(f"expected a type, found {name} with other parts than it has")
+    if not is_nested and not all(part.is_int for part in parts):
+        raise InvalidInputError(f"the brackets of {name} hold whole numbers")
+    return name, parts
 
 
-def _field(cursor: Cursor) -> Field:
-    name = cursor.name()
-    cursor.accept(":")
-    data_type = read_type(cursor)
-    return Field(name, data_type, nullable=not cursor.accept("not", "null"))
-
-
-def _plain(cursor: Cursor, token: Token) -> DataType:
-    name = _NAMES.get(token.word, token.word)
-    if name in {"varchar", "char", "character"}:
-        raise cursor.error("char and varchar are no types of an expression; use STRING", token)
-    if name == "decimal" and cursor.accept("("):
-        digits = [cursor.take().value]
-        if cursor.accept(","):
-            digits.append(cursor.take().value)
-        cursor.expect(")")
-        name = f"decimal({digits[0]},{digits[1] if len(digits) > 1 else 0})"
-    try:
-        return as_type(name)
-    except InvalidInputError as error:
-        raise cursor.error(str(error), token) from error
+def _field(node: Expr) -> Field:
+    return Field(node.this, to_type(node.args["kind"]), nullable=not node.args.get("constraints"))

@@ -6,8 +6,9 @@ from decimal import Decimal
 import pytest
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import Expression, col, lit, parse_sql, parse_type, to_sql
+from deltalog.expressions import Expression, Literal, col, lit, parse_sql, parse_type, to_sql
 from deltalog.expressions.nodes import And, Arithmetic, Call, Case, Comparison, In, Like, Not, Or
+from deltalog.schema import PrimitiveType
 
 A, B, C = col("a"), col("b"), col("c")
 
@@ -163,6 +164,108 @@ def test_what_is_not_understood_is_an_error_with_its_place(
     assert f"at character {position}" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("sql", "position", "problem"),
+    [
+        ("> 5", 1, "expected a value"),
+        ("ELSE", 1, "expected a value"),
+        (". 5", 3, "after the dot"),
+        ("a NOT NULL", 3, "expected the end"),
+        ("a ! IN (1)", 3, "expected the end"),
+        ("a IS NULL::string", 10, "expected the end"),
+        ("a BETWEEN 1 2", 13, "expected AND"),
+        ("a LIKE b = c", 10, "expected the end"),
+        ("a LIKE ANY ('x') ESCAPE '#'", 18, "expected the end"),
+        ("a RLIKE 'x' ESCAPE '#'", 13, "expected the end"),
+        ("a IN b", 6, r"expected \("),
+        ("a IN (1,)", 9, "expected a value"),
+        ("f(,a)", 3, "expected a value"),
+        ("f(a AS b)", 5, r"expected \)"),
+        ("f(ALL a)", 7, r"expected \)"),
+        ("f(x -> x)", 6, "expected a value"),
+        ("f(a) IGNORE NULLS", 6, "expected the end"),
+        ("a + NOT b", 5, "keyword"),
+        ("(a, b)", 3, r"expected \)"),
+        ("(a b)", 4, r"expected \)"),
+        ("a.(b)", 3, "expected a value"),
+        ("a.'b'", 3, "expected a name"),
+        ("a[1:2]", 4, r"expected \]"),
+        ("a[1, 2]", 1, "one value"),
+        ("a[]", 3, "expected a value"),
+        ("[1]", 2, "ARRAY cannot stand here"),
+        ("a << 1", 4, "expected a value"),
+        ("a AT TIME ZONE 'UTC'", 1, "ATTIMEZONE cannot stand here"),
+        ("CASE WHEN a b END", 13, "expected THEN"),
+        ("CAST(a AS int", 14, r"expected \)"),
+        ("CAST(a, 'x')", 6, "CASTTOSTRTYPE cannot stand here"),
+        ("CAST(a AS date, 'yyyy')", 6, "FORMAT cannot stand here"),
+        ("substring(a, 1 FROM 2)", 16, r"expected \)"),
+        ("DATE'2024' '-01-01'", 5, "expected a text"),
+        ("a {# b #}", 3, "has no meaning"),
+        ("a /*+ b */ {", 12, "has no meaning"),
+        ("0x1F", 1, "no number"),
+        ("1_000", 1, "no number"),
+        ("X'0G'", 1, "hexadecimal"),
+        ("`[]`(a, 1)", 1, "no function"),
+    ],
+)
+def test_what_sqlglot_would_let_pass_is_an_error_with_its_place(
+    sql: str, position: int, problem: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=problem) as caught:
+        parse_sql(sql)
+    assert f"at character {position} " in f"{caught.value} ".replace(":", " "), caught.value
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["nvl", "if", "ifnull", "date", "left", "map", "to_date", "date_add", "dayofweek", "year",
+     "any", "rlike", "array", "struct", "log", "concat", "current_user", "transform"],
+)  # fmt: skip
+def test_a_call_keeps_its_name_and_its_arguments(name: str) -> None:
+    _same(f"{name}(a, 'yyyy')", Call(name, (A, lit("yyyy"))))
+
+
+@pytest.mark.parametrize("name", ["interval", "array", "end", "all", "unknown", "div", "as", "if"])
+def test_words_that_are_no_keywords_here_are_columns(name: str) -> None:
+    _same(f"{name} = {name}[0]", col(name) == Call("[]", (col(name), lit(0))))
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("a = b IN (c)", In(A == B, (C,))),
+        ("a = b IS NULL", (A == B).is_null()),
+        ("-9223372036854775808L", Literal(-(1 << 63), PrimitiveType("long"))),
+        ("INTERVAL 1 DAY + '5'", Call("interval", (lit(1), lit("DAY"))) + "5"),
+        ("INTERVAL -1 DAY", Call("interval", (lit(-1), lit("DAY")))),
+        ("trim(a, b)", Call("trim", (A, B))),
+        ("trim(b FROM a)", Call("btrim", (A, B))),
+        ("position(a IN b)", Call("instr", (B, A))),
+        ("f(a).b.c", Call("[]", (Call("[]", (Call("f", (A,)), lit("b"))), lit("c")))),
+        ("timestampadd(HOUR, 1, a)", Call("timestampadd", (lit("HOUR"), lit(1), A))),
+        ("timestampadd(`HOUR`, 1, a)", Call("timestampadd", (col("HOUR"), lit(1), A))),
+        ("a AND (b AND c)", And((A, And((B, C))))),
+        ("(a AND b) AND c", And((And((A, B)), C))),
+        ("a IS NOT UNKNOWN", A.is_not_null()),
+    ],
+)
+def test_sqlglot_reads_what_spark_reads(sql: str, expected: Expression) -> None:
+    _same(sql, expected)
+
+
+@pytest.mark.parametrize("sign", ["- ", "~", "NOT ", "! ", "+"])
+def test_many_signs_are_an_error_and_no_recursion_error(sign: str) -> None:
+    assert isinstance(parse_sql(sign * 20 + "a"), Expression)
+    with pytest.raises(InvalidInputError, match="at character"):
+        parse_sql(sign * 5000 + "a")
+
+
+@pytest.mark.parametrize("joined", ["+", "||", "="])
+def test_long_chains_to_the_left_are_read(joined: str) -> None:
+    assert isinstance(parse_sql(f" {joined} ".join(["a"] * 5000)), Expression)
+
+
 def test_sql_is_a_text() -> None:
     with pytest.raises(InvalidInputError, match="expected SQL as a text, found 5"):
         parse_sql(5)  # type: ignore[arg-type]  # what callers do
@@ -233,6 +336,7 @@ def test_parameters_that_do_not_fit(sql: str, parameters: object, problem: str) 
         ("d + interval 2 days", "d + INTERVAL '2' DAY"),
         ("timestamp'2024-01-01'", "TIMESTAMP'2024-01-01 00:00:00Z'"),
         ("s['x']", "s['x']"),
+        ("timestampadd()", "timestampadd()"),
     ],
 )
 def test_rendering(sql: str, shown: str) -> None:

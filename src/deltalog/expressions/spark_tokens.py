@@ -1,0 +1,149 @@
+"""Spark SQL as sqlglot's tokens.
+
+Owns quotes, escapes, comments, numbers and which words are keywords; nothing between two tokens
+is skipped, and every error has its place.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar, Final
+
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokens import Tokenizer
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions.sql_constants import NUMBER
+
+NAME: Final = re.compile(r"[^\W\d]\w*")
+_GAP: Final = re.compile(r"(?:\s+|--[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
+_CHARACTERS: Final = "()[],.-+*/%=<>&|^~!?:'\"`"
+_OPERATORS: Final = ("==", "<>", "!=", "<=", ">=", "<=>", "||", "::")
+# Words that mean something to the grammar. The second kind may be names too.
+_KEYWORDS: Final = ("AND", "OR", "NOT", "IN", "IS", "NULL", "TRUE", "FALSE", "LIKE", "BETWEEN",
+                    "CASE", "WHEN", "THEN", "ELSE", "FROM", "SELECT", "EXISTS")  # fmt: skip
+_SOFT_KEYWORDS: Final = ("ILIKE", "RLIKE", "REGEXP", "ESCAPE", "DIV", "INTERVAL", "AS", "END",
+                         "DISTINCT", "ANY", "SOME", "ALL", "UNKNOWN")  # fmt: skip
+_TYPED_TEXTS: Final = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"})
+_NAME_FOLLOWS: Final = frozenset({TokenType.DOT, TokenType.COLON})
+
+
+def error_at(sql: str, start: int, source: str, problem: str) -> InvalidInputError:
+    """The error of a place in the text, for the caller to raise."""
+    shown = f" ({source})" if source else ""
+    return InvalidInputError(
+        f"cannot read the SQL {sql!r} at character {start + 1}{shown}: {problem}"
+    )
+
+
+class SparkTokenizer(Spark.Tokenizer):
+    """Tokens: quotes and escapes are Spark's, and nothing between two tokens is skipped."""
+
+    SINGLE_TOKENS: ClassVar = {
+        char: token for char, token in Tokenizer.SINGLE_TOKENS.items() if char in _CHARACTERS
+    }
+    KEYWORDS: ClassVar = {
+        word: Spark.Tokenizer.KEYWORDS[word] for word in (*_OPERATORS, *_KEYWORDS, *_SOFT_KEYWORDS)
+    }
+    # In quotes, two quotes are one.
+    STRING_ESCAPES: ClassVar = ["\\", "'", '"']
+    NESTED_COMMENTS: ClassVar = False
+    # 5L is one token, and a number to us; to sqlglot it would be a cast.
+    NUMERIC_LITERALS: ClassVar = {}
+    COMMANDS: ClassVar = set()
+
+    def tokenize(self, sql: str) -> list[Token]:
+        """The tokens of a text.
+
+        Raises:
+            InvalidInputError: some character begins no token, or a quote is left open.
+        """
+        try:
+            raw = super().tokenize(sql)
+        except TokenError as error:
+            # Only the tokenizer itself knows where the token began.
+            start = self._core._start  # noqa: SLF001
+            raise _no_token(sql, start) from error
+        tokens: list[Token] = []
+        end = 0
+        for token in raw:
+            _check_gap(sql, end, token.start)
+            _check_source(sql, token)
+            _retag(sql, tokens, token)
+            end = token.end + 1
+        _check_gap(sql, end, len(sql))
+        return tokens
+
+
+# What may be a name of a column.
+NAMES: Final = frozenset(
+    {
+        TokenType.VAR,
+        TokenType.IDENTIFIER,
+        *(SparkTokenizer.KEYWORDS[word] for word in _SOFT_KEYWORDS),
+    }
+)
+
+
+def _check_gap(sql: str, start: int, end: int) -> None:
+    gap = _GAP.match(sql, start, end)
+    if gap is None or gap.end() < end:
+        raise _no_token(sql, gap.end() if gap else start)
+
+
+def _check_source(sql: str, token: Token) -> None:
+    first = sql[token.start]
+    match token.token_type:
+        case TokenType.VAR:
+            if NUMBER.fullmatch(token.text):
+                token.token_type = TokenType.NUMBER
+                return
+            name = NAME.match(token.text)
+            if name is None or name.end() < len(token.text):
+                raise _no_token(sql, token.start + (name.end() if name else 0))
+        case TokenType.NUMBER:
+            if not NUMBER.fullmatch(token.text):
+                raise _no_token(sql, token.start)
+        case TokenType.IDENTIFIER if first == "`":
+            if not token.text:
+                raise error_at(sql, token.start, "``", "a name in backticks is empty")
+        case TokenType.HEX_STRING | TokenType.IDENTIFIER if first == "0":
+            raise _no_token(sql, token.start)
+        case TokenType.RAW_STRING:
+            token.token_type = TokenType.STRING
+
+
+def _retag(sql: str, tokens: list[Token], token: Token) -> None:
+    """Add a token; what stands before a word decides whether it is a keyword."""
+    kind = token.token_type
+    last = tokens[-1] if tokens else None
+    before = last.token_type if last else None
+    if kind is TokenType.STRING:
+        if last and before is TokenType.VAR and last.text.upper() in _TYPED_TEXTS:
+            last.token_type = TokenType.INTRODUCER
+    elif kind is TokenType.NUMBER:
+        if last and before is TokenType.DOT:
+            if last.end + 1 < token.start:
+                raise error_at(sql, token.start, token.text, "expected a name after the dot")
+            tokens.pop()
+            token.start, token.text = last.start, f".{token.text}"
+    elif before in _NAME_FOLLOWS and kind is not TokenType.IDENTIFIER and NAME.match(token.text):
+        token.token_type = TokenType.VAR
+    tokens.append(token)
+
+
+def _no_token(sql: str, position: int) -> InvalidInputError:
+    char = sql[position]
+    if char in "'\"`":
+        problem = f"the quote {char} is never closed"
+    elif sql.startswith("/*", position):
+        problem = "the comment is never closed"
+    elif char.isdigit():
+        problem = "this is no number; put a name that begins with a digit in backticks"
+    elif char in "xX":
+        problem = "X'…' holds hexadecimal digits only, and is closed"
+    else:
+        problem = f"{char!r} has no meaning in an expression"
+    return error_at(sql, position, char, problem)

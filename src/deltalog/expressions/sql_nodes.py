@@ -1,0 +1,397 @@
+"""What sqlglot read, as expressions.
+
+Owns what each of its nodes means, by type and by argument: what has no meaning here is an error
+with its place, never skipped.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import sql_constants, sql_types
+from deltalog.expressions.nodes import (
+    And,
+    Arithmetic,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Or,
+    lit,
+)
+from deltalog.expressions.spark_dialect import node_of, tokens_of
+from deltalog.expressions.spark_tokens import error_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from sqlglot.expressions import Expr
+
+    from deltalog.schema.types import DataType
+
+_COMPARISONS: Final[dict[type[Expr], str]] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>",
+}
+_ARITHMETIC: Final[dict[type[Expr], str]] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+}
+_CALLS: Final[dict[type[Expr], str]] = {
+    exp.IntDiv: "div",
+    exp.DPipe: "concat",
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+    exp.BitwiseXor: "^",
+    exp.RegexpLike: "rlike",
+}
+_CHAINS: Final[dict[type[Expr], type[And | Or]]] = {exp.And: And, exp.Or: Or}
+_BINARY: Final = frozenset({*_COMPARISONS, *_ARITHMETIC, *_CALLS, *_CHAINS})
+_BARE_CALLS: Final = frozenset({"current_date", "current_timestamp", "localtimestamp"})
+_UNIT_FIRST: Final = frozenset(
+    {"timestampadd", "timestampdiff", "dateadd", "datediff", "date_diff"}
+)
+# What is no function in SQL, though our nodes write it as one.
+_OPERATORS: Final = frozenset({"interval", "[]", "&", "|", "^", "~"})
+# Arguments of nodes that only say how sqlglot would write them for other databases.
+_WRITING: Final = frozenset({"typed", "safe", "quoted", "requires_string", "coalesce"})
+
+
+def read(
+    sql: str,
+    parameters: Sequence[object] | Mapping[str, object] | None,
+    columns: Collection[str],
+) -> Expression:
+    """The expression that a text says.
+
+    Raises:
+        InvalidInputError: the text is no such expression; the message says where.
+    """
+    tokens = tokens_of(sql)
+    _check_double_quotes(sql, tokens, {name.lower(): name for name in columns})
+    try:
+        return _Reader(sql, tokens, parameters).whole(node_of(sql, tokens, exp.Condition))
+    except RecursionError:
+        raise error_at(sql, 0, "", "it is nested too deep") from None
+
+
+def read_type(sql: str) -> DataType:
+    """The type that a text says.
+
+    Raises:
+        InvalidInputError: there is no such type.
+    """
+    node = _type_node(sql)
+    try:
+        return sql_types.to_type(node)
+    except InvalidInputError as error:
+        raise error_at(sql, 0, "", str(error)) from error
+
+
+def read_limits(sql: str) -> list[tuple[tuple[str, ...], str, int]]:
+    """Each `char(n)` and `varchar(n)` of a type in SQL: its path inside, its name and length.
+
+    Raises:
+        InvalidInputError: there is no such type.
+    """
+    return list(sql_types.limits(_type_node(sql)))
+
+
+def _type_node(sql: str) -> exp.DataType:
+    node = node_of(sql, tokens_of(sql), exp.DataType)
+    if not isinstance(node, exp.DataType):
+        raise error_at(sql, 0, "", "expected a type")
+    return node
+
+
+def _check_double_quotes(sql: str, tokens: list[Token], columns: Mapping[str, str]) -> None:
+    for token in tokens:
+        if token.token_type is not TokenType.STRING or sql[token.start] != '"':
+            continue
+        column = columns.get(token.text.lower())
+        if column is not None:
+            raise error_at(
+                sql, token.start, sql[token.start : token.end + 1],
+                f"double quotes make a text, and {column!r} is a column: write `{column}` for the "
+                f"column, or '{token.text}' for the text",
+            )  # fmt: skip
+
+
+class _Reader:
+    def __init__(
+        self,
+        sql: str,
+        tokens: list[Token],
+        parameters: Sequence[object] | Mapping[str, object] | None,
+    ) -> None:
+        self._sql = sql
+        self._positional = list(parameters) if isinstance(parameters, list | tuple) else None
+        self._named = parameters if isinstance(parameters, Mapping) else None
+        self._places = [
+            token.start for token in tokens if token.token_type is TokenType.PLACEHOLDER
+        ]
+
+    def whole(self, node: Expr) -> Expression:
+        """The expression of the whole text."""
+        found = self.read(node)
+        if self._positional and len(self._places) < len(self._positional):
+            raise InvalidInputError(
+                f"{len(self._positional)} parameters were given for {self._sql!r}, "
+                f"which has {len(self._places)}"
+            )
+        return found
+
+    def read(self, node: Expr) -> Expression:
+        kind = type(node)
+        if kind in _BINARY:
+            return self.binary(node)
+        reader = _READERS.get(kind)
+        if reader is None:
+            self._refuse(node, f"{kind.__name__.upper()} cannot stand here")
+        method, arguments = reader
+        self.check(node, arguments)
+        return method(self, node)
+
+    def check(self, node: Expr, arguments: frozenset[str]) -> None:
+        for name, value in node.args.items():
+            if name not in arguments and name not in _WRITING and value:
+                self._refuse(
+                    node, f"{type(node).__name__.upper()} with {name.upper()} cannot stand here"
+                )
+
+    def _refuse(self, node: Expr, problem: str, cause: Exception | None = None) -> NoReturn:
+        """The error of the first place in the text that belongs to a node."""
+        places = [part.meta for part in node.walk() if "start" in part.meta]
+        first = min(places, key=lambda meta: meta["start"], default=None)
+        start, end = (first["start"], first["end"] + 1) if first else (0, 0)
+        raise error_at(self._sql, start, self._sql[start:end], problem) from cause
+
+    def _attempt(self, node: Expr, make: Callable[..., Any], *args: Any) -> Any:
+        try:
+            return make(*args)
+        except InvalidInputError as error:
+            self._refuse(node, str(error), error)
+
+    def binary(self, node: Expr) -> Expression:
+        # Long chains lean to the left, deeper than Python would call.
+        spine: list[Expr] = []
+        while type(node) in _BINARY:
+            self.check(node, _THIS_AND_OTHER)
+            spine.append(node)
+            node = node.this
+        found = self.read(node)
+        while spine:
+            node = spine.pop()
+            kind = _CHAINS.get(type(node))
+            if kind is None:
+                found = _joined(type(node), found, self.read(node.expression))
+                continue
+            operands = [found, self.read(node.expression)]
+            while spine and type(spine[-1]) is type(node):
+                operands.append(self.read(spine.pop().expression))
+            found = kind(tuple(operands))
+        return found
+
+    def literal(self, node: Expr) -> Expression:
+        if node.is_string:
+            return Literal(node.name)
+        found: Literal = self._attempt(node, sql_constants.number, node.name)
+        return found
+
+    def texts(self, node: Expr) -> Expression:
+        return Literal("".join(self.text(part) for part in node.expressions))
+
+    def text(self, node: Expr) -> str:
+        if not isinstance(node, exp.Literal) or not node.is_string:
+            self._refuse(node, "expected a text in single quotes")
+        return node.name
+
+    def moment(self, node: Expr) -> Expression:
+        text = self.text(node.expression)
+        found: Literal = self._attempt(
+            node.expression, sql_constants.moment, node.this.upper(), text
+        )
+        return found
+
+    def interval(self, node: Expr) -> Expression:
+        parts: list[Expression] = []
+        for part in node.this.expressions:
+            inner = part.this if isinstance(part, exp.Neg) else part
+            unit = inner.args.get("unit")
+            parts += self._attempt(
+                inner.this, sql_constants.interval, inner.this.name, unit and unit.name,
+                1 if inner is part else -1,
+            )  # fmt: skip
+        return Call("interval", tuple(parts))
+
+    def parameter(self, node: Expr) -> Expression:
+        if node.this:
+            if self._named is None or node.this not in self._named:
+                self._refuse(node, f"no value was given for the parameter :{node.this}")
+            return lit(self._named[node.this])
+        if self._positional is None:
+            self._refuse(node, "a parameter ? needs a list of values as `parameters`")
+        index = bisect_left(self._places, node.meta["start"])
+        if index >= len(self._positional):
+            self._refuse(node, f"only {len(self._positional)} parameters were given")
+        return lit(self._positional[index])
+
+    def column(self, node: Expr) -> Expression:
+        assert isinstance(node, exp.Column)  # noqa: S101  # its reader is found by type
+        path = tuple(map(self.name, node.parts))
+        if len(path) == 1 and path[0].lower() in _BARE_CALLS and not node.this.args["quoted"]:
+            return Call(path[0].lower())
+        return Column(path)
+
+    def name(self, node: Expr) -> str:
+        if not isinstance(node, exp.Identifier):
+            self._refuse(node, "expected a name")
+        return node.name
+
+    def field(self, node: Expr) -> Expression:
+        source, name = self.read(node.this), self.name(node.expression)
+        if isinstance(source, Column):
+            return Column((*source.path, name))
+        return Call("[]", (source, Literal(name)))
+
+    def item(self, node: Expr) -> Expression:
+        if len(node.expressions) != 1:
+            self._refuse(node, "expected one value in the brackets")
+        return Call("[]", (self.read(node.this), self.read(node.expressions[0])))
+
+    def call(self, node: Expr) -> Expression:
+        name = node.name.lower()
+        if name in _OPERATORS:
+            self._refuse(node, f"there is no function {name!r}")
+        arguments = [self.read(argument) for argument in node.expressions]
+        if name in _UNIT_FIRST and len(arguments) > 1:
+            first = node.expressions[0]
+            is_word = isinstance(first, exp.Column) and not first.this.args["quoted"]
+            unit = sql_constants.unit_of(first.name) if is_word else None
+            arguments[0] = Literal(unit) if unit else arguments[0]
+        return Call(name, tuple(arguments))
+
+    def cast(self, node: Expr) -> Expression:
+        to = node.args["to"]
+        data_type: DataType = self._attempt(to, sql_types.to_type, to)
+        return Cast(self.read(node.this), data_type, isinstance(node, exp.TryCast))
+
+    def case(self, node: Expr) -> Expression:
+        subject = self.read(node.this) if node.this else None
+        branches: list[tuple[Expression, Expression]] = []
+        for branch in node.args["ifs"]:
+            condition = self.read(branch.this)
+            if subject is not None:
+                condition = Comparison("=", subject, condition)
+            branches.append((condition, self.read(branch.args["true"])))
+        default = node.args.get("default")
+        return Case(tuple(branches), None if default is None else self.read(default))
+
+    def negation(self, node: Expr) -> Expression:
+        return Not(self.read(node.this))
+
+    def negative(self, node: Expr) -> Expression:
+        inner = node.this
+        if isinstance(inner, exp.Neg):
+            return self.read(inner.this)
+        if isinstance(inner, exp.Literal) and inner.name.startswith("-") and not inner.is_string:
+            inner.set("this", inner.name[1:])
+            return self.read(inner)
+        return Call("negative", (self.read(inner),))
+
+    def test(self, node: Expr) -> Expression:
+        operand = self.read(node.this)
+        if isinstance(node.expression, exp.Null):
+            return IsNull(operand)
+        return Comparison("<=>", operand, self.read(node.expression))
+
+    def membership(self, node: Expr) -> Expression:
+        return In(self.read(node.this), tuple(map(self.read, node.expressions)))
+
+    def between(self, node: Expr) -> Expression:
+        operand = self.read(node.this)
+        low, high = self.read(node.args["low"]), self.read(node.args["high"])
+        return And((Comparison(">=", operand, low), Comparison("<=", operand, high)))
+
+    def escape(self, node: Expr) -> Expression:
+        return self.like(node.this, self.text(node.expression))
+
+    def like(self, node: Expr, escape: str = "\\") -> Expression:
+        operand, patterns = self.read(node.this), node.expression
+        is_negated, ignore_case = bool(node.args.get("negate")), isinstance(node, exp.ILike)
+        if not isinstance(patterns, exp.Any | exp.All):
+            like = Like(operand, self.read(patterns), escape, ignore_case)
+            return Not(like) if is_negated else like
+        # NOT LIKE ANY is true if one of the patterns does not match: NOT stands inside.
+        likes: list[Expression] = []
+        for pattern in patterns.this.expressions:
+            like = Like(operand, self.read(pattern), ignore_case=ignore_case)
+            likes.append(Not(like) if is_negated else like)
+        if len(likes) == 1:
+            return likes[0]
+        return (And if isinstance(patterns, exp.All) else Or)(tuple(likes))
+
+
+def _joined(kind: type[Expr], left: Expression, right: Expression) -> Expression:
+    if kind in _COMPARISONS:
+        return Comparison(_COMPARISONS[kind], left, right)
+    if kind in _ARITHMETIC:
+        return Arithmetic(_ARITHMETIC[kind], left, right)
+    return Call(_CALLS[kind], (left, right))
+
+
+def _arguments(*names: str) -> frozenset[str]:
+    return frozenset(names)
+
+
+_THIS: Final = _arguments("this")
+_THIS_AND_OTHER: Final = _arguments("this", "expression")
+_LISTED: Final = _arguments("this", "expressions")
+_READERS: Final[dict[type[Expr], tuple[Callable[[_Reader, Expr], Expression], frozenset[str]]]] = {
+    exp.Literal: (_Reader.literal, _arguments("this", "is_string")),
+    exp.HexString: (lambda _, node: sql_constants.hexadecimal(node.name), _THIS),
+    exp.Null: (lambda _, __: Literal(None), frozenset()),
+    exp.Boolean: (lambda _, node: Literal(node.this), _THIS),
+    exp.Concat: (_Reader.texts, _arguments("expressions")),
+    exp.Introducer: (_Reader.moment, _THIS_AND_OTHER),
+    exp.Interval: (_Reader.interval, _THIS),
+    exp.Placeholder: (_Reader.parameter, _THIS),
+    exp.Column: (_Reader.column, _arguments("this", "table", "db", "catalog")),
+    exp.Dot: (_Reader.field, _THIS_AND_OTHER),
+    exp.Bracket: (_Reader.item, _LISTED),
+    exp.Anonymous: (_Reader.call, _LISTED),
+    exp.Cast: (_Reader.cast, _arguments("this", "to")),
+    exp.TryCast: (_Reader.cast, _arguments("this", "to")),
+    exp.Case: (_Reader.case, _arguments("this", "ifs", "default")),
+    exp.Paren: (lambda self, node: self.read(node.this), _THIS),
+    exp.Not: (_Reader.negation, _THIS),
+    exp.Neg: (_Reader.negative, _THIS),
+    exp.BitwiseNot: (lambda self, node: Call("~", (self.read(node.this),)), _THIS),
+    exp.Is: (_Reader.test, _THIS_AND_OTHER),
+    exp.In: (_Reader.membership, _LISTED),
+    exp.Between: (_Reader.between, _arguments("this", "low", "high")),
+    exp.Like: (_Reader.like, _arguments("this", "expression", "negate")),
+    exp.ILike: (_Reader.like, _arguments("this", "expression", "negate")),
+    exp.Escape: (_Reader.escape, _THIS_AND_OTHER),
+}
