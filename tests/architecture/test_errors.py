@@ -52,6 +52,7 @@ DeltaError
     VersionNotFoundError
   InternalError
   InvalidInputError (ValueError)
+    AmbiguousMergeError
   SchemaMismatchError
   StorageError (OSError)
     AccessDeniedError
