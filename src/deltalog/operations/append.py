@@ -14,7 +14,7 @@ from deltalog.schema.evolve import merge_schemas
 from deltalog.table_change import changed_table
 from deltalog.write.files import write_files
 from deltalog.write.spec import DEFAULT_TARGET_FILE_SIZE_BYTES, WriteSpec
-from deltalog.write.written import WrittenFiles
+from deltalog.write.written import WrittenFiles, rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,8 +117,8 @@ def stage_commit(
         mode: `overwrite` removes every file that is there.
 
     Raises:
-        InvalidInputError: they were written for another table, or for a schema that the table has
-            no more.
+        InvalidInputError: they were written for another table, or for a schema or rules that the
+            table has no more.
     """
     if mode not in {"append", "overwrite"}:
         raise InvalidInputError(f"mode: expected 'append' or 'overwrite', found {mode!r}")
@@ -127,6 +127,12 @@ def stage_commit(
         raise InvalidInputError(
             f"cannot commit these files to {pending.store.root}: they were written for a schema "
             "that the table has no more; write them again"
+        )
+    if written.rules and written.rules != rules_of(pending.configuration):
+        raise InvalidInputError(
+            f"cannot commit these files to {pending.store.root}: the table's properties, "
+            "constraints, partition columns or protocol have changed since they were written; "
+            "write them again"
         )
     pending.add_files(written)
     more = {}

@@ -21,6 +21,7 @@ from deltalog.operations.rewrite import copy_rows, is_not_true, read_rows
 from deltalog.operations.touched import find_touched
 from deltalog.scan.deletion_vectors import load_bitmap
 from deltalog.scan.plan import descriptor_of
+from deltalog.schema.conform import conform
 from deltalog.write.changes import ChangeWriter
 from deltalog.write.deletion_vectors import write_deletion_vectors
 from deltalog.write.files import FileWriter
@@ -165,13 +166,15 @@ def _rewrite(
     """Write the rows that stay into new files, and for the change feed those that do not."""
     snapshot = _snapshot_of(pending)
     spec = options.spec_for(pending)
+    # Which may have more columns than the rows that are there.
+    schema = spec.configuration.arrow_schema
     zone = options.default_timezone
     with FileWriter(spec) as writer:
         copied = copy_rows(
             snapshot,
             touched.files.take(cut),
             writer,
-            spec.configuration.arrow_schema,
+            schema,
             keep=is_not_true(predicate),
             default_timezone=zone,
         )
@@ -183,7 +186,7 @@ def _rewrite(
             for batch in read_rows(
                 snapshot, touched.files, predicate=predicate, default_timezone=zone
             ):
-                changes.write(batch, "delete")
+                changes.write(conform(batch, schema), "delete")
             pending.add_changes(changes.finish())
     return replace(
         removed,

@@ -11,12 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog.actions.arrow import STRING_MAP
+from deltalog.column_mapping import physical_path
 from deltalog.errors import ConstraintViolationError, InternalError, InvalidInputError
 from deltalog.expressions import filter_mask, to_sql
+from deltalog.features.clustering import check_clustering_columns, clustering_columns
 from deltalog.operations.append import set_write_metrics, with_columns_of
 from deltalog.operations.delete import stage_delete
 from deltalog.partition_values import extract, parse_column
 from deltalog.schema import from_arrow_schema
+from deltalog.schema.columns import walk
 from deltalog.table_change import changed_table
 from deltalog.write.changes import ChangeWriter
 from deltalog.write.enforce import Enforcer
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from deltalog.schema import Field
     from deltalog.snapshot import Snapshot
     from deltalog.transaction import PendingTransaction
+    from deltalog.write.spec import WriteSpec
     from deltalog.write.written import WrittenFiles
 
 _EXAMPLES: Final = 5
@@ -55,6 +59,10 @@ def stage_overwrite(
     """
     snapshot = _snapshot_of(pending)
     if schema_mode == "overwrite":
+        if not rows.schema.names:
+            raise InvalidInputError(
+                f"cannot give {pending.store.root} the schema of the data: it has no columns"
+            )
         pending.set_configuration(
             changed_table(
                 pending.configuration,
@@ -63,6 +71,7 @@ def stage_overwrite(
                 replaces_data=True,
             )
         )
+        _check_clustering(pending)
     elif schema_mode == "merge":
         pending.set_configuration(with_columns_of(pending.configuration, rows.schema))
     written = write_files(options.spec_for(pending), rows)
@@ -122,18 +131,34 @@ def stage_replace_where(
         pending.set_configuration(with_columns_of(pending.configuration, rows.schema))
     deleted = stage_delete(pending, predicate, options=options)
     spec = options.spec_for(pending)
+    if rows.schema.names:
+        tells = deleted.wrote_changes
+        written = _write_matching(pending, rows, predicate, spec, tells_changes=tells)
+    else:
+        written = write_files(spec, rows)  # an empty list has no columns to be checked
+    pending.add_files(written)
+    set_write_metrics(pending, written, **deleted.metrics())
+    return written
+
+
+def _write_matching(
+    pending: PendingTransaction,
+    rows: pa.RecordBatchReader,
+    predicate: Expression,
+    spec: WriteSpec,
+    *,
+    tells_changes: bool,
+) -> WrittenFiles:
     with FileWriter(spec) as writer, ChangeWriter(spec) as changes:
         enforcer = Enforcer.of_spec(spec, rows.schema)
         for batch in _matching(map(enforcer.apply, rows), predicate, pending.store.root):
             writer.write(batch)
-            if deleted.wrote_changes:
+            if tells_changes:
                 changes.write(batch, "insert")
         written = writer.finish(
             identity_marks=enforcer.identity_marks, identity_starts=enforcer.identity_starts
         )
         pending.add_changes(changes.finish())
-    pending.add_files(written)
-    set_write_metrics(pending, written, **deleted.metrics())
     return written
 
 
@@ -154,6 +179,29 @@ def _matching(
                 f"new rows do not match, for example {examples}; write them apart"
             )
         yield batch
+
+
+def _check_clustering(pending: PendingTransaction) -> None:
+    """Refuse a schema without the columns that the table is clustered by."""
+    clustered = clustering_columns(_snapshot_of(pending).domain_metadata)
+    if not clustered:
+        return
+    configuration = pending.configuration
+    schema, mode = configuration.schema, configuration.column_mapping_mode
+    logical = {physical_path(schema, path, mode): path for path, _ in walk(schema)}
+    missing = [".".join(path) for path in clustered if path not in logical]
+    if missing:
+        raise InvalidInputError(
+            f"cannot overwrite the schema of {pending.store.root}: it is clustered by "
+            f"{', '.join(missing)}, which the new schema lacks; end or change that first with "
+            "alter.set_clustering_columns"
+        )
+    check_clustering_columns(
+        [logical[path] for path in clustered],
+        schema,
+        configuration.partition_columns,
+        configuration.properties,
+    )
 
 
 def _snapshot_of(pending: PendingTransaction) -> Snapshot:

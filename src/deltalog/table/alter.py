@@ -1,6 +1,7 @@
 """`table.alter`: changes of schema, properties, constraints and protocol.
 
-Each method is one commit. Names and meanings are deltalake's where it has them.
+Each method is one commit, but for `drop_feature`. Names and meanings are deltalake's where it
+has them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from deltalog.operations.alter import clustering, columns, protocol
 from deltalog.operations.alter import constraints as _constraints
 from deltalog.operations.alter import properties as _properties
+from deltalog.operations.drop_feature import drop_feature
 from deltalog.schema import Field
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from deltalog.schema import DataType
     from deltalog.schema.alter import Where
+    from deltalog.snapshot import Snapshot
     from deltalog.table.standing import Standing
     from deltalog.transaction import (
         CommitProperties,
@@ -325,6 +328,47 @@ class TableAlterer:
             commit_properties,
             post_commithook_properties,
         )
+
+    def drop_feature(
+        self,
+        feature: str,
+        truncate_history: bool = False,  # noqa: FBT001, FBT002  # as Delta Spark's TRUNCATE HISTORY
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Take a feature out of the protocol, after everything that uses it.
+
+        Takes one to three commits. What stays of the history is protected by checkpoints, and by
+        the feature `checkpointProtection`.
+
+        Args:
+            feature: by name.
+            truncate_history: delete the history that needs the feature instead; refused while
+                that is younger than `delta.dropFeatureTruncateHistory.retentionDuration`.
+            commit_properties: of every commit.
+            post_commithook_properties: what follows them.
+
+        Raises:
+            InvalidInputError: the feature cannot be dropped, or not yet: then the table does not
+                use it any more, and the same call goes on later.
+
+        Cost: files that need the feature are written anew; one checkpoint; with
+        `truncate_history`, every commit of the log is read.
+        """
+
+        def commit(stage: Stage, operation: str) -> Snapshot:
+            ran = self._table.run(
+                operation,
+                stage,
+                commit_properties=commit_properties,
+                hooks=post_commithook_properties,
+                skip_empty=True,
+            )
+            return ran.committed.snapshot
+
+        # The newest version: a run without a stage finds it, and that nobody stands on an old one.
+        snapshot = commit(lambda _: None, "DROP FEATURE")
+        drop_feature(snapshot, feature, commit=commit, truncate_history=truncate_history)
 
     def upgrade_protocol(
         self,

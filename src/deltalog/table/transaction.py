@@ -5,6 +5,7 @@ Protocol: Delta Log Entries (a commit is atomic)
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from deltalog.arguments import as_condition
@@ -19,7 +20,7 @@ from deltalog.transaction.discard import discard, discarding
 from deltalog.write.source import open_source
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from types import TracebackType
 
     from deltalog.operations.append import SchemaMode
@@ -47,6 +48,9 @@ class TableTransaction:
         self._hooks = hooks
         self._pending: PendingTransaction | None = None
         self._operations: list[str] = []
+        self._failed: str | None = None
+        # For each kind of operation that there was: whether it wrote change files.
+        self._tells_changes: set[bool] = set()
 
     @property
     def pending(self) -> PendingTransaction:
@@ -71,9 +75,8 @@ class TableTransaction:
     ) -> None:
         """Add rows; arguments as in `write_deltalake`."""
         options = self._options(target_file_size, writer_properties)
-        stage_append(
-            self._begin("WRITE"), open_source(data), options=options, schema_mode=schema_mode
-        )
+        with self._operation("WRITE") as pending:
+            stage_append(pending, open_source(data), options=options, schema_mode=schema_mode)
 
     def overwrite(
         self,
@@ -87,13 +90,15 @@ class TableTransaction:
     ) -> None:
         """Replace all rows, or those that match; arguments as in `write_deltalake`."""
         options = self._options(target_file_size, writer_properties)
-        pending = self._begin("WRITE")
-        condition = self._condition(predicate, parameters)
-        rows = open_source(data)
-        if condition is None:
-            stage_overwrite(pending, rows, options=options, schema_mode=schema_mode)
-        else:
-            stage_replace_where(pending, rows, condition, options=options, schema_mode=schema_mode)
+        with self._operation("WRITE") as pending:
+            condition = self._condition(predicate, parameters)
+            rows = open_source(data)
+            if condition is None:
+                stage_overwrite(pending, rows, options=options, schema_mode=schema_mode)
+            else:
+                stage_replace_where(
+                    pending, rows, condition, options=options, schema_mode=schema_mode
+                )
 
     def delete(
         self,
@@ -103,18 +108,19 @@ class TableTransaction:
         use_deletion_vectors: bool | None = None,
     ) -> None:
         """Delete rows; arguments as in `DeltaTable.delete`."""
-        pending = self._begin("DELETE")
-        deleted = stage_delete(
-            pending,
-            self._condition(predicate, parameters),
-            options=self._options(None, None),
-            use_deletion_vectors=use_deletion_vectors,
-        )
-        pending.set_metrics(deleted.metrics())
+        with self._operation("DELETE") as pending:
+            deleted = stage_delete(
+                pending,
+                self._condition(predicate, parameters),
+                options=self._options(None, None),
+                use_deletion_vectors=use_deletion_vectors,
+            )
+            pending.set_metrics(deleted.metrics())
 
     def set_domain_metadata(self, domain: str, configuration: str) -> None:
         """Set the configuration of a metadata domain."""
-        domains.set_domain_metadata(self._begin("SET DOMAIN METADATA"), domain, configuration)
+        with self._operation("SET DOMAIN METADATA") as pending:
+            domains.set_domain_metadata(pending, domain, configuration)
 
     def set_app_transaction(self, app_id: str, version: int) -> None:
         """Record how far an application has come."""
@@ -125,6 +131,9 @@ class TableTransaction:
         self._table.update_incremental()
         snapshot = self._table.snapshot
         self._pending = PendingTransaction(snapshot, snapshot.store, operation="TRANSACTION")
+        self._operations = []
+        self._failed = None
+        self._tells_changes = set()
         return self
 
     def __exit__(
@@ -138,6 +147,12 @@ class TableTransaction:
         if kind is not None:
             discard(pending)
             return
+        if self._failed is not None:
+            discard(pending)
+            raise InvalidInputError(
+                f"cannot commit the transaction on {pending.store.root}: its {self._failed} "
+                "failed, and half of it may have been staged; nothing was committed"
+            )
         if pending.is_empty:
             return
         self._name(pending)
@@ -149,9 +164,25 @@ class TableTransaction:
             discard(pending)
         self._table.show(committed)
 
-    def _begin(self, operation: str) -> PendingTransaction:
-        self._operations.append(operation)
-        return self.pending
+    @contextmanager
+    def _operation(self, name: str) -> Iterator[PendingTransaction]:
+        """One operation: whole, or the transaction is lost."""
+        pending = self.pending
+        if self._failed is not None:
+            raise InvalidInputError(f"a transaction ends with what fails, here its {self._failed}")
+        self._operations.append(name)
+        files, changes = _num_changed(pending), len(pending.cdc)
+        self._failed = name
+        yield pending
+        if _num_changed(pending) > files:
+            self._tells_changes.add(len(pending.cdc) > changes)
+        if len(self._tells_changes) > 1:
+            raise InvalidInputError(
+                f"cannot do this {name} in one commit with the other operations: some of them "
+                "write change files and some do not, and the change feed of a commit is either; "
+                "commit them apart, or enable deletion vectors"
+            )
+        self._failed = None
 
     def _name(self, pending: PendingTransaction) -> None:
         """One operation goes by its own name in the history."""
@@ -171,3 +202,7 @@ class TableTransaction:
     ) -> Any:
         schema = self._table.schema()
         return as_condition(schema, predicate, parameters=parameters)
+
+
+def _num_changed(pending: PendingTransaction) -> int:
+    return len(pending.adds) + pending.rows.num_rows + len(pending.removes)

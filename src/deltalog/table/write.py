@@ -146,6 +146,11 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
         )
         return
     rows = open_source(data)
+    if not rows.schema.names:
+        raise InvalidInputError(
+            f"cannot make a table at {table.root} of the data: it has no columns; "
+            "DeltaTable.create makes an empty table of a schema"
+        )
     make_table(
         table,
         new_table_with_defaults(

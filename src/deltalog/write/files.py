@@ -15,7 +15,7 @@ from deltalog.write.enforce import Enforcer
 from deltalog.write.lanes import Plan
 from deltalog.write.parts import Limits, PartWriter
 from deltalog.write.source import open_source
-from deltalog.write.written import WrittenFiles
+from deltalog.write.written import WrittenFiles, rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -114,6 +114,7 @@ class FileWriter:
             num_bytes=sum(part.size_bytes for part in parts),
             table_id=configuration.metadata.id,
             schema_string=configuration.metadata.schema_string,
+            rules=rules_of(configuration),
         )
 
     def abandon(self) -> None:

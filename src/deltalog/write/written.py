@@ -5,6 +5,7 @@ Owns the form in which that travels between processes.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from deltalog.actions import Action
+    from deltalog.configuration import TableConfiguration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +38,7 @@ class WrittenFiles:
         num_bytes: size of all files.
         table_id: of the table that they were written for.
         schema_string: the schema that the rows fit, as the log has it.
+        rules: a digest of what else they were written by, see `rules_of`; empty is unknown.
     """
 
     adds: tuple[AddFile, ...]
@@ -46,6 +49,7 @@ class WrittenFiles:
     num_bytes: int
     table_id: str
     schema_string: str
+    rules: str = ""
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -67,6 +71,7 @@ class WrittenFiles:
                 "numBytes": self.num_bytes,
                 "tableId": self.table_id,
                 "schemaString": self.schema_string,
+                "rules": self.rules,
             }
         ).decode()
 
@@ -89,6 +94,7 @@ class WrittenFiles:
             num_bytes=node.required("numBytes", int),
             table_id=node.required("tableId", str),
             schema_string=node.required("schemaString", str),
+            rules=node.optional("rules", str) or "",
         )
 
     @classmethod
@@ -104,12 +110,13 @@ class WrittenFiles:
             raise InvalidInputError("there are no written files to merge")
         first = found[0]
         if any(
-            (part.table_id, part.schema_string) != (first.table_id, first.schema_string)
+            (part.table_id, part.schema_string, part.rules)
+            != (first.table_id, first.schema_string, first.rules)
             for part in found
         ):
             raise InvalidInputError(
                 "cannot commit these files together: they were written for different tables, or "
-                "for different schemas of one table"
+                "for different schemas or properties of one table"
             )
         starts, marks = _merge_identities(found)
         return cls(
@@ -121,7 +128,23 @@ class WrittenFiles:
             num_bytes=sum(part.num_bytes for part in found),
             table_id=first.table_id,
             schema_string=first.schema_string,
+            rules=first.rules,
         )
+
+
+def rules_of(configuration: TableConfiguration) -> str:
+    """A digest of what files are written by besides the schema: partitions, properties, protocol.
+
+    Constraints are properties: rows that were checked by other ones were not checked.
+    """
+    metadata, protocol = configuration.metadata, configuration.protocol
+    facts = [
+        list(metadata.partition_columns),
+        sorted(metadata.configuration.items()),
+        [protocol.min_reader_version, protocol.min_writer_version],
+        sorted(protocol.writer_features or ()),
+    ]
+    return hashlib.sha256(dumps(facts)).hexdigest()
 
 
 def _merge_identities(
