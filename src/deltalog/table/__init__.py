@@ -1,14 +1,36 @@
 """What users hold: `DeltaTable`, `write_deltalake`, and what belongs to them.
 
 Each method is a few lines: it takes what users write, stages a verb of `operations`, and commits.
-`DeltaTable` gathers its verbs from `reading`, `writing`, `changing` and `care`.
+`DeltaTable` gathers its verbs from `reading`, `writing`, `changing` and `care`. Verbs are loaded
+when they are first used: opening a table stays quick.
 """
 
 from __future__ import annotations
 
-from deltalog.table.convert import convert_to_deltalake
-from deltalog.table.creating import table_defaults
-from deltalog.table.delta_table import DeltaTable
-from deltalog.table.write import write_deltalake, write_files
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deltalog.table.convert import convert_to_deltalake
+    from deltalog.table.creating import table_defaults
+    from deltalog.table.delta_table import DeltaTable
+    from deltalog.table.write import write_deltalake, write_files
 
 __all__ = ["DeltaTable", "convert_to_deltalake", "table_defaults", "write_deltalake", "write_files"]
+
+_ORIGINS = {
+    "DeltaTable": "delta_table",
+    "convert_to_deltalake": "convert",
+    "table_defaults": "creating",
+    "write_deltalake": "write",
+    "write_files": "write",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name from the file that has it (PEP 562)."""
+    if name not in _ORIGINS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_ORIGINS[name]}"), name)
+    globals()[name] = value
+    return value

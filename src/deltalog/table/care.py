@@ -9,25 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from deltalog.arguments import has_table, open_table_store
 from deltalog.errors import InvalidInputError, TableExistsError
-from deltalog.operations.clone import Cloned, cloned_configuration, stage_clone
-from deltalog.operations.generate import generate_symlink_manifest
-from deltalog.operations.repair import find_lost_files, stage_repair
-from deltalog.operations.restore import Restored, stage_restore
-from deltalog.operations.truncate import stage_truncate
-from deltalog.operations.vacuum import (
-    END,
-    START,
-    VacuumPlan,
-    confirm_vacuum,
-    delete_planned,
-    plan_vacuum,
-    remember_lite,
-    stage_vacuum_end,
-    stage_vacuum_start,
-)
 from deltalog.table.changing import ChangingTable
-from deltalog.table.creating import make_table
-from deltalog.write.source import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -36,6 +18,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from deltalog.operations.clone import Cloned
+    from deltalog.operations.restore import Restored
+    from deltalog.operations.vacuum import VacuumPlan
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
     from deltalog.transaction import (
@@ -95,6 +80,16 @@ class CaredForTable(ChangingTable):
         Protocol: Vacuum Protocol Check
         Cost: commits behind the last such vacuum; with `full`, a listing of the whole table.
         """
+        from deltalog.operations.vacuum import (
+            END,
+            START,
+            confirm_vacuum,
+            delete_planned,
+            remember_lite,
+            stage_vacuum_end,
+            stage_vacuum_start,
+        )
+
         plan = self._plan_vacuum(
             retention_hours, enforce_retention_duration, full, keep_versions, inventory
         )
@@ -157,6 +152,9 @@ class CaredForTable(ChangingTable):
         keep_versions: Sequence[int] | None,
         inventory: object,
     ) -> VacuumPlan:
+        from deltalog.operations.vacuum import plan_vacuum
+        from deltalog.write.source import open_source
+
         if full and inventory is not None:
             raise InvalidInputError("full lists files, an inventory replaces that: pass one")
         self._check_latest("vacuum")
@@ -198,6 +196,8 @@ class CaredForTable(ChangingTable):
         Cost: paths of both versions, and a request for each file that comes back. Only the
         difference is committed.
         """
+        from deltalog.operations.restore import stage_restore
+
         self.update_incremental()
         is_version = isinstance(target, int) and not isinstance(target, bool)
         then = self._load(target)
@@ -244,6 +244,8 @@ class CaredForTable(ChangingTable):
 
         Cost: one listing of the table.
         """
+        from deltalog.operations.repair import find_lost_files, stage_repair
+
         self._check_latest("repair")
         if dry_run:
             self.update_incremental()
@@ -299,6 +301,9 @@ class CaredForTable(ChangingTable):
         Raises:
             TableExistsError: there is a table, and `replace` is False.
         """
+        from deltalog.operations.clone import cloned_configuration, stage_clone
+        from deltalog.table.creating import make_table
+
         store, at = open_table_store(target, storage_options, filesystem)
         if at is not None:
             raise InvalidInputError(f"cannot clone to {target!r}: it names a version")
@@ -347,6 +352,8 @@ class CaredForTable(ChangingTable):
         Raises:
             InvalidInputError: files have deletion vectors.
         """
+        from deltalog.operations.generate import generate_symlink_manifest
+
         generate_symlink_manifest(self._snapshot)
 
     def truncate(
@@ -359,6 +366,7 @@ class CaredForTable(ChangingTable):
         Returns:
             Count and size of the files that left the table.
         """
+        from deltalog.operations.truncate import stage_truncate
 
         def stage(pending: PendingTransaction) -> dict[str, int]:
             metrics = stage_truncate(pending).metrics()

@@ -11,11 +11,6 @@ from deltalog.arguments import as_condition
 from deltalog.clock import Stopwatch
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, Literal, parse_sql, to_sql
-from deltalog.operations.append import FileOptions
-from deltalog.operations.delete import stage_delete
-from deltalog.operations.merge import Merge, upsert
-from deltalog.operations.update import preview_update, stage_update
-from deltalog.table.merge import TableMerger
 from deltalog.table.writing import WritingTable
 
 if TYPE_CHECKING:
@@ -23,6 +18,7 @@ if TYPE_CHECKING:
 
     from deltalog.operations.delete import Deleted
     from deltalog.operations.update import Updated
+    from deltalog.table.merge import TableMerger
     from deltalog.transaction import (
         CommitProperties,
         PendingTransaction,
@@ -61,6 +57,9 @@ class ChangingTable(WritingTable):
         Cost: the predicate's columns of the files that pruning leaves; then kilobytes of deletion
         vectors, or the files that hold such rows once more.
         """
+        from deltalog.operations.append import FileOptions
+        from deltalog.operations.delete import stage_delete
+
         watch = Stopwatch()
         options = FileOptions(
             writer_properties=writer_properties, default_timezone=self._default_timezone
@@ -137,6 +136,9 @@ class ChangingTable(WritingTable):
         Cost: the predicate's columns of the files that pruning leaves; then all columns of the
         row groups with such rows, or of their files where there are no deletion vectors.
         """
+        from deltalog.operations.append import FileOptions
+        from deltalog.operations.update import preview_update, stage_update
+
         values = _update_values(updates, new_values, parameters)
         options = FileOptions(
             writer_properties=writer_properties, default_timezone=self._default_timezone
@@ -208,6 +210,10 @@ class ChangingTable(WritingTable):
             use_deletion_vectors: whether old rows are marked instead of files rewritten; None
                 does what `delta.enableDeletionVectors` says.
         """
+        from deltalog.operations.append import FileOptions
+        from deltalog.operations.merge import Merge
+        from deltalog.table.merge import TableMerger
+
         return TableMerger(
             self,
             source,
@@ -246,6 +252,10 @@ class ChangingTable(WritingTable):
             merge_schema: columns that only the data has are added to the table.
             commit_properties: of the commit.
         """
+        from deltalog.operations.append import FileOptions
+        from deltalog.operations.merge import upsert
+        from deltalog.table.merge import TableMerger
+
         return TableMerger(
             self,
             data,

@@ -10,17 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from deltalog.actions.properties import CONSTRAINT_PREFIX
 from deltalog.arguments import has_table, open_table_store
 from deltalog.errors import InvalidInputError, TableExistsError
-from deltalog.operations.alter import domains
-from deltalog.operations.append import FileOptions, stage_commit
-from deltalog.operations.create import as_schema, stage_create, stage_replace
-from deltalog.table.alter import TableAlterer
-from deltalog.table.creating import make_table, new_table_with_defaults
 from deltalog.table.reading import ReadingTable
-from deltalog.table.transaction import TableTransaction
-from deltalog.transaction import PendingTransaction
-from deltalog.transaction.commit import commit, run
-from deltalog.upkeep import cleanup_metadata, compact_logs, create_checkpoint
-from deltalog.write.written import WrittenFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,10 +20,13 @@ if TYPE_CHECKING:
     from deltalog.snapshot import Snapshot
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
-    from deltalog.transaction import CommitProperties, PostCommitHookProperties
+    from deltalog.table.alter import TableAlterer
+    from deltalog.table.transaction import TableTransaction
+    from deltalog.transaction import CommitProperties, PendingTransaction, PostCommitHookProperties
     from deltalog.transaction.commit import Committed, Ran
     from deltalog.write.options import WriterProperties
     from deltalog.write.spec import WriteSpec
+    from deltalog.write.written import WrittenFiles
 
 T = TypeVar("T")
 
@@ -86,6 +79,9 @@ class WritingTable(ReadingTable):
             TableExistsError: there is a table, and the mode is `error`.
             InvalidInputError: schema, columns and properties do not go together.
         """
+        from deltalog.operations.create import as_schema, stage_create, stage_replace
+        from deltalog.table.creating import make_table, new_table_with_defaults
+
         store, at = open_table_store(table_uri, storage_options, filesystem)
         if at is not None or mode not in {"error", "overwrite", "ignore"}:
             raise InvalidInputError(
@@ -136,6 +132,8 @@ class WritingTable(ReadingTable):
     @property
     def alter(self) -> TableAlterer:
         """Changes of schema, properties, constraints and protocol."""
+        from deltalog.table.alter import TableAlterer
+
         return TableAlterer(self)
 
     def run(
@@ -168,6 +166,8 @@ class WritingTable(ReadingTable):
         Raises:
             InvalidInputError: the table shows an old version.
         """
+        from deltalog.transaction.commit import run
+
         self._check_latest(operation)
         first = [self._snapshot]
 
@@ -201,6 +201,8 @@ class WritingTable(ReadingTable):
 
         All of them see the table as it was at the beginning.
         """
+        from deltalog.table.transaction import TableTransaction
+
         self._check_latest("begin a transaction")
         return TableTransaction(self, commit_properties, post_commithook_properties)
 
@@ -211,6 +213,8 @@ class WritingTable(ReadingTable):
         writer_properties: WriterProperties | None = None,
     ) -> WriteSpec:
         """What `write_files` needs to know on another machine; it can be pickled."""
+        from deltalog.operations.append import FileOptions
+
         options = FileOptions(
             target_file_size_bytes=target_file_size,
             writer_properties=writer_properties,
@@ -242,6 +246,11 @@ class WritingTable(ReadingTable):
             InvalidInputError: the files were written for another table or schema.
             CommitFailedError: another writer won; the files stay, and may be committed again.
         """
+        from deltalog.operations.append import stage_commit
+        from deltalog.transaction import PendingTransaction
+        from deltalog.transaction.commit import commit
+        from deltalog.write.written import WrittenFiles
+
         self._check_latest("commit")
         parts = [written] if isinstance(written, WrittenFiles) else list(written)
         pending = PendingTransaction(
@@ -265,6 +274,8 @@ class WritingTable(ReadingTable):
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Set the configuration of a metadata domain of yours; the table needs `domainMetadata`."""
+        from deltalog.operations.alter import domains
+
         self.run(
             "SET DOMAIN METADATA",
             lambda pending: domains.set_domain_metadata(pending, domain, configuration),
@@ -279,6 +290,8 @@ class WritingTable(ReadingTable):
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Remove a metadata domain of yours."""
+        from deltalog.operations.alter import domains
+
         self.run(
             "REMOVE DOMAIN METADATA",
             lambda pending: domains.remove_domain_metadata(pending, domain),
@@ -291,6 +304,8 @@ class WritingTable(ReadingTable):
 
         Cost: every column of the log's files, once; see `deltalog.upkeep`.
         """
+        from deltalog.upkeep import create_checkpoint
+
         create_checkpoint(self._snapshot)
 
     def cleanup_metadata(self) -> list[str]:
@@ -299,11 +314,15 @@ class WritingTable(ReadingTable):
         Returns:
             What was deleted, relative to the table.
         """
+        from deltalog.upkeep import cleanup_metadata
+
         self.update_incremental()
         return cleanup_metadata(self._snapshot)
 
     def compact_logs(self, starting_version: int, ending_version: int) -> None:
         """Write one compacted log file for a range of commits; the commits stay."""
+        from deltalog.upkeep import compact_logs
+
         compact_logs(self._snapshot, starting_version, ending_version)
 
     def _check_latest(self, operation: str) -> None:
