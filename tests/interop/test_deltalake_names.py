@@ -186,7 +186,7 @@ def test_filters_give_the_same_rows(table: Path, filters: Any) -> None:
         {"filters": [("id", ">", 1)], "columns": ["x"]},
         {"types_mapper": {pa.int64(): pd.Int64Dtype()}.get},
     ],
-    ids=repr,
+    ids=["all", "columns", "partitions", "null-partition", "filters", "types_mapper"],
 )
 def test_pandas_gives_the_same_frame(table: Path, options: dict[str, Any]) -> None:
     ours, theirs = both(table, lambda t: t.to_pandas(**options))
