@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -27,6 +27,7 @@ FEED = {"delta.enableChangeDataFeed": "true"}
 ROW_IDS = {"delta.enableRowTracking": "true"}
 _HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 _OPTIONS = FileOptions()
+T = TypeVar("T")
 
 
 class StatedTable:
@@ -132,7 +133,7 @@ class StatedTable:
     def _schema(self, pending: PendingTransaction) -> StructType:
         return pending.configuration.schema
 
-    def _run(self, operation: str, stage: Any) -> Any:
+    def _run(self, operation: str, stage: Callable[[PendingTransaction], T]) -> T:
         ran = run(
             lambda: load_snapshot(self.store),
             stage,
@@ -141,24 +142,27 @@ class StatedTable:
             skip_empty=True,
         )
         self.snapshot = ran.committed.snapshot
+        assert ran.value is not None
         return ran.value
 
 
 def in_order(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows in an order that depends on their values only, NULL first."""
-    return sorted(rows, key=lambda row: [_rank(value) for value in row.values()])
+    """Rows in an order that depends on their values only, by the names of columns, NULL first."""
+    return sorted(rows, key=lambda row: [_rank(row[name]) for name in sorted(row, key=_own_first)])
 
 
 def _rank(value: Any) -> tuple[int, str, Any]:
     if isinstance(value, bool | int | float):
         return (1, "", value)
+    if isinstance(value, dict):
+        value = sorted(value.items())
     return (0, "", 0) if value is None else (2, repr(value), 0)
 
 
 def matched_update(condition: str | None = None, **values: object) -> Clause:
     """`WHEN MATCHED THEN UPDATE SET`; without values `UPDATE SET *`."""
     return Clause(
-        when=When.MATCHED, action=Action.UPDATE, values={**values} or None, condition=condition
+        when=When.MATCHED, action=Action.UPDATE, values=_keyed(values) or None, condition=condition
     )
 
 
@@ -170,7 +174,10 @@ def matched_delete(condition: str | None = None) -> Clause:
 def insert(condition: str | None = None, **values: object) -> Clause:
     """`WHEN NOT MATCHED THEN INSERT`; without values `INSERT *`."""
     return Clause(
-        when=When.NOT_MATCHED, action=Action.INSERT, values={**values} or None, condition=condition
+        when=When.NOT_MATCHED,
+        action=Action.INSERT,
+        values=_keyed(values) or None,
+        condition=condition,
     )
 
 
@@ -179,7 +186,7 @@ def by_source_update(condition: str | None = None, **values: object) -> Clause:
     return Clause(
         when=When.NOT_MATCHED_BY_SOURCE,
         action=Action.UPDATE,
-        values={**values},
+        values=_keyed(values),
         condition=condition,
     )
 
@@ -187,3 +194,11 @@ def by_source_update(condition: str | None = None, **values: object) -> Clause:
 def by_source_delete(condition: str | None = None) -> Clause:
     """`WHEN NOT MATCHED BY SOURCE THEN DELETE`."""
     return Clause(when=When.NOT_MATCHED_BY_SOURCE, action=Action.DELETE, condition=condition)
+
+
+def _keyed(values: Mapping[str, object]) -> dict[str | tuple[str, ...], object]:
+    return dict(values.items())
+
+
+def _own_first(name: str) -> tuple[bool, str]:
+    return name.startswith("_"), name

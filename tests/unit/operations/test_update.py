@@ -167,7 +167,7 @@ def test_a_name_with_a_dot_is_a_column_before_it_is_a_path() -> None:
 )
 def test_values_are_taken_as_they_are(kind: str, old: object, new: Any) -> None:
     table = StatedTable({"id": "long", "v": kind}, [{"id": 1, "v": old}])
-    value = dict(new) if kind.startswith("map") else new
+    value: Any = {"b'": 2} if kind.startswith("map") else new
     table.update({"v": lit(value)})
     assert table.values("v") == [new]
 
@@ -199,7 +199,7 @@ def test_rows_move_between_partitions() -> None:
     )
     table.update({"p": "'b'"}, "id = 1")
     assert table.rows() == [{"id": 1, "p": "b"}, {"id": 2, "p": "a"}, {"id": 3, "p": "b"}]
-    values = table.files()["partitionValues"].to_pylist()
+    values: list[Any] = table.files()["partitionValues"].to_pylist()
     assert sorted(dict(value)["p"] for value in values) == ["a", "b", "b"]
 
 

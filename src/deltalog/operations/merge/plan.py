@@ -130,8 +130,11 @@ class MergePlan:
         """The columns of the table that decide what happens to its rows."""
         steps = (*self.matched, *self.by_source)
         found = _columns_of(TARGET, [*self.condition.residual, *(s.condition for s in steps)])
-        keys = {path[0] for key in self.condition.keys for path in columns(key.target)}
-        return sorted({*found, *keys})
+        alone = [key.target for key in self.condition.keys]
+        if self.by_source:
+            # Rows are read that do not match, and must be told from those that do.
+            alone += self.condition.target_only
+        return sorted({*found, *(path[0] for part in alone for path in columns(part))})
 
     @property
     def source_columns(self) -> list[str]:
