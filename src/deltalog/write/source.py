@@ -43,6 +43,9 @@ def open_source(data: object) -> pa.RecordBatchReader:
     if _is_pandas(data):
         # pandas' own stream would carry its index along as a column.
         return pa.Table.from_pandas(data, preserve_index=False).to_reader()
+    if isinstance(data, pa.RecordBatchReader):
+        # Through Arrow's C interface an error of its source would lose its type.
+        return data
     if hasattr(data, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(data)
     if hasattr(data, "__arrow_c_array__"):
