@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from benchmarks.report import Measured, Result, render
@@ -17,20 +19,22 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def _measure(subject: str, path: Path, needle: int) -> dict[str, object]:
-    result = subprocess.run(
-        [sys.executable, "-m", "benchmarks.measure", subject, str(path), str(needle)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
+    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+        result = subprocess.run(
+            [sys.executable, "-m", "benchmarks.measure", subject, str(path), str(needle)],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+            env={**os.environ, "DELTALOG_SCRATCH": scratch},
+        )
     found: dict[str, object] = json.loads(result.stdout.splitlines()[-1])
     return found
 
 
 def _run(workload: Workload, directory: Path, size: Size) -> Result:
     path = build(workload.table, directory, size)
-    plain = build("rows", directory, size) if workload.table == "vectors" else path
+    plain = build(workload.other_table or workload.table, directory, size)
     rows = size.files * 1_000 if workload.table == "checkpointed" else size.rows
     needle = rows * 2 // 3
     subjects = (workload.ours, *workload.others)

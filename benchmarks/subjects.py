@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from benchmarks.writers import WRITERS
+
 Call = Callable[[], object]
 
 
@@ -134,4 +136,4 @@ SUBJECTS: Mapping[str, Callable[[Path, int], Call]] = {
         deltalake_lookup,
         deltalake_lookup_query,
     )
-} | {"deltalog_read_vectors": deltalog_read_vectors}
+} | {"deltalog_read_vectors": deltalog_read_vectors, **WRITERS}

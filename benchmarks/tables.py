@@ -184,11 +184,17 @@ _ROWS_SCHEMA = _schema(
 )
 
 
-def _build_rows(path: Path, size: Size, vector: Callable[[int], object] | None = None) -> None:
+def _build_rows(
+    path: Path,
+    size: Size,
+    vector: Callable[[int], object] | None = None,
+    *,
+    is_maskable: bool = False,
+) -> None:
     """Data files that exist, in id order."""
     protocol = _PROTOCOL
     configuration = {}
-    if vector is not None:
+    if vector is not None or is_maskable:
         features = ["deletionVectors"]
         versions = {"minReaderVersion": 3, "minWriterVersion": 7}
         protocol = {
@@ -246,4 +252,5 @@ BUILDERS: dict[str, Callable[[Path, Size], None]] = {
     "commits": _build_commits,
     "rows": _build_rows,
     "vectors": _build_vectors,
+    "maskable": lambda path, size: _build_rows(path, size, is_maskable=True),
 }

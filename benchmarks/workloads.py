@@ -36,6 +36,7 @@ class Workload:
         goal: least times that we are quicker than the others.
         memory_goal: most of the others' memory, or None.
         same_answer: whether all subjects must return the same.
+        other_table: where the others work if not on `table`: they cannot write deletion vectors.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Workload:
     goal: float
     memory_goal: float | None = None
     same_answer: bool = True
+    other_table: str | None = None
 
 
 WORKLOADS = (
@@ -98,6 +100,7 @@ WORKLOADS = (
         others=("deltalog_read",),
         goal=1 / 1.15,
         same_answer=False,
+        other_table="rows",
     ),
     Workload(
         name="lookup",
@@ -106,5 +109,90 @@ WORKLOADS = (
         ours="deltalog_lookup",
         others=("deltalake_lookup", "deltalake_lookup_query"),
         goal=1,
+    ),
+    Workload(
+        name="append",
+        title="append {rows:,} rows",
+        table="rows",
+        ours="deltalog_append",
+        others=("deltalake_append",),
+        goal=1,
+    ),
+    Workload(
+        name="append-parquet",
+        title="the same, against pyarrow writing one Parquet file without statistics",
+        table="rows",
+        ours="deltalog_append",
+        others=("pyarrow_write",),
+        goal=1 / 1.1,
+    ),
+    Workload(
+        name="partitioned",
+        title="append them to 100 partitions",
+        table="rows",
+        ours="deltalog_partitioned",
+        others=("deltalake_partitioned",),
+        goal=1,
+    ),
+    Workload(
+        name="small-commits",
+        title="1,000 commits of one row by one writer",
+        table="rows",
+        ours="deltalog_small_commits",
+        others=("deltalake_small_commits",),
+        goal=1,
+    ),
+    Workload(
+        name="checkpoint",
+        title="open a table of {files:,} files and write a checkpoint",
+        table="checkpointed",
+        ours="deltalog_checkpoint",
+        others=("deltalake_checkpoint",),
+        goal=2,
+        memory_goal=0.5,
+    ),
+    Workload(
+        name="delete",
+        title="delete 0.1 % of {rows:,} rows, with deletion vectors",
+        table="maskable",
+        ours="deltalog_delete",
+        others=("deltalake_delete",),
+        goal=5,
+        other_table="rows",
+    ),
+    Workload(
+        name="delete-rewrite",
+        title="the same, rewriting the files",
+        table="rows",
+        ours="deltalog_delete",
+        others=("deltalake_delete",),
+        goal=1,
+    ),
+    Workload(
+        name="update",
+        title="update 0.1 % of {rows:,} rows, with deletion vectors",
+        table="maskable",
+        ours="deltalog_update",
+        others=("deltalake_update",),
+        goal=5,
+        other_table="rows",
+    ),
+    Workload(
+        name="merge",
+        title="merge 200,000 rows into {rows:,}, half of them spread over all files",
+        table="maskable",
+        ours="deltalog_merge",
+        others=("deltalake_merge",),
+        goal=3,
+        other_table="rows",
+    ),
+    Workload(
+        name="merge-near",
+        title="merge 200,000 rows into {rows:,}, half of them in one file",
+        table="maskable",
+        ours="deltalog_merge_near",
+        others=("deltalake_merge_near",),
+        goal=5,
+        other_table="rows",
     ),
 )

@@ -1,0 +1,286 @@
+"""Who is measured at writing: one function per library and job, like `benchmarks.subjects`.
+
+Each works on a copy of the table, made before the clock starts. Data files are linked, not
+copied: no library ever writes into one that is there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+Call = Callable[[], object]
+
+PARTITIONS = 100
+COMMITS = 1_000
+MERGED_ROWS = 200_000
+
+
+def _scratch() -> Path:
+    return Path(tempfile.mkdtemp(prefix="written-", dir=os.environ["DELTALOG_SCRATCH"]))
+
+
+def _copy(path: Path) -> Path:
+    target = _scratch() / "table"
+    shutil.copytree(path, target, copy_function=os.link)
+    for file in (target / "_delta_log").iterdir():  # the log is written to
+        data = file.read_bytes()
+        file.unlink()
+        file.write_bytes(data)
+    return target
+
+
+def _load_verbs() -> None:
+    """Load what deltalog loads with the first use of a verb: imports are not measured."""
+    from deltalog.expressions import parse_sql
+
+    parse_sql("a = 1")
+
+
+def _rows(path: Path) -> pa.Table:
+    return ds.dataset(sorted(map(str, path.glob("*.parquet")))).to_table()
+
+
+def _partitioned_rows(path: Path) -> pa.Table:
+    rows = _rows(path)
+    return rows.append_column("day", pa.array(np.arange(rows.num_rows) % PARTITIONS))
+
+
+def deltalog_append(path: Path, needle: int) -> Call:
+    from deltalog import write_deltalake
+
+    _load_verbs()
+
+    del needle
+    rows, target = _rows(path), _scratch() / "table"
+
+    def call() -> object:
+        write_deltalake(target, rows)
+        return rows.num_rows
+
+    return call
+
+
+def deltalake_append(path: Path, needle: int) -> Call:
+    from deltalake import write_deltalake
+
+    del needle
+    rows, target = _rows(path), _scratch() / "table"
+
+    def call() -> object:
+        write_deltalake(target, rows)
+        return rows.num_rows
+
+    return call
+
+
+def pyarrow_write(path: Path, needle: int) -> Call:
+    del needle
+    rows, target = _rows(path), _scratch() / "rows.parquet"
+
+    def call() -> object:
+        pq.write_table(rows, target)
+        return rows.num_rows
+
+    return call
+
+
+def deltalog_partitioned(path: Path, needle: int) -> Call:
+    from deltalog import write_deltalake
+
+    _load_verbs()
+
+    del needle
+    rows, target = _partitioned_rows(path), _scratch() / "table"
+
+    def call() -> object:
+        write_deltalake(target, rows, partition_by=["day"])
+        return rows.num_rows
+
+    return call
+
+
+def deltalake_partitioned(path: Path, needle: int) -> Call:
+    from deltalake import write_deltalake
+
+    del needle
+    rows, target = _partitioned_rows(path), _scratch() / "table"
+
+    def call() -> object:
+        write_deltalake(target, rows, partition_by=["day"])
+        return rows.num_rows
+
+    return call
+
+
+def deltalog_small_commits(path: Path, needle: int) -> Call:
+    from deltalog import DeltaTable, write_deltalake
+
+    _load_verbs()
+
+    del path, needle
+    row, target = pa.table({"id": [1], "name": ["one"]}), _scratch() / "table"
+    write_deltalake(target, row)
+    table = DeltaTable(target)
+
+    def call() -> object:
+        for _ in range(COMMITS):
+            write_deltalake(table, row, mode="append")
+        return table.version()
+
+    return call
+
+
+def deltalake_small_commits(path: Path, needle: int) -> Call:
+    from deltalake import DeltaTable, write_deltalake
+
+    del path, needle
+    row, target = pa.table({"id": [1], "name": ["one"]}), _scratch() / "table"
+    write_deltalake(target, row)
+    table = DeltaTable(target)
+
+    def call() -> object:
+        for _ in range(COMMITS):
+            write_deltalake(table, row, mode="append")
+        return table.version()
+
+    return call
+
+
+def deltalog_checkpoint(path: Path, needle: int) -> Call:
+    from deltalog import DeltaTable
+
+    _load_verbs()
+
+    del needle
+    target = _copy(path)
+    return lambda: DeltaTable(target).create_checkpoint()
+
+
+def deltalake_checkpoint(path: Path, needle: int) -> Call:
+    from deltalake import DeltaTable
+
+    del needle
+    target = _copy(path)
+    return lambda: DeltaTable(target).create_checkpoint()
+
+
+def deltalog_delete(path: Path, needle: int) -> Call:
+    from deltalog import DeltaTable
+
+    _load_verbs()
+
+    del needle
+    target = _copy(path)
+    return lambda: DeltaTable(target).delete("id % 1000 = 7")["num_deleted_rows"]
+
+
+def deltalake_delete(path: Path, needle: int) -> Call:
+    from deltalake import DeltaTable
+
+    del needle
+    target = _copy(path)
+    return lambda: DeltaTable(target).delete("id % 1000 = 7")["num_deleted_rows"]
+
+
+def deltalog_update(path: Path, needle: int) -> Call:
+    from deltalog import DeltaTable
+
+    _load_verbs()
+
+    del needle
+    target = _copy(path)
+    return lambda: DeltaTable(target).update(
+        {"quantity": "quantity + 1"}, predicate="id % 1000 = 7"
+    )["num_updated_rows"]
+
+
+def deltalake_update(path: Path, needle: int) -> Call:
+    from deltalake import DeltaTable
+
+    del needle
+    target = _copy(path)
+    return lambda: DeltaTable(target).update(
+        {"quantity": "quantity + 1"}, predicate="id % 1000 = 7"
+    )["num_updated_rows"]
+
+
+def _changes(path: Path, needle: int, *, spread: bool) -> pa.Table:
+    """Half of the rows are there already: everywhere, or side by side."""
+    rows = _rows(path).slice(0, MERGED_ROWS)
+    half = MERGED_ROWS // 2
+    step = max(1, needle * 3 // 2 // half) if spread else 1
+    ids = [number * step for number in range(half)] + [-1 - number for number in range(half)]
+    return rows.set_column(0, "id", pa.array(ids, pa.int64()))
+
+
+def _merge(table: object, source: pa.Table) -> object:
+    merger = table.merge(  # type: ignore[attr-defined]  # either library's table
+        source, "target.id = source.id", source_alias="source", target_alias="target"
+    )
+    merged = merger.when_matched_update_all().when_not_matched_insert_all().execute()
+    return merged["num_target_rows_inserted"], merged["num_target_rows_updated"]
+
+
+def deltalog_merge(path: Path, needle: int) -> Call:
+    from deltalog import DeltaTable
+
+    _load_verbs()
+
+    source, target = _changes(path, needle, spread=True), _copy(path)
+    return lambda: _merge(DeltaTable(target), source)
+
+
+def deltalake_merge(path: Path, needle: int) -> Call:
+    from deltalake import DeltaTable
+
+    source, target = _changes(path, needle, spread=True), _copy(path)
+    return lambda: _merge(DeltaTable(target), source)
+
+
+def deltalog_merge_near(path: Path, needle: int) -> Call:
+    from deltalog import DeltaTable
+
+    _load_verbs()
+
+    source, target = _changes(path, needle, spread=False), _copy(path)
+    return lambda: _merge(DeltaTable(target), source)
+
+
+def deltalake_merge_near(path: Path, needle: int) -> Call:
+    from deltalake import DeltaTable
+
+    source, target = _changes(path, needle, spread=False), _copy(path)
+    return lambda: _merge(DeltaTable(target), source)
+
+
+WRITERS: Mapping[str, Callable[[Path, int], Call]] = {
+    function.__name__: function
+    for function in (
+        deltalog_append,
+        deltalake_append,
+        pyarrow_write,
+        deltalog_partitioned,
+        deltalake_partitioned,
+        deltalog_small_commits,
+        deltalake_small_commits,
+        deltalog_checkpoint,
+        deltalake_checkpoint,
+        deltalog_delete,
+        deltalake_delete,
+        deltalog_update,
+        deltalake_update,
+        deltalog_merge,
+        deltalake_merge,
+        deltalog_merge_near,
+        deltalake_merge_near,
+    )
+}
