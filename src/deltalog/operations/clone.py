@@ -174,7 +174,7 @@ def stage_clone(
         pending.remove_files(removed, data_change=True)
     _clone_clustering(pending, source)
     pending.parameters |= {
-        "source": f"delta.`{_shown(source.store.root)}`",
+        "source": f"delta.`{_location(source.store.root)}`",
         "sourceVersion": source.version,
         "isShallow": is_shallow,
     }
@@ -350,16 +350,15 @@ def _clone_clustering(pending: PendingTransaction, source: Snapshot) -> None:
 
 
 def _location(root: str) -> str:
-    """A root as an absolute URL: `/x` alone would be another file on another file system."""
+    """A root as an absolute URL: `/x` alone would be another file on another file system.
+
+    Local ones have one slash: Delta Spark does not know its files by `file:///x`.
+    """
     if root.startswith("/"):
-        return f"file://{root}"
+        return f"file:{root}"
     if not is_absolute(root):
         raise InternalError(f"the root {root!r} is no location")
     return root
-
-
-def _shown(root: str) -> str:
-    return f"file:{root}" if root.startswith("/") else root
 
 
 def _sum(files: pa.Table) -> int:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from deltalog import write_deltalake
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.operations import alter
 from deltalog.operations.clone import Cloned, cloned_configuration, stage_clone
 from deltalog.paths import FileInfo, canonical_path, is_absolute
-from deltalog.snapshot import Snapshot
+from deltalog.snapshot import Snapshot, load_snapshot
+from deltalog.storage import open_store
 from deltalog.testing import CountingStore, Fault, FaultyStore, Harm
 from deltalog.transaction import PendingTransaction
 from deltalog.transaction.commit import commit
@@ -129,6 +132,19 @@ def test_a_shallow_clone_copies_nothing() -> None:
 
 
 @pytest.mark.protocol("D-45")
+def test_local_files_are_named_as_delta_spark_knows_them(tmp_path: Path) -> None:
+    """With `file:///x` it reads them, and fails to delete rows of them."""
+    write_deltalake(tmp_path / "a b", pa.table({"id": [1, 2]}))
+    source = load_snapshot(open_store(tmp_path / "a b"))
+    target = AgingTable()
+    target.store = open_store(tmp_path / "copy")
+    clone_new(source, target, is_shallow=True)
+    (path,) = target.snapshot().files(["path"]).column("path").to_pylist()
+    assert str(path).startswith(f"file:{tmp_path}/a%20b/part-")
+    assert target.rows() == [(1,), (2,)]
+
+
+@pytest.mark.protocol("D-45")
 def test_vacuum_of_a_clone_leaves_the_source_alone() -> None:
     bucket = Bucket()
     source, target = source_in(bucket, FEATURES), bucket.table("copy")
@@ -204,14 +220,14 @@ def test_copies_of_an_attempt_that_failed_are_used() -> None:
     assert other.rows() == source.rows()
 
 
-def clone_new(source: Snapshot, target: AgingTable) -> Cloned:
+def clone_new(source: Snapshot, target: AgingTable, *, is_shallow: bool = False) -> Cloned:
     pending = PendingTransaction(
         None,
         target.store,
         operation="CLONE",
         configuration=cloned_configuration(source.configuration),
     )
-    cloned = stage_clone(pending, source, is_shallow=False)
+    cloned = stage_clone(pending, source, is_shallow=is_shallow)
     commit(pending, hooks=NO_HOOKS)
     return cloned
 
