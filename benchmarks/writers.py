@@ -21,7 +21,7 @@ Call = Callable[[], object]
 
 PARTITIONS = 100
 COMMITS = 1_000
-MERGED_ROWS = 200_000
+MERGED_PART = 50  # of the rows
 
 
 def _scratch() -> Path:
@@ -215,8 +215,9 @@ def deltalake_update(path: Path, needle: int) -> Call:
 
 def _changes(path: Path, needle: int, *, spread: bool) -> pa.Table:
     """Half of the rows are there already: everywhere, or side by side."""
-    rows = _rows(path).slice(0, MERGED_ROWS)
-    half = MERGED_ROWS // 2
+    rows = _rows(path)
+    half = rows.num_rows // MERGED_PART // 2
+    rows = rows.slice(0, 2 * half)
     step = max(1, needle * 3 // 2 // half) if spread else 1
     ids = [number * step for number in range(half)] + [-1 - number for number in range(half)]
     return rows.set_column(0, "id", pa.array(ids, pa.int64()))
