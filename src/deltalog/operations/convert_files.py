@@ -31,12 +31,12 @@ from deltalog.schema import (
     parse_schema,
 )
 from deltalog.schema.columns import leaf_columns
-from deltalog.schema.evolve import merge_schemas, new_field
+from deltalog.schema.evolve import merge_schemas
 from deltalog.storage.parquet import read_footer
 from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from deltalog.paths import FileInfo
     from deltalog.schema.types import DataType
@@ -191,32 +191,45 @@ def _schema_text(footer: Any) -> str:
     legacy = {column.path.split(".")[0] for column in columns if column.physical_type == "INT96"}
     # The old form of timestamps has no word for it, but is always an instant.
     fields = [
-        replace(field, type=_as_instants(field.type)) if field.name in legacy else field
+        replace(field, type=_mapped(field.type, _as_instant)) if field.name in legacy else field
         for field in schema.fields
     ]
     return encode_schema(_plain(StructType(fields)))
 
 
 def _plain(schema: StructType) -> StructType:
-    return StructType([replace(new_field(field), metadata={}) for field in schema.fields])
+    """The schema without any promise: values may be NULL at every depth."""
+    return StructType(
+        [
+            Field(field.name, _mapped(field.type, lambda leaf: leaf), nullable=True)
+            for field in schema.fields
+        ]
+    )
 
 
-def _as_instants(data_type: DataType) -> DataType:
+def _mapped(data_type: DataType, change: Callable[[DataType], DataType]) -> DataType:
+    """The type with other leaves, and NULL allowed everywhere."""
     match data_type:
         case StructType():
             return StructType(
-                [replace(field, type=_as_instants(field.type)) for field in data_type.fields]
+                [Field(field.name, _mapped(field.type, change)) for field in data_type.fields]
             )
         case ArrayType():
-            return replace(data_type, element_type=_as_instants(data_type.element_type))
+            element = _mapped(data_type.element_type, change)
+            return replace(data_type, element_type=element, contains_null=True)
         case MapType():
             return replace(
                 data_type,
-                key_type=_as_instants(data_type.key_type),
-                value_type=_as_instants(data_type.value_type),
+                key_type=_mapped(data_type.key_type, change),
+                value_type=_mapped(data_type.value_type, change),
+                value_contains_null=True,
             )
         case _:
-            return _TIMESTAMP if data_type == _TIMESTAMP_NTZ else data_type
+            return change(data_type)
+
+
+def _as_instant(leaf: DataType) -> DataType:
+    return _TIMESTAMP if leaf == _TIMESTAMP_NTZ else leaf
 
 
 def _merged(known: StructType, found: StructType, path: str) -> StructType:

@@ -29,7 +29,7 @@ from deltalog.operations.convert import (
     stage_convert,
 )
 from deltalog.scan import plan_scan
-from deltalog.schema import Field, StructType
+from deltalog.schema import ArrayType, Field, PrimitiveType, StructType
 from deltalog.table_change import new_table
 from deltalog.testing import CountingStore, Fault, FaultyStore, Harm
 from deltalog.transaction import PendingTransaction
@@ -221,15 +221,24 @@ def test_what_spark_noted_counts() -> None:
         "type": "struct",
         "fields": [
             {"name": "t", "type": "timestamp", "nullable": False, "metadata": {"comment": "x"}},
+            {
+                "name": "a",
+                "type": {"type": "array", "elementType": "long", "containsNull": False},
+                "nullable": True,
+                "metadata": {},
+            },
         ],
     }
     moment = dt.datetime(2024, 1, 31)  # noqa: DTZ001  # Parquet knows no zone here
-    rows = pa.table({"t": pa.array([moment], pa.timestamp("us"))})
+    rows = pa.table({"t": pa.array([moment], pa.timestamp("us")), "a": [[1]]})
     noted = rows.replace_schema_metadata({SPARK_SCHEMA: dumps(schema).decode()})
     table = AgingTable()
     put(table, "a.parquet", noted)
     convert(table)
-    assert table.snapshot().configuration.schema.fields == (Field("t", "timestamp"),)
+    assert table.snapshot().configuration.schema.fields == (
+        Field("t", "timestamp"),
+        Field("a", ArrayType(PrimitiveType("long"), contains_null=True)),
+    )
 
 
 @pytest.mark.protocol("D-16")
