@@ -14,6 +14,7 @@ from deltalog.log.names import commit_path
 from tests.support.logs import DictStore
 from tests.support.raw_tables import rows_of
 
+VECTORS: Mapping[str, str] = {"delta.enableDeletionVectors": "true"}
 NO_VECTORS: Mapping[str, str] = {"delta.enableDeletionVectors": "false"}
 FEED: Mapping[str, str] = {"delta.enableChangeDataFeed": "true"}
 
@@ -35,7 +36,7 @@ def store_of(table: DeltaTable) -> DictStore:
 def rows(table: DeltaTable, *columns: str) -> list[Any]:
     """The rows that a table shows, sorted: tuples, or bare values of one column."""
     found = table.scan(columns=list(columns) or None).to_table()
-    return sorted(rows_of(found), key=repr)
+    return sorted(rows_of(found), key=_key)
 
 
 def fresh_rows(table: DeltaTable, *columns: str) -> list[Any]:
@@ -75,3 +76,10 @@ def unchanged(table: DeltaTable) -> Iterator[None]:
 def arrow(**columns: Any) -> pa.Table:
     """Columns as Arrow makes them."""
     return pa.table(columns)
+
+
+def _key(value: object) -> object:
+    """Sorts numbers by size, and whatever else in some order."""
+    if isinstance(value, tuple):
+        return tuple(map(_key, value))
+    return f"{value:020}" if isinstance(value, int) else repr(value)
