@@ -9,6 +9,7 @@ import os
 import shutil
 import time
 from pathlib import Path
+from typing import Literal
 
 import deltalake
 import pyarrow as pa
@@ -21,7 +22,6 @@ from deltalog.snapshot import load_snapshot
 from deltalog.storage import open_store
 
 OLD_SECONDS = time.time() - 30 * 86_400
-FORCED = {"retention_hours": 0, "enforce_retention_duration": False}
 
 
 def age(table: Path) -> None:
@@ -30,11 +30,15 @@ def age(table: Path) -> None:
         os.utime(path, (OLD_SECONDS, OLD_SECONDS))
 
 
-def vacuum(table: Path, *, mode: str, forced: bool = False) -> list[str]:
+def vacuum(table: Path, *, mode: Literal["lite", "full"], forced: bool = False) -> list[str]:
     """Delete as the facade does it."""
     store = open_store(table)
-    options = FORCED if forced else {}
-    plan = plan_vacuum(load_snapshot(store), mode=mode, **options)  # type: ignore[arg-type]  # texts
+    plan = plan_vacuum(
+        load_snapshot(store),
+        mode=mode,
+        retention_hours=0 if forced else None,
+        enforce_retention_duration=not forced,
+    )
     delete_planned(store, plan)
     return sorted(plan.paths)
 
@@ -51,7 +55,7 @@ def masked(table: Path) -> None:
 
 @pytest.mark.protocol("D-48")
 @pytest.mark.parametrize("mode", ["lite", "full"])
-def test_b2_live_deletion_vectors_survive(tmp_path: Path, mode: str) -> None:
+def test_b2_live_deletion_vectors_survive(tmp_path: Path, mode: Literal["lite", "full"]) -> None:
     """The peer deletes them, and nobody can read the table afterwards."""
     masked(tmp_path / "ours")
     shutil.copytree(tmp_path / "ours", tmp_path / "theirs")
@@ -95,7 +99,7 @@ def partitioned(table: Path) -> None:
 
 def test_both_find_the_same_files(tmp_path: Path) -> None:
     partitioned(tmp_path)
-    theirs = deltalake.DeltaTable(tmp_path).vacuum(full=True, **FORCED)
+    theirs = deltalake.DeltaTable(tmp_path).vacuum(0, enforce_retention_duration=False, full=True)
     assert len(theirs) == 2
     assert vacuum(tmp_path, mode="full", forced=True) == sorted(theirs)
     assert (tmp_path / "_hidden" / "kept.parquet").exists()
