@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 
 import pytest
 
 from deltalog.errors import DataFileMissingError, DeltaError
 from deltalog.operations.repair import LostFiles, find_lost_files, stage_repair
+from deltalog.paths import FileInfo
 from deltalog.testing import CountingStore, Fault, FaultyStore, Harm
 from tests.support.aging import AgingStore, AgingTable
 from tests.support.logs import PROTOCOL, add, commit, metadata
@@ -58,6 +60,20 @@ def test_files_elsewhere_are_asked_for_one_by_one() -> None:
     commit(table.kept, 0, PROTOCOL, metadata(), *adds)
     table.kept.files |= {"memory:///other/here": b"", "x": b""}
     assert find_lost_files(table.snapshot()).paths == ["memory:///other/gone"]
+
+
+class SlowListing(AgingStore):
+    """A store whose listings lack what was written last."""
+
+    def list_all(self, directory: str) -> Iterator[FileInfo]:
+        """As `Store`."""
+        return iter(list(super().list_all(directory))[:1])
+
+
+def test_a_listing_that_is_behind_costs_no_file() -> None:
+    table = AgingTable(SlowListing())
+    table.create({"id": [1, 2, 3], "p": [1, 2, 3]}, partition_by=["p"])
+    assert find_lost_files(table.snapshot()).paths == []
 
 
 def test_a_file_without_its_deletion_vector_is_told_and_stays() -> None:

@@ -101,7 +101,7 @@ def test_a_tombstone_expires_after_the_retention(
     how: Mapping[str, Any], late_ms: int, found: int
 ) -> None:
     table = logged(remove("a", deletionTimestamp=START_MS))
-    put(table, "a")
+    put(table, "a", age_days=60)
     table.kept.now_ms = START_MS + WEEK * DAY_MS + late_ms
     assert len(table.plan(**how).paths) == found
 
@@ -167,6 +167,18 @@ def test_deletion_vectors_of_live_files_stay(how: Mapping[str, Any]) -> None:
     (gone,) = table.vacuum(**how)
     assert gone in vectors
     assert table.rows() == live
+
+
+@pytest.mark.parametrize("checkpointed", [False, True])
+def test_a_file_with_many_tombstones_is_named_once(*, checkpointed: bool) -> None:
+    table = masked(days=0)
+    table.delete()
+    table.wait(30)
+    if checkpointed:
+        create_checkpoint(table.snapshot(), at_ms=START_MS)
+    assert table.snapshot().tombstones().num_rows == 3
+    paths = table.plan(**LITE).paths
+    assert len(paths) == len(set(paths)) == 3  # the file and two vectors
 
 
 @pytest.mark.protocol("D-48")
