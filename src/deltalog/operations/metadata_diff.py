@@ -1,0 +1,193 @@
+"""What differs between the schemas and settings of two versions.
+
+Owns which columns are the same column, and which of them can be shown in one schema.
+
+Protocol: Change Metadata, Protocol Evolution, Column Mapping, Type Widening
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from deltalog._json import dumps
+from deltalog.column_mapping import Mode, physical_name
+from deltalog.schema import ArrayType, MapType, StructType
+from deltalog.schema.columns import walk
+from deltalog.schema.widening import is_widening
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.configuration import TableConfiguration
+    from deltalog.schema import DataType, Field
+    from deltalog.snapshot import Snapshot
+
+Row = tuple[str, str, str | None, str | None]
+_PRIVATE: Final = ("delta.columnMapping.", "delta.typeChanges", "PARQUET:field_id")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedColumns:
+    """What of a later schema can be compared with an earlier one.
+
+    Args:
+        names: top-level columns of the later schema.
+        reads_alike: whether files of the earlier version can be read in the later schema: NULL
+            for columns that came since. Otherwise each is read in its own.
+    """
+
+    names: frozenset[str]
+    reads_alike: bool
+
+
+def shared_columns(before: TableConfiguration, after: TableConfiguration) -> SharedColumns:
+    """Which columns of `after` can be compared with those of `before`."""
+    mode = after.column_mapping_mode
+    by_identity = {_identity(field, mode): field for field in before.schema}
+    by_name = {field.name.casefold(): field for field in before.schema}
+    # Files that were written before columns were mapped have the names that mapping starts with.
+    then_mode = before.column_mapping_mode
+    alike = then_mode in {mode, Mode.NONE} and before.partition_columns == after.partition_columns
+    for field in after.schema:
+        same = by_identity.get(_identity(field, mode))
+        # A column of a replaced table has the old name, and is another one.
+        alike = alike and (same is not None or field.name.casefold() not in by_name)
+    names = set()
+    for field in after.schema:
+        if alike:
+            then = by_identity.get(_identity(field, mode))
+            if then is None or _can_show(then.type, field.type, mode):
+                names.add(field.name)
+        else:
+            then = by_name.get(field.name.casefold())
+            if then is not None and then.name == field.name and then.type == field.type:
+                names.add(field.name)
+    return SharedColumns(names=frozenset(names), reads_alike=alike)
+
+
+def _can_show(then: DataType, now: DataType, mode: Mode) -> bool:
+    match then, now:
+        case StructType(), StructType():
+            known = {_identity(field, mode): field for field in now}
+            pairs = [(field, known.get(_identity(field, mode))) for field in then]
+            return all(
+                match is None or _can_show(field.type, match.type, mode) for field, match in pairs
+            )
+        case ArrayType(), ArrayType():
+            return _can_show(then.element_type, now.element_type, mode)
+        case MapType(), MapType():
+            return _can_show(then.key_type, now.key_type, mode) and _can_show(
+                then.value_type, now.value_type, mode
+            )
+        case _:
+            return then == now or is_widening(then, now)
+
+
+def _identity(field: Field, mode: Mode) -> str:
+    return field.name.casefold() if mode is Mode.NONE else physical_name(field, mode)
+
+
+def schema_changes(before: TableConfiguration, after: TableConfiguration) -> pa.Table:
+    """Columns, at every depth, that were added, removed, renamed or changed."""
+    mode = after.column_mapping_mode
+    then, now = _fields(before.schema, mode), _fields(after.schema, mode)
+    gone = [found for key, found in then.items() if key not in now]
+    rows: list[Row] = [(".".join(path), "removed", _described(field), None) for path, field in gone]
+    for key, (path, field) in now.items():
+        if key in then:
+            rows += _field_changes(".".join(path), then[key][1], field)
+        else:
+            rows.append((".".join(path), "added", None, _described(field)))
+    rows += _order_changes(before.schema.names, after.schema.names)
+    return _table(("column", "change", "before", "after"), rows)
+
+
+def _field_changes(name: str, then: Field, now: Field) -> list[Row]:
+    facts = {
+        "renamed": (then.name, now.name),
+        "type": (_kind(then), _kind(now)),
+        "nullable": (_truth(then.nullable), _truth(now.nullable)),
+        "metadata": (_remarks(then), _remarks(now)),
+    }
+    return [(name, change, *pair) for change, pair in facts.items() if pair[0] != pair[1]]
+
+
+def _order_changes(then: Sequence[str], now: Sequence[str]) -> list[Row]:
+    common = set(then) & set(now)
+    if [name for name in then if name in common] == [name for name in now if name in common]:
+        return []
+    return [("*", "order", ", ".join(then), ", ".join(now))]
+
+
+def setting_changes(before: Snapshot, after: Snapshot) -> pa.Table:
+    """Everything but the schema that a version says of its table."""
+    then, now = _settings(before), _settings(after)
+    rows: list[Row] = [
+        (kind, name, then.get((kind, name)), now.get((kind, name)))
+        for kind, name in sorted(then.keys() | now.keys())
+        if then.get((kind, name)) != now.get((kind, name))
+    ]
+    return _table(("kind", "name", "before", "after"), rows)
+
+
+def _settings(snapshot: Snapshot) -> dict[tuple[str, str], str]:
+    metadata, protocol = snapshot.metadata, snapshot.protocol
+    found: dict[tuple[str, str], str | None] = {
+        ("table", "id"): metadata.id,
+        ("table", "name"): metadata.name,
+        ("table", "description"): metadata.description,
+        ("table", "partition columns"): ", ".join(metadata.partition_columns) or None,
+        ("protocol", "minReaderVersion"): str(protocol.min_reader_version),
+        ("protocol", "minWriterVersion"): str(protocol.min_writer_version),
+    }
+    for name, text in metadata.configuration.items():
+        found["property", name] = text
+    for name in snapshot.configuration.features.values():
+        found["feature", name] = "supported"
+    for name, domain in snapshot.domain_metadata.items():
+        held = domain.configuration
+        found["domain", name] = held if isinstance(held, str) else dumps(held).decode()
+    return {key: text for key, text in found.items() if text is not None}
+
+
+def _fields(schema: StructType, mode: Mode) -> dict[tuple[str, ...], tuple[tuple[str, ...], Field]]:
+    """Every field by the path of what identifies it; parents first."""
+    found = {}
+    identities: dict[tuple[str, ...], str] = {}
+    for path, field in walk(schema):
+        identities[path] = _identity(field, mode)
+        key = tuple(
+            identities.get(path[:length], path[length - 1]) for length in range(1, len(path) + 1)
+        )
+        found[key] = (path, field)
+    return found
+
+
+def _kind(field: Field) -> str:
+    """The type; what a struct holds has rows of its own."""
+    return "struct" if isinstance(field.type, StructType) else str(field.type)
+
+
+def _described(field: Field) -> str:
+    return str(field.type) if field.nullable else f"{field.type} not null"
+
+
+def _remarks(field: Field) -> str | None:
+    shown = {
+        name: value
+        for name, value in sorted(field.metadata.items())
+        if not name.startswith(_PRIVATE)
+    }
+    return dumps(shown).decode() if shown else None
+
+
+def _truth(value: bool) -> str:  # noqa: FBT001  # what is shown
+    return "true" if value else "false"
+
+
+def _table(names: tuple[str, ...], rows: Sequence[Row]) -> pa.Table:
+    schema = pa.schema([(name, pa.string()) for name in names])
+    return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema=schema)

@@ -1,0 +1,250 @@
+"""What differs between two versions, without a change feed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import parse_sql, resolve_predicate
+from deltalog.operations import alter
+from deltalog.operations.diff import TableDiff, diff_snapshots
+from deltalog.operations.matching import match_rows
+from deltalog.operations.overwrite import stage_overwrite
+from deltalog.operations.update import stage_update
+from deltalog.schema import Field, PrimitiveType
+from deltalog.testing import CountingStore
+from deltalog.write.source import open_source
+from tests.support.aging import FEATURES, OPTIONS, AgingTable
+
+VECTORS = {"delta.enableDeletionVectors": "true"}
+APPEND_ONLY = {"delta.appendOnly": "true"}
+C = Field("c", PrimitiveType("long"))
+IDS = {"delta.enableRowTracking": "true"}
+
+
+def make(properties: dict[str, str] | None = None, **options: Any) -> AgingTable:
+    table = AgingTable()
+    table.create({"id": [1, 2, 3], "p": [0, 0, 1]}, properties=properties, **options)
+    return table
+
+
+def diff(table: AgingTable, old: int, new: int, **options: Any) -> TableDiff:
+    return diff_snapshots(table.snapshot(old), table.snapshot(new), **options)
+
+
+def told(found: TableDiff) -> list[tuple[Any, ...]]:
+    names = [name for name in found.schema.names if name != "_metadata.row_id"]
+    rows = found.to_table().select(names).to_pylist()
+    return sorted(tuple(row.values()) for row in rows)
+
+
+def rewrite(table: AgingTable, rows: dict[str, Any]) -> None:
+    table.delete()
+    table.append(rows)
+
+
+@pytest.mark.parametrize("properties", [{}, VECTORS, FEATURES], ids=["plain", "vectors", "all"])
+def test_rows_that_came_and_went(properties: dict[str, str]) -> None:
+    table = make(properties, partition_by=["p"])
+    table.append({"id": [4, 4], "p": [1, 1]})
+    table.delete("id = 1")
+    assert told(diff(table, 0, 2)) == [(1, 0, "delete"), (4, 1, "insert"), (4, 1, "insert")]
+    assert told(diff(table, 2, 0)) == [(1, 0, "insert"), (4, 1, "delete"), (4, 1, "delete")]
+    assert told(diff(table, 1, 1)) == []
+    assert diff(table, 0, 2).summary() == {"added": 2, "removed": 1, "changed": 0}
+
+
+def test_rows_that_were_written_anew_are_no_difference() -> None:
+    table = make()
+    rewrite(table, {"id": [3, 2, 2], "p": [1, 0, 0]})
+    assert told(diff(table, 0, 2)) == [(1, 0, "delete"), (2, 0, "insert")]
+
+
+def test_a_key_tells_changed_rows() -> None:
+    table = make()
+    rewrite(table, {"id": [1, 2, 4], "p": [0, 7, 4]})
+    found = diff(table, 0, 2, key=["ID"])
+    assert found.changed.to_pylist() == [
+        {"id": 2, "p": 0, "_change_type": "update_preimage"},
+        {"id": 2, "p": 7, "_change_type": "update_postimage"},
+    ]
+    assert found.added.column("id").to_pylist() == [4]
+    assert found.removed.column("id").to_pylist() == [3]
+
+
+def test_a_key_that_several_rows_have_pairs_as_many_as_it_can() -> None:
+    table = make()
+    rewrite(table, {"id": [1, 1, 2], "p": [5, 6, 0]})
+    counts = diff(table, 0, 2, key=["id"]).summary()
+    assert counts == {"added": 1, "removed": 1, "changed": 1}
+
+
+def test_row_ids_tell_changed_rows_across_files() -> None:
+    table = make(IDS | VECTORS)
+
+    def stage(pending: Any) -> None:
+        schema = pending.configuration.schema
+        predicate = resolve_predicate(parse_sql("id = 2"), schema)
+        stage_update(pending, {"p": "p + 1"}, predicate, options=OPTIONS)
+
+    table.run("UPDATE", stage)
+    found = diff(table, 0, 1)
+    assert found.keys == ("_metadata.row_id",)
+    assert told(found) == [(2, 0, "update_preimage"), (2, 1, "update_postimage")]
+
+
+def test_only_files_that_differ_are_read() -> None:
+    table = make(VECTORS)
+    table.append({"id": [4], "p": [1]})
+    table.append({"id": [5], "p": [1]})
+    snapshots = table.snapshot(1), table.snapshot(2)
+    store = CountingStore(table.kept)
+    for snapshot in snapshots:
+        snapshot.store = store
+    assert diff_snapshots(*snapshots).summary()["added"] == 1
+    assert store.footers_opened == 1
+    assert diff_snapshots(*snapshots).file_counts == {
+        "added": 1,
+        "removed": 0,
+        "other_rows_deleted": 0,
+        "same": 2,
+    }
+
+
+def test_another_deletion_vector_is_read_by_positions() -> None:
+    table = make(VECTORS)
+    table.delete("id = 1")
+    table.delete("id = 3")
+    found = diff(table, 1, 2)
+    assert found.file_counts["other_rows_deleted"] == 1
+    assert told(found) == [(3, 1, "delete")]
+    assert told(diff(table, 2, 1)) == [(3, 1, "insert")]
+
+
+def test_schemas_and_settings_are_compared() -> None:
+    table = make({"delta.columnMapping.mode": "name"})
+    table.run("ADD COLUMNS", lambda pending: alter.add_columns(pending, [C]))
+    table.run("RENAME", lambda pending: alter.rename_column(pending, "p", "q"))
+    table.run("SET", lambda pending: alter.set_table_properties(pending, APPEND_ONLY))
+    found = diff(table, 0, 3)
+    assert found.schema_changes.to_pylist() == [
+        {"column": "q", "change": "renamed", "before": "p", "after": "q"},
+        {"column": "c", "change": "added", "before": None, "after": "long"},
+    ]
+    assert {"kind": "property", "name": "delta.appendOnly", "before": None, "after": "true"} in (
+        found.setting_changes.to_pylist()
+    )
+    assert told(found) == []
+    assert "schema: renamed q: p → q" in repr(found)
+
+
+def test_rows_are_compared_across_an_added_column() -> None:
+    table = make({"delta.columnMapping.mode": "name"})
+    table.run("ADD COLUMNS", lambda pending: alter.add_columns(pending, [C]))
+    rewrite(table, {"id": [1, 2, 3], "p": [0, 0, 1], "c": [None, None, 9]})
+    changed = diff(table, 0, 3, key=["id"]).to_table()
+    assert changed.column("id").to_pylist() == [3, 3]
+    assert changed.column("c").to_pylist() == [None, 9]
+    assert diff(table, 3, 0, key=["id"]).summary() == {"added": 0, "removed": 0, "changed": 0}
+
+
+def test_versions_with_other_partition_columns_are_compared() -> None:
+    table = make(partition_by=["p"])
+
+    def stage(pending: Any) -> None:
+        rows = open_source(pa.table({"id": [1, 2], "p": [0, 5]}))
+        stage_overwrite(
+            pending, rows, options=OPTIONS, schema_mode="overwrite", partition_by=["id"]
+        )
+
+    table.run("WRITE", stage)
+    assert told(diff(table, 0, 1, key=["id"])) == [
+        (2, 0, "update_preimage"),
+        (2, 5, "update_postimage"),
+        (3, 1, "delete"),
+    ]
+
+
+def test_columns_may_be_chosen() -> None:
+    table = make()
+    rewrite(table, {"id": [1, 2, 3], "p": [9, 9, 9]})
+    assert told(diff(table, 0, 2, columns=["id"])) == []
+    with pytest.raises(InvalidInputError, match="nope"):
+        diff(table, 0, 2, columns=["nope"])
+
+
+NESTED = pa.schema(
+    [
+        ("k", pa.int64()),
+        ("s", pa.struct([("a", pa.float64()), ("b", pa.list_(pa.string()))])),
+        ("t", pa.timestamp("us", "UTC")),
+        ("n", pa.null()),
+    ]
+)
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "k": st.integers(0, 3) | st.none(),
+            "s": st.none()
+            | st.fixed_dictionaries(
+                {
+                    "a": st.sampled_from([0.0, float("nan"), None]),
+                    "b": st.lists(st.sampled_from(["x", None]), max_size=2) | st.none(),
+                }
+            ),
+            "t": st.none() | st.integers(0, 1),
+        }
+    ),
+    max_size=8,
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(old=ROWS, new=ROWS, by=st.sampled_from([[], ["k"]]), memory=st.sampled_from([0, 1 << 20]))
+def test_matching_is_the_difference_of_bags(
+    old: list[dict[str, Any]], new: list[dict[str, Any]], by: list[str], memory: int
+) -> None:
+    found = [
+        row
+        for batch in match_rows(
+            pa.Table.from_pylist(old, NESTED).to_batches(max_chunksize=3),
+            pa.Table.from_pylist(new, NESTED).to_batches(max_chunksize=3),
+            schema=NESTED,
+            keys=by,
+            memory_bytes=memory,
+        )
+        for row in batch.to_pylist()
+    ]
+    gone = [repr(row) for row in pa.Table.from_pylist(old, NESTED).to_pylist()]
+    come = []
+    for row in pa.Table.from_pylist(new, NESTED).to_pylist():
+        if repr(row) in gone:
+            gone.remove(repr(row))
+        else:
+            come.append(repr(row))
+    kinds = [row.pop("_change_type") for row in found]
+    before = [
+        repr(row)
+        for row, kind in zip(found, kinds, strict=True)
+        if kind in {"delete", "update_preimage"}
+    ]
+    after = [
+        repr(row)
+        for row, kind in zip(found, kinds, strict=True)
+        if kind in {"insert", "update_postimage"}
+    ]
+    assert sorted(before) == sorted(gone)
+    assert sorted(after) == sorted(come)
+    if not by:
+        assert not {"update_preimage", "update_postimage"} & set(kinds)
+        return
+    left = {row["k"] for row, kind in zip(found, kinds, strict=True) if kind == "delete"}
+    right = {row["k"] for row, kind in zip(found, kinds, strict=True) if kind == "insert"}
+    assert not left & right
+    pairs = [row["k"] for row, kind in zip(found, kinds, strict=True) if kind.startswith("update_")]
+    assert pairs[::2] == pairs[1::2]
