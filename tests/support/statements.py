@@ -49,11 +49,7 @@ class StatedTable:
         partition_by: Sequence[str] = (),
         store: Store | None = None,
     ) -> None:
-        fields = (
-            [Field(name, parse_type(kind)) for name, kind in columns.items()]
-            if isinstance(columns, Mapping)
-            else list(columns)
-        )
+        fields = self.fields(columns) if isinstance(columns, Mapping) else list(columns)
         self.store: Store = DictStore() if store is None else store
         configuration = new_table(
             StructType(fields),
@@ -67,6 +63,11 @@ class StatedTable:
         self.snapshot: Snapshot = commit(pending, hooks=_HOOKS).snapshot
         for rows in files:
             self.append(rows)
+
+    @staticmethod
+    def fields(columns: Mapping[str, str]) -> list[Field]:
+        """Fields of types in SQL."""
+        return [Field(name, parse_type(kind)) for name, kind in columns.items()]
 
     def append(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Add rows in files of their own."""
@@ -98,9 +99,9 @@ class StatedTable:
         merge = Merge(predicate=on, clauses=clauses, source_alias="s", target_alias="t", **options)
         return self.run_merge(source, merge)
 
-    def run_merge(self, source: object, merge: Merge) -> Merged:
-        """`MERGE`, as it is made."""
-        with MergeSource(source) as rows:
+    def run_merge(self, source: object, merge: Merge, **options: Any) -> Merged:
+        """`MERGE`, as it is made; options are those of its source."""
+        with MergeSource(source, **options) as rows:
             return self._run(
                 "MERGE", lambda pending: stage_merge(pending, merge, rows, options=_OPTIONS)
             )

@@ -64,17 +64,19 @@ class Value:
     Args:
         expression: resolved over the rows that it is computed from.
         fit: brings a nested value into the column's shape; None where a cast did.
+        name: of the column, for messages of `fit`.
     """
 
     expression: Expression
     fit: Fit | None = None
+    name: str = ""
 
     def compute(self, scope: pa.RecordBatch) -> Array:
         """The value for every row."""
         found: Array = evaluate(self.expression, scope)
         if self.fit is None:
             return found
-        (fitted,) = self.fit.apply(pa.record_batch({"value": found})).values()
+        (fitted,) = self.fit.apply(pa.record_batch({self.name: found})).values()
         return fitted
 
 
@@ -127,12 +129,12 @@ class Scope:
             InvalidInputError: the value is none of SQL, or cannot become the column's type.
         """
         try:
-            return self._value(value, field.type)
+            return self._value(value, field.type, name)
         except InvalidInputError as error:
             error.add_note(f"in the new value of column {name!r}")
             raise
 
-    def _value(self, value: object, target: DataType) -> Value:
+    def _value(self, value: object, target: DataType, name: str) -> Value:
         raw = self.parse(value) if isinstance(value, str) else lit(value)
         if isinstance(raw, Literal) and isinstance(raw.value, list | tuple | dict | None):
             raw = Literal(raw.value, target)
@@ -142,8 +144,8 @@ class Scope:
             return Value(found)
         if isinstance(source, _NESTED) and isinstance(target, _NESTED):
             # By name, at every depth: a cast of structs would go by place.
-            arrow = pa.schema([pa.field("value", to_arrow_type(source))])
-            return Value(found, Fit(arrow, StructType([Field("value", target)])))
+            arrow = pa.schema([pa.field(name, to_arrow_type(source))])
+            return Value(found, Fit(arrow, StructType([Field(name, target)])), name)
         return Value(resolve(Cast(found, target, self.is_try), self.schema, now=self.now))
 
 
