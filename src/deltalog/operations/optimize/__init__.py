@@ -1,0 +1,17 @@
+"""Optimize: the same rows in better files.
+
+Files are chosen and packed in `bins`, rewritten and committed in `run`; what orders the rows is in
+`ranks`, `curves` and `order`. The verbs are `compact`, `z_order`, `cluster` and `purge`; `auto`
+compacts after commits.
+
+Protocol: Add File and Remove File (`dataChange`), Clustered Table
+"""
+
+from __future__ import annotations
+
+from deltalog.operations.optimize.compact import stage_compact
+from deltalog.operations.optimize.purge import stage_purge
+from deltalog.operations.optimize.result import Optimized
+from deltalog.operations.optimize.run import RunOptions
+
+__all__ = ["Optimized", "RunOptions", "stage_compact", "stage_purge"]

@@ -1,0 +1,113 @@
+"""Purge: what was deleted or dropped leaves the files, too.
+
+Owns which files still hold such data: those with deletion vectors, and those with columns that the
+table has no more. Nothing else is rewritten.
+
+Protocol: Deletion Vectors, Column Mapping
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.column_mapping import Mode
+from deltalog.operations.optimize.bins import considered_files, pack, snapshot_of, still_live
+from deltalog.operations.optimize.run import RunOptions, copy_bin, rewrite_bins
+from deltalog.paths import decode_path
+from deltalog.storage.parquet import open_parquet
+from deltalog.storage.parquet_parts import walk_leaves
+from deltalog.storage.pool import map_in_pool
+from deltalog.write.encode import physical_arrow_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.expressions import Expression
+    from deltalog.operations.optimize.bins import Bin
+    from deltalog.operations.optimize.result import Optimized
+    from deltalog.snapshot import Snapshot
+    from deltalog.transaction import PendingTransaction
+
+STRATEGY: Final = "purge"
+_compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
+
+
+def stage_purge(
+    pending: PendingTransaction,
+    predicate: Expression | None = None,
+    *,
+    options: RunOptions | None = None,
+    dropped_columns: bool = True,
+    left: Sequence[Bin] | None = None,
+) -> Optimized:
+    """Rewrite the files that hold deleted rows or dropped columns; `vacuum` then deletes them.
+
+    Args:
+        pending: of an existing table.
+        predicate: resolved, over partition columns; None is every partition.
+        options: of the run.
+        dropped_columns: whether to look for columns that the table has no more. Only tables with
+            column mapping can have dropped any.
+        left: what an earlier commit of the same operation has left; None is all.
+
+    Raises:
+        InvalidInputError: the predicate names a column that is no partition column.
+
+    Cost: with column mapping the footer of every file; each file that is chosen is read and
+    written once.
+    """
+    options = options or RunOptions()
+    snapshot = snapshot_of(pending)
+    num_considered = 0
+    if left is None:
+        files = considered_files(
+            snapshot, predicate, default_timezone=options.files.default_timezone
+        )
+        num_considered = files.num_rows
+        chosen = _compute.is_valid(pc.struct_field(files.column("deletionVector"), "cardinality"))
+        if dropped_columns and snapshot.configuration.column_mapping_mode is not Mode.NONE:
+            chosen = _compute.or_(chosen, _with_dropped_columns(snapshot, files, chosen))
+        target = options.files.spec_for(pending).target_file_size_bytes
+        bins = pack(files.filter(chosen), target)
+    else:
+        bins = still_live(snapshot, left)
+    return rewrite_bins(
+        pending,
+        bins,
+        copy_bin,
+        strategy=STRATEGY,
+        num_considered=num_considered,
+        options=options,
+    )
+
+
+def _with_dropped_columns(snapshot: Snapshot, files: pa.Table, known: Any) -> Any:
+    """Which files have a column that is none of the table's; where `known` is true, not asked."""
+    configuration = snapshot.configuration
+    leaves = set(walk_leaves(physical_arrow_schema(configuration)))
+    leaves |= {(name,) for name in configuration.physical_partition_columns}
+    hidden = (configuration.row_id_column, configuration.row_commit_version_column)
+    leaves |= {(name,) for name in hidden if name is not None}
+
+    def look(file: tuple[str, int, bool]) -> bool:
+        path, size, is_chosen = file
+        if is_chosen:
+            return True
+        reader = open_parquet(snapshot.store, decode_path(path), size_bytes=size)
+        try:
+            return not leaves.issuperset(reader.leaves)
+        finally:
+            reader.close()
+
+    rows: list[Any] = list(
+        zip(
+            files.column("path").to_pylist(),
+            files.column("size").to_pylist(),
+            known.to_pylist(),
+            strict=True,
+        )
+    )
+    return pa.array(map_in_pool(look, rows), pa.bool_())

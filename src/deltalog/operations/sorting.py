@@ -1,0 +1,190 @@
+"""Rows in the order of a key, however many: sorted in memory, or in runs on disk that are merged.
+
+Owns the bound on memory and the temporary files. What the key means is the caller's affair.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+DEFAULT_MEMORY_BYTES: Final = 1024 * 1024 * 1024
+_CHUNK_BYTES: Final = 4 * 1024 * 1024
+_SLICE_ROWS: Final = 512 * 1024
+# Columns of 32-bit offsets hold 2 GiB in one piece.
+_MAX_RUN_BYTES: Final = 1024 * 1024 * 1024
+_compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortLimits:
+    """What a sort may take.
+
+    Args:
+        memory_bytes: of rows at a time; more than that goes to disk.
+        disk_bytes: of temporary files; None is no limit.
+        directory: for them; None is the system's.
+    """
+
+    memory_bytes: int = DEFAULT_MEMORY_BYTES
+    disk_bytes: int | None = None
+    directory: str | None = None
+
+
+def sort_batches(
+    batches: Iterable[pa.RecordBatch], key: str, limits: SortLimits
+) -> Iterator[pa.RecordBatch]:
+    """All rows by ascending key.
+
+    Args:
+        batches: of one schema.
+        key: a column of numbers without NULL.
+        limits: how much memory and disk it may take.
+
+    Raises:
+        StorageError: the temporary files would be larger than they may be, or cannot be written.
+
+    Cost: what fits is sorted in memory. What does not is written once and read once; the files
+    are gone when the iterator ends, is closed or fails.
+    """
+    run_bytes = max(1, min(limits.memory_bytes // 2, _MAX_RUN_BYTES))
+    with contextlib.ExitStack() as stack:
+        spill: _Spill | None = None
+        waiting: list[pa.RecordBatch] = []
+        size = 0
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            waiting.append(batch)
+            size += batch.nbytes
+            if size >= run_bytes:
+                spill = spill or stack.enter_context(_Spill(limits))
+                spill.write(_sorted(waiting, key, _chunk_rows(waiting, size)))
+                waiting, size = [], 0
+        if spill is None:
+            yield from _sorted(waiting, key, _SLICE_ROWS)
+            return
+        if waiting:
+            spill.write(_sorted(waiting, key, _chunk_rows(waiting, size)))
+            waiting = []
+        yield from _merged(spill.runs(), key)
+
+
+def _chunk_rows(batches: list[pa.RecordBatch], size: int) -> int:
+    """How many rows of a run are held while it is merged with others."""
+    rows = sum(batch.num_rows for batch in batches)
+    return max(1, rows * _CHUNK_BYTES // max(1, size))
+
+
+def _sorted(batches: list[pa.RecordBatch], key: str, slice_rows: int) -> Iterator[pa.RecordBatch]:
+    """The rows of some batches, which are given up on the way."""
+    if not batches:
+        return
+    table = pa.Table.from_batches(batches).combine_chunks()
+    batches.clear()
+    order = _compute.array_sort_indices(_one_piece(table.column(key)))
+    for start in range(0, table.num_rows, slice_rows):
+        yield from table.take(order.slice(start, slice_rows)).combine_chunks().to_batches()
+
+
+class _Spill:
+    """Sorted runs in temporary files; a context manager."""
+
+    def __init__(self, limits: SortLimits) -> None:
+        self._limits = limits
+        self._paths: list[Path] = []
+        self._files: list[Any] = []
+        self._size = 0
+
+    def __enter__(self) -> Self:
+        with _disk_errors():
+            self._home = tempfile.TemporaryDirectory(  # closed in __exit__
+                prefix="deltalog-sort-", dir=self._limits.directory, ignore_cleanup_errors=True
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files:
+            file.close()
+        self._home.cleanup()
+
+    def write(self, batches: Iterator[pa.RecordBatch]) -> None:
+        """One more run."""
+        path = Path(self._home.name) / f"{len(self._paths)}.arrow"
+        first = next(batches)
+        with (
+            _disk_errors(),
+            pa.OSFile(str(path), "wb") as sink,
+            pa.ipc.new_stream(sink, first.schema) as writer,
+        ):
+            writer.write_batch(first)
+            for batch in batches:
+                writer.write_batch(batch)
+                self._check(sink.tell())
+        self._size += path.stat().st_size
+        self._paths.append(path)
+        self._check(0)
+
+    def runs(self) -> list[Iterator[pa.RecordBatch]]:
+        """The runs, each batch by batch."""
+        found: list[Iterator[pa.RecordBatch]] = []
+        for path in self._paths:
+            file = pa.OSFile(str(path), "rb")
+            self._files.append(file)
+            found.append(iter(pa.ipc.open_stream(file)))
+        return found
+
+    def _check(self, more: int) -> None:
+        most = self._limits.disk_bytes
+        if most is not None and self._size + more > most:
+            raise StorageError(
+                f"cannot sort: the rows need more than {most} bytes of temporary files, which is "
+                "what max_temp_directory_size allows; raise it, or max_spill_size"
+            )
+
+
+def _merged(runs: list[Iterator[pa.RecordBatch]], key: str) -> Iterator[pa.RecordBatch]:
+    """Runs as one: at every step what the heads have up to the least of their last keys."""
+    live = [(head, run) for run in runs if (head := next(run, None)) is not None]
+    while live:
+        last = min(head.column(key)[-1].as_py() for head, _ in live)
+        ready: list[pa.RecordBatch] = []
+        left: list[tuple[pa.RecordBatch, Iterator[pa.RecordBatch]]] = []
+        for head, run in live:
+            count = _compute.sum(_compute.less_equal(head.column(key), last)).as_py() or 0
+            if count:
+                ready.append(head.slice(0, count))
+            # The next head may begin with the same key: then it comes with the next step.
+            rest = head.slice(count) if count < head.num_rows else next(run, None)
+            if rest is not None:
+                left.append((rest, run))
+        live = left
+        yield from _sorted(ready, key, _SLICE_ROWS)
+
+
+@contextlib.contextmanager
+def _disk_errors() -> Iterator[None]:
+    try:
+        yield
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(f"cannot write temporary files to sort: {error}") from error
+
+
+def _one_piece(column: Any) -> Any:
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(whole, pa.ChunkedArray):
+        return whole.chunk(0) if whole.num_chunks == 1 else pa.concat_arrays(whole.chunks)
+    return whole
