@@ -78,7 +78,7 @@ def arrow(**columns: Any) -> pa.Table:
     return pa.table(columns)
 
 
-def _key(value: object) -> object:
+def _key(value: object) -> Any:
     """Sorts numbers by size, and whatever else in some order."""
     if isinstance(value, tuple):
         return tuple(map(_key, value))

@@ -46,7 +46,9 @@ class Deleted:
         num_added_files: new data files with them.
         num_added_bytes: size of those.
         num_masked_files: files that got a deletion vector.
-        wrote_changes: whether the commit has change files: then they must tell of all changes.
+        num_vectors_updated: of those, files that had one before.
+        num_vectors_removed: deletion vectors that are no longer live.
+        num_change_files: if there is any, change files must tell of all the commit changes.
         scan_time_ms: for finding the rows.
         rewrite_time_ms: for writing vectors or files.
     """
@@ -58,7 +60,9 @@ class Deleted:
     num_added_files: int = 0
     num_added_bytes: int = 0
     num_masked_files: int = 0
-    wrote_changes: bool = False
+    num_vectors_updated: int = 0
+    num_vectors_removed: int = 0
+    num_change_files: int = 0
     scan_time_ms: int = 0
     rewrite_time_ms: int = 0
 
@@ -71,7 +75,11 @@ class Deleted:
             "numRemovedBytes": self.num_removed_bytes,
             "numAddedFiles": self.num_added_files,
             "numAddedBytes": self.num_added_bytes,
-            "numDeletionVectorsUpdated": self.num_masked_files,
+            "numDeletionVectorsAdded": self.num_masked_files,
+            "numDeletionVectorsUpdated": self.num_vectors_updated,
+            "numDeletionVectorsRemoved": self.num_vectors_removed,
+            "numAddedChangeFiles": self.num_change_files,
+            "executionTimeMs": self.scan_time_ms + self.rewrite_time_ms,
             "scanTimeMs": self.scan_time_ms,
             "rewriteTimeMs": self.rewrite_time_ms,
         }
@@ -110,8 +118,10 @@ def stage_delete(
         pa.int64(),
     )
     whole = touched.files.num_rows - len(cut)
+    vectors: Any = touched.files.column("deletionVector")
     removed = Deleted(
         num_rows=touched.num_rows,
+        num_vectors_removed=len(vectors) - vectors.null_count,
         num_removed_files=whole,
         num_removed_bytes=_sum(touched.files) - _sum(touched.files.take(cut)),
         scan_time_ms=scan_time_ms,
@@ -120,7 +130,12 @@ def stage_delete(
         return removed
     if _masks(snapshot, asked=use_deletion_vectors):
         _mask(pending, touched, cut)
-        deleted = replace(removed, num_masked_files=len(cut))
+        had = vectors.take(cut)
+        deleted = replace(
+            removed,
+            num_masked_files=len(cut),
+            num_vectors_updated=len(had) - had.null_count,
+        )
     else:
         deleted = _rewrite(pending, touched, cut, predicate, removed, options)
     return replace(deleted, rewrite_time_ms=watch.elapsed_ms() - scan_time_ms)
@@ -180,8 +195,8 @@ def _rewrite(
         )
         written = writer.finish()
     pending.add_files(written)
-    feed = snapshot.configuration.change_data_feed_enabled
-    if feed:
+    told = len(pending.cdc)
+    if snapshot.configuration.change_data_feed_enabled:
         with ChangeWriter(spec) as changes:
             for batch in read_rows(
                 snapshot, touched.files, predicate=predicate, default_timezone=zone
@@ -195,7 +210,7 @@ def _rewrite(
         num_copied_rows=copied,
         num_added_files=len(written.adds),
         num_added_bytes=written.num_bytes,
-        wrote_changes=feed,
+        num_change_files=len(pending.cdc) - told,
     )
 
 

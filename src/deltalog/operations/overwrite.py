@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from deltalog.expressions import Expression
     from deltalog.operations.append import FileOptions, SchemaMode
+    from deltalog.operations.delete import Deleted
     from deltalog.schema import Field
     from deltalog.snapshot import Snapshot
     from deltalog.transaction import PendingTransaction
@@ -132,12 +133,12 @@ def stage_replace_where(
     deleted = stage_delete(pending, predicate, options=options)
     spec = options.spec_for(pending)
     if rows.schema.names:
-        tells = deleted.wrote_changes
+        tells = deleted.num_change_files > 0
         written = _write_matching(pending, rows, predicate, spec, tells_changes=tells)
     else:
         written = write_files(spec, rows)  # an empty list has no columns to be checked
     pending.add_files(written)
-    set_write_metrics(pending, written, **deleted.metrics())
+    _set_metrics(pending, written, deleted)
     return written
 
 
@@ -160,6 +161,24 @@ def _write_matching(
         )
         pending.add_changes(changes.finish())
     return written
+
+
+def _set_metrics(pending: PendingTransaction, written: WrittenFiles, deleted: Deleted) -> None:
+    """What the history says, as the reference counts: rows that were copied are output, too."""
+    more = {
+        name: value
+        for name, value in deleted.metrics().items()
+        if name.startswith(("numRemoved", "numDeleted", "numCopied", "numDeletionVectors"))
+    }
+    set_write_metrics(pending, written, **more)
+    pending.set_metrics(
+        {
+            "numFiles": len(written.adds) + deleted.num_added_files,
+            "numOutputRows": written.num_rows + deleted.num_copied_rows,
+            "numOutputBytes": written.num_bytes + deleted.num_added_bytes,
+            "numAddedChangeFiles": len(pending.cdc),
+        }
+    )
 
 
 def _matching(

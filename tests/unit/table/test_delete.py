@@ -1,0 +1,236 @@
+"""`DeltaTable.delete`: rows that go, files that are masked or written once more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from deltalog import CommitProperties, DeltaTable, Transaction, col, write_deltalake
+from deltalog._json import loads
+from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.testing import Fault, FaultyStore
+from tests.support.facade import (
+    FEED,
+    NO_VECTORS,
+    VECTORS,
+    actions,
+    changes,
+    fresh_rows,
+    last,
+    make,
+    rows,
+    store_of,
+    unchanged,
+)
+from tests.support.logs import DictStore
+from tests.support.raw_tables import DataTable
+
+DATA = [{"id": n, "p": "ab"[n % 2]} for n in range(6)]
+BOTH = pytest.mark.parametrize("configuration", [VECTORS, NO_VECTORS])
+
+
+@BOTH
+@pytest.mark.parametrize("partition_by", [None, ["p"]])
+@pytest.mark.parametrize(
+    ("predicate", "left"),
+    [
+        (None, []),
+        ("true", []),
+        ("id < 2", [2, 3, 4, 5]),
+        ("p = 'a'", [1, 3, 5]),
+        ("p = 'a' and id > 1", [0, 1, 3, 5]),
+        (col("id").is_in([0, 5]), [1, 2, 3, 4]),
+        ("id > 9", [0, 1, 2, 3, 4, 5]),
+        ("id > NULL", [0, 1, 2, 3, 4, 5]),
+    ],
+)
+def test_rows_go(
+    configuration: dict[str, str], partition_by: Any, predicate: Any, left: list[int]
+) -> None:
+    made = make(DATA, configuration=configuration, partition_by=partition_by)
+    found = made.delete(predicate)
+    assert fresh_rows(made, "id") == rows(made, "id") == left
+    assert found["num_deleted_rows"] == 6 - len(left)
+    assert made.count() == len(left)
+    assert made.version() == (0 if len(left) == 6 else 1)
+
+
+@BOTH
+def test_deletes_follow_each_other(configuration: dict[str, str]) -> None:
+    made = make(DATA, configuration=configuration)
+    for n in range(6):
+        made.delete("id = ?", parameters=[n])
+        assert fresh_rows(made, "id") == list(range(n + 1, 6))
+    assert made.snapshot.num_files == 0
+    assert DeltaTable(store_of(made), 2).count() == 4
+
+
+@pytest.mark.protocol("DV-11")
+def test_a_masked_file_tells_its_rows_and_wide_bounds() -> None:
+    made = make(DATA, configuration=VECTORS)
+    found = made.delete("id = 3")
+    (add,) = [action["add"] for action in actions(made) if "add" in action]
+    (remove,) = [action["remove"] for action in actions(made) if "remove" in action]
+    stats = loads(add["stats"], "stats")
+    assert (stats["numRecords"], stats["tightBounds"]) == (6, False)
+    assert add["deletionVector"]["cardinality"] == 1
+    assert (add["path"], remove["path"]) == (remove["path"], add["path"])
+    assert remove.get("deletionVector") is None
+    assert (found["num_deletion_vectors"], found["num_copied_rows"]) == (1, 0)
+    metrics = last(made)["operationMetrics"]
+    assert (metrics["numDeletionVectorsAdded"], metrics["numDeletionVectorsUpdated"]) == ("1", "0")
+    made.delete("id = 4")
+    (remove,) = [action["remove"] for action in actions(made) if "remove" in action]
+    assert remove["deletionVector"] == add["deletionVector"]
+    metrics = last(made)["operationMetrics"]
+    assert (metrics["numDeletionVectorsUpdated"], metrics["numDeletionVectorsRemoved"]) == (
+        "1",
+        "1",
+    )
+
+
+def test_large_vectors_share_a_file() -> None:
+    numbers = pa.table({"id": range(40_000)})
+    made = make(numbers, configuration=VECTORS)
+    write_deltalake(made, numbers, mode="append")
+    made.delete("id % 7 = 3 or id % 11 = 5")
+    adds = [action["add"] for action in actions(made) if "add" in action]
+    vectors = [path for path in store_of(made).files if path.endswith(".bin")]
+    assert (len(adds), len(vectors)) == (2, 1)
+    assert {add["deletionVector"]["storageType"] for add in adds} == {"u"}
+    expected = [n for n in range(40_000) if n % 7 != 3 and n % 11 != 5]
+    assert sorted(fresh_rows(made)) == sorted([*expected, *expected])
+
+
+def test_files_that_other_writers_left_bare_of_counts() -> None:
+    """No statistics: the rows are counted in the footer."""
+    table = DataTable([("id", "long")], features=["deletionVectors"], configuration=dict(VECTORS))
+    table.commit(table.add({"id": [1, 2, 3]}, stats=None))
+    made = DeltaTable(table.store)
+    made.delete("id = 2")
+    (add,) = [action["add"] for action in actions(made) if "add" in action]
+    assert loads(add["stats"], "stats")["numRecords"] == 3
+    assert fresh_rows(made) == [1, 3]
+
+
+def test_vectors_are_written_when_asked_for_and_allowed() -> None:
+    plain = make(DATA)
+    with unchanged(plain), pytest.raises(InvalidInputError, match="enableDeletionVectors"):
+        plain.delete("id = 1", use_deletion_vectors=True)
+    made = make(DATA, configuration=VECTORS)
+    made.delete("id = 1", use_deletion_vectors=False)
+    assert not any("deletionVector" in action.get("add", {}) for action in actions(made))
+    assert fresh_rows(made, "id") == [0, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("vectors", [VECTORS, NO_VECTORS])
+@pytest.mark.parametrize("partition_by", [None, ["p"]])
+@pytest.mark.parametrize("predicate", ["id = 2", "p = 'a'", "p = 'a' or id = 1", "true"])
+def test_the_change_feed_tells_what_went(
+    vectors: dict[str, str], partition_by: Any, predicate: str
+) -> None:
+    made = make(DATA, configuration={**FEED, **vectors}, partition_by=partition_by)
+    before = rows(made, "id")
+    made.delete(predicate)
+    gone = set(before).difference(rows(made, "id"))
+    assert changes(made) == [("delete", n) for n in sorted(gone)]
+
+
+def test_rows_that_stay_keep_their_ids() -> None:
+    made = make(DATA, configuration={**NO_VECTORS, "delta.enableRowTracking": "true"})
+    columns = ("id", "_metadata.row_id", "_metadata.row_commit_version")
+    before = rows(made, *columns)
+    made.delete("id = 3")
+    assert fresh_rows(made, *columns) == [row for row in before if row[0] != 3]
+
+
+@pytest.mark.parametrize("mode", ["name", "id"])
+@BOTH
+def test_columns_under_mapping(configuration: dict[str, str], mode: str) -> None:
+    made = make(
+        DATA, configuration={**configuration, "delta.columnMapping.mode": mode}, partition_by=["p"]
+    )
+    made.alter.rename_column("id", "p2")
+    made.alter.rename_column("p", "id")
+    made.delete("id = 'a' and p2 > 0")
+    assert fresh_rows(made, "p2") == [0, 1, 3, 5]
+
+
+@pytest.mark.protocol("APP-01")
+def test_append_only_tables_keep_their_rows() -> None:
+    made = make(DATA, configuration={"delta.appendOnly": "true"})
+    for change in (
+        lambda: made.delete("id = 1"),
+        lambda: write_deltalake(made, DATA, mode="overwrite"),
+        lambda: write_deltalake(made, [{"id": 1}], mode="overwrite", predicate="id = 1"),
+    ):
+        with unchanged(made), pytest.raises(DeltaError, match="appendOnly"):
+            change()
+    write_deltalake(made, [{"id": 6}], mode="append")
+    assert made.count() == 7
+
+
+@BOTH
+@pytest.mark.parametrize("call", range(1, 9))
+def test_a_store_that_refuses_a_call_leaves_nothing(
+    configuration: dict[str, str], call: int
+) -> None:
+    made = make(DATA, configuration={**configuration, **FEED})
+    before = dict(store_of(made).files)
+    faulty = DeltaTable(FaultyStore(store_of(made)))
+    store = faulty.snapshot.store
+    assert isinstance(store, FaultyStore)
+    store.faults.append(Fault(call))
+    error: Exception | None = None
+    try:
+        faulty.delete("id = 3")
+    except DeltaError as raised:
+        error = raised
+    made.update_incremental()
+    if made.version():
+        assert fresh_rows(made, "id") == [0, 1, 2, 4, 5]
+    else:
+        assert error is not None
+        assert dict(store_of(made).files) == before
+
+
+@BOTH
+def test_two_deletes_of_one_file_are_both_done(configuration: dict[str, str]) -> None:
+    """The second one's table is old: it looks first."""
+    one = make(DATA, configuration=configuration)
+    two = DeltaTable(store_of(one))
+    one.delete("id = 1")
+    two.delete("id = 2")
+    assert fresh_rows(one, "id") == [0, 3, 4, 5]
+
+
+def test_an_application_deletes_once() -> None:
+    made = make(DATA)
+    step = CommitProperties(app_transactions=[Transaction("app", 1)])
+    assert made.delete("id = 1", commit_properties=step)["num_deleted_rows"] == 1
+    write_deltalake(made, [{"id": 1}], mode="append")
+    with unchanged(made):
+        assert made.delete("id = 1", commit_properties=step) == {}
+    assert made.count() == 6
+
+
+@pytest.mark.protocol("B-04")
+def test_the_history_names_the_predicate() -> None:
+    made = make(DATA, configuration=NO_VECTORS)
+    made.delete("id = 1 or id = 2")
+    info = last(made)
+    assert info["operation"] == "DELETE"
+    assert loads(info["operationParameters"]["predicate"], "")[0].startswith("id = 1")
+    metrics = info["operationMetrics"]
+    assert metrics["numDeletedRows"] == "2"
+    assert metrics["numCopiedRows"] == "4"
+    assert (metrics["numAddedFiles"], metrics["numRemovedFiles"]) == ("1", "1")
+    assert {"executionTimeMs", "scanTimeMs", "rewriteTimeMs"} <= metrics.keys()
+
+
+def test_an_empty_table_has_nothing_to_delete() -> None:
+    made = DeltaTable.create(DictStore(), pa.schema([("id", pa.int64())]))
+    assert made.delete()["num_deleted_rows"] == 0
+    assert made.version() == 0
