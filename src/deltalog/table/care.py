@@ -5,10 +5,12 @@ Owns the order of steps where a verb is more than one commit; each step is `oper
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Self
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
 
 from deltalog.arguments import has_table, open_table_store
-from deltalog.errors import InvalidInputError, TableExistsError
+from deltalog.errors import DeltaError, InvalidInputError, TableExistsError
 from deltalog.table.changing import ChangingTable
 
 if TYPE_CHECKING:
@@ -93,28 +95,26 @@ class CaredForTable(ChangingTable):
         plan = self._plan_vacuum(
             retention_hours, enforce_retention_duration, full, keep_versions, inventory
         )
-        if dry_run or not plan.files.num_rows:
+        if dry_run:
             return plan.paths
-        self.run(
-            START,
-            lambda pending: stage_vacuum_start(pending, plan),
-            commit_properties=commit_properties,
-            hooks=post_commithook_properties,
+        if not plan.files.num_rows:
+            remember_lite(self._store, plan)
+            return []
+        log = partial(
+            self.run, commit_properties=commit_properties, hooks=post_commithook_properties
         )
+        log(START, lambda pending: stage_vacuum_start(pending, plan))
         plan = confirm_vacuum(plan, self._snapshot)
-        status: Literal["COMPLETED", "FAILED"] = "FAILED"
         try:
-            delete_planned(self._store, plan, progress=progress)
-            status = "COMPLETED"
-        finally:
-            self.run(
-                END,
-                lambda pending: stage_vacuum_end(
-                    pending, num_deleted=plan.files.num_rows, status=status
-                ),
-                commit_properties=commit_properties,
-                hooks=post_commithook_properties,
-            )
+            deleted = delete_planned(self._store, plan, progress=progress)
+        except BaseException:
+            with suppress(DeltaError):  # what ended the deletion is what counts
+                log(END, lambda pending: stage_vacuum_end(pending, num_deleted=0, status="FAILED"))
+            raise
+        log(
+            END,
+            lambda pending: stage_vacuum_end(pending, num_deleted=deleted, status="COMPLETED"),
+        )
         remember_lite(self._store, plan)
         return plan.paths
 
