@@ -1,7 +1,7 @@
 """Merge: the rows of a source change, remove and add rows of a table.
 
-Understood in `plan` (names in `scope`), searched in `match` (`prune`, `join`), written in
-`apply`, put together in `stage`.
+Understood in `plan` (names in `scope`), searched in `match` (`prune`, `pairs`, `join`), written
+in `apply`, put together in `stage`.
 
 Protocol: Deletion Vectors, Add CDC File, Row Tracking
 """
