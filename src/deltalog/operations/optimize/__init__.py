@@ -9,9 +9,19 @@ Protocol: Add File and Remove File (`dataChange`), Clustered Table
 
 from __future__ import annotations
 
+from deltalog.operations.optimize.cluster import CubeSizes, stage_cluster
 from deltalog.operations.optimize.compact import stage_compact
 from deltalog.operations.optimize.purge import stage_purge
 from deltalog.operations.optimize.result import Optimized
 from deltalog.operations.optimize.run import RunOptions
+from deltalog.operations.optimize.z_order import stage_z_order
 
-__all__ = ["Optimized", "RunOptions", "stage_compact", "stage_purge"]
+__all__ = [
+    "CubeSizes",
+    "Optimized",
+    "RunOptions",
+    "stage_cluster",
+    "stage_compact",
+    "stage_purge",
+    "stage_z_order",
+]

@@ -19,7 +19,9 @@ from deltalog.operations.optimize.bins import (
     snapshot_of,
     still_live,
 )
-from deltalog.operations.optimize.run import RunOptions, copy_bin, rewrite_bins
+from deltalog.operations.optimize.cluster import stage_cluster
+from deltalog.operations.optimize.cubes import clustered_by
+from deltalog.operations.optimize.run import RunOptions, copy_bin, record, rewrite_bins
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,9 +47,9 @@ def stage_compact(
 ) -> Optimized:
     """Put the rows of small files together, and leave deleted rows behind.
 
-    Rows stay in their order within a partition, and keep their ids. A file that is full stays,
-    unless more of its rows are deleted than `max_deleted_share`; when nothing is to be done,
-    nothing is staged.
+    A table with clustering columns is clustered. Otherwise rows stay in their order within a
+    partition, and keep their ids. A file that is full stays, unless more of its rows are deleted
+    than `max_deleted_share`; when nothing is to be done, nothing is staged.
 
     Args:
         pending: of an existing table.
@@ -66,6 +68,8 @@ def stage_compact(
     """
     options = options or RunOptions()
     snapshot = snapshot_of(pending)
+    if clustered_by(snapshot):
+        return _cluster(pending, predicate, options, left)
     if not 0 <= max_deleted_share <= 1:
         raise InvalidInputError(
             f"max_deleted_share: expected a number from 0 to 1, found {max_deleted_share!r}"
@@ -80,6 +84,7 @@ def stage_compact(
         bins = compaction_bins(files, target, max_deleted_share)
     else:
         bins = still_live(snapshot, left)
+    record(pending, predicate)
     return rewrite_bins(
         pending,
         bins,
@@ -88,6 +93,20 @@ def stage_compact(
         num_considered=num_considered,
         options=options,
     )
+
+
+def _cluster(
+    pending: PendingTransaction,
+    predicate: Expression | None,
+    options: RunOptions,
+    left: Sequence[Bin] | None,
+) -> Optimized:
+    """Where rows have an order, optimizing keeps it, as Delta Spark's OPTIMIZE does."""
+    if predicate is not None:
+        raise InvalidInputError(
+            f"cannot optimize a part of {pending.store.root}: a clustered table has none"
+        )
+    return stage_cluster(pending, options=options, left=left)
 
 
 def compaction_bins(files: pa.Table, target_size_bytes: int, max_deleted_share: float) -> list[Bin]:

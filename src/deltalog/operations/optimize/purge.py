@@ -8,13 +8,17 @@ Protocol: Deletion Vectors, Column Mapping
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog.column_mapping import Mode
+from deltalog.expressions import to_sql
 from deltalog.operations.optimize.bins import considered_files, pack, snapshot_of, still_live
+from deltalog.operations.optimize.cubes import cubes_of, tagged, with_cubes
 from deltalog.operations.optimize.run import RunOptions, copy_bin, rewrite_bins
 from deltalog.paths import decode_path
 from deltalog.storage.parquet import open_parquet
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.operations.optimize.bins import Bin
     from deltalog.operations.optimize.result import Optimized
+    from deltalog.operations.optimize.run import Rewritten, Rows
     from deltalog.snapshot import Snapshot
     from deltalog.transaction import PendingTransaction
 
@@ -71,17 +76,44 @@ def stage_purge(
         if dropped_columns and snapshot.configuration.column_mapping_mode is not Mode.NONE:
             chosen = _compute.or_(chosen, _with_dropped_columns(snapshot, files, chosen))
         target = options.files.spec_for(pending).target_file_size_bytes
-        bins = pack(files.filter(chosen), target)
+        bins = _pack(snapshot, files.filter(chosen), target)
     else:
         bins = still_live(snapshot, left)
+    pending.parameters.update(
+        predicate=[] if predicate is None else [to_sql(predicate)], applyPurge=True
+    )
     return rewrite_bins(
         pending,
         bins,
-        copy_bin,
+        _copy,
         strategy=STRATEGY,
         num_considered=num_considered,
         options=options,
     )
+
+
+def _pack(snapshot: Snapshot, files: pa.Table, target_size_bytes: int) -> list[Bin]:
+    """Files of a cube stay together: they are still clustered when rows have gone."""
+    if not snapshot.configuration.supports("clustering"):
+        return pack(files, target_size_bytes)
+    found = with_cubes(files)
+    bins: list[Bin] = []
+    cubes: list[Any] = cubes_of(found).to_pylist()
+    start = 0
+    for _, run in groupby(cubes):
+        length = len(list(run))
+        bins += pack(found.slice(start, length), target_size_bytes)
+        start += length
+    return bins
+
+
+def _copy(rows: Rows, one: Bin) -> Rewritten:
+    found = copy_bin(rows, one)
+    tags = one.files.column("tags")[0].as_py()
+    provider = one.files.column("clusteringProvider")[0].as_py()
+    if "cube" not in one.files.column_names or cubes_of(one.files)[0].as_py() is None:
+        return found
+    return replace(found, written=tagged(found.written, dict(tags), provider))
 
 
 def _with_dropped_columns(snapshot: Snapshot, files: pa.Table, known: Any) -> Any:

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from deltalog.clock import Stopwatch
 from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.expressions import to_sql
 from deltalog.operations.append import FileOptions
 from deltalog.operations.optimize.bins import snapshot_of, vectors_of
 from deltalog.operations.optimize.result import Optimized
@@ -32,6 +33,7 @@ from deltalog.write.parts import Limits
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from deltalog.expressions import Expression
     from deltalog.operations.optimize.bins import Bin
     from deltalog.scan.task import ScanTask
     from deltalog.snapshot import Snapshot
@@ -88,7 +90,7 @@ class Rows:
         pending: of the optimization.
         options: of its files.
         report: told of every file that is read.
-        is_alone: whether one bin has the machine for itself: then its files are read ahead.
+        num_tasks: bins at a time; the files of one that is alone are read ahead.
     """
 
     def __init__(
@@ -97,11 +99,11 @@ class Rows:
         options: FileOptions,
         report: Callable[[], None],
         *,
-        is_alone: bool,
+        num_tasks: int,
     ) -> None:
         self.snapshot: Snapshot = snapshot_of(pending)
         self.spec: WriteSpec = options.spec_for(pending, data_change=False)
-        self.is_alone = is_alone
+        self.num_tasks = num_tasks
         self._zone = options.default_timezone
         self._report = report
         self._schema = self.spec.configuration.arrow_schema
@@ -124,7 +126,7 @@ class Rows:
             self.snapshot, columns=columns, predicate=None, default_timezone=self._zone
         )
         tasks = _reported(tasks_of(self.snapshot, spec, files), report)
-        if self.is_alone:
+        if self.num_tasks == 1:
             return Counted(read_tasks(tasks))
         return Counted(batch for task in tasks for batch in read_task(task))
 
@@ -169,6 +171,24 @@ class Rewritten:
 
 
 Rewrite = Callable[[Rows, "Bin"], Rewritten]
+
+
+def record(
+    pending: PendingTransaction,
+    predicate: Expression | None,
+    *,
+    z_order_by: Sequence[str] = (),
+    cluster_by: Sequence[str] = (),
+    **more: object,
+) -> None:
+    """Say in the history what is optimized, and how; the names are Delta Spark's."""
+    pending.parameters.setdefault("auto", False)
+    pending.parameters.update(
+        predicate=[] if predicate is None else [to_sql(predicate)],
+        zOrderBy=list(z_order_by),
+        clusterBy=list(cluster_by),
+        **more,
+    )
 
 
 def rewrite_bins(
@@ -246,11 +266,11 @@ class _Work:
         self._num_files = 0
         self._num_read = 0
         self._done: dict[int, Rewritten] = {}
-        self._num_tasks = min(len(bins), options.num_tasks)
-        self._rows = Rows(pending, options.files, self._report, is_alone=self._num_tasks == 1)
+        num_tasks = max(1, min(len(bins), options.num_tasks))
+        self._rows = Rows(pending, options.files, self._report, num_tasks=num_tasks)
 
     def run(self) -> list[tuple[Bin, Rewritten]]:
-        background = Background(self._num_tasks)
+        background = Background(self._rows.num_tasks)
         try:
             self._submit(background)
             background.wait()
@@ -270,7 +290,7 @@ class _Work:
             def work(number: int = number, one: Bin = one) -> None:
                 self._done[number] = self._rewrite(self._rows, one)
 
-            if self._rows.is_alone:
+            if self._rows.num_tasks == 1:
                 work()
             else:
                 background.submit(work)
