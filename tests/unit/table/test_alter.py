@@ -1,0 +1,241 @@
+"""Every change of `table.alter` once, from the call to what another reader then sees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from deltalog import CommitProperties, DeltaTable, Field, Transaction, write_deltalake
+from deltalog.clock import now_ms
+from deltalog.errors import ConstraintViolationError, DeltaError, InvalidInputError
+from deltalog.schema import find_field
+from tests.support.facade import (
+    NO_VECTORS,
+    VECTORS,
+    actions,
+    fresh_rows,
+    last,
+    make,
+    rows,
+    store_of,
+    unchanged,
+)
+
+MAPPED = {"delta.columnMapping.mode": "name"}
+DATA = [{"id": 1, "s": {"a": 1, "b": 2}, "t": "x"}, {"id": 2, "s": {"a": 3, "b": 4}, "t": "y"}]
+
+
+def change(act: Callable[[DeltaTable], object], **configuration: str) -> DeltaTable:
+    """A table that was changed; as somebody else opens it."""
+    made = make(DATA, configuration=configuration)
+    before = made.version()
+    act(made)
+    assert made.version() == before + 1
+    assert "operation" in last(made)
+    return DeltaTable(store_of(made))
+
+
+def names(made: DeltaTable) -> list[str]:
+    return list(made.schema().names)
+
+
+def test_columns_are_added() -> None:
+    made = change(lambda t: t.alter.add_columns([Field("x", "long"), Field("y", "string")]))
+    assert fresh_rows(made, "id", "x", "y") == [(1, None, None), (2, None, None)]
+    made = change(lambda t: t.alter.add_columns(Field("x", "long"), where=("after", "id")))
+    assert names(made) == ["id", "x", "s", "t"]
+    made = change(lambda t: t.alter.add_columns(Field("c", "long"), parent="s", where="first"))
+    assert rows(made, "s")[0] == {"c": None, "a": 1, "b": 2}
+
+
+def test_columns_are_renamed_and_dropped_and_moved() -> None:
+    made = change(lambda t: t.alter.rename_column("s.a", "z"), **MAPPED)
+    assert rows(made, "s")[0] == {"z": 1, "b": 2}
+    made = change(lambda t: t.alter.drop_columns(["s.a", "t"]), **MAPPED)
+    assert rows(made) == [(1, {"b": 2}), (2, {"b": 4})]
+    made = change(lambda t: t.alter.drop_columns("t"), **MAPPED)
+    assert names(made) == ["id", "s"]
+    made = change(lambda t: t.alter.move_column("t", "first"))
+    assert names(made) == ["t", "id", "s"]
+
+
+@pytest.mark.parametrize(
+    "act",
+    [lambda t: t.alter.rename_column("t", "u"), lambda t: t.alter.drop_columns("t")],
+)
+def test_names_are_changed_under_mapping_only(act: Callable[[DeltaTable], None]) -> None:
+    plain = make(DATA)
+    with unchanged(plain), pytest.raises(InvalidInputError, match="columnMapping"):
+        act(plain)
+
+
+def test_types_are_widened() -> None:
+    made = make(
+        pa.table({"n": pa.array([1], pa.int32())}),
+        configuration={"delta.enableTypeWidening": "true"},
+    )
+    made.alter.set_column_type("n", "long")
+    write_deltalake(made, [{"n": 2**40}], mode="append")
+    assert fresh_rows(made) == [1, 2**40]
+    with unchanged(made), pytest.raises(InvalidInputError):
+        made.alter.set_column_type("n", "string")
+
+
+def test_columns_are_explained() -> None:
+    made = change(lambda t: t.alter.set_column_comment("s.a", "the first"))
+    assert find_field(made.schema(), ("s", "a")).metadata == {"comment": "the first"}
+    made.alter.set_column_comment("s.a", None)
+    assert find_field(made.schema(), ("s", "a")).metadata == {}
+    made = change(lambda t: t.alter.set_column_metadata("t", {"unit": "m"}))
+    assert made.schema().fields[2].metadata == {"unit": "m"}
+
+
+def test_columns_get_defaults() -> None:
+    made = make(DATA)
+    made.alter.add_feature("allowColumnDefaults", allow_protocol_versions_increase=True)
+    made.alter.set_column_default("t", "'none'")
+    write_deltalake(made, [{"id": 3}], mode="append")
+    made.alter.set_column_default("t", None)
+    write_deltalake(made, [{"id": 4}], mode="append")
+    assert fresh_rows(made, "id", "t") == [(1, "x"), (2, "y"), (3, "none"), (4, None)]
+
+
+def test_columns_forbid_and_allow_null() -> None:
+    made = change(lambda t: t.alter.set_column_not_null("t"))
+    with unchanged(made), pytest.raises(ConstraintViolationError, match="t"):
+        write_deltalake(made, [{"id": 3, "t": None}], mode="append")
+    made.alter.drop_column_not_null("t")
+    write_deltalake(made, [{"id": 3, "t": None}], mode="append")
+    with unchanged(made), pytest.raises(ConstraintViolationError):
+        made.alter.set_column_not_null("t")
+
+
+@pytest.mark.protocol("CON-01", "CON-04", "CON-05")
+def test_constraints_come_and_go() -> None:
+    made = change(lambda t: t.alter.add_constraint({"small": "id < 10"}))
+    with unchanged(made), pytest.raises(ConstraintViolationError, match="small"):
+        write_deltalake(made, [{"id": 10}], mode="append")
+    made.alter.drop_constraint("SMALL")
+    write_deltalake(made, [{"id": 10}], mode="append")
+    with unchanged(made), pytest.raises(ConstraintViolationError, match="1 row"):
+        made.alter.add_constraint({"small": "id < 10"})
+    with unchanged(made), pytest.raises(InvalidInputError, match="small"):
+        made.alter.drop_constraint("small")
+    made.alter.drop_constraint("small", raise_if_not_exists=False)
+
+
+def test_properties_come_and_go() -> None:
+    made = change(lambda t: t.alter.set_table_properties({"delta.appendOnly": "true", "a": "b"}))
+    assert made.properties.append_only
+    made.alter.unset_table_properties(["delta.appendOnly", "a"])
+    assert made.metadata().configuration == {}
+    with unchanged(made), pytest.raises(InvalidInputError, match=r"delta\.appendOnly"):
+        made.alter.set_table_properties({"delta.apendOnly": "true"})
+    with unchanged(made), pytest.raises(InvalidInputError):
+        made.alter.unset_table_properties("nope")
+    made.alter.unset_table_properties("nope", raise_if_not_exists=False)
+
+
+def test_tables_are_named() -> None:
+    made = change(lambda t: t.alter.set_table_name("n"))
+    made.alter.set_table_description("d")
+    assert (made.metadata().name, made.metadata().description) == ("n", "d")
+
+
+def test_clustering_begins_and_ends() -> None:
+    made = change(lambda t: t.alter.set_clustering_columns(["id", "s.a"]))
+    assert '[["id"],["s","a"]]' in str(made.domain_metadata()["delta.clustering"])
+    write_deltalake(made, DATA, mode="append")
+    made.alter.set_clustering_columns(None)
+    assert '"clusteringColumns":[]' in str(made.domain_metadata()["delta.clustering"])
+
+
+@pytest.mark.protocol("UPG-05", "UPG-07")
+def test_the_protocol_rises() -> None:
+    made = change(lambda t: t.alter.upgrade_protocol(2, 5))
+    protocol = made.protocol()
+    assert (protocol.min_reader_version, protocol.min_writer_version) == (2, 5)
+    made.alter.add_feature(["vacuumProtocolCheck"], allow_protocol_versions_increase=True)
+    assert "vacuumProtocolCheck" in (made.protocol().reader_features or ())
+    with unchanged(made), pytest.raises(InvalidInputError, match="allow_protocol_versions"):
+        make(DATA).alter.add_feature("vacuumProtocolCheck")
+
+
+@pytest.mark.protocol("B-07")
+@pytest.mark.parametrize(
+    ("feature", "configuration"),
+    [
+        ("deletionVectors", VECTORS),
+        ("columnMapping", MAPPED),
+        ("v2Checkpoint", {"delta.checkpointPolicy": "v2"}),
+        ("rowTracking", {**NO_VECTORS, "delta.enableRowTracking": "true"}),
+        ("inCommitTimestamp", {"delta.enableInCommitTimestamps": "true"}),
+    ],
+)
+@pytest.mark.parametrize("truncate_history", [False, True])
+def test_features_are_dropped(
+    feature: str, configuration: dict[str, str], truncate_history: bool
+) -> None:
+    made = make(DATA, configuration=dict(configuration))
+    made.delete("id = 1")
+    made.alter.drop_feature(
+        feature,
+        truncate_history,
+        CommitProperties(custom_metadata={"why": "peers"}),
+    )
+    protocol = DeltaTable(store_of(made)).protocol()
+    assert feature not in (*(protocol.reader_features or ()), *(protocol.writer_features or ()))
+    assert (last(made)["operation"], last(made)["why"]) == ("DROP FEATURE", "peers")
+    assert made.version() == DeltaTable(store_of(made)).version()
+    assert fresh_rows(made, "id") == [2]
+    write_deltalake(made, [{"id": 3}], mode="append")
+    assert fresh_rows(made, "id") == [2, 3]
+
+
+def test_a_feature_that_is_not_there_is_not_dropped() -> None:
+    made = make(DATA)
+    for feature in ("deletionVectors", "noSuchFeature"):
+        with unchanged(made), pytest.raises(InvalidInputError, match=feature):
+            made.alter.drop_feature(feature)
+
+
+def test_young_history_is_not_cut_off() -> None:
+    made = make(DATA, configuration=dict(VECTORS))
+    made.delete("id = 1")
+    store = store_of(made)
+    store.times_ms.update(dict.fromkeys(store.files, now_ms()))
+    with pytest.raises(InvalidInputError, match="repeat"):
+        made.alter.drop_feature("deletionVectors", truncate_history=True)
+    # Nothing needs it any more, and the next try goes on from here.
+    assert "deletionVectors" in (made.protocol().writer_features or ())
+    assert made.version() == DeltaTable(store).version() == 2
+    made.alter.drop_feature("deletionVectors")
+    assert fresh_rows(made, "id") == [2]
+
+
+def test_changes_are_staged_anew_on_a_newer_version() -> None:
+    one = make(DATA)
+    two = DeltaTable(store_of(one))
+    two.alter.add_columns(Field("x", "long"))
+    one.alter.add_columns(Field("y", "long"))
+    assert names(one) == ["id", "s", "t", "x", "y"]
+    with unchanged(one), pytest.raises(DeltaError):
+        two.alter.add_columns(Field("Y", "long"))
+
+
+def test_an_application_alters_once() -> None:
+    made = make(DATA)
+    step = CommitProperties(app_transactions=[Transaction("app", 1)])
+    made.alter.add_columns(Field("x", "long"), step)
+    with unchanged(made):
+        made.alter.add_columns(Field("x", "long"), step)
+    assert any("txn" in action for action in actions(made))
+
+
+def test_what_changes_nothing_is_no_commit() -> None:
+    made: Any = make(DATA, configuration={"a": "b"})
+    with unchanged(made):
+        made.alter.set_clustering_columns(None)

@@ -1,0 +1,177 @@
+"""`DeltaTable.create`: new tables, and tables in the place of others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from deltalog import CommitProperties, DeltaTable, Field, Schema, write_deltalake
+from deltalog.errors import (
+    ConstraintViolationError,
+    DeltaError,
+    InvalidInputError,
+    TableExistsError,
+)
+from tests.support.facade import (
+    FEED,
+    actions,
+    fresh_rows,
+    last,
+    make,
+    rows,
+    store_of,
+    unchanged,
+)
+from tests.support.logs import DictStore
+
+FIELDS = [
+    Field(
+        "id",
+        "long",
+        metadata={
+            "delta.identity.start": 10,
+            "delta.identity.step": -2,
+            "delta.identity.allowExplicitInsert": False,
+        },
+    ),
+    Field("n", "integer", nullable=False, metadata={"comment": "how many"}),
+    Field("twice", "integer", metadata={"delta.generationExpression": "n * 2"}),
+    Field("who", "string", metadata={"CURRENT_DEFAULT": "'nobody'"}),
+]
+
+
+def numbers(*values: int) -> pa.Table:
+    return pa.table({"n": pa.array(values, pa.int32())})
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        Schema([Field("id", "long"), Field("p", "string")]),
+        [Field("id", "long"), Field("p", "string")],
+        pa.schema([pa.field("id", pa.int64()), pa.field("p", pa.string())]),
+    ],
+)
+def test_a_table_is_made_of_a_schema(schema: Any) -> None:
+    store = DictStore()
+    made = DeltaTable.create(store, schema, partition_by="p", name="n", description="d")
+    assert (made.version(), rows(made)) == (0, [])
+    assert made.schema().names == ("id", "p")
+    metadata = made.metadata()
+    assert (metadata.name, metadata.description) == ("n", "d")
+    assert metadata.partition_columns == ("p",)
+    assert last(made)["operation"] == "CREATE TABLE"
+
+
+def test_no_schema_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="for a schema"):
+        DeltaTable.create(DictStore(), "id long")
+
+
+@pytest.mark.protocol("GEN-01", "IDN-03", "CON-07", "CON-01", "INV-04")
+def test_every_kind_of_column_at_once() -> None:
+    made = DeltaTable.create(
+        DictStore(),
+        FIELDS,
+        constraints={"positive": "n > 0"},
+        cluster_by=["n"],
+        configuration={"delta.feature.allowColumnDefaults": "supported"},
+        features=["vacuumProtocolCheck"],
+    )
+    assert made.metadata().configuration == {"delta.constraints.positive": "n > 0"}
+    assert made.schema().fields[1].metadata["comment"] == "how many"
+    assert '["n"]' in str(made.domain_metadata()["delta.clustering"])
+    assert {
+        "identityColumns",
+        "generatedColumns",
+        "allowColumnDefaults",
+        "checkConstraints",
+        "clustering",
+        "domainMetadata",
+        "vacuumProtocolCheck",
+    } <= set(made.protocol().writer_features or ())
+    write_deltalake(made, numbers(1, 2), mode="append")
+    write_deltalake(made, [{"n": 3, "who": None}], mode="append")
+    assert set(fresh_rows(made)) == {(10, 1, 2, "nobody"), (8, 2, 4, "nobody"), (6, 3, 6, None)}
+    for wrong in ([{"n": 0}], [{"n": None}], [{"n": 1, "twice": 3}], [{"n": 1, "id": 7}]):
+        with unchanged(made), pytest.raises(DeltaError):
+            write_deltalake(made, wrong, mode="append")
+    with pytest.raises(ConstraintViolationError, match="positive"):
+        write_deltalake(made, [{"n": -1}], mode="append")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mode": "append"}, "the mode error, overwrite or ignore"),
+        ({"partition_by": ["nope"]}, "nope"),
+        ({"partition_by": ["p"], "cluster_by": ["id"]}, "clustered or partitioned"),
+        ({"cluster_by": ["nope"]}, "nope"),
+        ({"configuration": {"delta.enableDeletionVector": "true"}}, "enableDeletionVectors"),
+        ({"configuration": {"delta.checkpointInterval": "0"}}, "checkpointInterval"),
+        ({"constraints": {"c": "nope > 1"}}, "nope"),
+        ({"constraints": {"c": "id +"}}, "id \\+"),
+        ({"features": ["noSuchFeature"]}, "noSuchFeature"),
+    ],
+)
+def test_what_cannot_be_made(options: dict[str, Any], message: str) -> None:
+    store = DictStore()
+    with pytest.raises(InvalidInputError, match=message):
+        DeltaTable.create(store, [Field("id", "long"), Field("p", "string")], **options)
+    assert not store.files
+
+
+def test_unknown_properties_may_be_asked_for() -> None:
+    made = DeltaTable.create(
+        DictStore(),
+        [Field("id", "long")],
+        configuration={"delta.noSuchThing": "1", "mine": "2"},
+        raise_if_key_not_exists=False,
+    )
+    assert made.metadata().configuration == {"delta.noSuchThing": "1", "mine": "2"}
+
+
+def test_a_table_that_is_there() -> None:
+    made = make([{"id": 1}])
+    store = store_of(made)
+    with unchanged(made), pytest.raises(TableExistsError, match="mode='ignore'"):
+        DeltaTable.create(store, made.schema())
+    with unchanged(made):
+        assert rows(DeltaTable.create(store, [Field("x", "long")], mode="ignore")) == [1]
+
+
+@pytest.mark.protocol("META-08")
+def test_a_table_is_replaced() -> None:
+    made = make([{"id": 1, "p": "a"}], partition_by=["p"], configuration=dict(FEED), name="old")
+    made.alter.add_constraint({"c": "id > 0"})
+    new = DeltaTable.create(
+        store_of(made),
+        [Field("x", "long"), Field("q", "string")],
+        mode="overwrite",
+        partition_by=["q"],
+        configuration={"mine": "1"},
+        commit_properties=CommitProperties(custom_metadata={"why": "new"}),
+    )
+    assert (new.version(), rows(new)) == (2, [])
+    metadata = new.metadata()
+    assert (metadata.id, metadata.name) == (made.metadata().id, None)
+    assert (metadata.configuration, metadata.partition_columns) == ({"mine": "1"}, ("q",))
+    assert (last(new)["operation"], last(new)["why"]) == ("CREATE OR REPLACE TABLE", "new")
+    assert sum("remove" in action for action in actions(new)) == 1
+    # The history stays, and so do the features that it needs.
+    assert rows(DeltaTable(store_of(made), 1)) == [(1, "a")]
+    assert new.protocol().min_writer_version >= made.protocol().min_writer_version
+    write_deltalake(new, [{"x": -1, "q": "z"}], mode="append")
+    assert fresh_rows(new) == [(-1, "z")]
+
+
+def test_clustering_is_replaced_with_the_table() -> None:
+    store = DictStore()
+    fields = [Field("id", "long"), Field("x", "long")]
+    DeltaTable.create(store, fields, cluster_by=["id"])
+    new = DeltaTable.create(store, fields, mode="overwrite", cluster_by=["x"])
+    assert '["x"]' in str(new.domain_metadata()["delta.clustering"])
+    new = DeltaTable.create(store, fields, mode="overwrite", partition_by=["x"])
+    assert new.domain_metadata() == {}
