@@ -7,11 +7,13 @@ Protocol: Change Metadata, Domain Metadata
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from deltalog.actions.properties import TableProperties
+from deltalog.configuration import TableConfiguration
 from deltalog.errors import InvalidInputError
 from deltalog.features.clustering import CLUSTERING_DOMAIN
 from deltalog.operations.alter.clustering import clustering_domain
@@ -21,7 +23,6 @@ from deltalog.table_change import changed_table, kept_by_writers
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltalog.configuration import TableConfiguration
     from deltalog.transaction import PendingTransaction
 
 
@@ -78,18 +79,19 @@ def stage_replace(
         wanted: what a new table would be.
         clustering_columns: names or paths.
     """
-    pending.set_configuration(
-        changed_table(
-            pending.configuration,
-            schema=wanted.schema,
-            partition_columns=wanted.metadata.partition_columns,
-            configuration=_replaced_properties(pending.configuration, wanted),
-            name=wanted.metadata.name,
-            description=wanted.metadata.description,
-            protocol=wanted.protocol,
-            replaces_data=True,
-        )
+    changed = changed_table(
+        pending.configuration,
+        schema=wanted.schema,
+        partition_columns=wanted.metadata.partition_columns,
+        configuration=_replaced_properties(pending.configuration, wanted),
+        protocol=wanted.protocol,
+        replaces_data=True,
     )
+    # The old name goes, too, where the new table has none.
+    metadata = replace(
+        changed.metadata, name=wanted.metadata.name, description=wanted.metadata.description
+    )
+    pending.set_configuration(TableConfiguration(changed.protocol, metadata))
     if pending.snapshot is not None:
         pending.read(None)
         pending.remove_files(pending.snapshot.files(), data_change=True)
