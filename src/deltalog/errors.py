@@ -16,7 +16,7 @@ The branches follow what a caller does about it:
     │   ├── UnsupportedProtocolError, UnsupportedTypeError
     │   ├── VersionNotFoundError                    ask for a version that is still there
     │   ├── DataFileMissingError, DataFileUnreadableError, DeletionVectorError
-    │   └── ChangeDataFeedNotEnabledError, IncompatibleChangesError
+    │   └── ChangeDataFeedNotEnabledError, IncompatibleChangesError, RowsChangedError
     ├── SchemaMismatchError, ConstraintViolationError
     ├── CommitFailedError
     │   ├── CommitConflictError ← ProtocolChangedError, MetadataChangedError, ConcurrentAppendError,
@@ -239,6 +239,12 @@ class IncompatibleChangesError(DeltaProtocolError):
     """The asked range of changes crosses a schema change that one schema cannot show."""
 
     code = "cdf-incompatible-schema"
+
+
+class RowsChangedError(DeltaProtocolError):
+    """A commit deleted or rewrote rows, and who follows the table asked for new rows only."""
+
+    code = "rows-changed"
 
 
 class SchemaMismatchError(DeltaError):

@@ -45,6 +45,7 @@ DeltaError
       NoMetadataError
       NoProtocolError
       UnsafePathError
+    RowsChangedError
     UnsupportedFeatureError
       CatalogManagedError
     UnsupportedProtocolError
