@@ -93,7 +93,9 @@ def paths_of(files: pa.Table, root: str) -> Paths:
         root: the table's location.
     """
     data: Any = canonical_paths(files.column("path"), root)
-    return pa.concat_arrays([*data.chunks, vector_paths(files.column("deletionVector"), root)])
+    vectors = vector_paths(files.column("deletionVector"), root)
+    found: pa.StringArray = pa.concat_arrays([*data.chunks, vectors])
+    return found
 
 
 def vector_paths(vectors: Any, root: str) -> Paths:

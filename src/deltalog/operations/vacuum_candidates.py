@@ -38,14 +38,13 @@ if TYPE_CHECKING:
     from deltalog.snapshot import Snapshot
     from deltalog.storage.store import Store
 
-VACUUM_SCHEMA: Final = pa.schema(
-    [
-        pa.field("path", pa.string(), nullable=False),
-        pa.field("size_bytes", pa.int64()),
-        pa.field("modification_time", pa.timestamp("ms", "UTC")),
-        pa.field("reason", pa.string(), nullable=False),
-    ]
-)
+_VACUUM_FIELDS: Final[list[pa.Field[Any]]] = [
+    pa.field("path", pa.string(), nullable=False),
+    pa.field("size_bytes", pa.int64()),
+    pa.field("modification_time", pa.timestamp("ms", "UTC")),
+    pa.field("reason", pa.string(), nullable=False),
+]
+VACUUM_SCHEMA: Final = pa.schema(_VACUUM_FIELDS)
 """A file that vacuum deletes; the log alone tells neither all sizes nor any time."""
 
 REMOVED: Final = "removed from the table"
@@ -53,9 +52,12 @@ UNKNOWN: Final = "not in the log"
 CHANGES: Final = "change data"
 VECTORS: Final = "deletion vectors"
 
-_LISTED: Final = pa.schema(
-    [("path", pa.string()), ("size_bytes", pa.int64()), ("modification_time", pa.int64())]
-)
+_LISTED_FIELDS: Final[list[tuple[str, pa.DataType]]] = [
+    ("path", pa.string()),
+    ("size_bytes", pa.int64()),
+    ("modification_time", pa.int64()),
+]
+_LISTED: Final = pa.schema(_LISTED_FIELDS)
 _LISTED_TOGETHER: Final = 50_000
 _REMOVE_COLUMNS: Final = ("path", "size", "deletionTimestamp", "deletionVector")
 _GONE_KINDS: Final = (b'"remove"', b'"cdc"')
@@ -114,10 +116,13 @@ def inventory_files(
         InvalidInputError: a column is missing.
     """
     names = {name.lower(): name for name in inventory.schema.names}
-    chosen = {"path": names.get("path")}
-    for column, spellings in _INVENTORY_NAMES.items():
-        chosen[column] = next((names[text] for text in spellings if text in names), None)
-    missing = [column for column, name in chosen.items() if name is None]
+    wanted = {"path": ("path",), **_INVENTORY_NAMES}
+    chosen = {
+        column: next(names[text] for text in spellings if text in names)
+        for column, spellings in wanted.items()
+        if not names.keys().isdisjoint(spellings)
+    }
+    missing = [column for column in wanted if column not in chosen]
     if missing:
         raise InvalidInputError(
             f"cannot vacuum by this inventory: it lacks {', '.join(missing)}; expected the columns "
