@@ -142,7 +142,9 @@ def stage_update(
         masks=masks,
         default_timezone=options.default_timezone,
     )
-    return _write(pending, snapshot, plan, update, scan_ms)
+    updated = _write(pending, snapshot, plan, update, scan_ms)
+    pending.set_metrics(updated.metrics())
+    return updated
 
 
 def preview_update(

@@ -184,7 +184,9 @@ def stage_merge(
         pending.read(matches.reach.files, matches.matched_files)
         pending.read_files(matches.touched.files)
     found = _found(plan, source, matches, watch.elapsed_ms())
-    return _Writing(pending, plan, source, matches, options).run(found, masks=masks)
+    merged = _Writing(pending, plan, source, matches, options).run(found, masks=masks)
+    pending.set_metrics(merged.metrics())
+    return merged
 
 
 def preview_merge(
