@@ -126,6 +126,18 @@ def canonical_paths(encoded: StringColumn, root: str) -> StringColumn:
     return _canonical_chunk(encoded, root)
 
 
+def locations(encoded: StringColumn, root: str) -> list[str]:
+    """Where the files of *encoded* paths are, decoded: what `join` gives for each.
+
+    Cost: one pass over the bytes when no path has an escape or stands for itself.
+    """
+    if pc.any(pc.match_substring_regex(encoded, r"[%:]|^/")).as_py():
+        return [join(root, decode_path(path)) for path in cast("list[str]", encoded.to_pylist())]
+    start = pa.scalar(f"{root.rstrip('/')}/")
+    joined: Any = pc.binary_join_element_wise(start, encoded, pa.scalar(""))  # type: ignore[call-overload]  # the stubs lack a mix of arrays and scalars
+    return cast("list[str]", joined.to_pylist())
+
+
 def check_confined(path: str, *, allow_absolute: bool = True) -> None:
     r"""Raise `UnsafePathError` for a decoded path that could lead out of where it says it leads.
 

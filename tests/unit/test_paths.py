@@ -18,6 +18,7 @@ from deltalog.paths import (
     encode_path,
     is_absolute,
     join,
+    locations,
     parse_table_uri,
     split_location,
 )
@@ -247,3 +248,12 @@ def test_schemes_of_one_service_are_one() -> None:
 def test_file_info_knows_its_name() -> None:
     assert FileInfo("a/b c.txt", 1, 2).name == "b c.txt"
     assert FileInfo("b", 1, 2).name == "b"
+
+
+@pytest.mark.parametrize("root", ["/t", "/t/", "s3://b/t"])
+def test_locations_are_those_of_each_path(root: str) -> None:
+    plain = ["a.parquet", "d=1/b.parquet"]
+    odd = ["d=%20/c", "/x/y", "file:/x", "s3://b/x", "a:b"]
+    for paths in (plain, odd, [*plain, *odd], []):
+        expected = [join(root, decode_path(path)) for path in paths]
+        assert locations(pa.chunked_array([paths], pa.string()), root) == expected

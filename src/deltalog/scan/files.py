@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from deltalog.column_mapping import Mode, physical_name
 from deltalog.deletion_vectors import keep_mask
 from deltalog.partition_values import extract, parse_column
-from deltalog.paths import decode_path, join
+from deltalog.paths import decode_path, join, locations
 from deltalog.scan.deletion_vectors import load_bitmap
 from deltalog.scan.plan import check_snapshot, descriptor_of
 from deltalog.scan.prune import prune
@@ -45,9 +45,7 @@ def file_uris(
     """
     check_snapshot(snapshot)
     paths = prune(snapshot, predicate, default_timezone=default_timezone).files(["path"])["path"]
-    root = snapshot.store.root
-    texts: list[Any] = paths.to_pylist()  # never null
-    return [join(root, decode_path(path)) for path in texts]
+    return locations(paths, snapshot.store.root)
 
 
 def partitions(
