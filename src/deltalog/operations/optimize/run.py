@@ -13,6 +13,7 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -23,10 +24,11 @@ from deltalog.expressions import to_sql
 from deltalog.operations.append import FileOptions
 from deltalog.operations.optimize.bins import snapshot_of, vectors_of
 from deltalog.operations.optimize.result import Optimized
+from deltalog.operations.optimize.small_files import SmallFileReader, grouped, is_small
 from deltalog.operations.rewrite import ROW_COMMIT_VERSION, ROW_ID, tasks_of, write_copied
 from deltalog.scan.plan import read_spec
 from deltalog.scan.reader import read_task, read_tasks
-from deltalog.storage.pool import Background
+from deltalog.storage.pool import Background, read_ahead
 from deltalog.write.files import FileWriter
 from deltalog.write.parts import Limits
 
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
     from deltalog.expressions import Expression
     from deltalog.operations.optimize.bins import Bin
-    from deltalog.scan.task import ScanTask
+    from deltalog.scan.task import ReadSpec, ScanTask
     from deltalog.snapshot import Snapshot
     from deltalog.transaction import PendingTransaction
     from deltalog.write.spec import WriteSpec
@@ -45,6 +47,7 @@ logger = logging.getLogger(__name__)
 
 # Small batches are joined: what is done for each batch costs more than a copy of its rows.
 _JOINED_ROWS: Final = 64 * 1024
+_GROUPS_AHEAD: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,9 +129,24 @@ class Rows:
             self.snapshot, columns=columns, predicate=None, default_timezone=self._zone
         )
         tasks = _reported(tasks_of(self.snapshot, spec, files), report)
-        if self.num_tasks == 1:
-            return Counted(read_tasks(tasks))
-        return Counted(batch for task in tasks for batch in read_task(task))
+        return Counted(self._batches(spec, tasks))
+
+    def _batches(self, spec: ReadSpec, tasks: Iterable[ScanTask]) -> Iterator[pa.RecordBatch]:
+        small = SmallFileReader(spec)
+        for is_run_small, run in groupby(grouped(tasks), key=is_small):
+            if not is_run_small:
+                large = (task for group in run for task in group)
+                if self.num_tasks == 1:
+                    yield from read_tasks(large)
+                else:
+                    for task in large:
+                        yield from read_task(task)
+            elif self.num_tasks == 1:
+                for batches in read_ahead(small.read, run, depth=_GROUPS_AHEAD):
+                    yield from batches
+            else:
+                for group in run:
+                    yield from small.read(group)
 
     def writer(self) -> FileWriter:
         """One file after another, each of them full before the next is begun."""
