@@ -10,7 +10,9 @@ import decimal
 import json
 import os
 import pickle
+import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import deltalog
+import deltalog.errors
 from tests.support.raw_tables import RawTable, column, mapped, schema_string
 
 START_MS = 1_700_000_000_000
@@ -196,4 +199,261 @@ def test_b17_travel_goes_by_in_commit_timestamps(tmp_path: Path) -> None:
 
     theirs = deltalake.DeltaTable(tmp_path)
     theirs.load_as_version(moment)
+    assert theirs.version() == 0
+
+
+NUMBERS = pa.table({"id": [1, 2]})
+LONG = deltalake.schema.PrimitiveType("long")
+
+
+def test_b5_a_step_of_an_application_is_written_once(tmp_path: Path) -> None:
+    for _ in range(2):
+        step = deltalog.CommitProperties(app_transactions=[deltalog.Transaction("app", 1)])
+        deltalog.write_deltalake(tmp_path / "ours", NUMBERS, mode="append", commit_properties=step)
+        theirs = deltalake.CommitProperties(app_transactions=[deltalake.Transaction("app", 1)])
+        deltalake.write_deltalake(
+            tmp_path / "theirs", NUMBERS, mode="append", commit_properties=theirs
+        )
+    assert deltalog.DeltaTable(tmp_path / "ours").count() == 2
+    assert deltalog.DeltaTable(tmp_path / "theirs").count() == 4
+
+
+def test_b6_bounds_hold_nan_and_infinity(tmp_path: Path) -> None:
+    """Spark orders NaN last: a maximum without it makes Spark leave the file out."""
+    data = pa.table({"x": [1.0, float("nan")], "y": [1.0, float("inf")], "z": [-1.0, 2.0]})
+
+    def bounds(path: Path) -> Mapping[str, Any]:
+        (line,) = [
+            json.loads(text)["add"]
+            for text in (path / "_delta_log" / f"{0:020d}.json").read_text("utf-8").splitlines()
+            if "add" in json.loads(text)
+        ]
+        stats: Mapping[str, Any] = json.loads(line["stats"])
+        return stats
+
+    deltalog.write_deltalake(tmp_path / "ours", data)
+    ours = bounds(tmp_path / "ours")
+    # No bound that another reader could take for the truth.
+    assert ours["maxValues"].get("x") in {None, "NaN"}
+    assert ours["maxValues"].get("y") in {None, "Infinity"}
+    assert (ours["minValues"]["z"], ours["maxValues"]["z"]) == (-1.0, 2.0)
+    table = deltalog.DeltaTable(tmp_path / "ours")
+    assert table.scan(predicate="x > 5").count() == 1
+    assert table.scan(predicate="y > 5").count() == 1
+
+    deltalake.write_deltalake(tmp_path / "theirs", data)
+    assert bounds(tmp_path / "theirs")["maxValues"]["x"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("feature", "peers"),
+    [
+        ("rowTracking", deltalake.TableFeatures.RowTracking),
+        ("identityColumns", deltalake.TableFeatures.IdentityColumns),
+        ("domainMetadata", deltalake.TableFeatures.DomainMetadata),
+        ("icebergCompatV1", deltalake.TableFeatures.IcebergCompatV1),
+    ],
+)
+def test_b7_a_feature_that_was_added_does_not_brick_the_table(
+    tmp_path: Path, feature: str, peers: Any
+) -> None:
+    deltalog.write_deltalake(tmp_path / "ours", NUMBERS)
+    table = deltalog.DeltaTable(tmp_path / "ours")
+    table.alter.add_feature(feature, allow_protocol_versions_increase=True)
+    assert feature in (table.protocol().writer_features or ())
+    deltalog.write_deltalake(table, NUMBERS, mode="append")
+    assert table.count() == 4
+
+    deltalake.write_deltalake(tmp_path / "theirs", NUMBERS)
+    theirs = deltalake.DeltaTable(tmp_path / "theirs")
+    theirs.alter.add_feature(peers, allow_protocol_versions_increase=True)
+    with pytest.raises(Exception, match=r"(?i)feature"):
+        deltalake.write_deltalake(tmp_path / "theirs", NUMBERS, mode="append")
+    # We go on where the peer cannot.
+    deltalog.write_deltalake(tmp_path / "theirs", NUMBERS, mode="append")
+    assert deltalog.DeltaTable(tmp_path / "theirs").count() == 4
+
+
+def test_b8_what_a_column_declares_comes_with_its_feature(tmp_path: Path) -> None:
+    identity = {"delta.identity.start": 1, "delta.identity.step": 1}
+    identity_rules = {**identity, "delta.identity.allowExplicitInsert": False}
+    default = {"CURRENT_DEFAULT": "7"}
+
+    table = deltalog.DeltaTable.create(
+        tmp_path / "ours",
+        [
+            deltalog.Field("id", "long", metadata=identity_rules),
+            deltalog.Field("n", "long"),
+            deltalog.Field("d", "long", metadata=default),
+        ],
+        configuration={"delta.feature.allowColumnDefaults": "supported"},
+    )
+    assert {"identityColumns", "allowColumnDefaults"} <= set(table.protocol().writer_features or ())
+    deltalog.write_deltalake(table, [{"n": 1}, {"n": 2}], mode="append")
+    assert table.to_pyarrow_table().sort_by("id")["id"].to_pylist() == [1, 2]
+    assert table.to_pyarrow_table()["d"].to_pylist() == [7, 7]
+
+    theirs = deltalake.DeltaTable.create(
+        tmp_path / "theirs",
+        deltalake.Schema(
+            [
+                deltalake.Field("id", LONG, metadata=identity_rules),
+                deltalake.Field("n", LONG),
+            ]
+        ),
+    )
+    assert theirs.protocol().min_writer_version == 2
+    deltalake.write_deltalake(theirs, pa.table({"n": [1]}), mode="append", schema_mode="merge")
+    assert deltalog.DeltaTable(tmp_path / "theirs").to_pyarrow_table()["id"].to_pylist() == [None]
+
+
+@pytest.mark.parametrize(
+    ("key", "feature"),
+    [
+        ("delta.enableRowTracking", "rowTracking"),
+        ("delta.enableInCommitTimestamps", "inCommitTimestamp"),
+        ("delta.enableTypeWidening", "typeWidening"),
+    ],
+)
+def test_b8_a_switch_comes_with_its_feature(tmp_path: Path, key: str, feature: str) -> None:
+    deltalog.write_deltalake(tmp_path / "ours", NUMBERS, configuration={key: "true"})
+    ours = deltalog.DeltaTable(tmp_path / "ours")
+    assert feature in (ours.protocol().writer_features or ())
+    assert ours.metadata().configuration[key] == "true"
+
+    deltalake.DeltaTable.create(
+        tmp_path / "theirs",
+        deltalake.Schema([deltalake.Field("id", LONG)]),
+        configuration={key: "true"},
+        raise_if_key_not_exists=False,
+    )
+    theirs = deltalog.DeltaTable(tmp_path / "theirs")
+    assert feature not in (theirs.protocol().writer_features or ())
+
+
+def test_b9_deletion_vectors_are_all_that_is_asked_for(tmp_path: Path) -> None:
+    properties = {"delta.enableDeletionVectors": "true"}
+    deltalog.write_deltalake(tmp_path / "ours", NUMBERS, configuration=properties)
+    ours = deltalog.DeltaTable(tmp_path / "ours")
+    assert ours.protocol().reader_features == ("deletionVectors",)
+    assert ours.delete("id = 1")["num_deletion_vectors"] == 1
+    assert ours.to_pandas()["id"].to_list() == [2]
+
+    deltalake.write_deltalake(tmp_path / "theirs", NUMBERS, configuration=properties)
+    theirs = deltalake.DeltaTable(tmp_path / "theirs")
+    assert "variantType" in (theirs.protocol().reader_features or ())
+    with pytest.raises(Exception, match=r"variantType|deletionVectors"):
+        theirs.to_pandas()
+
+
+def test_b9_the_checkpoint_policy_counts(tmp_path: Path) -> None:
+    properties = {"delta.checkpointPolicy": "v2"}
+    deltalog.write_deltalake(tmp_path / "ours", NUMBERS, configuration=properties)
+    ours = deltalog.DeltaTable(tmp_path / "ours")
+    ours.create_checkpoint()
+    assert "v2Checkpoint" in (ours.protocol().reader_features or ())
+    (name,) = [path.name for path in (tmp_path / "ours" / "_delta_log").glob("*.checkpoint.*")]
+    assert len(name.split(".")) == 4  # <version>.checkpoint.<uuid>.<format>
+    assert deltalog.DeltaTable(tmp_path / "ours").count() == 2
+
+    deltalake.write_deltalake(tmp_path / "theirs", NUMBERS, configuration=properties)
+    deltalake.DeltaTable(tmp_path / "theirs").create_checkpoint()
+    (name,) = [path.name for path in (tmp_path / "theirs" / "_delta_log").glob("*.checkpoint.*")]
+    assert name.endswith(".checkpoint.parquet")
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        (pa.array([decimal.Decimal("-12.50")], pa.decimal128(10, 2)), "-12.50"),
+        (pa.array([b"\x01\xc3\xa9"], pa.binary()), None),
+        (pa.array([""], pa.string()), None),
+        (
+            pa.array([dt.datetime(2024, 1, 1, 1, 2, 3, tzinfo=dt.UTC)], pa.timestamp("us", "UTC")),
+            "2024-01-01T01:02:03.000000Z",
+        ),
+    ],
+)
+def test_b10_partition_values_are_written(tmp_path: Path, values: Any, text: str | None) -> None:
+    data = pa.table({"id": [1], "p": values})
+    deltalog.write_deltalake(tmp_path, data, partition_by=["p"])
+    table = deltalog.DeltaTable(tmp_path)
+    expected = values.to_pylist() if values.to_pylist() != [""] else [None]
+    for found in (
+        table.to_pyarrow_table(),
+        pa.table(table.scan()),
+        table.to_pyarrow_dataset().to_table(),
+    ):
+        assert found["p"].to_pylist() == expected
+    if text is not None:
+        commit = (tmp_path / "_delta_log" / f"{0:020d}.json").read_text("utf-8")
+        (add,) = [json.loads(line)["add"] for line in commit.splitlines() if '"add"' in line]
+        assert add["partitionValues"] == {"p": text}
+
+
+def test_b10_the_peer_cannot_write_a_negative_decimal_partition(tmp_path: Path) -> None:
+    data = pa.table({"id": [1], "p": pa.array([decimal.Decimal("-12.50")], pa.decimal128(10, 2))})
+    with pytest.raises(Exception, match=r"(?i)decimal|-12"):
+        deltalake.write_deltalake(tmp_path, data, partition_by=["p"])
+
+
+def test_b14_blind_appends_always_get_in(tmp_path: Path) -> None:
+    """The peer gives up after 15 attempts; races of processes are in `tests/stateful`."""
+    deltalog.write_deltalake(tmp_path, pa.table({"id": [0]}))
+    first = threading.Barrier(24)
+
+    def append(number: int) -> None:
+        table = deltalog.DeltaTable(tmp_path)
+        first.wait()
+        deltalog.write_deltalake(table, pa.table({"id": [number]}), mode="append")
+
+    with ThreadPoolExecutor(24) as pool:
+        for done in [pool.submit(append, number) for number in range(1, 25)]:
+            done.result()
+    table = deltalog.DeltaTable(tmp_path)
+    rows = table.to_pyarrow_table().sort_by("id")["id"].to_pylist()
+    assert (table.version(), rows) == (24, list(range(25)))
+
+
+def test_b16_constraints_are_set_at_creation(tmp_path: Path) -> None:
+    field = deltalog.Field("id", "long")
+    table = deltalog.DeltaTable.create(tmp_path / "a", [field], constraints={"small": "id < 10"})
+    with pytest.raises(deltalog.errors.ConstraintViolationError, match="small"):
+        deltalog.write_deltalake(table, [{"id": 10}], mode="append")
+    properties = {"delta.constraints.small": "id < 10"}
+    deltalog.write_deltalake(tmp_path / "b", NUMBERS, configuration=properties)
+    with pytest.raises(deltalog.errors.ConstraintViolationError, match="small"):
+        deltalog.write_deltalake(tmp_path / "b", [{"id": 10}], mode="append")
+
+    with pytest.raises(Exception, match=r"delta.constraints.small"):
+        deltalake.write_deltalake(tmp_path / "theirs", NUMBERS, configuration=properties)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("delta.parquet.compression.codec", "ZSTD"),
+        ("delta.feature.vacuumProtocolCheck", "supported"),
+    ],
+)
+def test_b16_known_properties_are_accepted(tmp_path: Path, key: str, value: str) -> None:
+    deltalog.write_deltalake(tmp_path / "ours", NUMBERS, configuration={key: value})
+    table = deltalog.DeltaTable(tmp_path / "ours")
+    if "codec" in key:
+        assert all(uri.endswith(".zstd.parquet") for uri in table.file_uris())
+    else:
+        assert table.protocol().reader_features == ("vacuumProtocolCheck",)
+        assert key not in table.metadata().configuration
+
+    with pytest.raises(Exception, match=key):
+        deltalake.write_deltalake(tmp_path / "theirs", NUMBERS, configuration={key: value})
+
+
+def test_b16_before_the_first_version_there_is_none(tmp_path: Path) -> None:
+    deltalog.write_deltalake(tmp_path, NUMBERS)
+    with pytest.raises(deltalog.errors.VersionNotFoundError):
+        deltalog.DeltaTable(tmp_path, "2001-01-01")
+
+    theirs = deltalake.DeltaTable(tmp_path)
+    theirs.load_as_version("2001-01-01T00:00:00Z")
     assert theirs.version() == 0

@@ -42,6 +42,9 @@ FIELDS = [
 ]
 
 
+EMPTY = pa.table({"id": pa.array([], pa.int64()), "p": pa.array([], pa.string())})
+
+
 def numbers(*values: int) -> pa.Table:
     return pa.table({"n": pa.array(values, pa.int32())})
 
@@ -51,7 +54,7 @@ def numbers(*values: int) -> pa.Table:
     [
         Schema([Field("id", "long"), Field("p", "string")]),
         [Field("id", "long"), Field("p", "string")],
-        pa.schema([pa.field("id", pa.int64()), pa.field("p", pa.string())]),
+        EMPTY.schema,
     ],
 )
 def test_a_table_is_made_of_a_schema(schema: Any) -> None:
