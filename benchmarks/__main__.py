@@ -45,7 +45,7 @@ def _run(workload: Workload, directory: Path, size: Size) -> Result:
             found[subject].append(_measure(subject, where, needle))
     measured = [_medians(subject, runs) for subject, runs in found.items()]
     if workload.same_answer:
-        answers = {subject.subject: subject.answer for subject in measured}
+        answers = {subject.subject: str(subject.answer) for subject in measured}
         assert len(set(answers.values())) == 1, f"{workload.name}: answers differ: {answers}"
     ours, *others = measured
     return Result(workload=workload, ours=ours, other=min(others, key=lambda one: one.seconds))

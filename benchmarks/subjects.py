@@ -64,6 +64,13 @@ def deltalog_read(path: Path, needle: int) -> Call:
 deltalog_read_vectors = deltalog_read
 
 
+def deltalog_stream(path: Path, needle: int) -> Call:
+    from deltalog import DeltaTable
+
+    del needle
+    return lambda: sum(batch.num_rows for batch in DeltaTable(path).scan())
+
+
 def deltalake_read(path: Path, needle: int) -> Call:
     from deltalake import DeltaTable
 
@@ -129,6 +136,7 @@ SUBJECTS: Mapping[str, Callable[[Path, int], Call]] = {
         deltalog_count_files,
         deltalake_count_files,
         deltalog_read,
+        deltalog_stream,
         deltalake_read,
         deltalake_query,
         pyarrow_read,

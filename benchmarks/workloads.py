@@ -17,7 +17,7 @@ class Size:
 
 
 SIZES = {
-    "full": Size(files=1_000_000, commits=5_000, rows=10_000_000, row_files=20, repeats=5),
+    "full": Size(files=1_000_000, commits=5_000, rows=10_000_000, row_files=20, repeats=3),
     "small": Size(files=100_000, commits=500, rows=1_000_000, row_files=4, repeats=3),
     "smallest": Size(files=1_000, commits=20, rows=10_000, row_files=2, repeats=1),
 }
@@ -86,10 +86,10 @@ WORKLOADS = (
     ),
     Workload(
         name="scan-peer",
-        title="the same, against deltalake",
+        title="go through them batch by batch, against deltalake",
         table="rows",
-        ours="deltalog_read",
-        others=("deltalake_read", "deltalake_query"),
+        ours="deltalog_stream",
+        others=("deltalake_query",),
         goal=1,
     ),
     Workload(
@@ -153,7 +153,7 @@ WORKLOADS = (
     ),
     Workload(
         name="delete",
-        title="delete 0.1 % of {rows:,} rows, with deletion vectors",
+        title="delete 0.1 % of {rows:,} rows, in two files, with deletion vectors",
         table="maskable",
         ours="deltalog_delete",
         others=("deltalake_delete",),
@@ -170,7 +170,7 @@ WORKLOADS = (
     ),
     Workload(
         name="update",
-        title="update 0.1 % of {rows:,} rows, with deletion vectors",
+        title="update them, with deletion vectors",
         table="maskable",
         ours="deltalog_update",
         others=("deltalake_update",),

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 Call = Callable[[], object]
 
 PARTITIONS = 100
+CHANGED_PART = 1_000  # one row in so many, side by side, at the end of one file and in the next
 COMMITS = 1_000
 MERGED_PART = 50  # of the rows
 
@@ -173,22 +174,29 @@ def deltalake_checkpoint(path: Path, needle: int) -> Call:
     return lambda: DeltaTable(target).create_checkpoint()
 
 
+def _range(path: Path, needle: int) -> str:
+    """A condition on ids that two files have."""
+    rows = needle * 3 // 2
+    files = len(list(path.glob("*.parquet")))
+    count = rows // CHANGED_PART
+    start = rows // files * (files // 2) - count // 2
+    return f"id >= {start} and id < {start + count}"
+
+
 def deltalog_delete(path: Path, needle: int) -> Call:
     from deltalog import DeltaTable
 
     _load_verbs()
 
-    del needle
-    target = _copy(path)
-    return lambda: DeltaTable(target).delete("id % 1000 = 7")["num_deleted_rows"]
+    target, where = _copy(path), _range(path, needle)
+    return lambda: DeltaTable(target).delete(where)["num_deleted_rows"]
 
 
 def deltalake_delete(path: Path, needle: int) -> Call:
     from deltalake import DeltaTable
 
-    del needle
-    target = _copy(path)
-    return lambda: DeltaTable(target).delete("id % 1000 = 7")["num_deleted_rows"]
+    target, where = _copy(path), _range(path, needle)
+    return lambda: DeltaTable(target).delete(where)["num_deleted_rows"]
 
 
 def deltalog_update(path: Path, needle: int) -> Call:
@@ -196,21 +204,19 @@ def deltalog_update(path: Path, needle: int) -> Call:
 
     _load_verbs()
 
-    del needle
-    target = _copy(path)
-    return lambda: DeltaTable(target).update(
-        {"quantity": "quantity + 1"}, predicate="id % 1000 = 7"
-    )["num_updated_rows"]
+    target, where = _copy(path), _range(path, needle)
+    return lambda: DeltaTable(target).update({"quantity": "quantity + 1"}, predicate=where)[
+        "num_updated_rows"
+    ]
 
 
 def deltalake_update(path: Path, needle: int) -> Call:
     from deltalake import DeltaTable
 
-    del needle
-    target = _copy(path)
-    return lambda: DeltaTable(target).update(
-        {"quantity": "quantity + 1"}, predicate="id % 1000 = 7"
-    )["num_updated_rows"]
+    target, where = _copy(path), _range(path, needle)
+    return lambda: DeltaTable(target).update({"quantity": "quantity + 1"}, predicate=where)[
+        "num_updated_rows"
+    ]
 
 
 def _changes(path: Path, needle: int, *, spread: bool) -> pa.Table:
