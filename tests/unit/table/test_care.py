@@ -22,7 +22,7 @@ def append(made: DeltaTable, number: int, **options: object) -> None:
         write_deltalake(made, [{"id": n}], mode="append", **options)  # type: ignore[arg-type]
 
 
-@pytest.mark.protocol("CKPT-04")
+@pytest.mark.protocol("CKPT-04", "B4-delta.checkpointInterval")
 def test_checkpoints_are_written_at_the_interval() -> None:
     made = make([{"id": 1}])
     append(made, 12)

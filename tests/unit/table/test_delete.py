@@ -91,6 +91,7 @@ def test_a_masked_file_tells_its_rows_and_wide_bounds() -> None:
     )
 
 
+@pytest.mark.protocol("DF-05")
 def test_large_vectors_share_a_file() -> None:
     numbers = pa.table({"id": range(40_000)})
     made = make(numbers, configuration=VECTORS)

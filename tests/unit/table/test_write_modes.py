@@ -27,7 +27,9 @@ from deltalog.errors import (
     TableExistsError,
 )
 from deltalog.testing import Fault, FaultyStore
+from deltalog.transaction.backoff import Backoff
 from tests.support.facade import fresh_rows, last, make, rows, store_of, unchanged
+from tests.support.interleaving import SteadyClock
 from tests.support.logs import DictStore
 from tests.support.writes import parquet_file, spec_of, table
 
@@ -114,6 +116,16 @@ def test_a_table_that_went_back_in_time_takes_no_change(change: Any) -> None:
     old.update_incremental()
     write_deltalake(old, NEW, mode="append")
     assert fresh_rows(made) == [1, 3]
+
+
+@pytest.mark.protocol("OV-06")
+def test_a_copied_directory_is_the_same_table(tmp_path: Any) -> None:
+    write_deltalake(tmp_path / "a", [{"id": n, "p": n} for n in range(3)], partition_by=["p"])
+    DeltaTable(tmp_path / "a").alter.set_table_properties({"delta.enableDeletionVectors": "true"})
+    DeltaTable(tmp_path / "a").delete("id = 1")
+    (tmp_path / "a").rename(tmp_path / "b")
+    write_deltalake(tmp_path / "b", [{"id": 9, "p": 9}], mode="append")
+    assert rows(DeltaTable(tmp_path / "b"), "id") == [0, 2, 9]
 
 
 def test_an_empty_list_changes_no_column() -> None:
@@ -280,6 +292,23 @@ def test_retries_can_be_forbidden() -> None:
     none = CommitProperties(max_commit_retries=0)
     with unchanged(one), pytest.raises(DeltaError, match="1 attempt"):
         write_deltalake(one, NEW, mode="append", commit_properties=none)
+
+
+@pytest.mark.protocol("B4-commit-attempts")
+def test_a_commit_is_tried_ten_thousand_times_or_ten_minutes() -> None:
+    clock = SteadyClock(1_000)
+    backoff = Backoff(clock=clock)
+    assert (backoff.allows(10_000), backoff.allows(10_001)) == (True, False)
+    late = Backoff(clock=SteadyClock(1_000 + 600_000))
+    late.started_ms = 1_000
+    assert not late.allows(1)
+
+
+@pytest.mark.protocol("UPG-04")
+def test_the_protocol_of_new_tables_has_a_default() -> None:
+    with table_defaults({"delta.minWriterVersion": "4"}):
+        protocol = make(NEW).protocol()
+    assert (protocol.min_reader_version, protocol.min_writer_version) == (1, 4)
 
 
 def test_defaults_of_new_tables_are_nested() -> None:
