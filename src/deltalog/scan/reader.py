@@ -76,14 +76,20 @@ def _open(task: ScanTask) -> _OpenFile:
         schema = reader.arrow_schema
         rebase = file_rebase(reader, spec.default_timezone)
         matched = project_file(first, schema, spec.mode, path=task.path, rebase=rebase)
+        selected = _bitmap(task)
+        groups = surviving_row_groups(spec.predicate, first, matched.leaf_of, reader)
         return _OpenFile(
             task=task,
             reader=reader,
             first=matched,
             rest=project_file(rest, schema, spec.mode, path=task.path, rebase=rebase),
             unmapped=_unmapped(spec, schema, task.path),
-            selected=_bitmap(task),
-            row_groups=surviving_row_groups(spec.predicate, first, matched.leaf_of, reader),
+            selected=selected,
+            row_groups=(
+                _with_selected(groups, reader, selected)
+                if task.only_deleted and selected is not None
+                else groups
+            ),
         )
     except DeltaError as error:
         error.add_note(f"while reading {task.path!r} of table {spec.table!r}")
@@ -114,6 +120,16 @@ def _unmapped(spec: ReadSpec, schema: pa.Schema, path: str) -> FileProjection:
     if spec.reads_change_type:
         wanted.append(Field("_change_type", string))
     return project_file(StructType(wanted), schema, Mode.NONE, path=path)
+
+
+def _with_selected(
+    groups: tuple[int, ...], reader: ParquetReader, selected: DeletionBitmap
+) -> tuple[int, ...]:
+    """The row groups that hold any of the rows asked for."""
+    starts = reader.row_group_starts
+    return tuple(
+        group for group in groups if selected.count_between(starts[group], starts[group + 1])
+    )
 
 
 def _bitmap(task: ScanTask) -> DeletionBitmap | None:
