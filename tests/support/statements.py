@@ -69,10 +69,11 @@ class StatedTable:
         """Fields of types in SQL."""
         return [Field(name, parse_type(kind)) for name, kind in columns.items()]
 
-    def append(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Add rows in files of their own."""
+    def append(self, rows: Sequence[Mapping[str, Any]], **options: Any) -> None:
+        """Add rows in files of their own; options are those of the files."""
         data = open_source([dict(row) for row in rows])
-        self._run("WRITE", lambda pending: stage_append(pending, data, options=_OPTIONS))
+        files = FileOptions(**options)
+        self._run("WRITE", lambda pending: stage_append(pending, data, options=files))
 
     def update(
         self, values: Mapping[Any, object], where: str | None = None, **options: Any

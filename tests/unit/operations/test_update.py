@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+from io import BytesIO
 from typing import Any
 
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from deltalog._json import iter_objects
@@ -16,6 +18,7 @@ from deltalog.log.names import commit_path
 from deltalog.scan import plan_scan
 from deltalog.schema import Field
 from deltalog.testing import CountingStore, Fault, FaultyStore
+from deltalog.write import WriterProperties
 from tests.support.logs import DictStore
 from tests.support.statements import FEED, ROW_IDS, VECTORS, StatedTable
 
@@ -345,3 +348,22 @@ def test_a_write_that_fails_leaves_the_old_version_and_no_file(properties: dict[
     table.store = inner
     assert table.rows() == before
     assert set(inner.files) == files
+
+
+def test_only_row_groups_with_such_rows_are_decoded() -> None:
+    store = DictStore()
+    properties = WriterProperties(max_row_group_size=100)
+    table = StatedTable({"id": "long", "text": "string"}, properties=VECTORS, store=store)
+    table.append([{"id": n, "text": f"{n}"} for n in range(1000)], writer_properties=properties)
+    (path,) = (path for path in store.files if path.endswith(".parquet"))
+    data = bytearray(store.files[path])
+    footer = pq.ParquetFile(BytesIO(data)).metadata
+    for group in {*range(footer.num_row_groups)} - {1}:
+        for column in range(2):
+            chunk = footer.row_group(group).column(column)
+            start = chunk.dictionary_page_offset or chunk.data_page_offset
+            data[start : start + chunk.total_compressed_size] = bytes(chunk.total_compressed_size)
+    store.files[path] = bytes(data)
+    # Whoever decodes another row group than the second one finds rubbish.
+    assert footer.num_row_groups == 10
+    assert table.update({"id": "-1"}, "id = 150").num_rows == 1
