@@ -1,0 +1,83 @@
+"""What the checks look at: one table, and how closely.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog.errors import InternalError
+from deltalog.log.names import LOG_DIRECTORY
+from deltalog.paths import decode_path
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.log.segment import LogListing
+    from deltalog.paths import FileInfo
+    from deltalog.snapshot import Snapshot
+    from deltalog.storage.store import Store
+
+MANY: Final = 20
+"""So many findings of one kind are told one by one; then how many more there are."""
+
+
+@dataclass(frozen=True)
+class Patient:
+    """A table that is looked at.
+
+    Args:
+        store: of the table.
+        listing: the whole log.
+        opened: the version; None if it cannot be opened.
+        now_ms: the present moment.
+        num_samples: how many data files are read.
+        num_commits: how many of the newest commits are read.
+        default_timezone: of partition values without a zone.
+    """
+
+    store: Store
+    listing: LogListing
+    opened: Snapshot | None
+    now_ms: int
+    num_samples: int
+    num_commits: int
+    default_timezone: str = "UTC"
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version, for checks that need one."""
+        if self.opened is None:
+            raise InternalError("a check of an open table was made of one that is not")
+        return self.opened
+
+    @cached_property
+    def log_files(self) -> Sequence[FileInfo]:
+        """Everything directly in the log's directory. Cost: one listing."""
+        return list(self.store.list_from(LOG_DIRECTORY, ""))
+
+    @cached_property
+    def all_files(self) -> dict[str, int]:
+        """Sizes of all files of the table, the log's too, by path. Cost: one listing."""
+        return {info.path: info.size_bytes for info in self.store.list_all("")}
+
+    def sample(self, files: pa.Table) -> pa.Table:
+        """Some of the rows, evenly spread, the first and the last among them."""
+        count = files.num_rows
+        if count <= self.num_samples:
+            return files
+        if self.num_samples <= 1:
+            return files.slice(0, self.num_samples)
+        last = self.num_samples - 1
+        chosen = [number * (count - 1) // last for number in range(self.num_samples)]
+        return files.take(pa.array(chosen, pa.int64()))
+
+
+def decoded(column: Any) -> list[str]:
+    """The paths of a column as they stand in the log, decoded."""
+    return [decode_path(text) for text in column.to_pylist()]

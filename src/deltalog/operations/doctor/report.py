@@ -1,0 +1,123 @@
+"""What a doctor says: findings, and the report that holds them.
+
+Owns their order and their words for people. What is looked at is the business of the checks.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+from html import escape
+
+import pyarrow as pa
+
+
+class Severity(StrEnum):
+    """How bad it is."""
+
+    ERROR = "error"  # rows or versions cannot be read, or are wrong
+    WARNING = "warning"  # some reader or writer will stumble, or it will get worse
+    INFO = "info"  # worth knowing
+
+
+_ORDER = list(Severity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that was found.
+
+    Args:
+        check: which check found it: a stable name.
+        severity: how bad it is.
+        message: what is the case.
+        advice: what to do about it; None if nothing has to be done.
+        path: the file that it is about.
+        version: the version that it is about.
+    """
+
+    check: str
+    severity: Severity
+    message: str
+    advice: str | None = None
+    path: str | None = None
+    version: int | None = None
+
+    def __str__(self) -> str:
+        """A line, and another with the advice."""
+        line = f"{self.severity.upper():7} {self.check}: {self.message}"
+        return line if self.advice is None else f"{line}\n        → {self.advice}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What an examination found.
+
+    Args:
+        table: its location.
+        version: that was looked at; None if no version can be opened.
+        findings: the worst first.
+        checks: names of the checks that were made.
+    """
+
+    table: str
+    version: int | None
+    findings: tuple[Finding, ...]
+    checks: tuple[str, ...]
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether nothing was found that somebody has to do something about."""
+        return all(finding.severity is Severity.INFO for finding in self.findings)
+
+    @property
+    def worst(self) -> Severity | None:
+        """The worst severity; None if nothing was found."""
+        return self.findings[0].severity if self.findings else None
+
+    def of(self, check: str) -> tuple[Finding, ...]:
+        """What one check found."""
+        return tuple(finding for finding in self.findings if finding.check == check)
+
+    def to_table(self) -> pa.Table:
+        """A row per finding: `severity`, `check`, `message`, `advice`, `path`, `version`."""
+        texts = ("severity", "check", "message", "advice", "path")
+        fields = [*(pa.field(name, pa.string()) for name in texts), pa.field("version", pa.int64())]
+        schema = pa.schema(fields)
+        rows = [
+            {name: getattr(finding, name) for name in schema.names} for finding in self.findings
+        ]
+        return pa.Table.from_pylist(rows, schema=schema)
+
+    @property
+    def summary(self) -> str:
+        """A line: how many findings of which kind."""
+        at = "no version" if self.version is None else f"version {self.version}"
+        counts = Counter(finding.severity for finding in self.findings)
+        told = [
+            f"{counts[kind]} {kind}{'s' * (counts[kind] > 1 and kind is not Severity.INFO)}"
+            for kind in _ORDER
+            if counts[kind]
+        ]
+        return f"{self.table} at {at}: {', '.join(told) or 'nothing found'}"
+
+    def __repr__(self) -> str:
+        """The summary, and every finding."""
+        return "\n".join([self.summary, *(str(finding) for finding in self.findings)])
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        rows = "".join(
+            f"<tr><td>{finding.severity}</td><td>{escape(finding.check)}</td>"
+            f"<td>{escape(finding.message)}<br><em>{escape(finding.advice or '')}</em></td></tr>"
+            for finding in self.findings
+        )
+        return f"<div><strong>{escape(self.summary)}</strong><table>{rows}</table></div>"
+
+
+def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
+    """The worst first; else as they were found."""
+    return tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.severity)))
