@@ -9,6 +9,12 @@ Protocol: Add File and Remove File (`dataChange`), Clustered Table
 
 from __future__ import annotations
 
+from deltalog.operations.optimize.auto import (
+    AutoCompaction,
+    auto_compact,
+    is_auto_compaction_due,
+    stage_auto_compact,
+)
 from deltalog.operations.optimize.cluster import CubeSizes, stage_cluster
 from deltalog.operations.optimize.compact import stage_compact
 from deltalog.operations.optimize.purge import stage_purge
@@ -17,9 +23,13 @@ from deltalog.operations.optimize.run import RunOptions
 from deltalog.operations.optimize.z_order import stage_z_order
 
 __all__ = [
+    "AutoCompaction",
     "CubeSizes",
     "Optimized",
     "RunOptions",
+    "auto_compact",
+    "is_auto_compaction_due",
+    "stage_auto_compact",
     "stage_cluster",
     "stage_compact",
     "stage_purge",
