@@ -22,8 +22,9 @@ from deltalog.schema import find_field
 from deltalog.stats import plan_skipping
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from deltalog.configuration import TableConfiguration
     from deltalog.expressions import Expression
     from deltalog.snapshot import Snapshot
 
@@ -86,6 +87,23 @@ class Pruned:
         return lines + [f"by {reason}" for reason in self.reasons]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What the log tells of files and a predicate.
+
+    Args:
+        by_partition: which files' partition values can match; None if they do not matter.
+        keep: which files may hold a matching row; None is all of them.
+        is_exact: every row of every file that is kept matches.
+        reasons: what decided, as text.
+    """
+
+    by_partition: pa.BooleanArray | None
+    keep: pa.BooleanArray | None
+    is_exact: bool
+    reasons: tuple[str, ...]
+
+
 def prune(
     snapshot: Snapshot, predicate: Expression | None, *, default_timezone: str = "UTC"
 ) -> Pruned:
@@ -100,39 +118,74 @@ def prune(
     columns only.
     """
     num_files = snapshot.num_files
-    exact = Pruned(snapshot, None, num_files, 0, 0, is_exact=True)
     if predicate is None or not num_files:
-        return exact
-    partition_columns = set(snapshot.configuration.partition_columns)
+        return Pruned(snapshot, None, num_files, 0, 0, is_exact=True)
+    judged = judge(
+        predicate,
+        snapshot.configuration,
+        num_files=num_files,
+        partition_values=lambda: snapshot.files(["partitionValues"]).column(0),
+        stats=snapshot.stats,
+        default_timezone=default_timezone,
+    )
+    left = num_files if judged.by_partition is None else judged.by_partition.true_count
+    kept = num_files if judged.keep is None else judged.keep.true_count
+    return Pruned(
+        snapshot,
+        judged.keep,
+        num_files,
+        num_files - left,
+        left - kept,
+        is_exact=judged.is_exact,
+        reasons=judged.reasons,
+    )
+
+
+def judge(
+    predicate: Expression,
+    configuration: TableConfiguration,
+    *,
+    num_files: int,
+    partition_values: Callable[[], pa.ChunkedArray[Any]],
+    stats: Callable[[pa.Schema], pa.Table],
+    default_timezone: str = "UTC",
+) -> Judged:
+    """Which files may hold rows for which `predicate` is true; what is not known keeps a file.
+
+    Args:
+        predicate: resolved against the table's schema.
+        configuration: of the table.
+        num_files: how many files there are.
+        partition_values: gives the `partitionValues` of each.
+        stats: gives the statistics of each, restricted to the leaves of a schema.
+        default_timezone: of partition values without a zone.
+    """
+    partition_columns = set(configuration.partition_columns)
     by_partition: list[Expression] = []
     others: list[Expression] = []
     for part in conjuncts(predicate):
         used = {path[0] for path in columns(part)}
         (by_partition if used and used <= partition_columns else others).append(part)
+    named = sorted({path[0] for path in columns(predicate)} & partition_columns)
+    partitions = _empty_rows(num_files)
+    if named:
+        partitions = _typed(partition_values(), named, configuration, default_timezone)
     keep: pa.BooleanArray | None = None
     reasons: list[str] = []
-    partitions = _partitions(snapshot, predicate, partition_columns, default_timezone)
     if by_partition:
         keep = as_mask(filter_mask(_all_of(by_partition), partitions))
         reasons.append(f"partition values: {to_sql(_all_of(by_partition))}")
-    num_by_partition = 0 if keep is None else num_files - keep.true_count
     if not others:
-        return Pruned(
-            snapshot, keep, num_files, num_by_partition, 0, is_exact=True, reasons=tuple(reasons)
-        )
-    left = num_files - num_by_partition
-    skipping = plan_skipping(_all_of(others), snapshot.configuration)
-    if skipping is not None and left:
-        bounds = skipping.keep(snapshot.stats(skipping.stats_schema), partitions)
-        keep = bounds if keep is None else as_mask(pc.and_(keep, bounds))
-        reasons += skipping.explain()
-    num_by_statistics = left - (num_files if keep is None else keep.true_count)
-    return Pruned(
-        snapshot,
-        keep,
-        num_files,
-        num_by_partition,
-        num_by_statistics,
+        return Judged(by_partition=keep, keep=keep, is_exact=True, reasons=tuple(reasons))
+    left = num_files if keep is None else keep.true_count
+    skipping = plan_skipping(_all_of(others), configuration)
+    if skipping is None or not left:
+        return Judged(by_partition=keep, keep=keep, is_exact=False, reasons=tuple(reasons))
+    bounds = skipping.keep(stats(skipping.stats_schema), partitions)
+    reasons += skipping.explain()
+    return Judged(
+        by_partition=keep,
+        keep=bounds if keep is None else as_mask(pc.and_(keep, bounds)),
         is_exact=False,
         reasons=tuple(reasons),
     )
@@ -148,20 +201,22 @@ def _all_of(parts: Sequence[Expression]) -> Expression:
     return parts[0] if len(parts) == 1 else And(tuple(parts))
 
 
-def _partitions(
-    snapshot: Snapshot, predicate: Expression, partition_columns: set[str], default_timezone: str
+def _typed(
+    texts: pa.ChunkedArray[Any],
+    names: Sequence[str],
+    configuration: TableConfiguration,
+    default_timezone: str,
 ) -> pa.Table:
-    """The typed values of the partition columns that the predicate names, one row per file."""
-    configuration = snapshot.configuration
-    used = {path[0] for path in columns(predicate)} & partition_columns
-    if not used:
-        return snapshot.files([])
-    texts = snapshot.files(["partitionValues"]).column("partitionValues")
+    """The typed values of some partition columns, one row per file."""
     found = {}
-    for name in sorted(used):
+    for name in names:
         field = find_field(configuration.schema, (name,))
         stored = physical_name(field, configuration.column_mapping_mode)
         found[name] = parse_column(
             extract(texts, stored), field.type, column=name, default_timezone=default_timezone
         )
     return pa.table(found)
+
+
+def _empty_rows(count: int) -> pa.Table:
+    return pa.table({"_": pa.nulls(count)}).select([])

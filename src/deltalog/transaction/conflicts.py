@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltalog.column_mapping import physical_name
 from deltalog.errors import (
     CommitConflictError,
     ConcurrentAppendError,
@@ -25,14 +24,12 @@ from deltalog.errors import (
     MetadataChangedError,
     ProtocolChangedError,
 )
-from deltalog.expressions import columns, conjuncts, filter_mask
 from deltalog.features.protocol_change import supported_features
 from deltalog.features.row_ids import ROW_TRACKING_DOMAIN
 from deltalog.features.support import check_writable
-from deltalog.partition_values import extract, parse_column
 from deltalog.paths import canonical_paths, decode_path
-from deltalog.schema import find_field
-from deltalog.stats import parse_stats, plan_skipping
+from deltalog.scan.prune import judge
+from deltalog.stats import parse_stats
 from deltalog.transaction.metadata_changes import is_harmless_change
 from deltalog.transaction.winners import BACKFILL, UNBACKFILL
 
@@ -227,36 +224,15 @@ def may_match(
     Returns:
         One boolean per file, never null; what is not known keeps the file.
     """
-    partitions = _partitions(predicate, files, configuration, default_timezone)
-    partition_columns = set(configuration.partition_columns)
-    mask: Any = _all_the_same(files, value=True)
-    for part in conjuncts(predicate):
-        used = {path[0] for path in columns(part)}
-        if used and used <= partition_columns:
-            mask = _compute.and_(mask, filter_mask(part, partitions))
-    skipping = plan_skipping(predicate, configuration)
-    if skipping is not None:
-        stats = parse_stats(files.column("stats"), skipping.stats_schema)
-        mask = _compute.and_(mask, skipping.keep(stats, partitions))
-    result: pa.BooleanArray = _one_piece(mask)
-    return result
-
-
-def _partitions(
-    predicate: Expression, files: pa.Table, configuration: TableConfiguration, default_timezone: str
-) -> pa.Table:
-    used = {path[0] for path in columns(predicate)} & set(configuration.partition_columns)
-    if not used:
-        return files.select([])
-    texts = files.column("partitionValues")
-    found = {}
-    for name in sorted(used):
-        field = find_field(configuration.schema, (name,))
-        stored = physical_name(field, configuration.column_mapping_mode)
-        found[name] = parse_column(
-            extract(texts, stored), field.type, column=name, default_timezone=default_timezone
-        )
-    return pa.table(found)
+    judged = judge(
+        predicate,
+        configuration,
+        num_files=files.num_rows,
+        partition_values=lambda: files.column("partitionValues"),
+        stats=lambda schema: parse_stats(files.column("stats"), schema),
+        default_timezone=default_timezone,
+    )
+    return _all_the_same(files, value=True) if judged.keep is None else judged.keep
 
 
 def _delete_read(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError | None:
@@ -303,7 +279,7 @@ def same_paths(paths: Any, others: Any, root: str) -> Any:
     return paths.filter(_compute.is_in(canonical_paths(paths, root), value_set=known))
 
 
-def _all_the_same(files: pa.Table, *, value: bool) -> pa.Array[Any]:
+def _all_the_same(files: pa.Table, *, value: bool) -> pa.BooleanArray:
     return pa.repeat(pa.scalar(value=value), files.num_rows)
 
 
