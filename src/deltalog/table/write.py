@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from deltalog.arguments import as_condition, has_table, open_table_store
-from deltalog.errors import InvalidInputError, TableExistsError
+from deltalog.errors import CommitConflictError, InvalidInputError, TableExistsError
 from deltalog.operations.append import FileOptions, stage_append
 from deltalog.operations.overwrite import (
     stage_overwrite,
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import PurePath
 
+    import pyarrow as pa
+
     from deltalog.operations.append import SchemaMode
+    from deltalog.schema import Schema
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
     from deltalog.transaction import (
@@ -126,43 +129,45 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
     )
     write.check(partition_overwrite)
     table = _open(table_or_uri, storage_options, filesystem, default_timezone)
-    if isinstance(table, DeltaTable):
-        if mode == "ignore":
-            return
-        if mode == "error":
-            raise TableExistsError(
-                f"cannot create a table at {table.table_uri}: there is one, at version "
-                f"{table.version()}; use mode='append' or mode='overwrite'"
+    if not isinstance(table, DeltaTable):
+        rows = open_source(data)
+        try:
+            make_table(
+                table,
+                new_table_with_defaults(
+                    _schema_of(rows, table),
+                    partition_columns=columns or (),
+                    configuration=configuration,
+                    name=name,
+                    description=description,
+                ),
+                lambda pending: stage_append(pending, rows, options=write.options),
+                operation="WRITE",
+                parameters=write.shown,
+                commit_properties=commit_properties,
+                hooks=post_commithook_properties,
             )
-        write.check_fits(table, configuration)
-        table.run(
-            "WRITE",
-            write.stage,
-            parameters=write.shown,
-            refresh=mode == "overwrite",
-            on_conflict="retry" if is_rereadable(data) else "raise",
-            commit_properties=commit_properties,
-            hooks=post_commithook_properties,
-        )
+        except CommitConflictError:
+            # Somebody else made a table there first: the write goes on as a write to that one.
+            if mode in {"append", "overwrite"} and not is_rereadable(data):
+                raise
+            table = DeltaTable(table, default_timezone=default_timezone)
+        else:
+            return
+    if mode == "ignore":
         return
-    rows = open_source(data)
-    if not rows.schema.names:
-        raise InvalidInputError(
-            f"cannot make a table at {table.root} of the data: it has no columns; "
-            "DeltaTable.create makes an empty table of a schema"
+    if mode == "error":
+        raise TableExistsError(
+            f"cannot create a table at {table.table_uri}: there is one, at version "
+            f"{table.version()}; use mode='append' or mode='overwrite'"
         )
-    make_table(
-        table,
-        new_table_with_defaults(
-            from_arrow_schema(rows.schema),
-            partition_columns=columns or (),
-            configuration=configuration,
-            name=name,
-            description=description,
-        ),
-        lambda pending: stage_append(pending, rows, options=write.options),
-        operation="WRITE",
+    write.check_fits(table, configuration)
+    table.run(
+        "WRITE",
+        write.stage,
         parameters=write.shown,
+        refresh=mode == "overwrite",
+        on_conflict="retry" if is_rereadable(data) else "raise",
         commit_properties=commit_properties,
         hooks=post_commithook_properties,
     )
@@ -253,6 +258,16 @@ class _Write:
             schema_mode=schema_mode,
             partition_by=self.partition_by,
         )
+
+
+def _schema_of(rows: pa.RecordBatchReader, store: Store) -> Schema:
+    """The schema of a table that is made of data."""
+    if not rows.schema.names:
+        raise InvalidInputError(
+            f"cannot make a table at {store.root} of the data: it has no columns; "
+            "DeltaTable.create makes an empty table of a schema"
+        )
+    return from_arrow_schema(rows.schema)
 
 
 def _open(

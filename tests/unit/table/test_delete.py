@@ -105,15 +105,31 @@ def test_large_vectors_share_a_file() -> None:
     assert sorted(fresh_rows(made)) == sorted([*expected, *expected])
 
 
+def bare(action: dict[str, Any]) -> dict[str, Any]:
+    """The add without statistics."""
+    del action["add"]["stats"]
+    return action
+
+
 def test_files_that_other_writers_left_bare_of_counts() -> None:
     """No statistics: the rows are counted in the footer."""
     table = DataTable([("id", "long")], features=["deletionVectors"], configuration=dict(VECTORS))
-    table.commit(table.add({"id": [1, 2, 3]}, stats=None))
+    table.commit(bare(table.add({"id": [1, 2, 3]})))
     made = DeltaTable(table.store)
     made.delete("id = 2")
     (add,) = [action["add"] for action in actions(made) if "add" in action]
     assert loads(add["stats"], "stats")["numRecords"] == 3
     assert fresh_rows(made) == [1, 3]
+
+
+def test_what_the_log_does_not_tell_is_not_counted() -> None:
+    """A partition goes without a look at its files, whose rows nobody counted."""
+    table = DataTable([("id", "long"), ("p", "string")], partition_by=["p"])
+    table.commit(bare(table.add({"id": [1, 2, 3]}, partitionValues={"p": "a"})))
+    made = DeltaTable(table.store)
+    assert made.delete("p = 'a'")["num_deleted_rows"] is None
+    assert "numDeletedRows" not in last(made)["operationMetrics"]
+    assert fresh_rows(made) == []
 
 
 def test_vectors_are_written_when_asked_for_and_allowed() -> None:

@@ -82,3 +82,17 @@ def test_a_new_table_is_simply_written() -> None:
         partition_overwrite="dynamic",
     )
     assert fresh_rows(DeltaTable(store)) == [(1, 1)]
+
+
+def test_rows_that_another_writer_added_meanwhile_go_too() -> None:
+    made = make([{"id": 1, "p": 1}, {"id": 2, "p": 2}], partition_by=["p"])
+    other = DeltaTable(made.snapshot.store)
+
+    class Racing(list[dict[str, int]]):
+        def __iter__(self) -> Any:
+            if other.version() == 0:
+                write_deltalake(other, [{"id": 3, "p": 1}, {"id": 4, "p": 2}], mode="append")
+            return super().__iter__()
+
+    overwrite(made, Racing([{"id": 9, "p": 1}]))
+    assert fresh_rows(made, "id") == [2, 4, 9]

@@ -19,6 +19,7 @@ from deltalog import (
     write_deltalake,
 )
 from deltalog.errors import (
+    CommitConflictError,
     ConstraintViolationError,
     DeltaError,
     InvalidInputError,
@@ -284,6 +285,51 @@ def test_the_history_tells_of_a_write() -> None:
     assert info["operationParameters"]["mode"] == "Overwrite"
     assert (info["isBlindAppend"], info["operationMetrics"]["numRemovedFiles"]) == (False, "2")
     assert made.history(1)[0]["operation"] == "WRITE"
+
+
+class Racing(list[dict[str, Any]]):
+    """Rows that somebody else's write is faster than."""
+
+    def __init__(self, store: DictStore, rows: list[dict[str, Any]]) -> None:
+        super().__init__(rows)
+        self.store = store
+
+    def __iter__(self) -> Any:
+        if not self.store.files:
+            write_deltalake(self.store, [{"id": 9}])
+        return super().__iter__()
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"), [("append", [3, 9]), ("overwrite", [3]), ("ignore", [9])]
+)
+def test_a_table_that_somebody_else_makes_meanwhile(mode: Any, expected: list[int]) -> None:
+    store = DictStore()
+    write_deltalake(store, Racing(store, NEW), mode=mode)
+    made = DeltaTable(store)
+    assert rows(made) == expected
+    files = {path for path in store.files if path.endswith(".parquet")}
+    assert len(files) == (1 if mode == "ignore" else 2)
+
+
+def test_a_table_that_somebody_else_makes_meanwhile_is_an_error_by_default() -> None:
+    store = DictStore()
+    with pytest.raises(TableExistsError):
+        write_deltalake(store, Racing(store, NEW))
+    assert rows(DeltaTable(store)) == [9]
+    assert len([path for path in store.files if path.endswith(".parquet")]) == 1
+
+
+def test_rows_that_are_read_once_cannot_go_to_the_table_of_somebody_else() -> None:
+    store = DictStore()
+
+    def racing() -> Any:
+        write_deltalake(store, [{"id": 9}])
+        yield pa.record_batch({"id": [3]})
+
+    with pytest.raises(CommitConflictError):
+        write_deltalake(store, racing(), mode="append")
+    assert rows(DeltaTable(store)) == [9]
 
 
 def test_retries_can_be_forbidden() -> None:
