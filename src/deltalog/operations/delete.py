@@ -15,15 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog.clock import Stopwatch
-from deltalog.deletion_vectors import DeletionBitmap
-from deltalog.errors import InternalError, InvalidInputError
+from deltalog.errors import InternalError
 from deltalog.operations.rewrite import copy_rows, is_not_true, read_rows
+from deltalog.operations.row_changes import mask_files, masks_rows
 from deltalog.operations.touched import find_touched
-from deltalog.scan.deletion_vectors import load_bitmap
-from deltalog.scan.plan import descriptor_of
 from deltalog.schema.conform import conform
 from deltalog.write.changes import ChangeWriter
-from deltalog.write.deletion_vectors import write_deletion_vectors
 from deltalog.write.files import FileWriter
 
 if TYPE_CHECKING:
@@ -113,61 +110,29 @@ def stage_delete(
     scan_time_ms = watch.elapsed_ms()
     pending.read(predicate, touched.files)
     pending.remove_files(touched.files, data_change=True)
-    cut = pa.array(
-        (number for number in range(touched.files.num_rows) if not touched.is_whole(number)),
-        pa.int64(),
-    )
-    whole = touched.files.num_rows - len(cut)
+    numbers = [number for number in range(touched.files.num_rows) if not touched.is_whole(number)]
+    cut = pa.array(numbers, pa.int64())
     vectors: Any = touched.files.column("deletionVector")
     removed = Deleted(
         num_rows=touched.num_rows,
         num_vectors_removed=len(vectors) - vectors.null_count,
-        num_removed_files=whole,
+        num_removed_files=touched.files.num_rows - len(numbers),
         num_removed_bytes=_sum(touched.files) - _sum(touched.files.take(cut)),
         scan_time_ms=scan_time_ms,
     )
-    if not len(cut) or predicate is None:
+    if not numbers or predicate is None:
         return removed
-    if _masks(snapshot, asked=use_deletion_vectors):
-        _mask(pending, touched, cut)
+    if masks_rows(snapshot, asked=use_deletion_vectors):
+        mask_files(pending, touched, numbers)
         had = vectors.take(cut)
         deleted = replace(
             removed,
-            num_masked_files=len(cut),
+            num_masked_files=len(numbers),
             num_vectors_updated=len(had) - had.null_count,
         )
     else:
         deleted = _rewrite(pending, touched, cut, predicate, removed, options)
     return replace(deleted, rewrite_time_ms=watch.elapsed_ms() - scan_time_ms)
-
-
-def _masks(snapshot: Snapshot, *, asked: bool | None) -> bool:
-    configuration = snapshot.configuration
-    if asked and not configuration.may_have_deletion_vectors:
-        raise InvalidInputError(
-            f"cannot write deletion vectors to {snapshot.store.root}: the table does not support "
-            "them; set delta.enableDeletionVectors=true first"
-        )
-    return configuration.writes_deletion_vectors if asked is None else asked
-
-
-def _mask(pending: PendingTransaction, touched: Touched, cut: pa.Int64Array) -> None:
-    """Add the files again, each with a vector of the old deleted rows and the new ones."""
-    files = touched.files.take(cut)
-    old: list[Any] = files.column("deletionVector").to_pylist()
-    bitmaps = []
-    numbers: list[Any] = cut.to_pylist()
-    for number, row in zip(numbers, old, strict=True):
-        rows = touched.positions[number]
-        bitmap = DeletionBitmap() if rows is None else DeletionBitmap.from_arrow(rows)
-        descriptor = descriptor_of(row)
-        if descriptor is not None:
-            bitmap |= load_bitmap(pending.store, descriptor)
-        bitmaps.append(bitmap)
-    counts = [touched.num_records[number] or 0 for number in numbers]
-    masked = write_deletion_vectors(pending.store, files, bitmaps, counts)
-    pending.own_paths.extend(masked.paths)
-    pending.add_rows(masked.files)
 
 
 def _rewrite(

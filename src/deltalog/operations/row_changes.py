@@ -24,6 +24,7 @@ from deltalog.scan.plan import TASK_COLUMNS, descriptor_of, make_task, read_spec
 from deltalog.scan.reader import read_tasks
 from deltalog.schema.conform import conform
 from deltalog.write.deletion_vectors import write_deletion_vectors
+from deltalog.write.lanes import random_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -300,7 +301,7 @@ class _Work:
         vectors: list[Any] = files.column("deletionVector").to_pylist()
         had = [vector is not None for vector in vectors]
         if masked:
-            self._mask(masked, vectors)
+            mask_files(self._pending, self._touched, masked)
         rest = set(range(files.num_rows)).difference(masked)
         gone = files.take(pa.array(sorted(rest), pa.int64()))
         return Applied(
@@ -312,25 +313,37 @@ class _Work:
             num_vectors_removed=sum(had),
         )
 
-    def _mask(self, numbers: Sequence[int], vectors: Sequence[Any]) -> None:
-        bitmaps = []
-        for number in numbers:
-            positions = self._touched.positions[number]
-            if positions is None:
-                raise InternalError("a file of which all rows change needs no deletion vector")
-            bitmap = DeletionBitmap.from_arrow(positions)
-            descriptor = descriptor_of(vectors[number])
-            if descriptor is not None:
-                bitmap |= load_bitmap(self._pending.store, descriptor)
-            bitmaps.append(bitmap)
-        masked = write_deletion_vectors(
-            self._pending.store,
-            self._touched.files.take(pa.array(numbers)),
-            bitmaps,
-            [self._touched.num_records[number] or 0 for number in numbers],
-        )
-        self._pending.own_paths.extend(masked.paths)
-        self._pending.add_rows(masked.files)
+
+def mask_files(pending: PendingTransaction, touched: Touched, numbers: Sequence[int]) -> None:
+    """Add files again, each with a vector of its old deleted rows and of those that match.
+
+    Args:
+        pending: of the table; the files are removed besides.
+        touched: the files, and which of their rows match.
+        numbers: places of the files to mask, none of which loses all its rows.
+    """
+    files = touched.files.take(pa.array(numbers, pa.int64()))
+    vectors: list[Any] = files.column("deletionVector").to_pylist()
+    bitmaps = []
+    for number, vector in zip(numbers, vectors, strict=True):
+        positions = touched.positions[number]
+        if positions is None:
+            raise InternalError("a file of which all rows change needs no deletion vector")
+        bitmap = DeletionBitmap.from_arrow(positions)
+        descriptor = descriptor_of(vector)
+        if descriptor is not None:
+            bitmap |= load_bitmap(pending.store, descriptor)
+        bitmaps.append(bitmap)
+    properties = pending.configuration.properties
+    masked = write_deletion_vectors(
+        pending.store,
+        files,
+        bitmaps,
+        [touched.num_records[number] or 0 for number in numbers],
+        prefix=random_prefix(properties) if properties.randomize_file_prefixes else "",
+    )
+    pending.own_paths.extend(masked.paths)
+    pending.add_rows(masked.files)
 
 
 def _spliced(old: Array, mask: Array, new: Array) -> Array:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.paths import decode_path
@@ -50,12 +51,13 @@ class Touched:
     @property
     def num_rows(self) -> int | None:
         """How many rows match; None if the log does not tell it of files that match whole."""
+        cardinalities = pc.struct_field(self.files.column("deletionVector"), "cardinality")
+        deleted: list[Any] = pc.fill_null(cardinalities, 0).to_pylist()
         total = 0
-        for number, found in enumerate(self.positions):
-            rows = self.num_live_rows(number) if found is None else len(found)
-            if rows is None:
+        for found, rows, gone in zip(self.positions, self.num_records, deleted, strict=True):
+            if found is None and rows is None:
                 return None
-            total += rows
+            total += len(found) if found is not None else (rows or 0) - gone
         return total
 
     def num_live_rows(self, number: int) -> int | None:

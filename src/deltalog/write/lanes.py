@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from deltalog.actions.properties import TableProperties
     from deltalog.configuration import TableConfiguration
     from deltalog.storage.store import Store
     from deltalog.write.encode import Layout
@@ -259,15 +260,18 @@ def _directory(configuration: TableConfiguration, values: Values) -> str:
     if properties.randomize_file_prefixes or (
         configuration.column_mapping_mode is not column_mapping.Mode.NONE
     ):
-        return "".join(
-            secrets.choice(_ALPHANUMERIC) for _ in range(properties.random_prefix_length)
-        )
+        return random_prefix(properties)
     fields = configuration.partition_schema.fields
     texts = {
         column.name: _moment(text) if column.type == _TIMESTAMP else text
         for column, text in zip(fields, values, strict=True)
     }
     return hive_directory(list(texts), texts)
+
+
+def random_prefix(properties: TableProperties) -> str:
+    """A directory that spreads files over a store."""
+    return "".join(secrets.choice(_ALPHANUMERIC) for _ in range(properties.random_prefix_length))
 
 
 def _moment(text: str | None) -> str | None:

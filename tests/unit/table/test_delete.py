@@ -101,8 +101,18 @@ def test_large_vectors_share_a_file() -> None:
     vectors = [path for path in store_of(made).files if path.endswith(".bin")]
     assert (len(adds), len(vectors)) == (2, 1)
     assert {add["deletionVector"]["storageType"] for add in adds} == {"u"}
+    assert "/" not in vectors[0]
     expected = [n for n in range(40_000) if n % 7 != 3 and n % 11 != 5]
     assert sorted(fresh_rows(made)) == sorted([*expected, *expected])
+
+
+def test_vectors_follow_the_random_prefixes_of_a_table() -> None:
+    prefixed = {**VECTORS, "delta.randomizeFilePrefixes": "true"}
+    made = make(pa.table({"id": range(10_000)}), configuration=prefixed)
+    made.delete("id % 3 = 1")
+    (vector,) = [path for path in store_of(made).files if path.endswith(".bin")]
+    assert len(vector.split("/")[0]) == 2
+    assert made.count() == len(fresh_rows(made)) == 6667
 
 
 def bare(action: dict[str, Any]) -> dict[str, Any]:
