@@ -1,15 +1,16 @@
 """`DeltaTable`: what users hold.
 
 Its verbs stand in files of their own, each a class that adds some: `reading` (questions to one
-snapshot), `writing` (creating, committing, altering), `changing` (rows), `care` (the table whole).
+snapshot), `writing` (creating, committing, altering), `changing` (rows), `care` (the table whole),
+`tending` (what differs, what is wrong, what comes).
 """
 
 from __future__ import annotations
 
-from deltalog.table.care import CaredForTable
+from deltalog.table.tending import TendedTable
 
 
-class DeltaTable(CaredForTable):
+class DeltaTable(TendedTable):
     """A Delta table: its rows, its history, and what changes them.
 
     The object stands on one snapshot at a time. Reads see that snapshot until

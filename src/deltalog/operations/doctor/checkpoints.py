@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from deltalog.operations.doctor.patient import Patient
 
 _MOST: Final = 5
+_MOST_TEXT: Final = 200
 _compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
 _ADVICE: Final = "no reader needs it: delete it, create_checkpoint() writes it anew"
 
@@ -103,7 +104,12 @@ def _differences(patient: Patient, files: CheckpointFiles) -> Iterator[str]:
                 sample = min(extra or missing).partition("\0")[0]
                 yield f"{len(extra)} files too many, {len(missing)} missing, such as {sample}"
         elif value != told[name]:
-            yield f"{name} is {value}, expected {told[name]}"
+            yield f"{name} {_short(value)}, expected {_short(told[name])}"
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}…"
 
 
 def _facts(state: LogState) -> dict[str, Any]:

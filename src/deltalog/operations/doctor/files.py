@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltalog.errors import DeltaError
+from deltalog.errors import DeltaError, UnsupportedFeatureError
 from deltalog.operations.doctor.patient import MANY, decoded
 from deltalog.operations.doctor.report import Finding, Severity
 from deltalog.operations.needed_files import existing
@@ -89,7 +89,10 @@ def check_paths(patient: Patient) -> Iterator[Finding]:
 
 def check_orphans(patient: Patient) -> Iterator[Finding]:
     """Files that no version needs any more."""
-    unneeded = plan_vacuum(patient.snapshot, mode="full", now_ms=patient.now_ms).files
+    try:
+        unneeded = plan_vacuum(patient.snapshot, mode="full", now_ms=patient.now_ms).files
+    except UnsupportedFeatureError:
+        return  # `access` tells that
     if unneeded.num_rows:
         size = _compute.sum(unneeded.column("size_bytes")).as_py() or 0
         yield Finding(

@@ -85,8 +85,8 @@ class Report:
     def to_table(self) -> pa.Table:
         """A row per finding: `severity`, `check`, `message`, `advice`, `path`, `version`."""
         texts = ("severity", "check", "message", "advice", "path")
-        fields = [*(pa.field(name, pa.string()) for name in texts), pa.field("version", pa.int64())]
-        schema = pa.schema(fields)
+        fields: dict[str, pa.DataType] = {name: pa.string() for name in texts}
+        schema = pa.schema({**fields, "version": pa.int64()})
         rows = [
             {name: getattr(finding, name) for name in schema.names} for finding in self.findings
         ]
