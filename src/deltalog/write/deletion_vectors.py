@@ -63,12 +63,12 @@ def write_deletion_vectors(
 
     Cost: one request, unless the vectors are few and small enough to go into the log.
     """
-    inline = [inline_descriptor(bitmap) for bitmap in bitmaps]
-    sizes = [len(descriptor.path_or_inline_dv) for descriptor in inline]
-    descriptors: Sequence[DeletionVectorDescriptor] = inline
+    descriptors: Sequence[DeletionVectorDescriptor]
     paths: tuple[str, ...] = ()
     num_bytes = 0
-    if max(sizes, default=0) > INLINE_BYTES or sum(sizes) > INLINE_BYTES_PER_COMMIT:
+    if _fit_into_log(bitmaps):
+        descriptors = [inline_descriptor(bitmap) for bitmap in bitmaps]
+    else:
         made = encode_file(bitmaps, uuid.uuid4(), prefix=prefix)
         store.put_if_absent(made.path, made.data)
         descriptors, paths, num_bytes = made.descriptors, (made.path,), len(made.data)
@@ -90,3 +90,14 @@ def write_deletion_vectors(
     return MaskedFiles(
         files=pa.Table.from_arrays(columns, schema=FILE_SCHEMA), paths=paths, num_bytes=num_bytes
     )
+
+
+def _fit_into_log(bitmaps: Sequence[DeletionBitmap]) -> bool:
+    """Whether vectors are few and small enough to be texts in the log."""
+    total = 0
+    for bitmap in bitmaps:
+        size = len(bitmap.encode()) * 5 // 4  # as Z85
+        total += size
+        if size > INLINE_BYTES or total > INLINE_BYTES_PER_COMMIT:
+            return False
+    return True
