@@ -19,6 +19,7 @@ from deltalog.checkpoints.schema import MARKERS, chunked, valid_rows
 from deltalog.log.names import SIDECAR_DIRECTORY
 from deltalog.paths import check_confined, is_absolute
 from deltalog.storage.parquet import open_parquet
+from deltalog.storage.parquet_nulls import null_counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -173,13 +174,10 @@ class ParquetCheckpointFile:
         place = next((n for n in range(len(schema)) if schema.column(n).path == marker), None)
         if place is None:
             return 0
-        total = 0
-        for number in range(footer.num_row_groups):
-            statistics = footer.row_group(number).column(place).statistics
-            if statistics is None or statistics.null_count is None or self._group is not None:
-                return len(self.actions(kind, []))
-            total += footer.row_group(number).num_rows - statistics.null_count
-        return total
+        nulls = [group[place] for group in null_counts(footer)]
+        if self._group is not None or any(count is None for count in nulls):
+            return len(self.actions(kind, []))
+        return int(footer.num_rows) - sum(count or 0 for count in nulls)
 
     def _row_groups(self, reader: ParquetReader, kind: str) -> list[int]:
         return [group for group in _row_groups(reader, kind) if self._group in {None, group}]
@@ -197,12 +195,11 @@ def _row_groups(reader: ParquetReader, kind: str) -> list[int]:
     marker = reader.leaf_indices([(kind, MARKERS[kind])])
     if len(marker) != 1:
         return []
+    counts = null_counts(reader.metadata)
     groups = []
-    for group in range(reader.metadata.num_row_groups):
-        row_group = reader.metadata.row_group(group)
-        statistics = row_group.column(marker[0]).statistics
-        nulls = None if statistics is None else statistics.null_count
-        if nulls is None or nulls < row_group.num_rows:
+    for group, columns in enumerate(counts):
+        nulls = columns[marker[0]]
+        if nulls is None or nulls < reader.metadata.row_group(group).num_rows:
             groups.append(group)
     return groups
 
