@@ -1,0 +1,112 @@
+"""Tables that are optimized: what rows, ids and files they have before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from deltalog._json import loads
+from deltalog.expressions import parse_type
+from deltalog.operations.alter.clustering import set_clustering_columns
+from deltalog.operations.append import FileOptions
+from deltalog.operations.optimize import Optimized, RunOptions
+from deltalog.scan import plan_scan
+from deltalog.schema import Field, StructType
+from deltalog.snapshot import load_snapshot
+from deltalog.storage.store import Store
+from deltalog.transaction import PendingTransaction, PostCommitHookProperties
+from deltalog.transaction.commit import run
+from tests.support.logs import Json
+from tests.support.statements import StatedTable
+from tests.support.transactions import actions_of, commit_info_of, of_kind
+
+IDS = ("_metadata.row_id", "_metadata.row_commit_version")
+_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+
+
+class OptimizedTable(StatedTable):
+    """A table of statements that takes optimizations, too."""
+
+    @classmethod
+    def reopened(cls, store: Store) -> OptimizedTable:
+        """The table that is in a store."""
+        table = cls.__new__(cls)
+        table.store = store
+        return table
+
+    def optimize(
+        self,
+        stage: Callable[..., Optimized],
+        *arguments: Any,
+        operation: str = "OPTIMIZE",
+        **options: Any,
+    ) -> Optimized:
+        """Stage and commit, if there is anything to commit."""
+
+        def staged(pending: PendingTransaction) -> Optimized:
+            return stage(pending, *arguments, **options)
+
+        ran = run(
+            lambda: load_snapshot(self.store),
+            staged,
+            operation=operation,
+            hooks=_HOOKS,
+            skip_empty=True,
+        )
+        self.snapshot = ran.committed.snapshot
+        assert ran.value is not None
+        return ran.value
+
+    def cluster_by(self, *columns: str) -> None:
+        """`ALTER TABLE … CLUSTER BY`."""
+
+        def stage(pending: PendingTransaction) -> None:
+            set_clustering_columns(pending, columns)
+
+        ran = run(lambda: load_snapshot(self.store), stage, operation="CLUSTER BY", hooks=_HOOKS)
+        self.snapshot = ran.committed.snapshot
+
+    def physical_rows(self, *columns: str) -> list[list[tuple[Any, ...]]]:
+        """The rows of each file as they stand there, files in the order of their names."""
+        found: dict[str, list[tuple[Any, ...]]] = {}
+        names = ["_metadata.file_name", *columns]
+        scan = plan_scan(load_snapshot(self.store), columns=names)
+        for name, *values in zip(*scan.to_table().to_pydict().values(), strict=True):
+            found.setdefault(name, []).append(tuple(values))
+        return [found[name] for name in sorted(found)]
+
+    def stats(self) -> list[Json]:
+        """The statistics of each live file."""
+        return [loads(text or "{}") for text in self.files().column("stats").to_pylist()]
+
+    def actions(self, kind: str, version: int | None = None) -> list[Json]:
+        """The actions of one kind in a commit, the last one's."""
+        return of_kind(self.store, self.version if version is None else version, kind)  # type: ignore[arg-type]  # a DictStore in these tests
+
+    def info(self) -> Json:
+        """The history of the last commit."""
+        return commit_info_of(self.store, self.version)  # type: ignore[arg-type]
+
+    def lines(self) -> list[Json]:
+        """All actions of the last commit."""
+        return actions_of(self.store, self.version)  # type: ignore[arg-type]
+
+
+def fields(columns: Mapping[str, str]) -> StructType:
+    """A schema by its types in SQL."""
+    return StructType([Field(name, parse_type(kind)) for name, kind in columns.items()])
+
+
+def run_options(target_size: int | None = None, **options: Any) -> RunOptions:
+    """A run whose files have a target size."""
+    return RunOptions(files=FileOptions(target_file_size_bytes=target_size), **options)
+
+
+def numbered(start: int, stop: int, **more: Any) -> list[dict[str, Any]]:
+    """Rows `id`, with the same other values."""
+    return [{"id": number, **more} for number in range(start, stop)]
+
+
+def ids_of(rows: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """The ids of rows."""
+    return [row["id"] for row in rows]
