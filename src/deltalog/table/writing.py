@@ -316,8 +316,8 @@ class WritingTable(ReadingTable):
         """
         from deltalog.upkeep import cleanup_metadata
 
-        self.update_incremental()
-        return cleanup_metadata(self._snapshot)
+        # The newest version decides, also where this object shows an old one.
+        return cleanup_metadata(self._snapshot.refresh())
 
     def compact_logs(self, starting_version: int, ending_version: int) -> None:
         """Write one compacted log file for a range of commits; the commits stay."""

@@ -74,6 +74,18 @@ def test_old_log_files_are_cleaned_up() -> None:
         DeltaTable(store, 0)
 
 
+def test_cleaning_up_moves_no_table() -> None:
+    made = make([{"id": 1}])
+    append(made, 2)
+    made.create_checkpoint()
+    old = DeltaTable(store_of(made), 1)
+    removed = old.cleanup_metadata()
+    assert f"_delta_log/{0:020d}.json" in removed
+    assert (old.version(), fresh_rows(made)) == (1, [0, 1, 1])
+    with pytest.raises(InvalidInputError):
+        write_deltalake(old, [{"id": 1}], mode="append")
+
+
 def test_commits_are_compacted() -> None:
     made = make([{"id": 1}])
     append(made, 4)

@@ -21,7 +21,12 @@ from deltalog import (
     write_deltalake,
     write_files,
 )
-from deltalog.errors import ConstraintViolationError, DeltaError, InvalidInputError
+from deltalog.errors import (
+    ConcurrentAppendError,
+    ConstraintViolationError,
+    DeltaError,
+    InvalidInputError,
+)
 from tests.support.facade import actions, fresh_rows, make, rows, store_of, unchanged
 from tests.support.logs import DictStore
 
@@ -80,6 +85,17 @@ def test_overwriting() -> None:
     assert fresh_rows(made, "id") == [3]
     with pytest.raises(InvalidInputError, match="mode: expected"):
         made.commit(write_files(made, NEW), mode="replace")  # type: ignore[arg-type]
+
+
+def test_an_overwrite_passes_over_no_rows_of_others() -> None:
+    made = make(DATA)
+    written = write_files(made, NEW)
+    write_deltalake(DeltaTable(store_of(made)), [{"id": 4}], mode="append")
+    with unchanged(made), pytest.raises(ConcurrentAppendError):
+        made.commit(written, mode="overwrite")
+    made.update_incremental()
+    made.commit(written, mode="overwrite")
+    assert fresh_rows(made, "id") == [3]
 
 
 def test_others_may_write_meanwhile() -> None:

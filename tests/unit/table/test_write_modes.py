@@ -332,6 +332,21 @@ def test_rows_that_are_read_once_cannot_go_to_the_table_of_somebody_else() -> No
     assert rows(DeltaTable(store)) == [9]
 
 
+@pytest.mark.protocol("OV-05")
+def test_rows_that_somebody_added_meanwhile_are_overwritten() -> None:
+    made = make([{"id": 1}])
+    other = DeltaTable(store_of(made))
+
+    class Slow(list[dict[str, Any]]):
+        def __iter__(self) -> Any:
+            if other.version() == 0:
+                write_deltalake(other, [{"id": 9}], mode="append")
+            return super().__iter__()
+
+    write_deltalake(made, Slow(NEW), mode="overwrite")
+    assert (made.version(), fresh_rows(made)) == (2, [3])
+
+
 def test_retries_can_be_forbidden() -> None:
     one = make([{"id": 1}])
     write_deltalake(DeltaTable(store_of(one)), NEW, mode="append")
