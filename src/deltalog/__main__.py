@@ -1,0 +1,20 @@
+"""`python -m deltalog`, and the `deltalog` command."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line, or say how to install it."""
+    try:
+        from deltalog.cli import app  # noqa: PLC0415  # typer may be missing
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in {"typer", "rich"}:
+            raise
+        sys.exit("the command line is not installed: pip install 'deltalog[cli]'")
+    app(prog_name="deltalog")
+
+
+if __name__ == "__main__":
+    main()
