@@ -47,7 +47,8 @@ def test_follow_takes_stored_offsets_in_any_form(table: DeltaTable) -> None:
     step = next(follower)
     text = step.offset.to_json()
     rest = ids(follower)
-    assert sorted(step.to_table()["id"].to_pylist() + rest) == [1, 2, 3]
+    first: list[Any] = step.to_table()["id"].to_pylist()
+    assert sorted(first + rest) == [1, 2, 3]
     for start in (step.offset, text, loads(text.encode(), "offset")):
         assert ids(table.follow(start)) == rest
 
