@@ -241,7 +241,7 @@ class ReadingTable:
             as_large_types: large strings, binaries and lists.
             file_pruning_predicate: only rows for which it is true.
         """
-        from deltalog.scan.dataset import DeltaDataset  # noqa: PLC0415  # takes half a second
+        from deltalog.scan.dataset import DeltaDataset  # takes half a second
 
         refuse(filesystem=filesystem, parquet_read_options=parquet_read_options)
         schema = as_arrow_schema(schema, self.schema(), as_large_types=as_large_types)
