@@ -1,0 +1,100 @@
+"""Tables that one writer optimizes and the other goes on with: same rows, ids, feed and history."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltalog import DeltaTable
+from deltalog.operations.optimize import (
+    Optimized,
+    stage_cluster,
+    stage_compact,
+    stage_purge,
+    stage_z_order,
+)
+from tests.support.reference import Spark
+
+PROPERTIES = (
+    "TBLPROPERTIES (delta.enableDeletionVectors = true, delta.enableRowTracking = true, "
+    "delta.enableChangeDataFeed = true)"
+)
+IDS = "id, c, d, _metadata.row_id AS i, _metadata.row_commit_version AS v"
+INSERTS = [
+    f"INSERT INTO T SELECT /*+ REPARTITION(2) */ id, concat('c', id % 7), id % 5 "  # noqa: S608
+    f"FROM range({start}, {start + 20})"
+    for start in (0, 20, 40)
+]
+
+
+def make(spark: Spark, path: Path, how: str = "") -> None:
+    spark.tell(
+        path,
+        f"CREATE TABLE T (id BIGINT, c STRING, d BIGINT) USING delta {how} {PROPERTIES}",
+        *INSERTS,
+        "DELETE FROM T WHERE id % 10 = 3",
+    )
+
+
+def optimize(path: Path, stage: Any, *arguments: Any, operation: str = "OPTIMIZE") -> Optimized:
+    table = DeltaTable(path)
+    ran = table.run(operation, lambda pending: stage(pending, *arguments), skip_empty=True)
+    assert isinstance(ran.value, Optimized)
+    return ran.value
+
+
+def rows(spark: Spark, path: Path) -> list[dict[str, Any]]:
+    return spark.read(path, columns=IDS).sort_by("id").to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("stage", "arguments", "statement", "how"),
+    [
+        (stage_compact, (), "OPTIMIZE T", ""),
+        (stage_compact, (), "OPTIMIZE T", "PARTITIONED BY (d)"),
+        (stage_z_order, (["id", "c"],), "OPTIMIZE T ZORDER BY (id, c)", ""),
+        (stage_purge, (), "REORG TABLE T APPLY (PURGE)", ""),
+        (stage_cluster, (), "OPTIMIZE T", "CLUSTER BY (c, d)"),
+    ],
+    ids=["compact", "partitions", "z-order", "purge", "cluster"],
+)
+def test_both_do_the_same(
+    spark: Spark, tmp_path: Path, stage: Any, arguments: tuple[Any, ...], statement: str, how: str
+) -> None:
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    for path in (mine, theirs):
+        make(spark, path, how)
+    before = rows(spark, mine)
+    spark.tell(theirs, statement)
+    optimize(mine, stage, *arguments, operation=statement.partition(" ")[0])
+    version = DeltaTable(mine).version()
+    assert version == DeltaTable(theirs).version()
+    assert rows(spark, mine) == before
+    assert spark.changes(mine, version, version).num_rows == 0
+    ours, reference = (spark.history(path)[0] for path in (mine, theirs))
+    for name in ("operation", "operationParameters", "isolationLevel", "isBlindAppend"):
+        assert ours[name] == reference[name], name
+    assert ours["operationMetrics"].keys() == reference["operationMetrics"].keys()
+    for name in ("numRemovedFiles", "numAddedFiles", "numDeletionVectorsRemoved"):
+        assert ours["operationMetrics"][name] == reference["operationMetrics"][name], name
+
+
+def test_both_cluster_one_table(spark: Spark, tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    make(spark, path, "CLUSTER BY (c, d)")
+    optimize(path, stage_cluster)
+    version = DeltaTable(path).version()
+    # It knows our cube, and leaves it alone.
+    spark.tell(path, "OPTIMIZE T")
+    assert DeltaTable(path).version() == version
+    spark.tell(path, INSERTS[0], "OPTIMIZE T")
+    assert DeltaTable(path).snapshot.num_files == 1
+    before = rows(spark, path)
+    # And we know that it is clustered now.
+    assert optimize(path, stage_cluster).removed_sizes == ()
+    spark.tell(path, INSERTS[1])
+    assert len(optimize(path, stage_cluster).added_sizes) == 1
+    assert DeltaTable(path).snapshot.num_files == 1
+    assert len(rows(spark, path)) == len(before) + 20
