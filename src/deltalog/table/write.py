@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from deltalog.actions.settable import canonical_key
 from deltalog.arguments import as_condition, has_table, open_table_store
 from deltalog.errors import CommitConflictError, InvalidInputError, TableExistsError
 from deltalog.operations.append import FileOptions, stage_append
@@ -19,6 +20,7 @@ from deltalog.operations.overwrite import (
 from deltalog.schema import from_arrow_schema
 from deltalog.table.creating import make_table, new_table_with_defaults
 from deltalog.table.delta_table import DeltaTable
+from deltalog.table_change import changed_table
 from deltalog.write import files
 from deltalog.write.source import is_rereadable, open_source
 
@@ -228,9 +230,16 @@ class _Write:
                     f"the table has {list(own)}; mode='overwrite' with schema_mode='overwrite' "
                     "changes them"
                 )
-        known = table.metadata().configuration
+        current = table.snapshot.configuration
+        known = current.metadata.configuration
         for key, value in (configuration or {}).items():
-            if value is not None and known.get(key) != value:
+            if value is None or known.get(key) == value:
+                continue
+            # Some properties ask for features and are not kept; they may be asked for again.
+            if (
+                changed_table(current, configuration={**known, canonical_key(key): value})
+                != current
+            ):
                 raise InvalidInputError(
                     f"cannot write to {table.table_uri} with {key}={value!r}: the table has "
                     f"{known.get(key)!r}; table.alter.set_table_properties changes it"

@@ -27,6 +27,15 @@ def test_other_partitions_stay() -> None:
     assert last(made)["operationMetrics"]["numRemovedFiles"] == "2"
 
 
+def test_a_partition_is_all_of_its_values_together() -> None:
+    """Each value of the partitions that stay is a value of one that is replaced."""
+    pairs = [(p, q) for p in (1, 2, 3) for q in "abc"]
+    made = make([{"id": 0, "p": p, "q": q} for p, q in pairs], partition_by=["p", "q"])
+    new = [(1, "a"), (2, "c"), (3, "b")]
+    overwrite(made, [{"id": 1, "p": p, "q": q} for p, q in new])
+    assert fresh_rows(made) == sorted((int((p, q) in new), p, q) for p, q in pairs)
+
+
 def test_no_rows_replace_nothing() -> None:
     made = make([{"id": 1, "p": 1}], partition_by=["p"])
     overwrite(made, [])

@@ -91,6 +91,27 @@ def test_what_does_not_go_together(options: dict[str, Any], message: str) -> Non
         write_deltalake(made, NEW, **options)
 
 
+@pytest.mark.parametrize(
+    "configuration",
+    [
+        {"delta.checkpointInterval": "5", "mine": "x"},
+        {"delta.checkpointinterval": "5"},
+        {"delta.feature.vacuumProtocolCheck": "supported"},
+        {"delta.minWriterVersion": "4"},
+        {"delta.enableDeletionVectors": "true"},
+        {"delta.columnMapping.mode": "name"},
+        {"delta.enableRowTracking": "true"},
+        {"delta.constraints.small": "id < 10"},
+        {"mine": None},
+    ],
+)
+def test_a_program_may_ask_for_the_same_properties_again(configuration: dict[str, str]) -> None:
+    store = DictStore()
+    for _ in range(2):
+        write_deltalake(store, NEW, mode="append", configuration=configuration)
+    assert DeltaTable(store).count() == 2
+
+
 def test_a_location_that_names_a_version_takes_no_rows(tmp_path: Any) -> None:
     write_deltalake(tmp_path / "t", NEW)
     with pytest.raises(InvalidInputError, match="writes go to the latest"):
