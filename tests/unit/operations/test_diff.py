@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pyarrow as pa
@@ -176,6 +177,45 @@ def test_columns_may_be_chosen() -> None:
     assert told(diff(table, 0, 2, columns=["id"])) == []
     with pytest.raises(InvalidInputError, match="nope"):
         diff(table, 0, 2, columns=["nope"])
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["append", "delete", "overwrite"]), st.integers(0, 4)),
+    min_size=1,
+    max_size=5,
+)
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    steps=STEPS,
+    properties=st.sampled_from([{}, VECTORS, FEATURES]),
+    versions=st.tuples(st.integers(0, 5), st.integers(0, 5)),
+)
+def test_a_diff_is_the_difference_of_the_rows_of_two_versions(
+    steps: list[tuple[str, int]], properties: dict[str, str], versions: tuple[int, int]
+) -> None:
+    table = make(properties, partition_by=["p"])
+    for step, number in steps:
+        rows = {"id": [number, number, 2], "p": [0, 1, number % 2]}
+        match step:
+            case "append":
+                table.append(rows)
+            case "delete":
+                table.delete(f"id = {number}")
+            case _:
+                rewrite(table, rows)
+    last = table.snapshot().version
+    old, new = (min(version, last) for version in versions)
+    then, now = Counter(table.rows(old)), Counter(table.rows(new))
+    found = told(diff(table, old, new))
+    gone = Counter(row[:2] for row in found if row[2] in {"delete", "update_preimage"})
+    come = Counter(row[:2] for row in found if row[2] in {"insert", "update_postimage"})
+    if properties == FEATURES:  # rows that were written anew have other ids
+        assert then - now <= gone
+        assert then - gone + come == now
+    else:
+        assert (gone, come) == (then - now, now - then)
 
 
 NESTED = pa.schema(
