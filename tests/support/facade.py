@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
-
-import pyarrow as pa
 
 from deltalog import DeltaTable, write_deltalake
 from deltalog._json import loads
@@ -17,6 +16,21 @@ from tests.support.raw_tables import rows_of
 VECTORS: Mapping[str, str] = {"delta.enableDeletionVectors": "true"}
 NO_VECTORS: Mapping[str, str] = {"delta.enableDeletionVectors": "false"}
 FEED: Mapping[str, str] = {"delta.enableChangeDataFeed": "true"}
+
+
+@dataclass
+class BusyStore(DictStore):
+    """A store in which somebody else does something right before the next commit."""
+
+    before_commit: Callable[[], object] | None = None
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        """As `Store`."""
+        act, is_commit = self.before_commit, path.startswith("_delta_log/")
+        if act is not None and is_commit:
+            self.before_commit = None
+            act()
+        super().put_if_absent(path, data)
 
 
 def make(data: object, **options: Any) -> DeltaTable:
@@ -71,11 +85,6 @@ def unchanged(table: DeltaTable) -> Iterator[None]:
     before = dict(store_of(table).files)
     yield
     assert dict(store_of(table).files) == before
-
-
-def arrow(**columns: Any) -> pa.Table:
-    """Columns as Arrow makes them."""
-    return pa.table(columns)
 
 
 def _key(value: object) -> Any:

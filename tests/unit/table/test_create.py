@@ -16,6 +16,7 @@ from deltalog.errors import (
 )
 from tests.support.facade import (
     FEED,
+    BusyStore,
     actions,
     fresh_rows,
     last,
@@ -168,6 +169,14 @@ def test_a_table_is_replaced() -> None:
     assert new.protocol().min_writer_version >= made.protocol().min_writer_version
     write_deltalake(new, [{"x": -1, "q": "z"}], mode="append")
     assert fresh_rows(new) == [(-1, "z")]
+
+
+def test_rows_that_somebody_added_meanwhile_go_with_the_old_table() -> None:
+    made = make([{"id": 1}])
+    store = BusyStore(store_of(made).files)
+    store.before_commit = lambda: write_deltalake(DeltaTable(store), [{"id": 2}], mode="append")
+    new = DeltaTable.create(store, [Field("id", "long")], mode="overwrite")
+    assert (new.version(), rows(new)) == (2, [])
 
 
 def test_clustering_is_replaced_with_the_table() -> None:

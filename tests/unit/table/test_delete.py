@@ -67,6 +67,15 @@ def test_deletes_follow_each_other(configuration: dict[str, str]) -> None:
     assert DeltaTable(store_of(made), 2).count() == 4
 
 
+@BOTH
+def test_rows_for_which_the_predicate_is_unknown_stay(configuration: dict[str, str]) -> None:
+    made = make([{"v": 1}, {"v": None}, {"v": 3}], configuration=configuration)
+    made.delete("v > 2")
+    assert fresh_rows(made) == [1, None]
+    made.delete("not v = 7")
+    assert fresh_rows(made) == [None]
+
+
 @pytest.mark.protocol("DV-11")
 def test_a_masked_file_tells_its_rows_and_wide_bounds() -> None:
     made = make(DATA, configuration=VECTORS)

@@ -138,6 +138,26 @@ def test_the_history_counts_rows() -> None:
     }
 
 
+@pytest.mark.protocol("IDN-04")
+@pytest.mark.parametrize("configuration", [VECTORS, NO_VECTORS])
+def test_new_rows_are_completed_and_old_ones_left_alone(configuration: dict[str, str]) -> None:
+    identity = {
+        "delta.identity.start": 1,
+        "delta.identity.step": 1,
+        "delta.identity.allowExplicitInsert": False,
+    }
+    fields = [
+        Field("id", "long", metadata=identity),
+        Field("n", "long"),
+        Field("twice", "long", metadata={"delta.generationExpression": "n * 2"}),
+    ]
+    made = DeltaTable.create(DictStore(), fields, configuration=configuration)
+    write_deltalake(made, [{"n": 1}, {"n": 2}, {"n": 3}], mode="append")
+    replace(made, [{"n": 2}], "twice = 4")
+    write_deltalake(made, [{"n": 7}], mode="append")
+    assert fresh_rows(made) == [(1, 1, 2), (3, 3, 6), (4, 2, 4), (5, 7, 14)]
+
+
 def test_rows_that_another_writer_added_are_replaced_too() -> None:
     one = make(DATA)
     write_deltalake(DeltaTable(store_of(one)), [{"id": 4, "p": "b"}], mode="append")
