@@ -43,7 +43,7 @@ _GONE: Final = {
     "table_config": "properties; deltalog reads file columns on demand, there is nothing to set",
 }
 # What deltalake's tables have and these do not have yet: no other name is meant.
-_WRITING: Final = {"create_write_transaction", "optimize"}
+_WRITING: Final = {"create_write_transaction"}
 _BEGINNINGS: Final = {
     LogFileKind.COMMIT,
     LogFileKind.CHECKPOINT,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from deltalog.operations.vacuum import VacuumPlan
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
+    from deltalog.table.optimize import TableOptimizer
     from deltalog.transaction import (
         CommitProperties,
         PendingTransaction,
@@ -36,6 +37,13 @@ if TYPE_CHECKING:
 
 class CaredForTable(ChangingTable):
     """Keeping a table sound, and making another one of it; `DeltaTable` explains the arguments."""
+
+    @property
+    def optimize(self) -> TableOptimizer:
+        """The same rows in better files: `compact`, `z_order`, `cluster`, `purge`."""
+        from deltalog.table.optimize import TableOptimizer
+
+        return TableOptimizer(self, self._default_timezone)
 
     def vacuum(  # deltalake's signature and some more
         self,

@@ -1,0 +1,333 @@
+"""`table.optimize`: the same rows in better files.
+
+Names and meanings are deltalake's where it has them.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from deltalog.arguments import as_condition, with_blanks_as_nulls
+from deltalog.errors import InvalidInputError
+from deltalog.operations.append import FileOptions
+from deltalog.operations.optimize import (
+    CubeSizes,
+    Optimized,
+    RunOptions,
+    stage_cluster,
+    stage_compact,
+    stage_purge,
+    stage_z_order,
+)
+from deltalog.operations.sorting import DEFAULT_MEMORY_BYTES, SortLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from deltalog.expressions import Expression
+    from deltalog.operations.optimize.bins import Bin
+    from deltalog.operations.optimize.curves import Curve
+    from deltalog.table.standing import Standing
+    from deltalog.transaction import (
+        CommitProperties,
+        PendingTransaction,
+        PostCommitHookProperties,
+    )
+    from deltalog.write.options import WriterProperties
+
+    Stage = Callable[[PendingTransaction], Optimized]
+    StageLeft = Callable[[PendingTransaction, Sequence[Bin] | None], Optimized]
+    Progress = Callable[[int, int], None]
+    ColumnPath = str | tuple[str, ...]
+
+
+class TableOptimizer:
+    """Rewrites files without changing a row. Reached as `DeltaTable.optimize`.
+
+    Rows keep their ids, and the change feed shows nothing. What has no work to do makes no version.
+    Every method returns deltalake's counts: `numFilesAdded`, `numFilesRemoved`, `filesAdded` and
+    `filesRemoved` (`avg`, `max`, `min`, `totalFiles`, `totalSize`), `partitionsOptimized`,
+    `numBatches`, `totalConsideredFiles`, `totalFilesSkipped`, …, and besides
+    `numDeletionVectorsRemoved` and `numDeletedRowsPurged`.
+    """
+
+    def __init__(self, table: Standing, default_timezone: str = "UTC") -> None:
+        self._table = table
+        self._zone = default_timezone
+
+    def compact(  # noqa: PLR0917  # deltalake's signature
+        self,
+        partition_filters: Any = None,
+        target_size: int | None = None,
+        max_concurrent_tasks: int | None = None,
+        max_spill_size: int | None = None,
+        max_temp_directory_size: int | None = None,
+        min_commit_interval: float | timedelta | None = None,
+        writer_properties: WriterProperties | None = None,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        progress: Progress | None = None,
+    ) -> dict[str, Any]:
+        """Put small files together, and leave deleted rows behind.
+
+        Rows stay in their order within a partition. A second call finds nothing to do. A table
+        with clustering columns is clustered, as by `cluster()`.
+
+        Args:
+            partition_filters: only these partitions: deltalake's tuples, SQL or an expression.
+            target_size: bytes of the new files; None follows `delta.targetFileSize`, then 128 MiB.
+            max_concurrent_tasks: groups of files that are rewritten at a time; None is one per
+                core.
+            max_spill_size: accepted for deltalake's users: nothing is sorted here.
+            max_temp_directory_size: accepted likewise.
+            min_commit_interval: seconds or a timedelta; after so long what is done is committed,
+                and the rest follows in commits of its own. 0 is a commit per partition.
+            writer_properties: of the new files.
+            commit_properties: of every commit.
+            post_commithook_properties: what follows each.
+            progress: told how many files of how many are read; what it raises ends the work.
+
+        Raises:
+            InvalidInputError: a filter names a column that is no partition column.
+            CommitConflictError: other writers kept changing the same files.
+
+        Cost: each file that is chosen is read and written once.
+        """
+        options = self._options(
+            target_size, max_concurrent_tasks, min_commit_interval, writer_properties, progress
+        )
+        limits = _limits(max_spill_size, max_temp_directory_size)
+        del limits  # checked only
+
+        def stage(pending: PendingTransaction, left: Sequence[Bin] | None) -> Optimized:
+            where = self._condition(pending, partition_filters)
+            return stage_compact(pending, where, options=options, left=left)
+
+        return self._run("OPTIMIZE", stage, commit_properties, post_commithook_properties)
+
+    def z_order(  # noqa: PLR0913, PLR0917  # deltalake's signature
+        self,
+        columns: Iterable[ColumnPath],
+        partition_filters: Any = None,
+        target_size: int | None = None,
+        max_concurrent_tasks: int | None = None,
+        max_spill_size: int | None = None,
+        max_temp_directory_size: int | None = None,
+        min_commit_interval: float | timedelta | None = None,
+        writer_properties: WriterProperties | None = None,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        progress: Progress | None = None,
+    ) -> dict[str, Any]:
+        """Arrange rows so that predicates on any of some columns leave few files to read.
+
+        Every file of the partitions is rewritten, each time. NULL comes first.
+
+        Args:
+            columns: names or paths, one at least; a dotted name reaches into structs.
+            partition_filters: only these partitions: deltalake's tuples, SQL or an expression.
+            target_size: bytes of the new files; None follows `delta.targetFileSize`, then 128 MiB.
+            max_concurrent_tasks: partitions that are sorted at a time; None is one per core.
+            max_spill_size: bytes of rows in memory; more goes to temporary files. None is 1 GiB.
+            max_temp_directory_size: bytes of temporary files; None is no limit.
+            min_commit_interval: as for `compact`.
+            writer_properties: of the new files.
+            commit_properties: of every commit.
+            post_commithook_properties: what follows each.
+            progress: told how many files of how many are read; what it raises ends the work.
+
+        Raises:
+            InvalidInputError: a column partitions the table or has no order, the table is
+                clustered, or a filter names a column that is no partition column.
+            StorageError: the temporary files would be larger than they may be.
+            CommitConflictError: other writers kept changing the same files.
+
+        Cost: two passes over the files, the first of these columns alone.
+        """
+        wanted = [columns] if isinstance(columns, str) else list(columns)
+        limits = _limits(max_spill_size, max_temp_directory_size)
+        options = self._options(
+            target_size, max_concurrent_tasks, min_commit_interval, writer_properties, progress
+        )
+
+        def stage(pending: PendingTransaction, left: Sequence[Bin] | None) -> Optimized:
+            where = self._condition(pending, partition_filters)
+            return stage_z_order(pending, wanted, where, options=options, limits=limits, left=left)
+
+        return self._run("OPTIMIZE", stage, commit_properties, post_commithook_properties)
+
+    def cluster(  # noqa: PLR0913  # each is the caller's choice
+        self,
+        full: bool = False,  # noqa: FBT001, FBT002  # as `OPTIMIZE … FULL`
+        *,
+        curve: Curve = "hilbert",
+        target_size: int | None = None,
+        full_cube_size: int | None = None,
+        target_cube_size: int | None = None,
+        max_concurrent_tasks: int | None = None,
+        max_spill_size: int | None = None,
+        max_temp_directory_size: int | None = None,
+        min_commit_interval: float | timedelta | None = None,
+        writer_properties: WriterProperties | None = None,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        progress: Progress | None = None,
+    ) -> dict[str, Any]:
+        """Arrange the rows of a clustered table by its clustering columns.
+
+        Only what came since the last time is rewritten, together with groups of files (ZCUBEs)
+        that are not full. Delta Spark goes on where this stops, and the other way round.
+
+        Args:
+            full: arrange everything anew: after the clustering columns were changed.
+            curve: `hilbert`, or `zorder`.
+            target_size: bytes of the new files; None follows `delta.targetFileSize`, then 128 MiB.
+            full_cube_size: bytes from which a group is left alone; None is 100 GiB.
+            target_cube_size: bytes that are arranged at once; None is 150 GiB.
+            max_concurrent_tasks: groups at a time; None is one per core.
+            max_spill_size: bytes of rows in memory; more goes to temporary files. None is 1 GiB.
+            max_temp_directory_size: bytes of temporary files; None is no limit.
+            min_commit_interval: as for `compact`.
+            writer_properties: of the new files.
+            commit_properties: of every commit.
+            post_commithook_properties: what follows each.
+            progress: told how many files of how many are read; what it raises ends the work.
+
+        Raises:
+            InvalidInputError: the table has no clustering columns.
+            StorageError, CommitConflictError: as for `z_order`.
+        """
+        limits = _limits(max_spill_size, max_temp_directory_size)
+        usual = CubeSizes()
+        sizes = CubeSizes(
+            full_bytes=usual.full_bytes if full_cube_size is None else full_cube_size,
+            target_bytes=usual.target_bytes if target_cube_size is None else target_cube_size,
+        )
+        options = self._options(
+            target_size, max_concurrent_tasks, min_commit_interval, writer_properties, progress
+        )
+
+        def stage(pending: PendingTransaction, left: Sequence[Bin] | None) -> Optimized:
+            return stage_cluster(
+                pending,
+                full=full,
+                curve=curve,
+                options=options,
+                limits=limits,
+                sizes=sizes,
+                left=left,
+            )
+
+        return self._run("OPTIMIZE", stage, commit_properties, post_commithook_properties)
+
+    def purge(
+        self,
+        partition_filters: Any = None,
+        *,
+        dropped_columns: bool = True,
+        target_size: int | None = None,
+        max_concurrent_tasks: int | None = None,
+        min_commit_interval: float | timedelta | None = None,
+        writer_properties: WriterProperties | None = None,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        progress: Progress | None = None,
+    ) -> dict[str, Any]:
+        """Rewrite the files that hold deleted rows or dropped columns, and no others.
+
+        The data is gone when `vacuum` has deleted the old files (`REORG TABLE … APPLY (PURGE)`).
+
+        Args:
+            partition_filters: only these partitions: deltalake's tuples, SQL or an expression.
+            dropped_columns: whether to look for those, too; only with column mapping there can be
+                any, and then every file's footer is read.
+            target_size: as for `compact`.
+            max_concurrent_tasks: as for `compact`.
+            min_commit_interval: as for `compact`.
+            writer_properties: of the new files.
+            commit_properties: of every commit.
+            post_commithook_properties: what follows each.
+            progress: told how many files of how many are read; what it raises ends the work.
+
+        Raises:
+            InvalidInputError, CommitConflictError: as for `compact`.
+        """
+        options = self._options(
+            target_size, max_concurrent_tasks, min_commit_interval, writer_properties, progress
+        )
+
+        def stage(pending: PendingTransaction, left: Sequence[Bin] | None) -> Optimized:
+            where = self._condition(pending, partition_filters)
+            return stage_purge(
+                pending, where, options=options, dropped_columns=dropped_columns, left=left
+            )
+
+        return self._run("REORG", stage, commit_properties, post_commithook_properties)
+
+    def _run(
+        self,
+        operation: str,
+        stage: StageLeft,
+        commit_properties: CommitProperties | None,
+        hooks: PostCommitHookProperties | None,
+    ) -> dict[str, Any]:
+        """Commit after commit, until nothing is left."""
+        total: Optimized | None = None
+        while total is None or total.left:
+            left = None if total is None else total.left
+            ran = self._table.run(
+                operation,
+                lambda pending, left=left: stage(pending, left),  # type: ignore[misc]  # bound now
+                commit_properties=commit_properties,
+                hooks=hooks,
+                skip_empty=True,
+            )
+            if ran.value is None:  # the application's transaction is in the table already
+                break
+            total = ran.value if total is None else total.and_then(ran.value)
+        return (total or Optimized(strategy="none")).result()
+
+    def _condition(self, pending: PendingTransaction, filters: Any) -> Expression | None:
+        configuration = pending.configuration
+        given = with_blanks_as_nulls(filters, configuration.partition_columns)
+        return as_condition(configuration.schema, given)
+
+    def _options(
+        self,
+        target_size: int | None,
+        max_concurrent_tasks: int | None,
+        min_commit_interval: float | timedelta | None,
+        writer_properties: WriterProperties | None,
+        progress: Progress | None,
+    ) -> RunOptions:
+        if target_size is not None and target_size < 1:
+            raise InvalidInputError(f"target_size: expected a number above 0, found {target_size}")
+        interval = min_commit_interval
+        if isinstance(interval, timedelta):
+            interval = interval.total_seconds()
+        return RunOptions(
+            files=FileOptions(
+                target_file_size_bytes=target_size,
+                writer_properties=writer_properties,
+                default_timezone=self._zone,
+            ),
+            max_concurrent_tasks=max_concurrent_tasks,
+            min_commit_interval_s=interval,
+            progress=progress,
+        )
+
+
+def _limits(max_spill_size: int | None, max_temp_directory_size: int | None) -> SortLimits:
+    for name, value in (
+        ("max_spill_size", max_spill_size),
+        ("max_temp_directory_size", max_temp_directory_size),
+    ):
+        if value is not None and value < 0:
+            raise InvalidInputError(f"{name}: expected 0 or more, found {value!r}")
+    return SortLimits(
+        memory_bytes=DEFAULT_MEMORY_BYTES if max_spill_size is None else max(1, max_spill_size),
+        disk_bytes=max_temp_directory_size,
+    )
