@@ -15,6 +15,7 @@ from tests.support.facade import (
     FEED,
     NO_VECTORS,
     VECTORS,
+    BusyStore,
     actions,
     changes,
     fresh_rows,
@@ -240,6 +241,32 @@ def test_two_deletes_of_one_file_are_both_done(configuration: dict[str, str]) ->
     one.delete("id = 1")
     two.delete("id = 2")
     assert fresh_rows(one, "id") == [0, 3, 4, 5]
+
+
+def busy(made: DeltaTable) -> BusyStore:
+    return BusyStore(store_of(made).files)
+
+
+@BOTH
+@pytest.mark.protocol("OV-05")
+def test_rows_that_somebody_added_meanwhile_are_deleted_too(configuration: dict[str, str]) -> None:
+    store = busy(make(DATA, configuration=configuration))
+    made = DeltaTable(store)
+    store.before_commit = lambda: write_deltalake(DeltaTable(store), [{"id": 1}], mode="append")
+    assert made.delete("id = 1")["num_deleted_rows"] == 2
+    assert (made.version(), fresh_rows(made, "id")) == (2, [0, 2, 3, 4, 5])
+
+
+def test_vectors_of_a_lost_race_are_removed() -> None:
+    numbers = pa.table({"id": range(10_000)})
+    store = busy(make(numbers, configuration=VECTORS))
+    made = DeltaTable(store)
+    store.before_commit = lambda: DeltaTable(store).delete("id % 3 = 1")
+    made.delete("id % 3 = 2")
+    (add,) = [action["add"] for action in actions(made) if "add" in action]
+    assert (made.version(), made.count(), add["deletionVector"]["cardinality"]) == (2, 3334, 6666)
+    # That of the winner, and ours on top of it; none of the first attempt.
+    assert len([path for path in store.files if path.endswith(".bin")]) == 2
 
 
 def test_an_application_deletes_once() -> None:

@@ -216,8 +216,8 @@ def test_two_objects_of_one_table() -> None:
     write_deltalake(two, [{"id": 2}], mode="append")
     write_deltalake(one, [{"id": 3}], mode="append")
     assert (one.version(), rows(one)) == (2, [1, 2, 3])
-    # An overwrite looks first, and replaces what it sees.
-    write_deltalake(two, [{"id": 4}], mode="overwrite")
+    # An overwrite looks first, and replaces what it sees: rows that can be read only once too.
+    write_deltalake(two, iter(pa.table({"id": [4]}).to_batches()), mode="overwrite")
     assert (two.version(), rows(two)) == (3, [4])
 
 
