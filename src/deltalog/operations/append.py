@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltalog.errors import InvalidInputError
+from deltalog.operations.optimized_write import optimizes_writes, write_optimized
 from deltalog.schema import from_arrow_schema
 from deltalog.schema.evolve import merge_schemas
 from deltalog.table_change import changed_table
@@ -97,10 +98,16 @@ def stage_append(
         )
     if schema_mode == "merge" and pending.snapshot is not None:
         pending.set_configuration(with_columns_of(pending.configuration, rows.schema))
-    written = write_files(options.spec_for(pending), rows)
+    written = write_rows(options.spec_for(pending), rows)
     pending.add_files(written)
     set_write_metrics(pending, written)
     return written
+
+
+def write_rows(spec: WriteSpec, rows: pa.RecordBatchReader) -> WrittenFiles:
+    """Write rows as the table wants it: gathered by partition, or as they come."""
+    write = write_optimized if optimizes_writes(spec.configuration) else write_files
+    return write(spec, rows)
 
 
 def stage_commit(

@@ -15,7 +15,7 @@ from deltalog.column_mapping import physical_path
 from deltalog.errors import ConstraintViolationError, InternalError, InvalidInputError
 from deltalog.expressions import filter_mask, to_sql
 from deltalog.features.clustering import check_clustering_columns, clustering_columns
-from deltalog.operations.append import set_write_metrics, with_columns_of
+from deltalog.operations.append import set_write_metrics, with_columns_of, write_rows
 from deltalog.operations.delete import stage_delete
 from deltalog.partition_values import extract, parse_column
 from deltalog.schema import from_arrow_schema
@@ -75,7 +75,7 @@ def stage_overwrite(
         _check_clustering(pending)
     elif schema_mode == "merge":
         pending.set_configuration(with_columns_of(pending.configuration, rows.schema))
-    written = write_files(options.spec_for(pending), rows)
+    written = write_rows(options.spec_for(pending), rows)
     pending.add_files(written)
     pending.read(None)
     removed = snapshot.files()
@@ -94,7 +94,7 @@ def stage_overwrite_partitions(
         raise InvalidInputError(
             f"cannot overwrite partitions of {pending.store.root}: it has no partition columns"
         )
-    written = write_files(options.spec_for(pending), rows)
+    written = write_rows(options.spec_for(pending), rows)
     pending.add_files(written)
     removed = _files_in_partitions(snapshot, written, options.default_timezone)
     pending.read(None)

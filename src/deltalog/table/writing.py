@@ -5,7 +5,7 @@ Owns how an operation is run: staged, committed, and shown.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar
 
 from deltalog.actions.properties import CONSTRAINT_PREFIX
 from deltalog.arguments import has_table, open_table_store
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from deltalog.write.written import WrittenFiles
 
 T = TypeVar("T")
+_GROWING: Final = frozenset({"WRITE", "DELETE", "UPDATE", "MERGE"})  # what may leave small files
 
 
 class WritingTable(ReadingTable):
@@ -185,7 +186,17 @@ class WritingTable(ReadingTable):
             skip_empty=skip_empty,
         )
         self.show(ran.committed)
+        if operation in _GROWING and self.properties.auto_compact and not ran.committed.skipped:
+            self._compact(hooks)
         return ran
+
+    def _compact(self, hooks: PostCommitHookProperties | None) -> None:
+        """Put small files together after a commit; a failure of it is logged only."""
+        from deltalog.operations.optimize import auto_compact
+
+        compacted = auto_compact(self._snapshot, hooks=hooks)
+        if compacted is not None:
+            self.show(compacted)
 
     def show(self, committed: Committed) -> None:
         """Stand on the version of a commit from now on."""
