@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -177,6 +179,26 @@ def test_columns_may_be_chosen() -> None:
     assert told(diff(table, 0, 2, columns=["id"])) == []
     with pytest.raises(InvalidInputError, match="nope"):
         diff(table, 0, 2, columns=["nope"])
+
+
+def test_what_does_not_fit_into_memory_goes_to_disk_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    rows = pa.table({"k": list(range(1000)), "v": [1.5] * 1000})
+    other = rows.set_column(1, "v", pa.array([2.5] * 1000))
+    for memory, uses_disk in ((1 << 20, False), (1000, True)):
+        found = match_rows(
+            rows.to_batches(max_chunksize=100),
+            other.to_batches(max_chunksize=100),
+            schema=rows.schema,
+            keys=["k"],
+            memory_bytes=memory,
+        )
+        first = next(found)
+        assert bool(list(tmp_path.iterdir())) is uses_disk
+        assert first.num_rows + sum(batch.num_rows for batch in found) == 2000
+        assert list(tmp_path.iterdir()) == []
 
 
 STEPS = st.lists(

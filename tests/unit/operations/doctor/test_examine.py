@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from deltalog._json import dumps, iter_objects, loads
@@ -62,6 +65,21 @@ def test_nothing_is_wrong_with_a_table_that_is_well(properties: dict[str, str]) 
     assert report.is_healthy
     assert report.checks == CHECKS
     assert table.kept.files == before
+
+
+def test_bounds_that_are_cut_or_rounded_are_not_wrong() -> None:
+    moment = datetime(2024, 1, 1, 0, 0, 0, 123456, tzinfo=UTC)
+    columns = {
+        "text": pa.array(["x" * 100, None]),
+        "at": pa.array([moment, moment], pa.timestamp("us", "UTC")),
+        "price": pa.array([Decimal("12345678901234567890.12"), None], pa.decimal128(30, 2)),
+        "part": pa.array([{"a": 1, "b": [1]}, None]),
+        "raw": pa.array([b"1", b"2"]),
+        "yes": pa.array([True, None]),
+    }
+    table = AgingTable()
+    table.create(pa.table(columns))
+    assert look(table, checks=["statistics"]).findings == ()
 
 
 def test_a_place_without_a_table_is_an_error() -> None:
