@@ -69,7 +69,7 @@ def test_nothing_is_wrong_with_a_table_that_is_well(properties: dict[str, str]) 
 
 def test_bounds_that_are_cut_or_rounded_are_not_wrong() -> None:
     moment = datetime(2024, 1, 1, 0, 0, 0, 123456, tzinfo=UTC)
-    columns = {
+    columns: dict[str, Any] = {
         "text": pa.array(["x" * 100, None]),
         "at": pa.array([moment, moment], pa.timestamp("us", "UTC")),
         "price": pa.array([Decimal("12345678901234567890.12"), None], pa.decimal128(30, 2)),
