@@ -93,7 +93,7 @@ def _sorted(batches: list[pa.RecordBatch], key: str, slice_rows: int) -> Iterato
         return
     table = pa.Table.from_batches(batches).combine_chunks()
     batches.clear()
-    order = _compute.array_sort_indices(_one_piece(table.column(key)))
+    order = _compute.array_sort_indices(one_piece(table.column(key)))
     for start in range(0, table.num_rows, slice_rows):
         yield from table.take(order.slice(start, slice_rows)).combine_chunks().to_batches()
 
@@ -183,7 +183,8 @@ def _disk_errors() -> Iterator[None]:
         raise StorageError(f"cannot write temporary files to sort: {error}") from error
 
 
-def _one_piece(column: Any) -> Any:
+def one_piece(column: Any) -> Any:
+    """A column without chunks."""
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(whole, pa.ChunkedArray):
         return whole.chunk(0) if whole.num_chunks == 1 else pa.concat_arrays(whole.chunks)

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from deltalog.errors import InternalError, InvalidInputError
 from deltalog.expressions import columns, to_sql
+from deltalog.operations.sorting import one_piece
 from deltalog.partition_values import extract
 from deltalog.replay import file_keys
 from deltalog.scan.plan import TASK_COLUMNS
@@ -146,7 +147,7 @@ def still_live(snapshot: Snapshot, bins: Iterable[Bin]) -> list[Bin]:
     """The bins whose files are all as they were; others changed them meanwhile."""
     root = snapshot.store.root
     now = snapshot.files(["path", "deletionVector"])
-    known = _one_piece(file_keys(now.column("path"), now.column("deletionVector"), root))
+    known = one_piece(file_keys(now.column("path"), now.column("deletionVector"), root))
     kept = []
     for one in bins:
         keys = file_keys(one.files.column("path"), one.files.column("deletionVector"), root)
@@ -167,7 +168,7 @@ def _partitions(snapshot: Snapshot, files: pa.Table) -> Any:
     for name in snapshot.configuration.physical_partition_columns:
         # The empty string is null.
         texts = _compute.fill_null(extract(values, name), "")
-        encoded = _one_piece(texts).dictionary_encode()
+        encoded = one_piece(texts).dictionary_encode()
         joined = _compute.add(
             _compute.multiply(numbers, len(encoded.dictionary)), encoded.indices.cast(pa.int64())
         )
@@ -187,13 +188,6 @@ def _live_sizes(files: pa.Table) -> Any:
 def _deleted(files: pa.Table) -> Any:
     counts = pc.struct_field(files.column("deletionVector"), "cardinality")
     return _compute.fill_null(counts, 0)
-
-
-def _one_piece(column: Any) -> Any:
-    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if isinstance(whole, pa.ChunkedArray):
-        return whole.chunk(0) if whole.num_chunks == 1 else pa.concat_arrays(whole.chunks)
-    return whole
 
 
 def vectors_of(files: pa.Table) -> Sequence[int]:

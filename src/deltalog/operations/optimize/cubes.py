@@ -20,6 +20,7 @@ from deltalog._json import dumps, loads
 from deltalog.column_mapping import physical_path
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.features.clustering import clustering_columns
+from deltalog.operations.sorting import one_piece
 from deltalog.partition_values import extract
 from deltalog.schema.columns import walk
 
@@ -89,10 +90,10 @@ def tagged(
 def with_cubes(files: pa.Table) -> pa.Table:
     """The files with the id of their cube; NULL for those that are in none. Those come first."""
     tags = files.column("tags")
-    ids, names = (_one_piece(extract(tags, key)) for key in (_ID, _BY))
+    ids, names = (one_piece(extract(tags, key)) for key in (_ID, _BY))
     cubes = _compute.if_else(names.is_valid(), ids, pa.scalar(None, pa.string()))
     found = files.append_column(_CUBE, cubes)
-    order = _compute.array_sort_indices(_one_piece(_compute.fill_null(cubes, "")))
+    order = _compute.array_sort_indices(one_piece(_compute.fill_null(cubes, "")))
     return found.take(order)
 
 
@@ -127,7 +128,7 @@ def files_to_cluster(files: pa.Table, columns: Sequence[Path], min_cube_bytes: i
     sizes = found.select([_CUBE, "liveSize"]).group_by(_CUBE).aggregate([("liveSize", "sum")])
     full = sizes.filter(_compute.greater_equal(sizes.column("liveSize_sum"), min_cube_bytes))
     full_ids = _compute.drop_null(full.column(_CUBE))
-    is_full = _compute.is_in(cubes_of(found), value_set=_one_piece(full_ids))
+    is_full = _compute.is_in(cubes_of(found), value_set=one_piece(full_ids))
     found = found.filter(_compute.invert(is_full))
     # One cube that stands alone is as good as it can be.
     return found.slice(0, 0) if _is_one_cube(found) else found
@@ -140,7 +141,7 @@ def _is_one_cube(files: pa.Table) -> bool:
 
 def _same_columns(files: pa.Table, columns: Sequence[Path]) -> Any:
     """Which files were clustered by these columns; few different texts tell it."""
-    texts = _one_piece(extract(files.column("tags"), _BY))
+    texts = one_piece(extract(files.column("tags"), _BY))
     wanted = [quoted(path) for path in columns]
     known: list[Any] = _compute.drop_null(_compute.unique(texts)).to_pylist()
     same = [text for text in known if _names(text) == wanted]
@@ -152,10 +153,3 @@ def _names(text: str) -> object:
         return loads(text, _BY)
     except DeltaError:
         return None
-
-
-def _one_piece(column: Any) -> Any:
-    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if isinstance(whole, pa.ChunkedArray):
-        return whole.chunk(0) if whole.num_chunks == 1 else pa.concat_arrays(whole.chunks)
-    return whole

@@ -21,7 +21,7 @@ COLUMNS = {"id": "long", "p": "string"}
 ALL = {**VECTORS, **ROW_IDS, **FEED}
 
 
-@pytest.mark.protocol("ADD-06", "REM-06")
+@pytest.mark.protocol("ADD-06", "REM-06", "ROWID-13")
 def test_small_files_become_one_and_nobody_sees_a_change() -> None:
     table = OptimizedTable(COLUMNS, *(numbered(n, n + 2) for n in (0, 2, 4)), properties=ALL)
     before = table.rows("id", *IDS)
@@ -51,6 +51,14 @@ def test_the_second_time_there_is_nothing_to_do() -> None:
     assert table.version == version
     assert done.result()["numFilesAdded"] == 0
     assert done.result()["totalFilesSkipped"] == 1
+
+
+@pytest.mark.protocol("APP-02")
+def test_a_table_that_only_grows_is_rearranged() -> None:
+    properties = {"delta.appendOnly": "true"}
+    table = OptimizedTable(COLUMNS, numbered(0, 2), numbered(2, 4), properties=properties)
+    table.optimize(stage_compact)
+    assert table.files().num_rows == 1
 
 
 def test_files_of_a_partition_stay_in_it() -> None:
@@ -166,6 +174,7 @@ def test_progress_is_told_and_may_end_the_work() -> None:
     assert set(store.files) == paths
 
 
+@pytest.mark.protocol("D-36")
 def test_an_append_meanwhile_is_let_in_and_a_delete_is_not() -> None:
     table = OptimizedTable(COLUMNS, numbered(0, 2), numbered(2, 4), properties=VECTORS)
 
