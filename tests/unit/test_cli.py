@@ -123,7 +123,8 @@ def test_diff(table: str) -> None:
 
 
 def test_doctor(table: str) -> None:
-    assert "nothing" not in run("doctor", table).stdout
+    assert "at version 1: 2 info" in run("doctor", table).stdout
+    assert "at version 0" in run("doctor", f"{table}@v0", "--samples", 1).stdout
     next(Path(table).glob("*.parquet")).unlink()
     found = lines("doctor", table, "--check", "paths", code=1)
     assert [row["check"] for row in found] == ["file-missing"]

@@ -190,9 +190,16 @@ def doctor(
     """What is wrong with the table, how bad it is, and what to do; also if it cannot be opened."""
     from deltalog.operations.doctor import examine  # noqa: PLC0415  # only here
 
-    store, _ = open_table_store(table, _options(option), None)
+    store, at = open_table_store(table, _options(option), None)
+    snapshot = None if at is None else _open(table, option).snapshot
     with _bar("examining") as progress:
-        report = examine(store, checks=check or None, num_samples=samples, progress=progress)
+        report = examine(
+            store,
+            snapshot=snapshot,
+            checks=check or None,
+            num_samples=samples,
+            progress=progress,
+        )
     if form is Format.TABLE:
         typer.echo(repr(report))
     else:
