@@ -5,6 +5,7 @@ Names and meanings are deltalake's where it has them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -288,6 +289,9 @@ class TableOptimizer:
             if ran.value is None:  # the application's transaction is in the table already
                 break
             total = ran.value if total is None else total.and_then(ran.value)
+            if commit_properties is not None:
+                # The first commit has recorded them; they would make the others look repeated.
+                commit_properties = replace(commit_properties, app_transactions=None)
         return (total or Optimized(strategy="none")).result()
 
     def _condition(self, pending: PendingTransaction, filters: Any) -> Expression | None:
