@@ -135,11 +135,13 @@ def test_doctor_of_a_table_that_cannot_be_opened(table: str) -> None:
     assert "no version" in run("doctor", table, code=1).stdout
 
 
-@pytest.mark.skipif(not hasattr(DeltaTable, "optimize"), reason="it is being written")
 def test_optimize(table: str) -> None:
     (metrics,) = lines("optimize", table)
     assert metrics["numFilesRemoved"] == 2
     run("optimize", table, "--z-order", "id")
+    (metrics,) = lines("optimize", table, "--purge")
+    assert metrics["numFilesRemoved"] == 0
+    assert "give one" in run("optimize", table, "--purge", "-z", "id", code=2).stderr
 
 
 def test_vacuum(table: str) -> None:

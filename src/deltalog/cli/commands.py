@@ -216,15 +216,21 @@ def optimize(
     z_order: Annotated[
         list[str] | None, typer.Option("--z-order", "-z", help="A column to cluster by.")
     ] = None,
+    purge: Annotated[bool, typer.Option("--purge", help="Only write deleted rows away.")] = False,  # noqa: FBT002  # typer's form
     target_size: Annotated[int | None, typer.Option(help="Bytes of a file.", min=1)] = None,
     form: As = Format.JSON,
 ) -> None:
     """Write few large files instead of many small ones."""
-    opened: Any = _open(table, option)
-    if z_order:
-        metrics = opened.optimize.z_order(z_order, target_size=target_size)
-    else:
-        metrics = opened.optimize.compact(target_size=target_size)
+    if z_order and purge:
+        raise InvalidInputError("cannot take both --z-order and --purge: give one of them")
+    optimizer = _open(table, option).optimize
+    with _bar("optimizing") as progress:
+        if z_order:
+            metrics = optimizer.z_order(z_order, target_size=target_size, progress=progress)
+        elif purge:
+            metrics = optimizer.purge(target_size=target_size, progress=progress)
+        else:
+            metrics = optimizer.compact(target_size=target_size, progress=progress)
     print_rows([metrics], form)
 
 
