@@ -29,7 +29,7 @@ from deltalog.errors import (
 )
 from deltalog.testing import Fault, FaultyStore
 from deltalog.transaction.backoff import Backoff
-from tests.support.facade import fresh_rows, last, make, rows, store_of, unchanged
+from tests.support.facade import BusyStore, fresh_rows, last, make, rows, store_of, unchanged
 from tests.support.interleaving import SteadyClock
 from tests.support.logs import DictStore
 from tests.support.writes import parquet_file, spec_of, table
@@ -281,6 +281,17 @@ def test_an_application_writes_a_batch_once() -> None:
     with unchanged(made):
         write_deltalake(late, NEW, mode="append", commit_properties=step)
     assert fresh_rows(made) == [3, 3]
+
+
+@pytest.mark.protocol("D-72")
+def test_two_that_make_a_table_with_the_same_step_write_it_once() -> None:
+    store = BusyStore()
+    step = CommitProperties(app_transactions=[Transaction("app", 1)])
+    store.before_commit = lambda: write_deltalake(store, NEW, commit_properties=step)
+    write_deltalake(store, NEW, mode="append", commit_properties=step)
+    made = DeltaTable(store)
+    assert (made.version(), rows(made)) == (0, [3])
+    assert len([path for path in store.files if path.endswith(".parquet")]) == 1
 
 
 @pytest.mark.protocol("B-04")
