@@ -1,6 +1,7 @@
 """A walk over real data: 336,776 flights from New York in 2013.
 
-First another library writes them and deltalog reads; then deltalog writes and others read.
+First another library writes them and deltalog reads; then deltalog writes and others read; then
+rows are changed in place.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from examples import reading, writing
+from examples import changing, reading, writing
 from examples.saying import say
 
 
@@ -25,6 +26,7 @@ def main() -> None:
         if corpus := os.environ.get("DELTALOG_CORPUS"):
             reading.read_spark_table(Path(corpus))
         writing.write_and_read(Path(directory) / "by-deltalog", flights)
+        changing.change(Path(directory) / "changed", flights)
     say("that was all")
 
 
