@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute as pc
 
+from deltalog._json import loads
 from deltalog.errors import DeltaError, ObjectNotFoundError
 from deltalog.log.checksum import parse_checksum
 from deltalog.log.hint import parse_hint
@@ -131,14 +132,17 @@ def check_checksum(patient: Patient) -> Iterator[Finding]:
     info = snapshot.segment.checksum
     if info is None:
         return
-    stated = parse_checksum(patient.store.read(info.path))
+    data = patient.store.read(info.path)
+    stated = parse_checksum(data)
     counted = count_checksum(snapshot)
     advice = "Spark fails or recounts because of it; delete the file"
     if stated is None:
+        old = _is_of_old_form(data)  # old Spark counted only
+        what = "lacks protocol or metadata, as those of old writers do" if old else "is damaged"
         yield Finding(
             check="checksum",
-            severity=Severity.WARNING,
-            message=f"{info.name} is damaged",
+            severity=Severity.INFO if old else Severity.WARNING,
+            message=f"{info.name} {what}",
             advice=advice,
             path=info.path,
             version=snapshot.version,
@@ -174,3 +178,11 @@ def check_checksum(patient: Patient) -> Iterator[Finding]:
                 path=info.path,
                 version=snapshot.version,
             )
+
+
+def _is_of_old_form(data: bytes) -> bool:
+    try:
+        node = loads(data, "checksum")
+    except DeltaError:
+        return False
+    return isinstance(node, dict) and "numFiles" in node

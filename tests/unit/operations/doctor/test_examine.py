@@ -232,6 +232,8 @@ def test_a_checksum_that_differs_from_the_log() -> None:
     assert "num_files is 4, and the log says 3" in finding.message
     table.kept.files[path] = b"{"
     assert problems(look(table, checks=["checksum"])) == ["checksum"]
+    table.kept.files[path] = b'{"tableSizeBytes":0,"numFiles":0,"numMetadata":1,"numProtocol":1}'
+    assert look(table, checks=["checksum"]).worst is Severity.INFO
 
 
 def reader_feature_left_out(line: Json) -> Json:
