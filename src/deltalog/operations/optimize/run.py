@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 
 # Small batches are joined: what is done for each batch costs more than a copy of its rows.
 _JOINED_ROWS: Final = 64 * 1024
-_GROUPS_AHEAD: Final = 2
+_GROUPS_AHEAD: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

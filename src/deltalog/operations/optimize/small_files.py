@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from deltalog.scan.task import ReadSpec, ScanTask
 
 SMALL_BYTES: Final = 4 * 1024 * 1024
-_MOST_FILES: Final = 64
+_MOST_FILES: Final = 128
 _arrow: Final[Any] = pa  # the stubs know no `repeat` of any scalar
 
 Group = list["ScanTask"]
