@@ -165,14 +165,15 @@ def diff(  # noqa: PLR0917  # each is the caller's choice
         print_batches(found.schema, found.to_batches(), form)
     elif form is Format.TABLE:
         typer.echo(repr(found))
-        counts = found.summary()
-        typer.echo("  rows: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
+        if len(found.schema) > 1:  # else no row can be compared
+            counts = found.summary()
+            typer.echo("  rows: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
     else:
         answer = {
             "schema": found.schema_changes.to_pylist(),
             "settings": found.setting_changes.to_pylist(),
             "files": found.file_counts,
-            "rows": found.summary(),
+            "rows": found.summary() if len(found.schema) > 1 else None,
         }
         print_rows([answer], form)
 

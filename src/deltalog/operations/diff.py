@@ -108,6 +108,12 @@ class TableDiff(Rows):
         Cost: the files that differ, once. Rows are compared in memory up to `memory_bytes`, and
         on disk beyond that; where one side has no row at all, nothing is compared.
         """
+        if not self.new_spec.output.names:
+            raise InvalidInputError(
+                f"cannot compare rows of versions {self.before.version} and {self.after.version} "
+                f"of {self.after.store.root}: they have no column in common; schema_changes tells "
+                "what happened"
+            )
         gone, come, masked = self._files
         old = self._tasks(self.before, self.old_spec, gone, masked, newer=False)
         new = self._tasks(self.after, self.new_spec, come, masked, newer=True)
@@ -198,6 +204,7 @@ class TableDiff(Rows):
     ) -> Iterator[ScanTask]:
         """Tasks for the rows that only this version has, or may have."""
         others = self._other_vectors(newer=newer)
+        other = self.before if newer else self.after  # whose vectors those are
         for batch in files.to_batches(max_chunksize=4096):
             for row in batch.to_pylist():
                 if row["canonical"] not in masked:
@@ -207,7 +214,7 @@ class TableDiff(Rows):
                 there = others[row["canonical"]]
                 if there is not None:
                     yield make_task(
-                        snapshot,
+                        other,
                         spec,
                         {**row, "deletionVector": there},
                         without=descriptor_of(row["deletionVector"]),
@@ -271,7 +278,8 @@ def diff_snapshots(
         memory_bytes: what the comparison may hold before it uses the disk.
 
     Raises:
-        InvalidInputError: unknown columns, or those that cannot be compared.
+        InvalidInputError: unknown columns, or a key that cannot be compared. Where versions have
+            no column in common, it is raised when rows are asked for.
         UnsupportedFeatureError: rows of a version can't be honoured.
 
     Cost: protocol and metadata of both; rows are read when they are asked for.
@@ -288,13 +296,12 @@ def diff_snapshots(
     compared = [name for name in wanted if name in shared.names]
     left_out = tuple(name for name in wanted if name not in shared.names)
     missing = [name for name in identity if name in left_out]
-    if missing or not compared:
+    if missing:
         raise InvalidInputError(
             f"cannot compare versions {before.version} and {after.version} of "
-            f"{after.store.root} by {', '.join(missing or wanted)}: the versions have nothing "
-            "like it in common; schema_changes of a diff without it tells what happened"
+            f"{after.store.root} by {', '.join(missing)}: the columns differ, or are missing in one"
         )
-    if not identity and _have_row_ids(before, after):
+    if compared and not identity and _have_row_ids(before, after):
         compared.append(ROW_ID)
         identity = [ROW_ID]
     new_spec = read_spec(after, columns=compared, predicate=None, default_timezone=default_timezone)

@@ -193,7 +193,8 @@ def _unmatched(rows: pa.Table, split: int) -> Any:
         net, numbers = group[f"{_SIDE}_sum"], group[f"{_ROW}_list"]
         some.append(numbers[:-net] if net < 0 else numbers[-net:])
     found.append(pa.chunked_array([pa.array(itertools.chain(*some), pa.int64())]))
-    return _joined(found)
+    numbers = _joined(found)
+    return numbers.take(_compute.sort_indices(numbers))  # so that old rows come before new ones
 
 
 def _paired(keys: pa.Table, numbers: Any, split: int) -> tuple[Any, Any, Any]:

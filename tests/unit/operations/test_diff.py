@@ -173,12 +173,52 @@ def test_versions_with_other_partition_columns_are_compared() -> None:
     ]
 
 
+def test_versions_without_a_column_in_common_differ_in_schema_only() -> None:
+    table = make()
+
+    def stage(pending: Any) -> None:
+        rows = open_source(pa.table({"id": ["x"], "q": [0]}))
+        stage_overwrite(pending, rows, options=OPTIONS, schema_mode="overwrite")
+
+    table.run("WRITE", stage)
+    found = diff(table, 0, 1)
+    assert found.left_out == ("id",)
+    assert "not compared: id" in repr(found)
+    assert diff(table, 0, 1).schema_changes.num_rows == 3
+    with pytest.raises(InvalidInputError, match="no column in common"):
+        diff(table, 0, 1, columns=["id"]).to_table()
+    with pytest.raises(InvalidInputError, match="by id"):
+        diff(table, 0, 1, key=["id"])
+
+
+def test_a_version_from_before_deletion_vectors_is_compared() -> None:
+    table = make()
+    table.run("SET", lambda pending: alter.set_table_properties(pending, VECTORS))
+    table.delete("id = 2")
+    assert told(diff(table, 0, 2)) == [(2, 0, "delete")]
+    assert told(diff(table, 2, 0)) == [(2, 0, "insert")]
+
+
 def test_columns_may_be_chosen() -> None:
     table = make()
     rewrite(table, {"id": [1, 2, 3], "p": [9, 9, 9]})
     assert told(diff(table, 0, 2, columns=["id"])) == []
     with pytest.raises(InvalidInputError, match="nope"):
         diff(table, 0, 2, columns=["nope"])
+
+
+def test_changed_rows_are_told_as_they_were_then_as_they_are() -> None:
+    def rows(*values: int) -> pa.Table:
+        return pa.table({"k": [0] * len(values), "v": list(values)})
+
+    old, new = rows(1, 1, 2, 2), rows(1, 1, 1, 2)
+    (batch,) = match_rows(
+        old.to_batches(), new.to_batches(), schema=old.schema, keys=["k"], memory_bytes=1 << 20
+    )
+    assert batch.to_pylist() == [
+        {"k": 0, "v": 2, "_change_type": "update_preimage"},
+        {"k": 0, "v": 1, "_change_type": "update_postimage"},
+    ]
 
 
 def test_what_does_not_fit_into_memory_goes_to_disk_and_leaves_nothing(

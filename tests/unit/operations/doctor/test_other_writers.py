@@ -13,6 +13,7 @@ BROKEN = {
     "spark-reference/clone-shallow-dv": "file-missing",
     "spark-reference/cp-last-checkpoint-ahead": "last-checkpoint",
     "spark-reference/cp-last-checkpoint-corrupt": "last-checkpoint",
+    "spark-reference/cp-last-checkpoint-missing": "last-checkpoint",
     "spark-reference/cp-last-checkpoint-stale-v2": "last-checkpoint",
     "spark-reference/cp-multi-part-incomplete": "checkpoint-incomplete",
     "spark-reference/crc-wrong": "checksum",
