@@ -19,7 +19,7 @@ from deltalog.errors import StorageError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-DEFAULT_MEMORY_BYTES: Final = 1024 * 1024 * 1024
+DEFAULT_MEMORY_BYTES: Final = 512 * 1024 * 1024
 _CHUNK_BYTES: Final = 4 * 1024 * 1024
 _SLICE_ROWS: Final = 512 * 1024
 # Columns of 32-bit offsets hold 2 GiB in one piece.

@@ -132,7 +132,7 @@ class TableOptimizer:
             partition_filters: only these partitions: deltalake's tuples, SQL or an expression.
             target_size: bytes of the new files; None follows `delta.targetFileSize`, then 128 MiB.
             max_concurrent_tasks: partitions that are sorted at a time; None is one per core.
-            max_spill_size: bytes of rows in memory; more goes to temporary files. None is 1 GiB.
+            max_spill_size: bytes of rows in memory; more goes to temporary files. None is 512 MiB.
             max_temp_directory_size: bytes of temporary files; None is no limit.
             min_commit_interval: as for `compact`.
             writer_properties: of the new files.
@@ -189,7 +189,7 @@ class TableOptimizer:
             full_cube_size: bytes from which a group is left alone; None is 100 GiB.
             target_cube_size: bytes that are arranged at once; None is 150 GiB.
             max_concurrent_tasks: groups at a time; None is one per core.
-            max_spill_size: bytes of rows in memory; more goes to temporary files. None is 1 GiB.
+            max_spill_size: bytes of rows in memory; more goes to temporary files. None is 512 MiB.
             max_temp_directory_size: bytes of temporary files; None is no limit.
             min_commit_interval: as for `compact`.
             writer_properties: of the new files.
