@@ -103,6 +103,7 @@ def test_scan_as_arrow(table: str) -> None:
 
 def test_scan_as_a_table(table: str) -> None:
     text = run("scan", table, "-c", "id", "-c", "name").stdout
+    assert " \n" not in text
     assert [line.split() for line in text.splitlines()] == [
         ["id", "name"],
         ["1", "a"],

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _MOST_LETTERS = 60
+_WIDE = 100_000
 
 
 class Format(StrEnum):
@@ -103,9 +104,15 @@ def _draw(names: list[str], rows: Iterable[list[Any]]) -> None:
         drawn.add_column(name, overflow="fold")
     for row in rows:
         drawn.add_row(*(_shortened(as_text(value)) for value in row))
-    # Without a terminal nothing is cut to its width.
-    width = None if sys.stdout.isatty() else 100_000
-    Console(width=width, markup=False, highlight=False, soft_wrap=width is not None).print(drawn)
+    if sys.stdout.isatty():
+        Console(markup=False, highlight=False).print(drawn)
+        return
+    # Without a terminal nothing is cut to its width, nor filled up to it.
+    console = Console(width=_WIDE, markup=False, highlight=False, soft_wrap=True)
+    with console.capture() as captured:
+        console.print(drawn)
+    for line in captured.get().splitlines():
+        typer.echo(line.rstrip())
 
 
 def _shortened(text: str | None) -> str:
