@@ -17,6 +17,7 @@ HERE = Path(__file__).parent
 StoryOf = Callable[[Scenario], Story]
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All on one worker, so that only one of them starts the reference."""
     for item in items:
