@@ -6,6 +6,7 @@ Owns the bound on memory and the temporary files. What the key means is the call
 from __future__ import annotations
 
 import contextlib
+import itertools
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 DEFAULT_MEMORY_BYTES: Final = 512 * 1024 * 1024
 _CHUNK_BYTES: Final = 4 * 1024 * 1024
+_MOST_RUNS: Final = 64
 _SLICE_ROWS: Final = 512 * 1024
 # Columns of 32-bit offsets hold 2 GiB in one piece.
 _MAX_RUN_BYTES: Final = 1024 * 1024 * 1024
@@ -69,81 +71,107 @@ def sort_batches(
             waiting.append(batch)
             size += batch.nbytes
             if size >= run_bytes:
-                spill = spill or stack.enter_context(_Spill(limits))
-                spill.write(_sorted(waiting, key, _chunk_rows(waiting, size)))
+                spill = spill or stack.enter_context(_Spill(limits, key))
+                spill.write(_sorted(waiting, key))
                 waiting, size = [], 0
         if spill is None:
-            yield from _sorted(waiting, key, _SLICE_ROWS)
+            yield from _sorted(waiting, key)
             return
         if waiting:
-            spill.write(_sorted(waiting, key, _chunk_rows(waiting, size)))
-            waiting = []
-        yield from _merged(spill.runs(), key)
+            spill.write(_sorted(waiting, key))
+        yield from spill.merged()
 
 
-def _chunk_rows(batches: list[pa.RecordBatch], size: int) -> int:
-    """How many rows of a run are held while it is merged with others."""
-    rows = sum(batch.num_rows for batch in batches)
-    return max(1, rows * _CHUNK_BYTES // max(1, size))
-
-
-def _sorted(batches: list[pa.RecordBatch], key: str, slice_rows: int) -> Iterator[pa.RecordBatch]:
+def _sorted(batches: list[pa.RecordBatch], key: str) -> Iterator[pa.RecordBatch]:
     """The rows of some batches, which are given up on the way."""
     if not batches:
         return
     table = pa.Table.from_batches(batches).combine_chunks()
     batches.clear()
     order = _compute.array_sort_indices(one_piece(table.column(key)))
-    for start in range(0, table.num_rows, slice_rows):
-        yield from table.take(order.slice(start, slice_rows)).combine_chunks().to_batches()
+    for start in range(0, table.num_rows, _SLICE_ROWS):
+        yield from table.take(order.slice(start, _SLICE_ROWS)).combine_chunks().to_batches()
 
 
 class _Spill:
-    """Sorted runs in temporary files; a context manager."""
+    """Sorted runs in temporary files; a context manager.
 
-    def __init__(self, limits: SortLimits) -> None:
+    So many runs at most are open at a time: that many of a level become one run of the next.
+    """
+
+    def __init__(self, limits: SortLimits, key: str) -> None:
         self._limits = limits
-        self._paths: list[Path] = []
+        self._key = key
+        self._levels: list[list[Path]] = []
         self._files: list[Any] = []
+        self._num_written = 0
         self._size = 0
+        # What is held of each run while runs are merged.
+        self._chunk_bytes = max(1, min(_CHUNK_BYTES, limits.memory_bytes // (2 * _MOST_RUNS)))
 
     def __enter__(self) -> Self:
         with _disk_errors():
-            self._home = tempfile.TemporaryDirectory(  # closed in __exit__
+            self._home = tempfile.TemporaryDirectory(
                 prefix="deltalog-sort-", dir=self._limits.directory, ignore_cleanup_errors=True
             )
         return self
 
     def __exit__(self, *_: object) -> None:
-        for file in self._files:
-            file.close()
+        self._close()
         self._home.cleanup()
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> None:
         """One more run."""
-        path = Path(self._home.name) / f"{len(self._paths)}.arrow"
+        self._add(self._write(batches), 0)
+
+    def merged(self) -> Iterator[pa.RecordBatch]:
+        """All rows that were written."""
+        paths = [path for level in self._levels for path in level]
+        return _merged([self._read(path) for path in paths], self._key)
+
+    def _add(self, path: Path, level: int) -> None:
+        if level == len(self._levels):
+            self._levels.append([])
+        paths = self._levels[level]
+        paths.append(path)
+        if len(paths) < _MOST_RUNS:
+            return
+        merged = self._write(_merged([self._read(path) for path in paths], self._key))
+        self._close()
+        with _disk_errors():
+            for old in paths:
+                self._size -= old.stat().st_size
+                old.unlink()
+        paths.clear()
+        self._add(merged, level + 1)
+
+    def _write(self, batches: Iterator[pa.RecordBatch]) -> Path:
+        path = Path(self._home.name) / f"{self._num_written}.arrow"
+        self._num_written += 1
         first = next(batches)
         with (
             _disk_errors(),
             pa.OSFile(str(path), "wb") as sink,
             pa.ipc.new_stream(sink, first.schema) as writer,
         ):
-            writer.write_batch(first)
-            for batch in batches:
-                writer.write_batch(batch)
+            for batch in itertools.chain([first], batches):
+                rows = max(1, batch.num_rows * self._chunk_bytes // max(1, batch.nbytes))
+                for start in range(0, batch.num_rows, rows):
+                    writer.write_batch(batch.slice(start, rows))
                 self._check(sink.tell())
         self._size += path.stat().st_size
-        self._paths.append(path)
-        self._check(0)
+        return path
 
-    def runs(self) -> list[Iterator[pa.RecordBatch]]:
-        """The runs, each batch by batch."""
-        found: list[Iterator[pa.RecordBatch]] = []
-        for path in self._paths:
+    def _read(self, path: Path) -> Iterator[pa.RecordBatch]:
+        with _disk_errors():
             file = pa.OSFile(str(path), "rb")
-            self._files.append(file)
-            found.append(iter(pa.ipc.open_stream(file)))
-        return found
+        self._files.append(file)
+        return iter(pa.ipc.open_stream(file))
+
+    def _close(self) -> None:
+        for file in self._files:
+            file.close()
+        self._files.clear()
 
     def _check(self, more: int) -> None:
         most = self._limits.disk_bytes
@@ -170,7 +198,7 @@ def _merged(runs: list[Iterator[pa.RecordBatch]], key: str) -> Iterator[pa.Recor
             if rest is not None:
                 left.append((rest, run))
         live = left
-        yield from _sorted(ready, key, _SLICE_ROWS)
+        yield from _sorted(ready, key)
 
 
 @contextlib.contextmanager

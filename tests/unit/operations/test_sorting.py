@@ -40,11 +40,30 @@ def test_rows_come_by_key(memory_bytes: int, distinct: int, tmp_path: Path) -> N
 def test_runs_are_merged_a_piece_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deltalog.operations.sorting._CHUNK_BYTES", 500)
     given = batches(12, 200)
-    limits = SortLimits(memory_bytes=10_000, directory=str(tmp_path))
+    limits = SortLimits(memory_bytes=30_000, directory=str(tmp_path))
     found = list(sort_batches(given, "k", limits))
     assert max(batch.num_rows for batch in found) < 600
     keys = [key for batch in found for key in batch.column("k").to_pylist()]
     assert keys == sorted(keys, key=lambda key: key or 0)
+
+
+def test_few_runs_are_there_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deltalog.operations.sorting._MOST_RUNS", 3)
+    most = 0
+
+    def counted() -> Iterator[pa.RecordBatch]:
+        nonlocal most
+        for batch in batches(40, 20):
+            most = max(most, len(list(tmp_path.glob("*/*.arrow"))))
+            yield batch
+
+    limits = SortLimits(memory_bytes=1, directory=str(tmp_path))
+    found = pa.Table.from_batches(sort_batches(counted(), "k", limits))
+    keys = found.column("k").to_pylist()
+    assert len(keys) == 800
+    assert keys == sorted(keys, key=lambda key: key or 0)
+    # Two of each level: 40 runs make four levels.
+    assert most <= 8
 
 
 def test_nothing_is_left_when_the_caller_stops(tmp_path: Path) -> None:
