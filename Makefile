@@ -17,7 +17,7 @@ demo: $(BIN)/.ready-demo ## real flights: read from other writers, written for o
 	$(BIN)/python -m examples.demo
 test: $(BIN)/.ready-dev $(AZURITE)/.ready ## the whole test suite
 	$(say) "running the tests"
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST)
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST)
 soak: $(BIN)/.ready-dev $(AZURITE)/.ready ## 10,000 histories of failing stores, races of 32 processes
 	$(say) "interleaving writers" && DELTALOG_HISTORIES=10000 $(BIN)/python -m pytest -q -n 2 tests/stateful/test_histories.py
 	$(say) "racing processes" && DELTALOG_RACE=32x100 $(BIN)/python -m pytest -q -s tests/stateful/test_races.py

@@ -1,9 +1,8 @@
 """Delta Spark, the reference, as an object that takes SQL.
 
 `make reference` puts PySpark and Delta's jars under `.cache/reference`; the tests' own environment
-has neither. One process is started per session of pytest and worker; with `--dist loadgroup` all
-its tests are on one worker. Without a JVM or Maven the tests are skipped, and fail under
-DELTALOG_REQUIRE_ALL=1.
+has neither. One process is started per session of pytest and worker. Without a JVM or Maven the
+tests are skipped, and fail under DELTALOG_REQUIRE_ALL=1.
 """
 
 from __future__ import annotations
