@@ -38,6 +38,8 @@ COMPARE = {
     ">=": lambda column, value: column >= value,
 }
 COMPARABLE = (int, str, bool, decimal.Decimal, dt.date, dt.datetime)
+# The log tells values of a column that none of the files has.
+FALSE_STATISTICS = {"delta-kernel-rs/parsed-stats": ["ts_col"]}
 
 
 def with_pyarrow(source: Source, columns: list[str], where: Filter | None) -> pa.Table:
@@ -120,6 +122,11 @@ def _columns_for(engine: Engine, rows: pa.Table) -> list[str]:
     return usable
 
 
+def _filterable(entry: Entry, names: list[str]) -> list[str]:
+    """Columns whose statistics are those of the data: readers trust them, and so must the test."""
+    return [name for name in names if name not in FALSE_STATISTICS.get(entry.id, ())]
+
+
 def _filters(rows: pa.Table, names: list[str]) -> st.SearchStrategy[Filter | None]:
     values = [
         (name, value)
@@ -147,7 +154,7 @@ def test_an_engine_gets_the_same_rows(entry: Entry, engine: str, data: st.DataOb
     if not names:
         return
     columns = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=4, unique=True))
-    where = data.draw(_filters(rows, names))
+    where = data.draw(_filters(rows, _filterable(entry, names)))
     expected = ask(rows, columns, where)
     assert _bag(ask(table.to_pyarrow_dataset(), columns, where)) == _bag(expected)
 
@@ -160,7 +167,7 @@ def test_frames_get_the_same_rows(entry: Entry, data: st.DataObject) -> None:
     columns = data.draw(
         st.lists(st.sampled_from(rows.column_names), min_size=1, max_size=4, unique=True)
     )
-    where = data.draw(_filters(rows, rows.column_names))
+    where = data.draw(_filters(rows, _filterable(entry, rows.column_names)))
     condition = _arrow_filter(rows.schema, where)
     scan = table.scan(columns=columns, predicate=condition)
     expected = with_pyarrow(rows, columns, where)
