@@ -57,7 +57,7 @@ counts. A ratio above 1 means that deltalog is quicker.
 |---|---|---|---|---|---|
 {rows}
 Measured on {machine} with Python {python}, {versions}.
-"""
+{reasons}"""
 
 
 def render(results: list[Result], size: Size) -> str:
@@ -69,12 +69,26 @@ def render(results: list[Result], size: Size) -> str:
         machine=f"{os.cpu_count()} cores ({platform.machine()})",
         python=platform.python_version(),
         versions=", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages),
+        reasons=_reasons(results, size),
     )
+
+
+def _reasons(results: list[Result], size: Size) -> str:
+    """Why a goal is not met, where it is not."""
+    missed = [result for result in results if not result.is_met]
+    if not missed:
+        return ""
+    lines = [f"- {_title(result, size)}: {result.workload.why}." for result in missed]
+    return "\n## Where a goal is not met\n\n" + "\n".join(lines) + "\n"
+
+
+def _title(result: Result, size: Size) -> str:
+    return result.workload.title.format(files=size.files, commits=size.commits, rows=size.rows)
 
 
 def _row(result: Result, size: Size) -> str:
     workload = result.workload
-    title = workload.title.format(files=size.files, commits=size.commits, rows=size.rows)
+    title = _title(result, size)
     goal = f"≥ {workload.goal:.2f}"
     ratio = f"{result.ratio:.2f}"
     if workload.memory_goal is not None:
