@@ -134,7 +134,8 @@ class Checkpoint:
             for number, field in enumerate(wanted):
                 chunks = [chunk for part in parts for chunk in part[number].chunks]
                 self._columns[kind, field.name] = chunked(chunks, field.type)
-        return pa.Table.from_arrays([self._columns[kind, name] for name in names], list(names))
+        with self._unreadable():  # a damaged footer can tell columns of different lengths
+            return pa.Table.from_arrays([self._columns[kind, name] for name in names], list(names))
 
     def iter_adds(self, leaves: Sequence[StatsLeaf], *, batch_rows: int) -> Iterator[AddBatch]:
         """Every `add` whole, in the order of `columns`, with its statistics, for a single pass.

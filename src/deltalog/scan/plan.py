@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from deltalog.actions.model import DeletionVectorDescriptor
 from deltalog.column_mapping import physical_name
-from deltalog.errors import InvalidInputError
+from deltalog.errors import DeletionVectorError, InvalidInputError
 from deltalog.expressions import columns as columns_of
 from deltalog.expressions import resolve_predicate, to_sql
 from deltalog.features import check_deletion_vectors, check_readable
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.snapshot import Snapshot
 
+_DESCRIPTOR_PARTS: Final = ("pathOrInlineDv", "sizeInBytes", "cardinality")
 TASK_COLUMNS: Final = (
     "path",
     "partitionValues",
@@ -288,6 +289,11 @@ def descriptor_of(row: dict[str, Any] | None) -> DeletionVectorDescriptor | None
     """The descriptor in one row of a `deletionVector` column."""
     if row is None or row["storageType"] is None:
         return None
+    missing = [name for name in _DESCRIPTOR_PARTS if row[name] is None]
+    if missing:
+        raise DeletionVectorError(
+            f"cannot use the deletion vector descriptor {row!r}: it lacks {', '.join(missing)}"
+        )
     return DeletionVectorDescriptor(
         storage_type=row["storageType"],
         path_or_inline_dv=row["pathOrInlineDv"],

@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltalog.errors import InvalidInputError, UnsupportedFeatureError
+from deltalog.errors import DeletionVectorError, InvalidInputError, UnsupportedFeatureError
 from deltalog.scan import METADATA_COLUMNS
+from deltalog.scan.plan import descriptor_of
 from deltalog.scan.reader import read_task
 from tests.support import logs
 from tests.support.raw_tables import DataTable, rows_of, struct_of
@@ -245,3 +246,12 @@ def test_a_struct_is_shown_without_the_parts_that_only_the_predicate_needs(
     batch.validate(full=True)
     expected = {name[2:]: {"x": 9, "y": "9"}[name[2:]] for name in columns}
     assert batch.to_pylist() == [{"s": expected}]
+
+
+@pytest.mark.parametrize("part", ["pathOrInlineDv", "sizeInBytes", "cardinality"])
+def test_a_descriptor_that_lacks_a_part_is_refused_by_name(part: str) -> None:
+    row: dict[str, Any] = {
+        "storageType": "i", "pathOrInlineDv": "x", "offset": None, "sizeInBytes": 1, "cardinality": 1
+    }  # fmt: skip
+    with pytest.raises(DeletionVectorError, match=f"lacks {part}"):
+        descriptor_of({**row, part: None})
