@@ -251,7 +251,11 @@ def test_a_struct_is_shown_without_the_parts_that_only_the_predicate_needs(
 @pytest.mark.parametrize("part", ["pathOrInlineDv", "sizeInBytes", "cardinality"])
 def test_a_descriptor_that_lacks_a_part_is_refused_by_name(part: str) -> None:
     row: dict[str, Any] = {
-        "storageType": "i", "pathOrInlineDv": "x", "offset": None, "sizeInBytes": 1, "cardinality": 1
-    }  # fmt: skip
+        "storageType": "i",
+        "pathOrInlineDv": "x",
+        "offset": None,
+        "sizeInBytes": 1,
+        "cardinality": 1,
+    }
     with pytest.raises(DeletionVectorError, match=f"lacks {part}"):
         descriptor_of({**row, part: None})
