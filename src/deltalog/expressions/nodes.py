@@ -95,6 +95,18 @@ class Expression:
         """Product with a value on the left."""
         return Arithmetic("*", lit(other), self)
 
+    def __rtruediv__(self, other: object) -> Arithmetic:
+        """Quotient of a value on the left."""
+        return Arithmetic("/", lit(other), self)
+
+    def __rmod__(self, other: object) -> Arithmetic:
+        """Remainder of a value on the left."""
+        return Arithmetic("%", lit(other), self)
+
+    def __neg__(self) -> Call:
+        """The number with the other sign."""
+        return Call("negative", (self,))
+
     def __bool__(self) -> NoReturn:
         """Refuse `and`, `or`, `not` and chained comparisons: Python would drop one side."""
         raise InvalidInputError(

@@ -37,6 +37,10 @@ A, B = col("a"), col("b")
         (1 + A, "1 + a"),
         (1 - A, "1 - a"),
         (2 * A, "2 * a"),
+        (2 / A, "2 / a"),
+        (2 % A, "2 % a"),
+        (-A, "negative(a)"),
+        (-(A + 1), "negative(a + 1)"),
     ],
 )
 def test_operators_build_what_sql_says(built: Expression, sql: str) -> None:
