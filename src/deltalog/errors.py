@@ -10,7 +10,8 @@ The branches follow what a caller does about it:
     │   ├── MalformedLogError                       what the log holds breaks the protocol
     │   │   ├── NoMetadataError, NoProtocolError, InvalidMetadataError, InvalidProtocolError
     │   │   ├── LogGapError, CheckpointMissingError, CheckpointUnreadableError
-    │   │   └── InvalidPartitionValueError, UnsafePathError
+    │   │   ├── InvalidPartitionValueError, UnsafePathError
+    │   │   └── MalformedMessageError               a message of Delta Sharing breaks its protocol
     │   ├── UnsupportedFeatureError                 a newer deltalog, or another engine
     │   │   └── CatalogManagedError                 hand in the catalog's log tail
     │   ├── UnsupportedProtocolError, UnsupportedTypeError
@@ -24,6 +25,7 @@ The branches follow what a caller does about it:
     │   │   DomainMetadataConflictError
     │   └── CommitOutcomeUnknownError, CommitRetriesExhaustedError
     ├── StorageError ← AlreadyExistsError, ObjectNotFoundError, AccessDeniedError
+    ├── SharingError                                what the sharing server answered
     └── InternalError                               a defect of deltalog
 
 A message says what was attempted, on what, what was expected, what was found and what to do.
@@ -98,6 +100,12 @@ class MalformedLogError(DeltaProtocolError):
     """The log holds something that the protocol does not allow."""
 
     code = "malformed-log"
+
+
+class MalformedMessageError(MalformedLogError):
+    """A message of Delta Sharing is not as its protocol says."""
+
+    code = "malformed-message"
 
 
 class NoMetadataError(MalformedLogError):
@@ -395,6 +403,22 @@ class AccessDeniedError(StorageError):
     """The store refuses these credentials, or none were given."""
 
     code = "access-denied"
+
+
+class SharingError(DeltaError):
+    """A sharing server refused a request, or could not answer it.
+
+    Attributes:
+        status: of HTTP; None if no answer came.
+        error_code: what the server calls the fault; empty if it does not say.
+    """
+
+    code = "sharing"
+
+    def __init__(self, message: str, *, status: int | None = None, error_code: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.error_code = error_code
 
 
 class InternalError(DeltaError):

@@ -42,6 +42,7 @@ DeltaError
       InvalidPartitionValueError
       InvalidProtocolError
       LogGapError
+      MalformedMessageError
       NoMetadataError
       NoProtocolError
       UnsafePathError
@@ -55,6 +56,7 @@ DeltaError
   InvalidInputError (ValueError)
     AmbiguousMergeError
   SchemaMismatchError
+  SharingError
   StorageError (OSError)
     AccessDeniedError
     AlreadyExistsError
