@@ -86,7 +86,7 @@ def test_a_plan_names_files_and_deletes_none(how: Mapping[str, Any]) -> None:
     assert table.kept.files == before
 
 
-@pytest.mark.protocol("OV-08", "REC-04")
+@pytest.mark.protocol("OV-08", "REC-04", "REM-07")
 @BOTH
 def test_what_left_the_table_a_week_ago_is_deleted(how: Mapping[str, Any]) -> None:
     table = old_and_new()
@@ -96,7 +96,7 @@ def test_what_left_the_table_a_week_ago_is_deleted(how: Mapping[str, Any]) -> No
     assert table.rows() == [(3,)]
 
 
-@pytest.mark.protocol("REM-04", "D-17")
+@pytest.mark.protocol("REM-04", "D-17", "B-23", "B4-delta.deletedFileRetentionDuration")
 @pytest.mark.parametrize(("late_ms", "found"), [(-1, 0), (0, 0), (1, 1)])
 @BOTH
 def test_a_tombstone_expires_after_the_retention(

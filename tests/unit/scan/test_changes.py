@@ -373,7 +373,7 @@ def drop(table: DataTable) -> Action:
     return table.metadata([mapped("id", "long", 1, "id")])
 
 
-@pytest.mark.protocol("D-43")
+@pytest.mark.protocol("D-43", "UPG-11")
 @pytest.mark.parametrize("change", [rename, drop])
 def test_with_column_mapping_the_range_has_its_own_schema(
     change: Callable[[DataTable], Action],

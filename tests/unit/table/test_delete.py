@@ -77,7 +77,7 @@ def test_rows_for_which_the_predicate_is_unknown_stay(configuration: dict[str, s
     assert fresh_rows(made) == [None]
 
 
-@pytest.mark.protocol("DV-11")
+@pytest.mark.protocol("DV-11", "D-56")
 def test_a_masked_file_tells_its_rows_and_wide_bounds() -> None:
     made = make(DATA, configuration=VECTORS)
     found = made.delete("id = 3")
@@ -99,6 +99,28 @@ def test_a_masked_file_tells_its_rows_and_wide_bounds() -> None:
         "1",
         "1",
     )
+
+
+@pytest.mark.protocol("DV-18")
+def test_later_vectors_contain_earlier_ones() -> None:
+    made = make(DATA, configuration=VECTORS)
+    for gone in ([1], [1, 4], [0, 1, 4]):
+        made.delete(col("id").is_in(gone))
+        (add,) = [action["add"] for action in actions(made) if "add" in action]
+        assert add["deletionVector"]["cardinality"] == len(gone)
+        assert fresh_rows(made, "id") == [n for n in range(6) if n not in gone]
+
+
+@pytest.mark.protocol("ROWID-17", "ROWID-14")
+def test_a_masked_file_keeps_its_first_id_and_version() -> None:
+    made = make(DATA, configuration={**VECTORS, "delta.enableRowTracking": "true"})
+    write_deltalake(made, [{"id": 6}, {"id": 7}], mode="append")
+    made.delete("id = 7")
+    (add,) = [action["add"] for action in actions(made) if "add" in action]
+    (remove,) = [action["remove"] for action in actions(made) if "remove" in action]
+    assert (add["baseRowId"], add["defaultRowCommitVersion"]) == (6, 1)
+    assert (remove["baseRowId"], remove["defaultRowCommitVersion"]) == (6, 1)
+    assert last(made)["tags"]["delta.rowTracking.preserved"] == "true"
 
 
 @pytest.mark.protocol("DF-05")

@@ -246,6 +246,7 @@ def test_domains_of_others_stay() -> None:
     assert after.domain_metadata["delta.unknown"].configuration == "x"
 
 
+@pytest.mark.protocol("APP-02")
 @pytest.mark.parametrize(("data_change", "is_refused"), [(True, True), (False, False)])
 def test_append_only_tables_lose_no_rows(data_change: bool, is_refused: bool) -> None:
     store = table([add("x.parquet")], configuration={"delta.appendOnly": "true"})

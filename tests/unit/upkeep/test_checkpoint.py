@@ -117,7 +117,7 @@ def test_typed_partition_values_have_physical_names_and_types() -> None:
     assert sorted(values) == ["2024-02-29", "None"]
 
 
-@pytest.mark.protocol("CKPT-10", "B-14", "LAST-04")
+@pytest.mark.protocol("CKPT-06", "CKPT-10", "B-14", "LAST-04")
 def test_parts_are_the_same_whoever_writes_them() -> None:
     contents = []
     for order in (1, -1):
@@ -125,7 +125,9 @@ def test_parts_are_the_same_whoever_writes_them() -> None:
         logs.commit(store, 3, *[logs.add(f"x{number}") for number in range(10)][::order])
         create_checkpoint(load_snapshot(store), part_rows=5, at_ms=NOW)
         parts = [path for path in store.files if ".checkpoint." in path]
-        assert len(parts) == hint_of(store)["parts"] == 3
+        assert hint_of(store)["parts"] == 3
+        start = f"_delta_log/{3:020d}.checkpoint"
+        assert sorted(parts) == [f"{start}.000000000{n}.0000000003.parquet" for n in (1, 2, 3)]
         contents.append(
             [
                 sorted(

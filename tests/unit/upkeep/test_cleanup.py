@@ -65,7 +65,10 @@ def clean(store: Any, **options: Any) -> list[str]:
 FORTY_DAYS: list[float] = [40.0 - day for day in range(41)]
 
 
-@pytest.mark.protocol("B-24", "D-61", "CKPT-24")
+@pytest.mark.protocol(
+    "B-24", "D-61", "CKPT-24", "B4-delta.logRetentionDuration",
+    "B4-delta.checkpointRetentionDuration", "B4-delta.enableFullRetentionRollback",
+)  # fmt: skip
 def test_everything_before_the_last_expired_checkpoint_goes() -> None:
     store = table(FORTY_DAYS, {5: "classic", 8: "classic", 12: "classic"})
     deleted = clean(store)
