@@ -26,6 +26,7 @@ The branches follow what a caller does about it:
     │   └── CommitOutcomeUnknownError, CommitRetriesExhaustedError
     ├── StorageError ← AlreadyExistsError, ObjectNotFoundError, AccessDeniedError
     ├── SharingError                                what the sharing server answered
+    │   └── SharingAccessError, ShareNotFoundError, SharingUnavailableError
     └── InternalError                               a defect of deltalog
 
 A message says what was attempted, on what, what was expected, what was found and what to do.
@@ -419,6 +420,24 @@ class SharingError(DeltaError):
         super().__init__(message)
         self.status = status
         self.error_code = error_code
+
+
+class SharingAccessError(SharingError):
+    """The server does not let this profile in: get a new one, or the right to what was asked."""
+
+    code = "sharing-access"
+
+
+class ShareNotFoundError(SharingError):
+    """The server has no such share, schema or table for this recipient."""
+
+    code = "share-not-found"
+
+
+class SharingUnavailableError(SharingError):
+    """The server gave no usable answer, however often it was asked."""
+
+    code = "sharing-unavailable"
 
 
 class InternalError(DeltaError):

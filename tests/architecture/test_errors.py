@@ -57,6 +57,9 @@ DeltaError
     AmbiguousMergeError
   SchemaMismatchError
   SharingError
+    ShareNotFoundError
+    SharingAccessError
+    SharingUnavailableError
   StorageError (OSError)
     AccessDeniedError
     AlreadyExistsError
