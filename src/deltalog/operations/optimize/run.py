@@ -48,6 +48,8 @@ logger = logging.getLogger(__name__)
 # Small batches are joined: what is done for each batch costs more than a copy of its rows.
 _JOINED_ROWS: Final = 64 * 1024
 _GROUPS_AHEAD: Final = 4
+_ROW_GROUP_BYTES: Final = 16 * 1024 * 1024
+"""In memory. One file grows at a time: the last row group is encoded when all else is done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +152,7 @@ class Rows:
 
     def writer(self) -> FileWriter:
         """One file after another, each of them full before the next is begun."""
-        return FileWriter(self.spec, limits=Limits(lanes=1))
+        return FileWriter(self.spec, limits=Limits(lanes=1, row_group_bytes=_ROW_GROUP_BYTES))
 
     def write(self, writer: FileWriter, batch: pa.RecordBatch) -> None:
         """Hand on rows with what belongs to them."""
