@@ -1,0 +1,20 @@
+"""Delta tables on Spark, through PySpark's public API alone: no jar, no JVM code of our own.
+
+Owns the translation between Spark's words and the core's, and how work is spread over a cluster.
+Every decision about the protocol is made in the core rooms. The files, those that others stand on
+first:
+
+- `types`, `options`, `opening`, `filters`, `splits`: schemas, options and filters in both tongues,
+  how a table is opened, and how files are shared out among tasks.
+- reading: `native` (a DataFrame over Spark's own Parquet reader), `read` (`read`, `scan`),
+  `batch_source` and `stream_source` (rows that Python workers read).
+- writing: `write`, `writer`, `sink`; changing: `dml`, `merge`, `table` (`DeltaTable`).
+- `source` (the format `deltalog` for `spark.read`, `df.write` and streams) and `register`.
+"""
+
+from __future__ import annotations
+
+from deltalog.spark.read import read
+from deltalog.spark.register import register
+
+__all__ = ["read", "register"]

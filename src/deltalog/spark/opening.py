@@ -1,0 +1,82 @@
+"""From a location and options to the snapshot that Spark is to read.
+
+Owns Delta Spark's rules where they differ from ours: a moment after the last commit is an error,
+and moments without a zone are the session's.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalog.arguments import as_timestamp_ms, naming, open_table_store
+from deltalog.errors import InvalidInputError, VersionNotFoundError
+from deltalog.partition_values.moments import instant_micros
+from deltalog.snapshot import load_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import PurePath
+
+    from deltalog.snapshot import Snapshot
+    from deltalog.storage.store import Store
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def open_table(
+    table: str | PurePath | Store,
+    storage: Mapping[str, Any] | None = None,
+    *,
+    version: int | None = None,
+    timestamp: str | datetime | None = None,
+    time_zone: str = "UTC",
+) -> Snapshot:
+    """The version of a table that is asked for.
+
+    Args:
+        table: its location, which may end in `@v3`, or a store.
+        storage: options for the store.
+        version: to read at.
+        timestamp: or a moment to read at.
+        time_zone: of a moment that names none.
+
+    Raises:
+        TableNotFoundError: there is no table.
+        VersionNotFoundError: there is no such version, or the moment is after the last commit.
+    """
+    store, at = open_table_store(table, storage or None, None)
+    asked = [named for named in (version, timestamp, at) if named is not None]
+    if len(asked) > 1:
+        raise InvalidInputError(
+            f"cannot open {store.root} at both {asked[0]!r} and {asked[1]!r}: give one of them"
+        )
+    with naming(store.root):
+        if not asked:
+            return load_snapshot(store)
+        wanted = asked[0]
+        if isinstance(wanted, int):
+            return load_snapshot(store, version=wanted)
+        return _at_moment(store, moment_ms(wanted, time_zone))
+
+
+def moment_ms(moment: str | datetime, time_zone: str) -> int:
+    """Milliseconds since 1970 of a moment; without a zone it is in `time_zone`."""
+    if isinstance(moment, datetime):
+        return as_timestamp_ms(moment if moment.tzinfo else moment.isoformat(" ") + "Z")
+    try:
+        return instant_micros(moment.strip(), time_zone) // 1000
+    except ValueError:
+        return as_timestamp_ms(moment.strip())
+
+
+def _at_moment(store: Store, timestamp_ms: int) -> Snapshot:
+    latest = load_snapshot(store)
+    if timestamp_ms > latest.commit_timestamp_ms:
+        last = _EPOCH + timedelta(milliseconds=latest.commit_timestamp_ms)
+        asked = _EPOCH + timedelta(milliseconds=timestamp_ms)
+        raise VersionNotFoundError(
+            f"cannot read {store.root} as of {asked.isoformat()}: its last commit, version "
+            f"{latest.version}, is of {last.isoformat()}; read without a moment to get that"
+        )
+    return load_snapshot(store, timestamp_ms=timestamp_ms)

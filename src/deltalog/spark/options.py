@@ -1,0 +1,235 @@
+"""What `option(…)` may say, under Delta's names; case does not matter.
+
+Owns the names, their values' forms, and the error that names what was probably meant. Options that
+start with `storage.` and those with a cloud's prefix (`aws_`, `azure_`, `google_`) go to the store.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalog.errors import InvalidInputError
+from deltalog.scan.task import METADATA_COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+STORAGE_PREFIX: Final = "storage."
+_CLOUDS: Final = ("aws_", "azure_", "google_")
+# What pipelines say to any source, and what means nothing when a Delta table is read.
+_WITHOUT_EFFECT: Final = frozenset({"mergeschema", "inferschema", "overwriteschema"})
+MAX_PARTITION_BYTES: Final = 128 << 20
+"""As `spark.sql.files.maxPartitionBytes` by default."""
+_SIZE_UNITS: Final = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+_TIME_TRAVEL: Final = ("versionAsOf", "timestampAsOf")
+_CHANGES: Final = (
+    "readChangeFeed",
+    "readChangeData",
+    "startingVersion",
+    "endingVersion",
+    "startingTimestamp",
+    "endingTimestamp",
+)
+_READING: Final = ("path", "metadataColumns", "pushFilters", "maxPartitionBytes", "timeZone")
+BATCH_OPTIONS: Final = (*_READING, *_TIME_TRAVEL, *_CHANGES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """The options of a read, parsed.
+
+    Args:
+        path: the table's location, which may end in `@v3`.
+        storage: credentials and settings for the store.
+        version: to read at.
+        timestamp: to read at, as it was written.
+        changes: the change data feed is read.
+        start: first version of the feed, or a moment.
+        end: last version of the feed, or a moment.
+        metadata_columns: names of `METADATA_COLUMNS` to add, as the struct `_metadata`.
+        push_filters: Spark's filters prune files and row groups.
+        max_partition_bytes: size of the splits that one task reads.
+        time_zone: of moments and partition values that name none.
+    """
+
+    path: str
+    storage: Mapping[str, str]
+    version: int | None = None
+    timestamp: str | None = None
+    changes: bool = False
+    start: int | str | None = None
+    end: int | str | None = None
+    metadata_columns: tuple[str, ...] = ()
+    push_filters: bool = True
+    max_partition_bytes: int = MAX_PARTITION_BYTES
+    time_zone: str = "UTC"
+
+
+class Options:
+    """A user's options, taken one by one; what nobody takes is an error.
+
+    Args:
+        given: as the user wrote them.
+        known: the names that mean something here.
+    """
+
+    def __init__(self, given: Mapping[str, str], known: Collection[str]) -> None:
+        self._names = {name.lower(): name for name in known}
+        self._values: dict[str, str] = {}
+        self.storage: dict[str, str] = {}
+        for name, value in given.items():
+            lower = name.lower()
+            if lower.startswith(STORAGE_PREFIX):
+                self.storage[name[len(STORAGE_PREFIX) :]] = value
+            elif lower.startswith(_CLOUDS):
+                self.storage[name] = value
+            elif lower in self._names:
+                self._values[lower] = value
+            elif lower not in _WITHOUT_EFFECT:
+                raise InvalidInputError(self._unknown(name))
+
+    def _unknown(self, name: str) -> str:
+        close = get_close_matches(name.lower(), self._names, n=1)
+        hint = (
+            f"did you mean {self._names[close[0]]!r}?"
+            if close
+            else f"expected one of {sorted(self._names.values())}, or {STORAGE_PREFIX}… for the "
+            "store"
+        )
+        return f"cannot take the option {name!r}: {hint}"
+
+    def text(self, name: str) -> str | None:
+        """The value as it stands."""
+        return self._values.get(name.lower())
+
+    def number(self, name: str) -> int | None:
+        """A whole number of 0 or more."""
+        text = self.text(name)
+        if text is None:
+            return None
+        if not text.strip().isdecimal():
+            raise InvalidInputError(
+                f"cannot take {name}={text!r}: expected a whole number of 0 or more"
+            )
+        return int(text)
+
+    def truth(self, name: str, *, default: bool = False) -> bool:
+        """`true` or `false`."""
+        text = self.text(name)
+        if text is None:
+            return default
+        if text.strip().lower() not in {"true", "false"}:
+            raise InvalidInputError(f"cannot take {name}={text!r}: expected true or false")
+        return text.strip().lower() == "true"
+
+    def size(self, name: str) -> int | None:
+        """A number of bytes, or one with a unit such as `64m`."""
+        text = self.text(name)
+        if text is None:
+            return None
+        digits = text.strip().lower().removesuffix("b")
+        unit = digits[-1:] if digits[-1:] in _SIZE_UNITS else "b"
+        digits = digits.removesuffix(unit)
+        if not digits.isdecimal() or int(digits) == 0:
+            raise InvalidInputError(
+                f"cannot take {name}={text!r}: expected a size such as 134217728, 128m or 1g"
+            )
+        return int(digits) * _SIZE_UNITS[unit]
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """Names with commas between them."""
+        text = self.text(name) or ""
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+
+    def one_of(self, *names: str) -> str | None:
+        """The one of these options that is given; an error if there are two."""
+        given = [name for name in names if self.text(name) is not None]
+        if len(given) > 1:
+            raise InvalidInputError(f"cannot take both {given[0]} and {given[1]}: give one of them")
+        return given[0] if given else None
+
+
+def parse_read_options(given: Mapping[str, str]) -> ReadOptions:
+    """The options of a batch read.
+
+    Raises:
+        InvalidInputError: an option that is not known, a value that is none, options that
+            contradict each other.
+    """
+    options = Options(given, BATCH_OPTIONS)
+    options.one_of(*_TIME_TRAVEL)
+    changes = options.truth("readChangeFeed") or options.truth("readChangeData")
+    start, end = _bound(options, "starting"), _bound(options, "ending")
+    if not changes and (start is not None or end is not None):
+        raise InvalidInputError(
+            "cannot take bounds of a range of versions without readChangeFeed=true; to read one "
+            "version give versionAsOf or timestampAsOf"
+        )
+    if changes and options.one_of(*_TIME_TRAVEL):
+        raise InvalidInputError(
+            "cannot take both readChangeFeed and a version to read at: bound the feed with "
+            "startingVersion and endingVersion"
+        )
+    if changes and start is None:
+        raise InvalidInputError(
+            "cannot read the change feed: expected startingVersion or startingTimestamp"
+        )
+    return ReadOptions(
+        path=path_of(options),
+        storage=options.storage,
+        version=options.number("versionAsOf"),
+        timestamp=options.text("timestampAsOf"),
+        changes=changes,
+        start=start,
+        end=end,
+        metadata_columns=parse_metadata_columns(options.names("metadataColumns")),
+        push_filters=options.truth("pushFilters", default=True),
+        max_partition_bytes=options.size("maxPartitionBytes") or MAX_PARTITION_BYTES,
+        time_zone=options.text("timeZone") or "UTC",
+    )
+
+
+def path_of(options: Options) -> str:
+    """Where the table is.
+
+    Raises:
+        InvalidInputError: it was not said.
+    """
+    path = options.text("path")
+    if not path:
+        raise InvalidInputError(
+            "cannot find the table: expected its location in load(path), save(path) or "
+            "option('path', …)"
+        )
+    return path
+
+
+def parse_metadata_columns(names: Collection[str]) -> tuple[str, ...]:
+    """Names of `METADATA_COLUMNS`; the prefix `_metadata.` may be left out, `*` is all.
+
+    Raises:
+        InvalidInputError: there is no such column.
+    """
+    if any(name in {"*", "true"} for name in names):
+        return tuple(METADATA_COLUMNS)
+    found = []
+    for name in names:
+        full = name if name.startswith("_metadata.") else f"_metadata.{name}"
+        if full not in METADATA_COLUMNS:
+            known = [column.removeprefix("_metadata.") for column in METADATA_COLUMNS]
+            close = get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"expected some of {known}"
+            raise InvalidInputError(f"there is no metadata column {name!r}: {hint}")
+        found.append(full)
+    return tuple(dict.fromkeys(found))
+
+
+def _bound(options: Options, end: str) -> int | str | None:
+    named = options.one_of(f"{end}Version", f"{end}Timestamp")
+    if named is None:
+        return None
+    text: Any = options.text(named)
+    return options.number(named) if named.endswith("Version") and text != "latest" else text

@@ -1,0 +1,60 @@
+"""Files shared out among tasks so that each has about the same to do.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.scan import ScanTask
+
+_OPEN_COST_BYTES: Final = 4 << 20
+"""What opening a file costs, in bytes read meanwhile: Spark's own estimate."""
+_FEWEST_BYTES: Final = 8 << 20
+_MANY: Final = 64
+"""Splits that keep a usual cluster busy: a table that has more bytes has fuller splits."""
+
+
+def split_tasks(
+    tasks: Sequence[ScanTask], max_bytes: int, *, in_order: bool = False
+) -> list[list[ScanTask]]:
+    """The tasks in groups of about the same size, none empty.
+
+    Args:
+        tasks: one per file.
+        max_bytes: the most that a group holds, but for one that is a single file.
+        in_order: neighbours stay together.
+    """
+    costs = [(task.size_bytes or 0) + _OPEN_COST_BYTES for task in tasks]
+    wanted = min(max_bytes, max(_FEWEST_BYTES, sum(costs) // _MANY))
+    if in_order:
+        return _runs(tasks, costs, wanted)
+    return _balanced(tasks, costs, -(-sum(costs) // wanted))
+
+
+def _runs(tasks: Sequence[ScanTask], costs: Sequence[int], wanted: int) -> list[list[ScanTask]]:
+    groups: list[list[ScanTask]] = []
+    filled = wanted
+    for task, cost in zip(tasks, costs, strict=True):
+        if filled + cost > wanted:
+            groups.append([])
+            filled = 0
+        groups[-1].append(task)
+        filled += cost
+    return groups
+
+
+def _balanced(tasks: Sequence[ScanTask], costs: Sequence[int], count: int) -> list[list[ScanTask]]:
+    """The largest first, each to the group that has least so far."""
+    groups: list[list[ScanTask]] = [[] for _ in range(min(count, len(tasks)))]
+    least = [(0, number) for number in range(len(groups))]
+    for position in sorted(range(len(tasks)), key=lambda at: -costs[at]):
+        filled, number = heapq.heappop(least)
+        groups[number].append(tasks[position])
+        heapq.heappush(least, (filled + costs[position], number))
+    return groups

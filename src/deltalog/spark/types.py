@@ -1,0 +1,141 @@
+"""The types of a table as Spark's, and batches in the very Arrow types that Spark takes.
+
+Owns nothing but the form: what a column means is the core's.
+
+Protocol: Schema Serialization Format (which is Spark's own)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+from pyspark.sql import types as spark_types
+
+from deltalog._json import loads
+from deltalog.schema import (
+    ArrayType,
+    Field,
+    MapType,
+    StructType,
+    VariantExtensionType,
+    encode_schema,
+    to_arrow_schema,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from deltalog.schema import DataType
+
+_map_of: Final[Any] = pa.map_  # it takes fields, which the stubs do not know
+
+
+def to_spark_schema(schema: StructType) -> spark_types.StructType:
+    """The schema as Spark shows it: every column may be NULL, comments are kept.
+
+    Files are not checked when they are read, so Spark must not rely on NOT NULL.
+    """
+    return spark_types.StructType.fromJson(loads(encode_schema(as_nullable(schema)).encode()))
+
+
+def as_nullable(schema: StructType) -> StructType:
+    """The schema with NULLs allowed at every depth, and no metadata but comments."""
+    return StructType(
+        [
+            Field(field.name, _nullable(field.type), metadata=_comment(field))
+            for field in schema.fields
+        ]
+    )
+
+
+def _nullable(kind: DataType) -> DataType:
+    match kind:
+        case StructType():
+            return as_nullable(kind)
+        case ArrayType():
+            return replace(kind, element_type=_nullable(kind.element_type), contains_null=True)
+        case MapType():
+            return replace(
+                kind,
+                key_type=_nullable(kind.key_type),
+                value_type=_nullable(kind.value_type),
+                value_contains_null=True,
+            )
+        case _:
+            return kind
+
+
+def _comment(field: Field) -> dict[str, Any]:
+    return {"comment": field.metadata["comment"]} if "comment" in field.metadata else {}
+
+
+def to_spark_arrow(schema: StructType) -> pa.Schema:
+    """The Arrow schema in which Spark takes the rows of `to_spark_schema(schema)`."""
+    arrow = to_arrow_schema(as_nullable(schema))
+    return pa.schema([pa.field(field.name, _without_extension(field.type)) for field in arrow])
+
+
+def _without_extension(kind: Any) -> Any:
+    """The type with variants as Spark has them: the value before the metadata."""
+    if isinstance(kind, VariantExtensionType):
+        return pa.struct(
+            [
+                pa.field("value", pa.binary(), nullable=False),
+                pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"}),
+            ]
+        )
+    if pt.is_struct(kind):
+        return pa.struct([child.with_type(_without_extension(child.type)) for child in kind])
+    if pt.is_list(kind):
+        item = kind.value_field
+        return pa.list_(item.with_type(_without_extension(item.type)))
+    if pt.is_map(kind):
+        key, item = kind.key_field, kind.item_field
+        return _map_of(
+            key.with_type(_without_extension(key.type)),
+            item.with_type(_without_extension(item.type)),
+        )
+    return kind
+
+
+def as_spark_batches(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Batches of a scan as Spark takes them.
+
+    Args:
+        batches: columns of the same names, in any order.
+        schema: from `to_spark_arrow`.
+    """
+    for batch in batches:
+        arrays = [_recast(batch.column(field.name), field.type) for field in schema]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _recast(array: Any, wanted: Any) -> pa.Array[Any]:
+    """The same values in a type that differs in nullability, or in how variants are shown."""
+    if array.type == wanted:
+        return array  # type: ignore[no-any-return]  # an array
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if pt.is_struct(wanted):
+        children = [_recast(array.field(child.name), child.type) for child in wanted]
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(children, fields=list(wanted), mask=mask)
+    if pt.is_list(wanted):
+        return _with_child(array, wanted, _recast(array.values, wanted.value_type))
+    if pt.is_map(wanted):
+        fields = [wanted.key_field, wanted.item_field]
+        parts = [_recast(array.keys, fields[0].type), _recast(array.items, fields[1].type)]
+        return _with_child(array, wanted, pa.StructArray.from_arrays(parts, fields=fields))
+    return array.cast(wanted)  # type: ignore[no-any-return]  # an array
+
+
+def _with_child(array: Any, kind: Any, child: pa.Array[Any]) -> pa.Array[Any]:
+    validity, offsets = array.buffers()[:2]
+    return pa.Array.from_buffers(
+        kind, len(array), [validity, offsets], -1, array.offset, children=[child]
+    )
