@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ from tests.support.raw_tables import Action, RawTable, metadata, protocol
 
 Rows = list[tuple[int, int | None]]
 INPUTS_PER_TEST = 250
+FOOTERS_PER_TEST = 1000
 MOST_SECONDS = 20.0
 STRANGE: tuple[Any, ...] = (
     None, True, -1, 0, 3, 2**31, 2**63, 2**64, 1.5, 1e300, "", "x", "%", "../x", "é", [], {}, [None]
@@ -44,7 +47,8 @@ class Subject:
         return sorted(zip(*(found.column(name).to_pylist() for name in ("id", "p")), strict=True))
 
 
-def _make(path: Path, *, keep_commits: bool) -> Subject:
+def make_subject(path: Path, *, keep_commits: bool) -> Subject:
+    """The healthy table; `keep_commits=False` leaves only the checkpoint and what follows it."""
     table = RawTable(path)
     table.create()
     files: dict[str, list[int]] = {}
@@ -83,14 +87,14 @@ HEALTHY: Rows = sorted(
 
 @pytest.fixture
 def subject(tmp_path: Path) -> Subject:
-    made = _make(tmp_path / "table", keep_commits=True)
+    made = make_subject(tmp_path / "table", keep_commits=True)
     assert made.read() == HEALTHY
     return made
 
 
 @pytest.fixture
 def without_old_commits(tmp_path: Path) -> Subject:
-    made = _make(tmp_path / "table", keep_commits=False)
+    made = make_subject(tmp_path / "table", keep_commits=False)
     assert made.read() == HEALTHY
     return made
 
@@ -286,6 +290,21 @@ def test_a_torn_checkpoint_is_worked_around(subject: Subject, seed: int) -> None
 def test_a_damaged_checkpoint_raises_ours(without_old_commits: Subject, seed: int) -> None:
     """Parquet has no checksum over its footer: what a flip means there cannot be known."""
     _fuzz(without_old_commits.checkpoint, seed, damage_bytes, lambda _: _ours(without_old_commits))
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_a_damaged_footer_raises_ours(tmp_path: Path, part: int) -> None:
+    """Arrow decodes by the footer: the process must survive it, so it is not this one."""
+    here = Path(__file__)
+    first, inputs = part * FOOTERS_PER_TEST, FOOTERS_PER_TEST
+    command = [sys.executable, "-m", "tests.property.damaged_footers", str(tmp_path / "table")]
+    ran = subprocess.run(
+        [*command, str(first), str(inputs)],
+        cwd=here.parents[2], capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    seeds = ran.stdout.split()
+    assert ran.returncode == 0, f"ended with {ran.returncode} at seed {seeds[-1]}: {ran.stderr}"
+    assert len(seeds) == inputs
 
 
 def _ours(subject: Subject) -> None:

@@ -19,7 +19,6 @@ from deltalog.checkpoints.schema import MARKERS, chunked, valid_rows
 from deltalog.log.names import SIDECAR_DIRECTORY
 from deltalog.paths import check_confined, is_absolute
 from deltalog.storage.parquet import open_parquet
-from deltalog.storage.parquet_nulls import null_counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from deltalog.actions.model import Sidecar
     from deltalog.paths import FileInfo
     from deltalog.storage.parquet import ParquetReader
+    from deltalog.storage.parquet_footer import NullCounts
     from deltalog.storage.store import Store
 
 _BATCH_ROWS: Final = 1 << 15
@@ -93,6 +93,7 @@ class ParquetCheckpointFile:
         self._store = store
         self._info = info
         self._footer = footer
+        self._known_nulls: NullCounts | None = None
         self._group = group  # only this row group, or all
 
     @cached_property
@@ -161,26 +162,40 @@ class ParquetCheckpointFile:
         stored = sum(reader.metadata.row_group(group).total_byte_size for group in groups)
         if len(groups) < 2 or stored < _PARTS_BYTES:
             return [self]
-        return [
-            ParquetCheckpointFile(self._store, self._info, footer=reader.metadata, group=group)
-            for group in groups
-        ]
+        return [self._part(group) for group in groups]
+
+    def _part(self, group: int) -> ParquetCheckpointFile:
+        part = ParquetCheckpointFile(self._store, self._info, footer=self._footer, group=group)
+        part._known_nulls = self._known_nulls
+        return part
 
     def count(self, kind: str) -> int:
         """See `CheckpointFile`. Cost: the footer, where it has statistics; else a small column."""
-        footer = self._footer if self._footer is not None else self._open().metadata
-        marker = f"{kind}.{MARKERS[kind]}"
-        schema = footer.schema
-        place = next((n for n in range(len(schema)) if schema.column(n).path == marker), None)
-        if place is None:
+        reader = self._open()
+        marker = reader.leaf_indices([(kind, MARKERS[kind])])
+        if len(marker) != 1:
             return 0
-        nulls = [group[place] for group in null_counts(footer)]
+        nulls = [group[marker[0]] for group in self._nulls(reader)]
         if self._group is not None or any(count is None for count in nulls):
             return len(self.actions(kind, []))
-        return int(footer.num_rows) - sum(count or 0 for count in nulls)
+        return reader.num_rows - sum(count or 0 for count in nulls)
 
     def _row_groups(self, reader: ParquetReader, kind: str) -> list[int]:
-        return [group for group in _row_groups(reader, kind) if self._group in {None, group}]
+        """Row groups that may hold such actions, by the null counts of the footer."""
+        marker = reader.leaf_indices([(kind, MARKERS[kind])])
+        if len(marker) != 1:
+            return []
+        groups = []
+        for group, columns in enumerate(self._nulls(reader)):
+            nulls = columns[marker[0]]
+            if nulls is None or nulls < reader.metadata.row_group(group).num_rows:
+                groups.append(group)
+        return [group for group in groups if self._group in {None, group}]
+
+    def _nulls(self, reader: ParquetReader) -> NullCounts:
+        if self._known_nulls is None:
+            self._known_nulls = reader.null_counts()
+        return self._known_nulls
 
 
 def _with_marker(reader: ParquetReader, kind: str, fields: Sequence[Leaf]) -> Sequence[Leaf]:
@@ -188,20 +203,6 @@ def _with_marker(reader: ParquetReader, kind: str, fields: Sequence[Leaf]) -> Se
     if not reader.arrow_schema.field(kind).nullable or not reader.leaf_indices(fields):
         return [*fields, (kind, MARKERS[kind])]
     return fields
-
-
-def _row_groups(reader: ParquetReader, kind: str) -> list[int]:
-    """Row groups that may hold such actions, by the null counts of the footer."""
-    marker = reader.leaf_indices([(kind, MARKERS[kind])])
-    if len(marker) != 1:
-        return []
-    counts = null_counts(reader.metadata)
-    groups = []
-    for group, columns in enumerate(counts):
-        nulls = columns[marker[0]]
-        if nulls is None or nulls < reader.metadata.row_group(group).num_rows:
-            groups.append(group)
-    return groups
 
 
 class JsonCheckpointFile:

@@ -9,7 +9,6 @@ silently (9999-12-31 would be 1816).
 from __future__ import annotations
 
 import contextlib
-import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -21,6 +20,13 @@ from deltalog.errors import AlreadyExistsError, DeltaError
 from deltalog.paths import FileInfo, join
 from deltalog.storage.atomic import take_name, write_temporary
 from deltalog.storage.faults import storage_error
+from deltalog.storage.parquet_footer import (
+    NullCounts,
+    as_file,
+    fetch_footer,
+    local_footer,
+    null_counts,
+)
 from deltalog.storage.parquet_parts import (
     Column,
     Segments,
@@ -38,10 +44,8 @@ if TYPE_CHECKING:
 
     from deltalog.storage.store import ByteRange, Store
 
-TAIL_BYTES: Final = 64 * 1024
 _SIDE_BY_SIDE_BYTES: Final = 4 * 1024 * 1024
 _THREADED_BYTES: Final = 1024 * 1024
-_MAGIC: Final = frozenset({b"PAR1", b"PARE"})
 
 
 def open_parquet(
@@ -83,11 +87,13 @@ class ParquetReader:
         self._native = native_path(store, path)
         self._segments = Segments()
         self._size = size_bytes or 0
+        self._footer_bytes: bytes | None = None
         if self._native is None:
             if size_bytes is None:
                 self._size = store.stat(path).size_bytes
             if footer is None:
-                footer, self._size = _read_footer(store, path, self._size)
+                self._footer_bytes, self._size = fetch_footer(store, path, self._size)
+                footer = pq.read_metadata(pa.BufferReader(as_file(self._footer_bytes)))
         self._file = self._open(footer)
         self.metadata: pq.FileMetaData = self._file.metadata
         self.arrow_schema: pa.Schema = self._file.schema_arrow
@@ -116,6 +122,16 @@ class ParquetReader:
         for number in range(self.metadata.num_row_groups):
             starts.append(starts[-1] + self.metadata.row_group(number).num_rows)
         return starts
+
+    def null_counts(self) -> NullCounts:
+        """How many values are NULL, for each row group and in it each leaf column; None if unknown.
+
+        Raises:
+            DataFileUnreadableError: the footer is damaged.
+
+        Cost: local: a read. Elsewhere: as the footer, if that was handed in.
+        """
+        return guarded(self._store, self.path, self._null_counts)
 
     def leaf_indices(self, columns: Sequence[Column] | None) -> list[int]:
         """The numbers of the leaf columns that `columns` name, ascending; absent ones are left out.
@@ -184,6 +200,18 @@ class ParquetReader:
     def close(self) -> None:
         """Give the file back; using the reader afterwards is an error."""
         self._file.close(force=True)
+
+    def _null_counts(self) -> NullCounts:
+        if self._footer_bytes is None:
+            if self._native is None:
+                self._footer_bytes, _ = fetch_footer(self._store, self.path, self._size)
+            else:
+                self._footer_bytes = local_footer(self._native)
+        counts = null_counts(self._footer_bytes)
+        shape = [len(self.leaf_paths)] * self.metadata.num_row_groups
+        if [len(columns) for columns in counts] != shape:
+            raise pa.ArrowInvalid("the footer's row groups are not of its columns")
+        return counts
 
     @property
     def _all_groups(self) -> list[int]:
@@ -377,25 +405,6 @@ class ParquetSink:
             self.close()
         else:
             self.abandon()
-
-
-def _read_footer(store: Store, path: str, size: int) -> tuple[pq.FileMetaData, int]:
-    """The footer, and the file's true length: what the log says may be wrong."""
-    start = max(0, size - TAIL_BYTES)
-    (tail,) = store.read_ranges(path, [(start, size)])
-    if len(tail) != size - start or tail[-4:] not in _MAGIC:
-        true_size = store.stat(path).size_bytes
-        if true_size != size:
-            return _read_footer(store, path, true_size)
-    if len(tail) < 12 or tail[-4:] not in _MAGIC:
-        raise pa.ArrowInvalid("Parquet magic bytes not found at the end")
-    footer_bytes = struct.unpack("<I", tail[-8:-4])[0] + 8
-    if footer_bytes > size:
-        raise pa.ArrowInvalid(f"a footer of {footer_bytes} bytes in a file of {size}")
-    if footer_bytes > len(tail):
-        (head,) = store.read_ranges(path, [(size - footer_bytes, start)])
-        tail = head + tail
-    return pq.read_metadata(pa.BufferReader(b"PAR1" + tail[-footer_bytes:])), size
 
 
 def _chunk_range(column: pq.ColumnChunkMetaData, size: int) -> ByteRange:

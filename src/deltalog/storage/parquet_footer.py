@@ -1,15 +1,18 @@
-"""The null counts in a Parquet footer, read without decoding any other statistic.
+"""The bytes of a Parquet footer: finding them, and the null counts in them.
 
 pyarrow (26) ends the process where a damaged minimum or maximum does not decode, and asking for a
-null count decodes both. A damaged checkpoint must not do that, so its footer is walked here: it is
-a tree of Thrift's compact protocol, of which a few numbered fields matter.
+null count decodes both; so does giving a damaged footer back as bytes. A damaged checkpoint must
+not do that, so the footer's own bytes are walked here: they are a tree of Thrift's compact
+protocol, of which a few numbered fields matter.
 
 Protocol: none; Apache Parquet's `parquet.thrift`, Apache Thrift's compact protocol
 """
 
 from __future__ import annotations
 
+import io
 import struct
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -19,29 +22,78 @@ from deltalog.errors import DataFileUnreadableError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    import pyarrow.parquet as pq  # noqa: TID251  # its type alone
+    from deltalog.storage.store import Store
 
-_MAGIC_BYTES: Final = 4
+
+_TAIL_BYTES: Final = 64 * 1024
+_MAGIC: Final = frozenset({b"PAR1", b"PARE"})
 _ROW_GROUPS, _COLUMNS, _META_DATA, _STATISTICS, _NULL_COUNT = 4, 1, 3, 12, 3
 
+NullCounts = list[list[int | None]]
 
-def null_counts(footer: pq.FileMetaData) -> list[list[int | None]]:
+
+def fetch_footer(store: Store, path: str, size_bytes: int) -> tuple[bytes, int]:
+    """The footer's bytes, and the file's true length: what the log says may be wrong.
+
+    Args:
+        store: where the file is.
+        path: decoded.
+        size_bytes: the file's length as it is said to be.
+
+    Raises:
+        pa.ArrowInvalid: it is no Parquet file.
+
+    Cost: one ranged read, two for a large footer; a `stat` and again where the length was wrong.
+    """
+    start = max(0, size_bytes - _TAIL_BYTES)
+    (tail,) = store.read_ranges(path, [(start, size_bytes)])
+    if len(tail) != size_bytes - start or tail[-4:] not in _MAGIC:
+        true_size = store.stat(path).size_bytes
+        if true_size != size_bytes:
+            return fetch_footer(store, path, true_size)
+    if len(tail) < 12 or tail[-4:] not in _MAGIC:
+        raise pa.ArrowInvalid("Parquet magic bytes not found at the end")
+    footer_bytes = struct.unpack("<I", tail[-8:-4])[0] + 8
+    if footer_bytes > size_bytes:
+        raise pa.ArrowInvalid(f"a footer of {footer_bytes} bytes in a file of {size_bytes}")
+    if footer_bytes > len(tail):
+        (head,) = store.read_ranges(path, [(size_bytes - footer_bytes, start)])
+        tail = head + tail
+    return tail[-footer_bytes:-8], size_bytes
+
+
+def local_footer(native: str) -> bytes:
+    """The footer's bytes of a file that Arrow has opened, so that its length is known to fit."""
+    with Path(native).open("rb") as file:
+        file.seek(-8, io.SEEK_END)
+        length = struct.unpack("<I", file.read(4))[0]
+        file.seek(-8 - length, io.SEEK_END)
+        return file.read(length)
+
+
+def as_file(footer: bytes) -> bytes:
+    """A file that is nothing but a footer."""
+    return b"PAR1" + footer + struct.pack("<I", len(footer)) + b"PAR1"
+
+
+def null_counts(footer: bytes) -> NullCounts:
     """How many values are NULL, for each row group and in it each leaf column; None if not told.
+
+    Args:
+        footer: a file's `FileMetaData` as it is stored.
 
     Raises:
         DataFileUnreadableError: the footer is damaged.
 
     Cost: some microseconds per column chunk: for the few row groups of a checkpoint.
     """
-    out = pa.BufferOutputStream()
     try:
-        footer.write_metadata_file(out)
-        node = _Reader(out.getvalue().to_pybytes(), _MAGIC_BYTES).struct()
+        node = _Reader(footer).struct()
         return [
             [_null_count(chunk) for chunk in group.get(_COLUMNS, ())]
             for group in node.get(_ROW_GROUPS, ())
         ]
-    except (pa.ArrowException, OSError, LookupError, TypeError, AttributeError) as error:
+    except (struct.error, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise DataFileUnreadableError(f"cannot read a Parquet footer: {error!r}") from error
 
 
@@ -53,9 +105,9 @@ def _null_count(chunk: Mapping[int, Any]) -> int | None:
 class _Reader:
     """Reads values of Thrift's compact protocol, one after the other."""
 
-    def __init__(self, data: bytes, position: int) -> None:
+    def __init__(self, data: bytes) -> None:
         self._data = data
-        self._position = position
+        self._position = 0
         self._readers: dict[int, Callable[[], Any]] = {
             1: lambda: True,
             2: lambda: False,
