@@ -271,7 +271,7 @@ def open_changes(
     shown = latest
     if latest.configuration.column_mapping_mode is not Mode.NONE and not is_empty:
         shown = load_snapshot(store, version=last, log_tail=log_tail)
-    spec = _changes_spec(shown, columns, predicate, default_timezone)
+    spec = changes_spec(shown, columns, predicate, default_timezone)
     if is_empty:
         return Changes(shown, shown, shown.version - 1, (), {}, spec)
     return Changes(
@@ -312,12 +312,23 @@ def _check_range(
         )
 
 
-def _changes_spec(
+def changes_spec(
     snapshot: Snapshot,
     columns: Sequence[str] | None,
     predicate: Expression | None,
     default_timezone: str,
 ) -> ReadSpec:
+    """Columns and predicate of a change feed, checked against the snapshot that it is shown in.
+
+    Args:
+        snapshot: of the version whose schema is shown.
+        columns: of the table and of `CHANGE_COLUMNS`; None is all of both.
+        predicate: over the same columns.
+        default_timezone: of partition values without a zone.
+
+    Raises:
+        InvalidInputError: an unknown column, or one that change files do not keep.
+    """
     own = [name for name in (columns or ()) if name not in CHANGE_COLUMNS]
     spec = read_spec(
         snapshot,
