@@ -6,6 +6,14 @@
 from __future__ import annotations
 
 from deltalog.storage.fsspec_store import FsspecStore, StorageOptions, open_store
-from deltalog.storage.store import ByteRange, NativeStore, Store
+from deltalog.storage.store import ByteRange, NativeStore, SigningStore, Store
 
-__all__ = ["ByteRange", "FsspecStore", "NativeStore", "StorageOptions", "Store", "open_store"]
+__all__ = [
+    "ByteRange",
+    "FsspecStore",
+    "NativeStore",
+    "SigningStore",
+    "StorageOptions",
+    "Store",
+    "open_store",
+]

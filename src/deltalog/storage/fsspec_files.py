@@ -130,6 +130,10 @@ class FsspecFiles:
             return
         map_in_pool(self._delete, paths)
 
+    def sign(self, path: str, seconds: int) -> str:
+        """A URL by which anybody can read the file for a while."""
+        return str(self.filesystem.sign(path, expiration=seconds))
+
     def _delete(self, path: str) -> None:
         with contextlib.suppress(FileNotFoundError):
             self.filesystem.rm_file(path)

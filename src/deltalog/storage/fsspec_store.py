@@ -33,7 +33,7 @@ from deltalog.storage.filesystems import (
     own_filesystem,
     renewed,
 )
-from deltalog.storage.fsspec_files import RangedFile
+from deltalog.storage.fsspec_files import FsspecFiles, RangedFile
 from deltalog.storage.local_files import LocalFiles, local_path
 from deltalog.storage.options import commit_objection, filesystem_options, secrets_of
 from deltalog.storage.store import ByteRange, Store
@@ -191,6 +191,21 @@ class FsspecStore:
         """The operating system's name of a file, or None where it has none."""
         return self._own_path(path) if self._place(path)[0] == "file" else None
 
+    @property
+    def can_sign(self) -> bool:
+        """Whether the service has signed URLs."""
+        return self._kind in _SIGNING
+
+    def signed_url(self, path: str, seconds: int) -> str:
+        """A URL by which anybody can read one file for a while."""
+
+        def sign(files: Files, full: str) -> str:
+            if not isinstance(files, FsspecFiles):
+                raise StorageError(f"cannot sign URLs of {self._kind!r} files")
+            return files.sign(full, seconds)
+
+        return self._run("sign", path, sign)
+
     def __repr__(self) -> str:
         return f"FsspecStore({self._root!r})"
 
@@ -343,6 +358,7 @@ class FsspecStore:
 _BUFFER_BYTES: Final = 1024 * 1024
 _WEB: Final = frozenset({"http", "https"})
 _BUCKETS: Final = frozenset({"s3", "gs"})
+_SIGNING: Final = frozenset({"s3", "gs", "az"})
 _NEVER_SIBLINGS: Final = frozenset({"http", "https", "ftp", "sftp", "ssh", "smb", "github"})
 
 

@@ -87,3 +87,17 @@ class NativeStore(Store, Protocol):
     def native_path(self, path: str) -> str | None:
         """The operating system's name of a file, or None where it has none."""
         ...
+
+
+@runtime_checkable
+class SigningStore(Store, Protocol):
+    """A store that may be able to give others a URL for one of its files."""
+
+    @property
+    def can_sign(self) -> bool:
+        """Whether the place where the table lives has such URLs."""
+        ...
+
+    def signed_url(self, path: str, seconds: int) -> str:
+        """A URL by which anybody can read one file for a while. Cost: usually no request."""
+        ...
