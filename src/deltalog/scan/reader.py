@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from deltalog.storage.parquet import ParquetReader
 
 _PIECE_ROWS: Final = 1 << 20
+# Of a run of rows: from this share of kept rows on, a filter is quickest column by column.
+_MOST: Final = 0.97
 """Row groups are read together up to so many rows: that bounds what is decoded at once."""
 
 _compute: Final[Any] = pc  # the stubs know no kernel over arrays of any type
@@ -260,9 +262,17 @@ class _Rows:
             return pa.Table.from_batches([pa.RecordBatch.from_struct_array(rows)])  # type: ignore[arg-type]  # a struct array
         data = {name: self.found[name] for name in names if name in self.found}
         if self.mask is not None and data:
-            kept = _table(data).filter(self.mask)
-            data = dict(zip(data, kept.columns, strict=True))
+            data = self._kept(data, self.mask)
         return _table({name: data[name] if name in data else self._derived(name) for name in names})
+
+    def _kept(
+        self, data: Mapping[str, pa.ChunkedArray[Any]], mask: pa.BooleanArray
+    ) -> dict[str, pa.ChunkedArray[Any]]:
+        if mask.true_count >= _MOST * self.num_rows:
+            # Arrow copies the long runs between few gaps as they are, but only column by column.
+            return {name: column.filter(mask) for name, column in data.items()}
+        kept = _table(data).filter(mask)
+        return dict(zip(data, kept.columns, strict=True))
 
     def _derived(self, name: str) -> pa.Array[Any]:
         constants = dict(self.task.constants)
