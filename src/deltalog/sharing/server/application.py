@@ -1,0 +1,102 @@
+"""The application: endpoints, guard and a configuration that may change while it runs.
+
+Owns how a configuration becomes a server.
+
+Protocol: REST APIs
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+import anyio
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Route
+
+from deltalog.sharing.server.answers import Tools
+from deltalog.sharing.server.config import ServerConfig, parse_config
+from deltalog.sharing.server.endpoints import Endpoints, Server
+from deltalog.sharing.server.guard import Guard, unknown_method, unknown_route
+from deltalog.sharing.server.metrics import CONTENT_TYPE, Metrics
+from deltalog.sharing.server.recipients import Recipients
+from deltalog.sharing.server.tables import Tables
+from deltalog.sharing.server.tokens import Sealer
+from deltalog.sharing.server.urls import UrlSigner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from starlette.requests import Request
+    from starlette.types import ASGIApp
+
+    from deltalog.sharing.server.config import TableConfig
+    from deltalog.storage import Store
+
+
+def app(
+    config: ServerConfig | Mapping[str, object],
+    *,
+    make_store: Callable[[TableConfig], Store] | None = None,
+) -> ASGIApp:
+    """An ASGI application that shares tables; run it, or mount it into another.
+
+    Args:
+        config: what to share with whom; a mapping has the shape of the configuration file.
+        make_store: gives the store of a table, if not its location and storage options do.
+
+    Raises:
+        InvalidInputError: the configuration is wrong; the message says where.
+    """
+    if not isinstance(config, ServerConfig):
+        config = parse_config(config)
+    key = config.signing_key or secrets.token_bytes(32)
+    server = make_server(config, key, make_store)
+    return make_app(lambda: server)
+
+
+def make_server(
+    config: ServerConfig,
+    key: bytes,
+    make_store: Callable[[TableConfig], Store] | None = None,
+) -> Server:
+    """The server that a configuration describes.
+
+    Args:
+        config: what to share with whom.
+        key: of signatures, if the configuration has none.
+        make_store: as in `app`.
+    """
+    key = config.signing_key or key
+    return Server(
+        tools=Tools(
+            config=config,
+            sealer=Sealer(key),
+            urls=UrlSigner(key, config.url_seconds, own_urls=config.own_urls),
+        ),
+        tables=Tables(config, make_store),
+        recipients=Recipients(config),
+        limiter=anyio.CapacityLimiter(config.limits.concurrent_queries),
+    )
+
+
+def make_app(current: Callable[[], Server]) -> ASGIApp:
+    """The application over a server that may be another one at the next request."""
+    metrics = Metrics()
+    config = current().tools.config
+    routes = Endpoints(current).routes(config.endpoint)
+    routes.append(Route("/health", _health, methods=["GET"]))
+    if config.metrics:
+
+        async def show(_request: Request) -> Response:
+            return Response(metrics.text(), headers={"Content-Type": CONTENT_TYPE})
+
+        routes.append(Route("/metrics", show, methods=["GET"]))
+    inner = Starlette(routes=routes, exception_handlers={404: unknown_route, 405: unknown_method})
+    inner.router.redirect_slashes = False
+    return Guard(inner, lambda: current().tools.config.limits, metrics)
+
+
+async def _health(_request: Request) -> Response:
+    return Response(b'{"status":"ok"}', headers={"Content-Type": "application/json"})

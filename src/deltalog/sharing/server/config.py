@@ -1,0 +1,412 @@
+"""The configuration of a server, as values.
+
+Owns the shape of the file: that of the reference server (`shares` → `schemas` → `tables`), and what
+it has not: recipients, OAuth, limits, and what of a table a share shows.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalog.errors import InvalidInputError
+from deltalog.sharing.server.settings import Section, check_unique, closest
+from deltalog.sharing.server.tokens import token_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Network = IPv4Network | IPv6Network
+
+_NAME: Final = re.compile(r"[^/\x00-\x1f\x7f]{1,255}")
+_DIGEST: Final = re.compile(r"sha256:([0-9a-f]{64})")
+_LEAST_KEY: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableConfig:
+    """A table of a share.
+
+    Args:
+        history_shared: older versions and changes may be read.
+        start_version: nothing before it may be read.
+        columns: the only ones that are shown; None is all.
+        row_filter: SQL; only rows for which it is true are shown.
+        storage_options: as `DeltaTable` takes them.
+        credentials: how temporary credentials for its directory are made; None is not at all.
+    """
+
+    name: str
+    location: str = field(repr=False)
+    id: str | None = None
+    history_shared: bool = False
+    start_version: int = 0
+    columns: tuple[str, ...] | None = None
+    row_filter: str | None = None
+    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    credentials: Mapping[str, Any] | None = field(default=None, repr=False)
+
+    @property
+    def is_view(self) -> bool:
+        """Whether less than the whole table is shown."""
+        return self.columns is not None or self.row_filter is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaConfig:
+    """A schema of a share."""
+
+    name: str
+    tables: tuple[TableConfig, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareConfig:
+    """A share."""
+
+    name: str
+    schemas: tuple[SchemaConfig, ...]
+    id: str | None = None
+    display_name: str | None = None
+    comment: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenConfig:
+    """A token that a recipient may use.
+
+    Args:
+        digest: SHA-256 of the token, hexadecimal.
+        expires_ms: when it ends; None is never.
+    """
+
+    digest: str = field(repr=False)
+    expires_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecipientConfig:
+    """Somebody to whom shares are given.
+
+    Args:
+        shares: names; None is every share.
+        networks: from which he may ask; none is from anywhere.
+        subjects: what the OAuth issuer calls him.
+    """
+
+    name: str
+    tokens: tuple[TokenConfig, ...] = ()
+    shares: tuple[str, ...] | None = None
+    networks: tuple[Network, ...] = ()
+    subjects: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OAuthConfig:
+    """Whose signed tokens are believed.
+
+    Args:
+        claim: which claim names the recipient.
+    """
+
+    issuer: str
+    audience: str
+    jwks_url: str
+    algorithms: tuple[str, ...] = ("RS256", "ES256")
+    claim: str = "sub"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What one request, and one recipient, may take."""
+
+    body_bytes: int = 2 << 20
+    url_bytes: int = 16 << 10
+    receive_seconds: int = 30
+    send_seconds: int = 120
+    requests_per_minute: int = 0
+    concurrent_queries: int = 32
+    page_files: int = 10_000
+    cache_bytes: int = 1 << 30
+    cached_tables: int = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerConfig:
+    """Everything a server needs to know.
+
+    Args:
+        endpoint: the path under which the protocol is served, without a slash at its end.
+        public_url: how recipients reach the server, if not as their requests say.
+        signing_key: of tokens and URLs; None makes one that dies with the process.
+        url_seconds: how long a signed URL holds.
+    """
+
+    shares: tuple[ShareConfig, ...]
+    recipients: tuple[RecipientConfig, ...]
+    host: str = "localhost"
+    port: int = 8080
+    endpoint: str = "/delta-sharing"
+    public_url: str | None = None
+    signing_key: bytes | None = field(default=None, repr=False)
+    url_seconds: int = 3600
+    page_token_seconds: int = 3 * 24 * 3600
+    refresh_token_seconds: int = 3600
+    evaluate_predicate_hints: bool = True
+    evaluate_json_predicate_hints: bool = True
+    asynchronous_queries: bool = True
+    own_urls: bool = False
+    oauth: OAuthConfig | None = None
+    limits: Limits = field(default_factory=Limits)
+    metrics: bool = True
+    cache_directory: str | None = None
+    certificate_file: str | None = None
+    certificate_key_file: str | None = None
+
+
+def parse_config(values: object) -> ServerConfig:
+    """The configuration of a file's contents.
+
+    Raises:
+        InvalidInputError: a setting is missing, unknown or of a wrong form; the message says
+            where, and what was probably meant.
+    """
+    section = Section(values, "")
+    version = section.get("version", 1)
+    if version != 1:
+        raise InvalidInputError(f"version: expected 1, found {version}")
+    shares = section.children("shares", _share)
+    check_unique((share.name for share in shares), "shares")
+    recipients = section.children("recipients", lambda one: _recipient(one, shares))
+    single = section.child("authorization", lambda one: one.required("bearerToken", str))
+    if single is not None:
+        recipients = (*recipients, _everybody(single))
+    check_unique((one.name for one in recipients), "recipients")
+    oauth = section.child("oauth", _oauth)
+    _check_recipients(recipients, oauth)
+    tls = section.child("ssl", _certificate) or (None, None)
+    config = ServerConfig(
+        shares=shares,
+        recipients=recipients,
+        oauth=oauth,
+        host=section.get("host", ServerConfig.host),
+        port=section.number("port", ServerConfig.port, least=0),
+        endpoint=_endpoint(section),
+        public_url=(section.optional("publicUrl", str) or "").rstrip("/") or None,
+        signing_key=_signing_key(section),
+        url_seconds=section.number("preSignedUrlTimeoutSeconds", 3600),
+        page_token_seconds=_seconds(section, "queryTablePageTokenTtlMs", 3 * 24 * 3600),
+        refresh_token_seconds=_seconds(section, "refreshTokenTtlMs", 3600),
+        evaluate_predicate_hints=section.get("evaluatePredicateHints", True),
+        evaluate_json_predicate_hints=section.get("evaluateJsonPredicateHints", True),
+        asynchronous_queries=section.get("asynchronousQueries", True),
+        own_urls=section.get("ownUrls", False),
+        limits=_limits(section),
+        metrics=section.get("metrics", True),
+        cache_directory=section.optional("cacheDirectory", str),
+        certificate_file=tls[0],
+        certificate_key_file=tls[1],
+    )
+    # Settings of the reference server that have no meaning here: a file of its may be used as is.
+    for name in ("evaluateJsonPredicateHintsV2", "stalenessAcceptable"):
+        section.optional(name, bool)
+    section.finish()
+    return config
+
+
+def _share(section: Section) -> ShareConfig:
+    schemas = section.children("schemas", _schema)
+    check_unique((schema.name for schema in schemas), section.path("schemas"))
+    properties = section.mapping("properties")
+    if len(properties) > 50:
+        raise InvalidInputError(f"{section.path('properties')}: expected 50 at most")
+    return ShareConfig(
+        name=_name(section),
+        schemas=schemas,
+        id=section.optional("id", str),
+        display_name=section.optional("displayName", str),
+        comment=section.optional("comment", str),
+        properties={key: str(value) for key, value in properties.items()},
+    )
+
+
+def _schema(section: Section) -> SchemaConfig:
+    tables = section.children("tables", _table)
+    check_unique((table.name for table in tables), section.path("tables"))
+    return SchemaConfig(name=_name(section, dots=False), tables=tables)
+
+
+def _table(section: Section) -> TableConfig:
+    history_shared = section.get("historyShared", False)
+    start_version = section.number("startVersion", 0, least=0)
+    if start_version and not history_shared:
+        raise InvalidInputError(
+            f"{section.path('startVersion')}: has a meaning only with historyShared: true"
+        )
+    columns = section.texts("columns")
+    if columns is not None and not columns:
+        raise InvalidInputError(f"{section.path('columns')}: expected one column or more")
+    table = TableConfig(
+        name=_name(section, dots=False),
+        location=section.required("location", str),
+        id=section.optional("id", str),
+        history_shared=history_shared,
+        start_version=start_version,
+        columns=columns,
+        row_filter=section.optional("rowFilter", str),
+        storage_options=section.mapping("storageOptions"),
+        credentials=section.optional("temporaryCredentials", dict),
+    )
+    if table.is_view and table.credentials is not None:
+        raise InvalidInputError(
+            f"{section.path('temporaryCredentials')}: would show all of a table of which the "
+            "share shows a part; leave them out, or columns and rowFilter"
+        )
+    return table
+
+
+def _recipient(section: Section, shares: tuple[ShareConfig, ...]) -> RecipientConfig:
+    names = section.texts("shares")
+    known = {share.name.casefold(): share.name for share in shares}
+    for name in names or ():
+        if name.casefold() not in known:
+            raise InvalidInputError(
+                f"{section.path('shares')}: there is no share {name!r}"
+                f"{closest(name, known.values())}"
+            )
+    tokens = section.children("tokens", _token)
+    single = section.optional("token", str)
+    if single is not None:
+        tokens = (*tokens, TokenConfig(digest=_digest(single, section.path("token"))))
+    return RecipientConfig(
+        name=_name(section),
+        tokens=tokens,
+        shares=None if names is None else tuple(known[name.casefold()] for name in names),
+        networks=tuple(_network(text, section) for text in section.texts("ipRanges") or ()),
+        subjects=section.texts("subjects") or (),
+    )
+
+
+def _token(section: Section) -> TokenConfig:
+    plain, hashed = section.optional("token", str), section.optional("hash", str)
+    if (plain is None) == (hashed is None):
+        raise InvalidInputError(f"{section.where}: expected either hash or token")
+    if hashed is None:
+        digest = _digest(plain or "", section.path("token"))
+    else:
+        found = _DIGEST.fullmatch(hashed)
+        if found is None:
+            raise InvalidInputError(
+                f"{section.path('hash')}: expected 'sha256:' and 64 hexadecimal digits"
+            )
+        digest = found[1]
+    return TokenConfig(digest=digest, expires_ms=section.moment("expires"))
+
+
+def _digest(token: str, where: str) -> str:
+    if len(token) < 8:
+        raise InvalidInputError(f"{where}: a token of less than 8 characters can be guessed")
+    return token_digest(token)
+
+
+def _everybody(token: str) -> RecipientConfig:
+    digest = _digest(token, "authorization.bearerToken")
+    return RecipientConfig(name="everybody", tokens=(TokenConfig(digest=digest),))
+
+
+def _network(text: str, section: Section) -> Network:
+    try:
+        return ip_network(text, strict=False)
+    except ValueError:
+        raise InvalidInputError(
+            f"{section.path('ipRanges')}: {text!r} is no address range such as 10.0.0.0/8"
+        ) from None
+
+
+def _oauth(section: Section) -> OAuthConfig:
+    algorithms = section.texts("algorithms") or ("RS256", "ES256")
+    for name in algorithms:
+        if not re.fullmatch(r"(?:RS|ES|PS)\d{3}|EdDSA", name):
+            raise InvalidInputError(
+                f"{section.path('algorithms')}: {name!r} is no signature by a private key"
+            )
+    return OAuthConfig(
+        issuer=section.required("issuer", str),
+        audience=section.required("audience", str),
+        jwks_url=section.required("jwksUrl", str),
+        algorithms=algorithms,
+        claim=section.get("claim", "sub"),
+    )
+
+
+def _certificate(section: Section) -> tuple[str, str]:
+    section.optional("selfSigned", bool)
+    return (
+        section.required("certificateFile", str),
+        section.required("certificateKeyFile", str),
+    )
+
+
+def _limits(section: Section) -> Limits:
+    page_files = section.number("queryTablePageSizeLimit", Limits.page_files)
+    cached_tables = section.number("deltaTableCacheSize", Limits.cached_tables)
+    receive_seconds = section.number("requestTimeoutSeconds", Limits.receive_seconds)
+
+    def parse(own: Section) -> Limits:
+        return Limits(
+            body_bytes=own.number("bodyBytes", Limits.body_bytes),
+            url_bytes=own.number("urlBytes", Limits.url_bytes),
+            receive_seconds=receive_seconds,
+            send_seconds=own.number("sendSeconds", Limits.send_seconds),
+            requests_per_minute=own.number("requestsPerMinute", 0, least=0),
+            concurrent_queries=own.number("concurrentQueries", Limits.concurrent_queries),
+            page_files=page_files,
+            cache_bytes=own.number("cacheBytes", Limits.cache_bytes),
+            cached_tables=cached_tables,
+        )
+
+    return section.child("limits", parse) or parse(Section({}, "limits"))
+
+
+def _name(section: Section, *, dots: bool = True) -> str:
+    name = section.required("name", str)
+    if _NAME.fullmatch(name) is None or name in {".", ".."} or (not dots and "." in name):
+        raise InvalidInputError(
+            f"{section.path('name')}: {name[:80]!r} cannot be a name: expected 1 to 255 characters "
+            f"without slashes{'' if dots else ', dots'} and control characters"
+        )
+    return name
+
+
+def _endpoint(section: Section) -> str:
+    text = "/" + section.get("endpoint", "/delta-sharing").strip("/")
+    return "" if text == "/" else text
+
+
+def _signing_key(section: Section) -> bytes | None:
+    text = section.optional("signingKey", str)
+    if text is None:
+        return None
+    if len(text) < _LEAST_KEY:
+        raise InvalidInputError(f"signingKey: expected {_LEAST_KEY} characters or more")
+    return text.encode()
+
+
+def _seconds(section: Section, name: str, default: int) -> int:
+    return max(1, section.number(name, default * 1000) // 1000)
+
+
+def _check_recipients(recipients: tuple[RecipientConfig, ...], oauth: OAuthConfig | None) -> None:
+    if not recipients:
+        raise InvalidInputError(
+            "recipients: there is nobody to share with; add a recipient with a name, tokens and "
+            "shares, or authorization.bearerToken"
+        )
+    if oauth is None and any(one.subjects for one in recipients):
+        raise InvalidInputError("recipients: subjects need an oauth section")
+    digests = [token.digest for one in recipients for token in one.tokens]
+    if len(set(digests)) != len(digests):
+        raise InvalidInputError("recipients: two of them have the same token")

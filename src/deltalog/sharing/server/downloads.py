@@ -1,0 +1,128 @@
+"""Files through our own signed URLs: whole, or in ranges.
+
+Owns ranges, conditions and what may be read at all: a file that lies inside of the table's
+directory, links followed, and is none of its log.
+
+Protocol: RFC 9110 (Range, If-Range, If-None-Match)
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from deltalog.errors import UnsafePathError
+from deltalog.paths import encode_path
+from deltalog.sharing.server.faults import Fault, not_found
+from deltalog.sharing.server.files import inner_path
+from deltalog.storage import NativeStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from deltalog.storage import Store
+
+_PIECE_BYTES: Final = 1 << 20
+_RANGE: Final = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
+
+
+@dataclass(frozen=True)
+class Download:
+    """Bytes of a file and what is said of them.
+
+    Args:
+        status: of HTTP: 200, 206, 304 or 416.
+        headers: all that concern the body.
+        chunks: the bytes.
+    """
+
+    status: int
+    headers: dict[str, str]
+    chunks: Iterator[bytes]
+
+
+def check_inside(store: Store, path: str) -> None:
+    """Refuse what is not a data file of the table, links followed (ledger SHARE-SEC-02).
+
+    Raises:
+        Fault: 404.
+    """
+    try:
+        inner_path(encode_path(path), store.root)
+    except UnsafePathError:
+        raise not_found("file") from None
+    if not isinstance(store, NativeStore):
+        return
+    native, root = store.native_path(path), store.native_path("")
+    if native is None or root is None:
+        return
+    real_root = os.path.realpath(root)
+    if os.path.commonpath([real_root, os.path.realpath(native)]) != real_root:
+        raise not_found("file")
+
+
+def download(
+    store: Store, path: str, headers: Mapping[str, str], *, with_body: bool = True
+) -> Download:
+    """A file, or the range of it that is asked for.
+
+    Args:
+        store: of the file.
+        path: decoded.
+        headers: of the request, names in lower case.
+        with_body: False for HEAD.
+
+    Raises:
+        ObjectNotFoundError: the file is gone.
+
+    Cost: one request for the size, and one per mebibyte that is sent.
+    """
+    found = store.stat(path)
+    size = found.size_bytes
+    tag = f'"{size:x}-{found.modified_ms:x}"'
+    common = {"Accept-Ranges": "bytes", "ETag": tag, "Cache-Control": "private, no-transform"}
+    if tag in headers.get("if-none-match", ""):
+        return Download(304, common, iter(()))
+    span = _span(headers, tag, size)
+    if span is None:
+        whole = {**common, "Content-Length": str(size)}
+        return Download(200, whole, _pieces(store, path, 0, size if with_body else 0))
+    start, end = span
+    if start >= end:
+        raise Fault(
+            416,
+            "INVALID_PARAMETER_VALUE",
+            "the range is outside of the file",
+            {"Content-Range": f"bytes */{size}"},
+        )
+    part = {
+        **common,
+        "Content-Length": str(end - start),
+        "Content-Range": f"bytes {start}-{end - 1}/{size}",
+    }
+    return Download(206, part, _pieces(store, path, start, end if with_body else start))
+
+
+def _span(headers: Mapping[str, str], tag: str, size: int) -> tuple[int, int] | None:
+    """The range that is asked for; None for the whole file, also for what cannot be understood."""
+    found = _RANGE.fullmatch(headers.get("range", "").strip())
+    if found is None or headers.get("if-range", tag) != tag:
+        return None
+    first, last = found[1], found[2]
+    if first:
+        return int(first), min(int(last) + 1, size) if last else size
+    if not last:
+        return None
+    return max(0, size - int(last)), size
+
+
+def _pieces(store: Store, path: str, start: int, end: int) -> Iterator[bytes]:
+    while start < end:
+        stop = min(start + _PIECE_BYTES, end)
+        (piece,) = store.read_ranges(path, [(start, stop)])
+        if len(piece) != stop - start:
+            raise OSError("the file became shorter while it was sent")
+        yield piece
+        start = stop

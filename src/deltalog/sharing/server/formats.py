@@ -1,0 +1,246 @@
+"""Which response format answers, and the two lines that every answer starts with.
+
+Owns which table can be told in which format: the format `parquet` knows plain files only, the
+format `delta` whatever features its client names. Features that only concern checkpoints, and ones
+that a table lists without using them, keep nobody out: no client of a share sees them.
+
+Protocol: Delta Sharing Capabilities Header, Protocol, Metadata (both formats)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from deltalog._json import dumps, loads
+from deltalog.actions.model import Protocol
+from deltalog.column_mapping import Mode
+from deltalog.features import canonical_name, check_readable, find_feature
+from deltalog.features.schema_traits import has_timestamp_ntz, has_variant
+from deltalog.sharing.server.faults import unsupported
+from deltalog.sharing.wire import (
+    DELTA,
+    PARQUET,
+    Capabilities,
+    DeltaMetadata,
+    DeltaProtocol,
+    ParquetMetadata,
+    ParquetProtocol,
+    encode_capabilities,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from deltalog.actions.model import Metadata
+    from deltalog.configuration import TableConfiguration
+    from deltalog.snapshot import Snapshot
+
+_CHECKPOINT_ONLY: Final = frozenset({"v2Checkpoint", "vacuumProtocolCheck"})
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How an answer is written.
+
+    Args:
+        name: `parquet` or `delta`.
+        protocol: what the format `delta` tells of the protocol.
+        ends: whether the last line is an `endStreamAction`.
+    """
+
+    name: str
+    protocol: Protocol
+    ends: bool = False
+
+    @property
+    def is_delta(self) -> bool:
+        """Whether lines wrap actions of the log."""
+        return self.name == DELTA
+
+    @property
+    def header(self) -> str:
+        """What the answer says of itself (ledger SHARE-CAP-08, SHARE-CAP-10)."""
+        return encode_capabilities(
+            Capabilities(response_formats=(self.name,), include_end_stream_action=self.ends)
+        )
+
+
+def choose_format(
+    capabilities: Capabilities, snapshot: Snapshot, *, whole_history: bool = False
+) -> Format:
+    """The format that the client takes and the table can be told in.
+
+    Args:
+        capabilities: what the client can take.
+        snapshot: the version asked for.
+        whole_history: more versions than this one are told, so a feature that is only listed
+            may have been in use.
+
+    Raises:
+        Fault: 400: the client cannot read this table, in any format it takes.
+    """
+    configuration = snapshot.configuration
+    check_readable(configuration, table=snapshot.store.root, version=snapshot.version)
+    needed = needed_features(snapshot, whole_history=whole_history)
+    formats = [name for name in capabilities.formats if name in {PARQUET, DELTA}]
+    ends = capabilities.include_end_stream_action
+    if not formats:
+        raise unsupported(
+            f"no response format that was asked for is known; expected {PARQUET} or {DELTA}"
+        )
+    # With a choice the older format is used wherever it can tell the table (SHARE-CAP-04).
+    if PARQUET in formats and not needed:
+        return Format(PARQUET, configuration.protocol, ends)
+    if DELTA not in formats:
+        raise unsupported(
+            "the table has features that the response format parquet cannot tell: "
+            f"{', '.join(sorted(needed))}; ask with responseformat=delta and these readerfeatures"
+        )
+    missing = [
+        spelled
+        for name, spelled in needed.items()
+        if not _names_of(name, spelled) & capabilities.reader_features
+    ]
+    if missing:
+        raise unsupported(
+            f"Unsupported Delta Table Properties: the table needs the reader features "
+            f"{', '.join(sorted(missing))}; name them as readerfeatures"
+        )
+    return Format(DELTA, _told(configuration.protocol, needed), ends)
+
+
+def needed_features(snapshot: Snapshot, *, whole_history: bool = False) -> dict[str, str]:
+    """The reader features without which this version is read wrongly: name → spelling."""
+    protocol = snapshot.protocol
+    listed = {canonical_name(name): name for name in protocol.reader_features or ()}
+    if protocol.min_reader_version == 2:
+        listed["columnMapping"] = "columnMapping"
+    return {
+        name: spelled
+        for name, spelled in listed.items()
+        if name not in _CHECKPOINT_ONLY
+        and ((whole_history and name == "deletionVectors") or _is_used(name, snapshot))
+    }
+
+
+def _is_used(name: str, snapshot: Snapshot) -> bool:
+    configuration = snapshot.configuration
+    match name:
+        case "columnMapping":
+            return configuration.column_mapping_mode is not Mode.NONE
+        case "timestampNtz":
+            return has_timestamp_ntz(configuration.schema)
+        case "variantType" | "variantShredding":
+            return has_variant(configuration.schema)
+        case "deletionVectors":
+            return configuration.properties.enable_deletion_vectors or _has_vectors(snapshot)
+        case "typeWidening":
+            text = snapshot.metadata.schema_string
+            return configuration.properties.enable_type_widening or "delta.typeChanges" in text
+        case _:
+            return True
+
+
+def _has_vectors(snapshot: Snapshot) -> bool:
+    column = snapshot.files(["deletionVector"]).column("deletionVector")
+    return bool(column.null_count < len(column))
+
+
+def _names_of(name: str, spelled: str) -> frozenset[str]:
+    """How a client may call a feature, in lower case (ledger B-95)."""
+    feature = find_feature(name)
+    aliases = () if feature is None else (feature.name, *feature.aliases)
+    return frozenset(one.lower() for one in (name, spelled, *aliases))
+
+
+def _told(protocol: Protocol, needed: Mapping[str, str]) -> Protocol:
+    """The protocol without the reader features that are not needed to read the answer."""
+    if protocol.min_reader_version < 3:
+        return protocol if needed or protocol.min_reader_version == 1 else _lowered(protocol, ())
+    kept = [name for name in protocol.reader_features or () if canonical_name(name) in needed]
+    dropped = set(protocol.reader_features or ()) - set(kept)
+    writer = tuple(name for name in protocol.writer_features or () if name not in dropped)
+    if not kept:
+        return _lowered(protocol, writer)
+    return replace(protocol, reader_features=tuple(kept), writer_features=writer)
+
+
+def _lowered(protocol: Protocol, writer_features: tuple[str, ...]) -> Protocol:
+    """A protocol that any reader understands."""
+    if protocol.min_writer_version < 7:
+        return replace(protocol, min_reader_version=1)
+    return Protocol(min_reader_version=1, min_writer_version=7, writer_features=writer_features)
+
+
+def protocol_line(form: Format, version: int | None = None) -> ParquetProtocol | DeltaProtocol:
+    """The first line of an answer."""
+    if form.is_delta:
+        return DeltaProtocol(protocol=form.protocol, version=version)
+    return ParquetProtocol()
+
+
+def metadata_line(
+    form: Format,
+    configuration: TableConfiguration,
+    *,
+    version: int | None = None,
+    size_bytes: int | None = None,
+    num_files: int | None = None,
+    history_shared: bool = False,
+) -> ParquetMetadata | DeltaMetadata:
+    """The second line of an answer."""
+    metadata = configuration.metadata
+    if form.is_delta:
+        return DeltaMetadata(
+            metadata=_without_places(metadata),
+            version=version,
+            size_bytes=size_bytes,
+            num_files=num_files,
+        )
+    has_feed = history_shared and configuration.properties.enable_change_data_feed
+    return ParquetMetadata(
+        id=metadata.id,
+        name=metadata.name,
+        description=metadata.description,
+        schema_string=bare_schema(metadata.schema_string),
+        partition_columns=metadata.partition_columns,
+        # The client's word for it, without the table's other properties (SHARE-META-06).
+        configuration={"enableChangeDataFeed": "true"} if has_feed else {},
+        version=version,
+        size_bytes=size_bytes,
+        num_files=num_files,
+    )
+
+
+def _without_places(metadata: Metadata) -> Metadata:
+    """The metadata without properties that tell where something is stored (D-77)."""
+    kept = {
+        key: value
+        for key, value in metadata.configuration.items()
+        if "://" not in value and not value.startswith("/")
+    }
+    options = {key: value for key, value in metadata.format.options.items() if "://" not in value}
+    return replace(
+        metadata,
+        configuration=kept,
+        format=replace(metadata.format, options=options),
+    )
+
+
+def bare_schema(schema_string: str) -> str:
+    """The schema without its columns' metadata, but for comments (SHARE-META-06)."""
+    return dumps(_bare(loads(schema_string, "schemaString"))).decode()
+
+
+def _bare(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_bare(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    found = {key: _bare(value) for key, value in node.items() if key != "metadata"}
+    if "metadata" in node:
+        comment = (node["metadata"] or {}).get("comment")
+        found["metadata"] = {} if comment is None else {"comment": comment}
+    return found

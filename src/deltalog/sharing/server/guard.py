@@ -1,0 +1,170 @@
+"""What holds for every request: an id, limits, errors as JSON, counting, an audit line.
+
+Owns the outermost layer of the application. Nothing that it logs holds a token, a place of the
+storage or the text of an error: only who asked what, and how it ended.
+
+Protocol: REST APIs (errors)
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import time
+import traceback
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+
+from deltalog._json import dumps
+from deltalog.clock import now_ms
+from deltalog.sharing.server.faults import Fault, internal
+from deltalog.sharing.wire import ErrorBody, encode_error, encode_timestamp
+from deltalog.sharing.wire import errors as codes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, MutableMapping
+
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from deltalog.sharing.server.config import Limits
+    from deltalog.sharing.server.metrics import Metrics
+
+_LOG: Final = logging.getLogger("deltalog.sharing")
+_AUDIT: Final = logging.getLogger("deltalog.sharing.audit")
+_FACTS: Final = "deltalog.facts"
+_REQUEST_ID: Final = re.compile(r"[\w.-]{1,64}", re.ASCII)
+_UNKNOWN: Final = "other"
+
+
+class Guard:
+    """The outermost layer.
+
+    Args:
+        app: what answers.
+        limits: gives the limits as they are configured now.
+        metrics: where requests are counted.
+    """
+
+    def __init__(self, app: ASGIApp, limits: Callable[[], Limits], metrics: Metrics) -> None:
+        self._app = app
+        self._limits = limits
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        sent = _Sent(scope, send, self._limits().send_seconds)
+        self._metrics.begin()
+        try:
+            fault = _objection(scope, self._limits())
+            app: ASGIApp = self._app if fault is None else fault_response(fault)
+            await app(scope, receive, sent.send)
+        except Exception as error:  # noqa: BLE001 -- nothing may reach the web server's own log
+            log_defect(scope, error)
+            if not sent.status:
+                await fault_response(internal())(scope, receive, sent.send)
+        finally:
+            self._finish(scope, sent)
+
+    def _finish(self, scope: Scope, sent: _Sent) -> None:
+        facts = scope[_FACTS]
+        action = facts.get("action", _UNKNOWN)
+        seconds = time.perf_counter() - sent.started
+        # A client that went away before there was an answer.
+        status = sent.status or 499
+        self._metrics.end(action, status, seconds, sent.num_bytes, facts.get("files") or 0)
+        client = scope.get("client")
+        line = {
+            "time": encode_timestamp(now_ms()),
+            "requestId": sent.request_id,
+            "client": None if client is None else client[0],
+            "recipient": None,
+            "action": action,
+            **facts,
+            "status": status,
+            "complete": sent.is_complete,
+            "bytes": sent.num_bytes,
+            "milliseconds": round(seconds * 1000, 1),
+        }
+        _AUDIT.info("%s", dumps(line).decode())
+
+
+class _Sent:
+    """Passes an answer on, and remembers what it was."""
+
+    def __init__(self, scope: Scope, send: Send, seconds: int) -> None:
+        asked = Headers(scope=scope).get("x-request-id", "")
+        self.request_id = asked if _REQUEST_ID.fullmatch(asked) else secrets.token_hex(12)
+        self.started = time.perf_counter()
+        self.status = 0
+        self.num_bytes = 0
+        self.is_complete = False
+        self._send = send
+        self._seconds = seconds
+        scope[_FACTS] = {}
+        scope["deltalog.request_id"] = self.request_id
+
+    async def send(self, message: Message) -> None:
+        """One message; a client that takes nothing for too long is given up."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = MutableHeaders(scope=message)
+            headers["X-Request-Id"] = self.request_id
+            headers["X-Content-Type-Options"] = "nosniff"
+            headers.setdefault("Cache-Control", "no-store")
+        with anyio.fail_after(self._seconds):
+            await self._send(message)
+        if message["type"] == "http.response.body":
+            self.num_bytes += len(message.get("body", b""))
+            self.is_complete = not message.get("more_body", False)
+
+
+def note(scope: MutableMapping[str, Any], **facts: object) -> None:
+    """Remember something of a request for the audit log."""
+    scope.setdefault(_FACTS, {}).update(facts)
+
+
+def fault_response(fault: Fault) -> Response:
+    """The answer that tells of a fault (ledger SHARE-GEN-04)."""
+    body = encode_error(ErrorBody(error_code=fault.code, message=fault.message))
+    headers = {"Content-Type": "application/json", **fault.headers}
+    return Response(body, fault.status, headers)
+
+
+async def unknown_route(_request: Request, _error: Exception) -> Response:
+    """No such endpoint."""
+    return fault_response(Fault(404, codes.NOT_FOUND, "there is no such endpoint"))
+
+
+async def unknown_method(_request: Request, error: Exception) -> Response:
+    """The endpoint does not take this method."""
+    headers = getattr(error, "headers", None) or {}
+    fault = Fault(405, codes.METHOD_NOT_ALLOWED, "the endpoint does not take this method", headers)
+    return fault_response(fault)
+
+
+def log_defect(scope: Scope, error: BaseException) -> None:
+    """Tell the operator of an error by its kind and place; its text may hold paths."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f"{frames[-1].name}:{frames[-1].lineno}" if frames else "?"
+    request_id = scope.get("deltalog.request_id", "?")
+    _LOG.error("request %s failed: %s in %s", request_id, type(error).__name__, where)
+    _LOG.debug("request %s failed", request_id, exc_info=error)
+
+
+def _objection(scope: Scope, limits: Limits) -> Fault | None:
+    """What is wrong with a request before it is looked at."""
+    length = len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"")
+    if length > limits.url_bytes:
+        return Fault(414, codes.TOO_LARGE, f"the URL is longer than {limits.url_bytes} bytes")
+    declared = Headers(scope=scope).get("content-length", "0")
+    if not declared.isdecimal() or len(declared) > 18 or int(declared) > limits.body_bytes:
+        return Fault(413, codes.TOO_LARGE, f"the body is longer than {limits.body_bytes} bytes")
+    return None

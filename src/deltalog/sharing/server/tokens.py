@@ -1,0 +1,92 @@
+"""Sealed tokens: what the server hands out to be handed back, unread and unchanged.
+
+Owns the seal (HMAC-SHA256 over kind and contents), expiry, and binding: a token of one kind, one
+recipient or one table opens nothing else. Contents are no secret; they are only not to be forged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalog._json import dumps, loads
+from deltalog.errors import DeltaError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MOST_CHARACTERS: Final = 8192
+_SEAL_BYTES: Final = 32
+
+
+class InvalidTokenError(DeltaError):
+    """A token that this server did not hand out for this use, or not lately."""
+
+    code = "invalid-token"
+
+
+class Sealer:
+    """Makes and opens tokens.
+
+    Args:
+        key: at least 16 bytes that nobody else knows; all processes of a server share it.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = hmac.digest(key, b"deltalog sharing tokens", "sha256")
+
+    def seal(self, kind: str, values: Mapping[str, Any], expires_ms: int) -> str:
+        """A token that holds `values` until a moment."""
+        body = dumps({"e": expires_ms, **values})
+        return encode_base64(self._mac(kind, body) + body)
+
+    def open(self, kind: str, token: str, now_ms: int) -> dict[str, Any]:
+        """What a token holds.
+
+        Raises:
+            InvalidTokenError: it is forged, of another kind, or has expired.
+        """
+        raw = decode_base64(token)
+        if raw is None or len(raw) <= _SEAL_BYTES:
+            raise InvalidTokenError("the token is malformed")
+        mac, body = raw[:_SEAL_BYTES], raw[_SEAL_BYTES:]
+        if not hmac.compare_digest(mac, self._mac(kind, body)):
+            raise InvalidTokenError("the token is not valid here")
+        values: dict[str, Any] = loads(body, "token")
+        if values.pop("e") <= now_ms:
+            raise InvalidTokenError("the token has expired; start from the first page")
+        return values
+
+    def _mac(self, kind: str, body: bytes) -> bytes:
+        return hmac.digest(self._key, kind.encode() + b"\0" + body, "sha256")
+
+
+def encode_base64(data: bytes) -> str:
+    """URL-safe, without padding."""
+    return urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+
+
+def decode_base64(text: str) -> bytes | None:
+    """What `encode_base64` was given; None for any other text, other spellings of it too."""
+    if len(text) > _MOST_CHARACTERS or not text.isascii():
+        return None
+    try:
+        data = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except ValueError:
+        return None
+    return data if encode_base64(data) == text else None
+
+
+def checksum(*parts: object) -> str:
+    """A short text that tells these values from others; for what a token is bound to."""
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
+
+
+def token_digest(token: str) -> str:
+    """SHA-256 of a token, hexadecimal: what is kept of it.
+
+    Tokens are long and random, so a plain hash cannot be turned back.
+    """
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()

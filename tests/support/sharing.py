@@ -1,0 +1,112 @@
+"""Servers for tests: tables in a share, and recipients who may see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from deltalog.sharing.server import app
+from tests.support.asgi import Json, Reply, ask
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+TOKEN = "token-of-alice"  # noqa: S105 - of a test
+PREFIX = "/delta-sharing"
+KEY = "a key of sixteen bytes or more"
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A recipient with an application to ask."""
+
+    app: ASGIApp
+    token: str | None = TOKEN
+    prefix: str = PREFIX
+
+    def ask(
+        self,
+        method: str,
+        target: str,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Reply:
+        """One request below the prefix; a body that is no bytes goes as JSON."""
+        fields = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
+        if body is not None and not isinstance(body, bytes):
+            body = orjson.dumps(body)
+        data = body if isinstance(body, bytes) else b""
+        return ask(
+            self.app, method, self.prefix + target, headers={**fields, **(headers or {})}, body=data
+        )
+
+    def get(self, target: str, **headers: str) -> Reply:
+        """`GET`; underscores in names of headers stand for hyphens."""
+        return self.ask("GET", target, headers=_named(headers))
+
+    def query(self, table: str, body: object = None, **headers: str) -> Reply:
+        """`POST …/query` of `share.schema.table`."""
+        return self.ask("POST", f"{path_of(table)}/query", body, _named(headers))
+
+    def download(self, url: str, **headers: str) -> Reply:
+        """A file by its URL, without a token."""
+        target = url.partition("://")[2].partition("/")[2]
+        return ask(self.app, "GET", f"/{target}", headers=_named(headers))
+
+
+def path_of(table: str) -> str:
+    """The path of `share.schema.table` in URLs."""
+    share, schema, name = table.split(".")
+    return f"/shares/{share}/schemas/{schema}/tables/{name}"
+
+
+def config_of(tables: Mapping[str, str | Path | Json], **more: Any) -> Json:
+    """A configuration that gives every table to Alice.
+
+    Args:
+        tables: location, or settings, by `share.schema.table`.
+        more: settings that are added or replaced.
+    """
+    shares: dict[str, dict[str, list[Json]]] = {}
+    for name, place in tables.items():
+        share, schema, table = name.split(".")
+        settings = place if isinstance(place, dict) else {"location": str(place)}
+        shares.setdefault(share, {}).setdefault(schema, []).append({"name": table, **settings})
+    return {
+        "shares": [
+            {
+                "name": share,
+                "schemas": [{"name": schema, "tables": found} for schema, found in schemas.items()],
+            }
+            for share, schemas in shares.items()
+        ],
+        "recipients": [{"name": "alice", "token": TOKEN, "shares": list(shares)}],
+        "signingKey": KEY,
+        **more,
+    }
+
+
+def sharing(tables: Mapping[str, str | Path | Json], **more: Any) -> Caller:
+    """Alice, with a server that shares these tables."""
+    return Caller(app(config_of(tables, **more)))
+
+
+def actions(reply: Reply, kind: str) -> Sequence[Json]:
+    """What stands under one kind in the lines of an answer."""
+    assert reply.status == 200, reply.body
+    return [line[kind] for line in reply.lines() if kind in line]
+
+
+def write_profile(path: Path, endpoint: str, token: str = TOKEN) -> Path:
+    """A profile of version 1."""
+    profile = {"shareCredentialsVersion": 1, "endpoint": endpoint, "bearerToken": token}
+    path.write_bytes(orjson.dumps(profile))
+    return path
+
+
+def _named(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.replace("_", "-"): value for name, value in headers.items()}
