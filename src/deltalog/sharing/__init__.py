@@ -1,5 +1,53 @@
-"""Delta Sharing: tables given to others, and tables of others, over HTTP."""
+"""Delta Sharing: tables given to others, and tables of others, over HTTP.
+
+`SharedTable` and `SharingClient` read, `deltalog.sharing.server` gives. Names are loaded when they
+are first used.
+"""
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deltalog.sharing.client import (
+        AsyncSharedTable,
+        AsyncSharingClient,
+        HttpOptions,
+        Retry,
+        SharedTable,
+        SharingClient,
+        get_table_metadata,
+        get_table_protocol,
+        get_table_version,
+        load_as_pandas,
+        load_table_changes_as_pandas,
+    )
+
+__all__ = [
+    "AsyncSharedTable",
+    "AsyncSharingClient",
+    "HttpOptions",
+    "Retry",
+    "SharedTable",
+    "SharingClient",
+    "get_table_metadata",
+    "get_table_protocol",
+    "get_table_version",
+    "load_as_pandas",
+    "load_table_changes_as_pandas",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from where it lives (PEP 562)."""
+    if name not in __all__:
+        raise AttributeError(f"module 'deltalog.sharing' has no attribute {name!r}")
+    value = getattr(import_module("deltalog.sharing.client"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return __all__

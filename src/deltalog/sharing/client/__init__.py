@@ -1,0 +1,41 @@
+"""Tables of others, read through a sharing server as if they were our own."""
+
+from __future__ import annotations
+
+from deltalog.sharing.client.aio import AsyncRows, AsyncSharedTable, AsyncSharingClient
+from deltalog.sharing.client.client import (
+    SharingClient,
+    get_table_metadata,
+    get_table_protocol,
+    get_table_version,
+    load_as_pandas,
+    load_table_changes_as_pandas,
+)
+from deltalog.sharing.client.http import HttpOptions
+from deltalog.sharing.client.pages import LineList, TableHead, TablePage
+from deltalog.sharing.client.profile import parse_table_url, read_profile
+from deltalog.sharing.client.rest import AsyncRestClient, TemporaryCredentials
+from deltalog.sharing.client.retry import Retry
+from deltalog.sharing.client.table import SharedTable
+
+__all__ = [
+    "AsyncRestClient",
+    "AsyncRows",
+    "AsyncSharedTable",
+    "AsyncSharingClient",
+    "HttpOptions",
+    "LineList",
+    "Retry",
+    "SharedTable",
+    "SharingClient",
+    "TableHead",
+    "TablePage",
+    "TemporaryCredentials",
+    "get_table_metadata",
+    "get_table_protocol",
+    "get_table_version",
+    "load_as_pandas",
+    "load_table_changes_as_pandas",
+    "parse_table_url",
+    "read_profile",
+]

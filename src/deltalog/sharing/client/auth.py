@@ -1,0 +1,196 @@
+"""How a profile proves itself: the `Authorization` header of a request, and tokens behind it.
+
+Owns fetching, keeping and renewing tokens. Secrets never stand in a message.
+
+Protocol: Profile File Format; RFC 6749 (client credentials), RFC 7523 (private-key JWT)
+"""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+from urllib.parse import urlencode
+
+from deltalog.errors import InvalidInputError, MalformedMessageError, SharingAccessError
+from deltalog.sharing.client.http import Request
+from deltalog.sharing.wire import BasicLogin, BearerToken, ClientCredentials, PrivateKeyJwt
+from deltalog.sharing.wire.listing import message_object
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deltalog.clock import Clock
+    from deltalog.sharing.client.http import Http, Reply
+    from deltalog.sharing.wire import Profile
+
+_EARLY_MS: Final = 600_000
+_ASSERTION_S: Final = 120
+_JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+
+
+class Authenticator(Protocol):
+    """Gives the secret of a request."""
+
+    async def headers(self, http: Http) -> Mapping[str, str]:
+        """What goes with every request to the sharing server."""
+        ...
+
+    def renew(self) -> bool:
+        """Forget a secret that was refused; False if the next one would be the same."""
+        ...
+
+
+def make_authenticator(profile: Profile, clock: Clock) -> Authenticator:
+    """The way in that a profile names."""
+    match profile.credentials:
+        case BearerToken(token=token):
+            return _Fixed(f"Bearer {token}")
+        case BasicLogin(username=username, password=password):
+            return _Fixed(f"Basic {_basic(username, password)}")
+        case ClientCredentials() | PrivateKeyJwt() as credentials:
+            return _Tokens(credentials, clock)
+
+
+def _basic(name: str, secret: str) -> str:
+    return base64.b64encode(f"{name}:{secret}".encode()).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class _Fixed:
+    """The same header for ever."""
+
+    header: str
+
+    async def headers(self, http: Http) -> Mapping[str, str]:
+        del http
+        return {"Authorization": self.header}
+
+    def renew(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: str
+    renew_at_ms: int
+
+
+class _Tokens:
+    """Tokens of an issuer, kept until shortly before they expire."""
+
+    def __init__(self, credentials: ClientCredentials | PrivateKeyJwt, clock: Clock) -> None:
+        self._credentials = credentials
+        self._clock = clock
+        self._token: _Token | None = None
+
+    async def headers(self, http: Http) -> Mapping[str, str]:
+        token = self._token
+        if token is None or self._clock.now_ms() >= token.renew_at_ms:
+            self._token = token = await self._fetch(http)
+        return {"Authorization": f"Bearer {token.text}"}
+
+    def renew(self) -> bool:
+        self._token = None
+        return True
+
+    async def _fetch(self, http: Http) -> _Token:
+        credentials = self._credentials
+        headers = {
+            "Accept": "application/json",
+            "Content-Type": "application/x-www-form-urlencoded",
+        }
+        if isinstance(credentials, ClientCredentials):
+            basic = _basic(credentials.client_id, credentials.client_secret)
+            headers["Authorization"] = f"Basic {basic}"
+            form = {"grant_type": "client_credentials"}
+            if credentials.scope:
+                form["scope"] = credentials.scope
+        else:
+            form = {"grant_type": _JWT_BEARER, "assertion": self._assertion(credentials)}
+        request = Request(
+            what="get a token from the profile's token endpoint",
+            url=credentials.token_endpoint,
+            method="POST",
+            headers=headers,
+            body=urlencode(form).encode(),
+        )
+        return self._parse(await http.fetch(request, _read, _refused))
+
+    def _parse(self, body: bytes) -> _Token:
+        node = message_object(body, "token")
+        lifetime = node.values.get("expires_in")
+        try:  # some issuers write the number as a text; it is only recommended to be there
+            lifetime_ms = 3_600_000 if lifetime is None else int(lifetime) * 1000
+        except (TypeError, ValueError):
+            raise MalformedMessageError(
+                f"token.expires_in: expected seconds, found {str(lifetime)[:40]!r}"
+            ) from None
+        early_ms = min(_EARLY_MS, lifetime_ms // 2)
+        return _Token(
+            node.required("access_token", str), self._clock.now_ms() + lifetime_ms - early_ms
+        )
+
+    def _assertion(self, credentials: PrivateKeyJwt) -> str:
+        """A signed statement of who asks, of use for two minutes."""
+        now_s = self._clock.now_ms() // 1000
+        claims = {
+            "aud": credentials.issuer,
+            "iss": credentials.client_id,
+            "iat": now_s,
+            "exp": now_s + _ASSERTION_S,
+            "jti": str(uuid.uuid4()),
+            "scope": credentials.scope,
+            # What OAuth calls the audience of the token goes by this name (RFC 8707).
+            "resource": credentials.audience,
+        }
+        return _sign({name: value for name, value in claims.items() if value}, credentials)
+
+
+def _sign(claims: Mapping[str, object], credentials: PrivateKeyJwt) -> str:
+    try:
+        import jwt  # noqa: PLC0415  # needed for this kind of profile alone
+    except ImportError as error:  # pragma: no cover -- the tests' environment has it
+        raise InvalidInputError(
+            "cannot sign in with a private key: PyJWT is not installed; "
+            "pip install 'deltalog[sharing]'"
+        ) from error
+    path = Path(credentials.private_key_file)
+    try:
+        key = path.read_bytes()
+        return jwt.encode(
+            dict(claims), key, algorithm=credentials.algorithm, headers={"kid": credentials.key_id}
+        )
+    except OSError as error:
+        raise InvalidInputError(
+            f"cannot sign in with the private key {path.name!r}: {error.strerror}"
+        ) from None
+    except (jwt.PyJWTError, ValueError, TypeError, NotImplementedError) as error:
+        raise InvalidInputError(
+            f"cannot sign in with the private key {path.name!r} and {credentials.algorithm!r}: "
+            f"{type(error).__name__}; expected a PEM file with a key for that algorithm"
+        ) from None
+
+
+async def _read(reply: Reply) -> bytes:
+    return await reply.read()
+
+
+def _refused(status: int, headers: Mapping[str, str], body: bytes) -> SharingAccessError:
+    del headers
+    return SharingAccessError(
+        f"cannot get a token: the token endpoint answered {status}{_reason(body)}; ask the "
+        "provider for a new profile if its secret has ended",
+        status=status,
+    )
+
+
+def _reason(body: bytes) -> str:
+    """OAuth's word for the fault (RFC 6749, 5.2), which holds no secret."""
+    try:
+        found = message_object(body, "token").optional("error", str)
+    except MalformedMessageError:
+        return ""
+    return f" ({found[:60]})" if found else ""

@@ -1,0 +1,139 @@
+"""The change data feed of a shared table, read by the rooms that read any other.
+
+Owns the answer's commits as a log, and in which schema the rows are shown.
+
+Protocol: Read Change Data Feed from a Table
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from deltalog.column_mapping import Mode
+from deltalog.expressions import as_expression
+from deltalog.log.names import LogFile, LogFileKind, commit_path
+from deltalog.log.reader import parse_commits
+from deltalog.log.segment import LogSegment
+from deltalog.scan.changes import CHANGE_COLUMNS, Changes, changes_spec
+from deltalog.scan.plan import check_snapshot
+from deltalog.schema import Field, StructType, from_arrow_type
+from deltalog.sharing.client.answers import ask_changes
+from deltalog.sharing.client.bridge import run
+from deltalog.sharing.client.snapshots import open_store, with_own_urls
+from deltalog.sharing.client.urls import Question
+from deltalog.sharing.wire import ChangesQuery
+from deltalog.snapshot import Snapshot
+from deltalog.snapshot.state import LogState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from deltalog.actions.model import Metadata, Protocol
+    from deltalog.scan.task import ScanTask
+    from deltalog.sharing.client.answers import TableAnswer
+    from deltalog.sharing.client.rest import AsyncRestClient
+    from deltalog.sharing.client.store import SharedStore
+    from deltalog.sharing.wire import Table
+
+
+@dataclass(frozen=True)
+class SharedChanges(Changes):
+    """Changes of a shared table: a task carries the URLs of its own file only."""
+
+    def tasks(self) -> Iterator[ScanTask]:
+        """One picklable task per file, versions ascending; see `SharedScan.tasks`."""
+        return map(with_own_urls, super().tasks())
+
+
+def load_changes(
+    rest: AsyncRestClient,
+    table: Table,
+    query: ChangesQuery,
+    shown: TableAnswer,
+    *,
+    columns: Sequence[str] | None = None,
+    predicate: Any = None,
+    default_timezone: str = "UTC",
+) -> Changes:
+    """The changed rows of a range of versions.
+
+    Args:
+        rest: the server.
+        table: which.
+        query: the range.
+        shown: the table now. Its schema is shown; with column mapping, the range's last one is.
+        columns: of the table and of `CHANGE_COLUMNS`; None is all of both.
+        predicate: a condition over the same columns.
+        default_timezone: of partition values without a zone.
+
+    Raises:
+        SharingError: the server refuses the range.
+        IncompatibleChangesError: once it is read, where the schema changed in between.
+    """
+    answer = run(ask_changes, rest, table, query)
+    question = Question(rest=rest, table=table, query=query, version=answer.version)
+    end = query.ending_version
+    commits = {n: data for n, data in answer.commits.items() if end is None or n <= end}
+    log = {
+        commit_path(number): (data, answer.times_ms.get(number, 0))
+        for number, data in commits.items()
+    }
+    store = open_store(question, answer, log)
+    last = max([answer.version - 1 if end is None else end, *commits])
+    files = tuple(_log_file(store, number) for number in commits)
+    first = _snapshot(store, answer.version, answer.protocol, answer.metadata)
+    snapshot = _shown(store, first, shown, last, files)
+    check_snapshot(snapshot)
+    if predicate is not None:
+        fields = [Field(name, from_arrow_type(kind)) for name, kind in CHANGE_COLUMNS.items()]
+        known = StructType([*snapshot.configuration.schema, *fields])
+        predicate = as_expression(predicate, known)
+    return SharedChanges(
+        snapshot=snapshot,
+        first=first,
+        end=last,
+        commits=files,
+        file_times_ms={
+            number: answer.times_ms.get(number, 0) for number in range(answer.version, last + 1)
+        },
+        spec=changes_spec(snapshot, columns, predicate, default_timezone),
+    )
+
+
+def no_changes(rest: AsyncRestClient, table: Table, shown: TableAnswer, **spec: Any) -> Changes:
+    """The changes of a range that has none yet; arguments as those of `load_changes`."""
+    query = ChangesQuery(starting_version=shown.version)
+    question = Question(rest=rest, table=table, query=query, version=shown.version)
+    store = open_store(question, shown, {})
+    snapshot = _snapshot(store, shown.version, shown.protocol, shown.metadata)
+    columns, zone = spec.get("columns"), spec.get("default_timezone", "UTC")
+    empty = changes_spec(snapshot, columns, None, zone)
+    return SharedChanges(snapshot, snapshot, shown.version - 1, (), {}, empty)
+
+
+def _shown(
+    store: SharedStore,
+    first: Snapshot,
+    shown: TableAnswer,
+    last: int,
+    files: Sequence[LogFile],
+) -> Snapshot:
+    """The version in whose schema the rows are shown, as `open_changes` chooses it."""
+    if first.configuration.column_mapping_mode is Mode.NONE:
+        return _snapshot(store, shown.version, shown.protocol, shown.metadata)
+    told = parse_commits((file, store.read(file.info.path)) for file in files)
+    metadatas = [metadata for _, metadata in told.metadatas]
+    metadata = metadatas[-1] if metadatas else first.metadata
+    return _snapshot(store, last, first.protocol, replace(metadata))
+
+
+def _log_file(store: SharedStore, version: int) -> LogFile:
+    return LogFile(LogFileKind.COMMIT, version, store.log_info(commit_path(version)))
+
+
+def _snapshot(store: SharedStore, version: int, protocol: Protocol, metadata: Metadata) -> Snapshot:
+    """A version whose files nobody asks for."""
+    segment = LogSegment(version=version, checkpoint=None, commits=())
+    state = LogState(store, segment)
+    return Snapshot(store, state, protocol=protocol, metadata=metadata)

@@ -1,0 +1,195 @@
+"""The client under the names of the official one, `delta_sharing`.
+
+Owns names and arguments that its users know, and where results differ on purpose: hints are
+applied here as predicates, and nothing is read that a query does not need.
+
+Protocol: REST APIs
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from deltalog.arguments import as_timestamp_ms
+from deltalog.errors import InvalidInputError, MalformedMessageError
+from deltalog.sharing.client.bridge import run
+from deltalog.sharing.client.listing import all_schemas, all_shares, all_tables, every_table
+from deltalog.sharing.client.pages import CAPABILITIES
+from deltalog.sharing.client.profile import parse_table_url, read_profile
+from deltalog.sharing.client.rest import AsyncRestClient
+from deltalog.sharing.client.table import SharedTable
+from deltalog.sharing.wire import DELTA, PARQUET, parse_json_hint
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    import pandas as pd
+
+    from deltalog.actions.model import Metadata, Protocol
+    from deltalog.sharing.client.http import HttpOptions
+    from deltalog.sharing.client.profile import ProfileSource
+    from deltalog.sharing.wire import Profile, Schema, Share, Table
+
+
+class SharingClient:
+    """The shares of one server, for one profile.
+
+    Args:
+        profile: path or URL of a profile file, an open file, a dictionary or a `Profile`.
+        options: of the connections.
+
+    Raises:
+        InvalidInputError: there is no such profile.
+    """
+
+    def __init__(self, profile: ProfileSource, *, options: HttpOptions | None = None) -> None:
+        self._rest = AsyncRestClient(read_profile(profile), options)
+
+    @property
+    def profile(self) -> Profile:
+        """Where the server is, and the way in."""
+        return self._rest.profile
+
+    @property
+    def rest(self) -> AsyncRestClient:
+        """Every endpoint as a coroutine."""
+        return self._rest
+
+    def list_shares(self) -> list[Share]:
+        """The shares of this recipient."""
+        return run(all_shares, self._rest)
+
+    def get_share(self, share: str) -> Share:
+        """One share by its name."""
+        return run(self._rest.get_share, share)
+
+    def list_schemas(self, share: Share | str) -> list[Schema]:
+        """The schemas of a share."""
+        return run(all_schemas, self._rest, share)
+
+    def list_tables(self, schema: Schema) -> list[Table]:
+        """The tables of a schema."""
+        return run(all_tables, self._rest, schema)
+
+    def list_all_tables(self, share: Share | str | None = None) -> list[Table]:
+        """The tables of a share, or of all shares."""
+        return run(every_table, self._rest, share)
+
+    def table(self, table: Table | str, version: int | str | datetime | None = None) -> SharedTable:
+        """A table to read: one of a listing, or `share.schema.table`."""
+        return SharedTable(table, version, client=self._rest)
+
+    def close(self) -> None:
+        """Close the connections."""
+        run(self._rest.close)
+
+    def __repr__(self) -> str:
+        """Which server."""
+        return f"SharingClient({self.profile.endpoint!r})"
+
+
+def load_as_pandas(  # noqa: PLR0917  # the official signature
+    url: str,
+    limit: int | None = None,
+    version: int | None = None,
+    timestamp: str | None = None,
+    jsonPredicateHints: str | None = None,  # noqa: N803  # the official name
+    use_delta_format: bool | None = None,  # noqa: FBT001  # the official signature
+    convert_in_batches: bool = False,  # noqa: FBT001, FBT002  # the official signature
+) -> pd.DataFrame:
+    """The rows of a shared table as a pandas data frame.
+
+    Args:
+        url: `<profile>#<share>.<schema>.<table>`.
+        limit: at most so many rows.
+        version: of the table, if the server shares its history.
+        timestamp: the version of a moment, ISO 8601.
+        jsonPredicateHints: a JSON predicate. Only rows that fulfil it come back: the official
+            client leaves in whatever the server did.
+        use_delta_format: ask for this response format alone; None lets the server choose.
+        convert_in_batches: ignored: rows always come in batches.
+
+    Raises:
+        InvalidInputError: the URL or the hint is none.
+        SharingError: the server refuses.
+    """
+    del convert_in_batches
+    table = _table(url, use_delta_format)
+    predicate = None
+    if jsonPredicateHints is not None:
+        try:
+            predicate = parse_json_hint(jsonPredicateHints)
+        except MalformedMessageError as error:
+            raise InvalidInputError(f"cannot use jsonPredicateHints: {error}") from None
+    scan = table.scan(predicate=predicate, limit=limit, version=version, timestamp=timestamp)
+    return scan.to_pandas()
+
+
+def load_table_changes_as_pandas(  # noqa: PLR0917  # the official signature
+    url: str,
+    starting_version: int | None = None,
+    ending_version: int | None = None,
+    starting_timestamp: str | None = None,
+    ending_timestamp: str | None = None,
+    use_delta_format: bool | None = None,  # noqa: FBT001  # the official signature
+    convert_in_batches: bool = False,  # noqa: FBT001, FBT002  # the official signature
+) -> pd.DataFrame:
+    """The changed rows of a shared table as a pandas data frame.
+
+    Args:
+        url: `<profile>#<share>.<schema>.<table>`.
+        starting_version: or `starting_timestamp`: one of them.
+        ending_version: or `ending_timestamp`; the latest version if neither is given.
+        starting_timestamp: ISO 8601.
+        ending_timestamp: ISO 8601.
+        use_delta_format: ask for this response format alone; None lets the server choose.
+        convert_in_batches: ignored: rows always come in batches.
+
+    Returns:
+        The table's columns, `_change_type`, `_commit_version`, and `_commit_timestamp` in
+        milliseconds since 1970.
+    """
+    del convert_in_batches
+    if starting_version is None and starting_timestamp is None:
+        raise InvalidInputError(
+            f"cannot read the changes of {url.rpartition('#')[2]!r}: expected starting_version or "
+            "starting_timestamp"
+        )
+    changes = _table(url, use_delta_format).load_cdf(
+        starting_version, ending_version, starting_timestamp, ending_timestamp
+    )
+    rows = changes.to_table()
+    times: Any = rows.column("_commit_timestamp")
+    numbers = times.cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
+    position = rows.column_names.index("_commit_timestamp")
+    return rows.set_column(position, "_commit_timestamp", numbers).to_pandas()
+
+
+def get_table_version(url: str, starting_timestamp: str | None = None) -> int:
+    """The latest version of a shared table, or the first at or after a moment."""
+    table = _table(url, None)
+    moment_ms = None if starting_timestamp is None else as_timestamp_ms(starting_timestamp)
+    return table.latest_version(moment_ms)
+
+
+def get_table_metadata(url: str, use_delta_format: bool | None = None) -> Metadata:  # noqa: FBT001  # the official signature
+    """Schema, partitioning and properties of a shared table."""
+    return _table(url, use_delta_format).metadata()
+
+
+def get_table_protocol(url: str, use_delta_format: bool | None = None) -> Protocol:  # noqa: FBT001  # the official signature
+    """What readers of a shared table must understand."""
+    return _table(url, use_delta_format).protocol()
+
+
+def _table(url: str, use_delta_format: bool | None) -> SharedTable:  # noqa: FBT001  # as above
+    location, table = parse_table_url(url)
+    capabilities = CAPABILITIES
+    if use_delta_format is not None:
+        formats = (DELTA,) if use_delta_format else (PARQUET,)
+        capabilities = replace(CAPABILITIES, response_formats=formats)
+    client = AsyncRestClient(read_profile(location), capabilities=capabilities)
+    return SharedTable(table, client=client)

@@ -1,0 +1,88 @@
+"""What a server is told of a predicate, so that it may leave out files.
+
+Owns which parts of a predicate can be told without risk. Both forms are sent: servers know the one,
+the other, or none, and whatever they make of it, rows are filtered here.
+
+Protocol: JSON predicates for Filtering, SQL Expressions for Filtering
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Final
+
+from deltalog.expressions import Column, Literal, columns, conjuncts, resolve_predicate
+from deltalog.expressions.nodes import And, Comparison, IsNull, Not
+from deltalog.schema import PrimitiveType, find_field
+from deltalog.sharing.wire import encode_json_hint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from deltalog.expressions import Expression
+    from deltalog.schema import StructType
+
+# Engines order NaN in different ways, and bounds of a file may leave it out.
+_UNSAFE: Final = frozenset({"float", "double"})
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLAIN_TEXT: Final = re.compile(r"[^'\\\x00-\x1f]*")
+_OPERATORS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
+
+
+def json_hint(predicate: Expression, schema: StructType) -> str | None:
+    """The parts of a predicate that can be told, as a JSON tree; None if there are none."""
+    parts = tuple(_safe_parts(predicate, schema))
+    return encode_json_hint(And(parts)) if parts else None
+
+
+def sql_hints(predicate: Expression, schema: StructType) -> tuple[str, ...]:
+    """The parts of a predicate that the small SQL of hints can tell; all of them hold."""
+    said = (_sql(part) for part in _safe_parts(predicate, schema))
+    return tuple(text for text in said if text is not None)
+
+
+def _safe_parts(predicate: Expression, schema: StructType) -> Iterator[Expression]:
+    known = {field.name for field in schema}
+    for part in conjuncts(resolve_predicate(predicate, schema)):
+        paths = columns(part)
+        if paths and all(path[0] in known and not _is_unsafe(path, schema) for path in paths):
+            yield part
+
+
+def _is_unsafe(path: tuple[str, ...], schema: StructType) -> bool:
+    kind = find_field(schema, path).type
+    return isinstance(kind, PrimitiveType) and kind.type in _UNSAFE
+
+
+def _sql(node: Expression) -> str | None:
+    match node:
+        case Comparison(operator=operator, left=left, right=right) if operator in _OPERATORS:
+            sides = [_leaf(left), _leaf(right)]
+            one_column = isinstance(left, Column) != isinstance(right, Column)
+            if one_column and None not in sides:
+                return f"{sides[0]} {operator} {sides[1]}"
+        case IsNull(operand=Column() as column):
+            name = _leaf(column)
+            return None if name is None else f"{name} IS NULL"
+        case Not(operand=IsNull(operand=Column() as column)):
+            name = _leaf(column)
+            return None if name is None else f"{name} IS NOT NULL"
+    return None
+
+
+def _leaf(node: Expression) -> str | None:
+    if isinstance(node, Column):
+        plain = len(node.path) == 1 and _NAME.fullmatch(node.path[0])
+        return node.path[0] if plain else None
+    value = node.value if isinstance(node, Literal) else None
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case str() if _PLAIN_TEXT.fullmatch(value):
+            return f"'{value}'"
+        case date() if not isinstance(value, datetime):
+            return f"'{value.isoformat()}'"
+    return None

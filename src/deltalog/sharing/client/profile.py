@@ -1,0 +1,104 @@
+"""Profiles where people keep them: files, URLs, open files, dictionaries; and URLs of tables.
+
+Owns finding and reading them. What a profile says is for `sharing.wire`.
+
+Protocol: Profile File Format
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike, fspath
+from typing import Any, Final, Protocol, runtime_checkable
+
+import fsspec
+
+from deltalog._json import dumps
+from deltalog.errors import InvalidInputError
+from deltalog.sharing.wire import Profile, Table, parse_profile
+from deltalog.storage.faults import redact
+
+_MOST_BYTES: Final = 1 << 20
+
+
+@runtime_checkable
+class Readable(Protocol):
+    """An open file."""
+
+    def read(self) -> str | bytes:
+        """All of it."""
+        ...
+
+
+ProfileSource = str | PathLike[str] | Mapping[str, Any] | Readable | Profile
+
+
+def read_profile(source: ProfileSource) -> Profile:
+    """The profile at `source`.
+
+    Args:
+        source: path or URL of a profile file (any that fsspec reads), an open file, the profile
+            as a dictionary, or a `Profile`.
+
+    Raises:
+        InvalidInputError: there is no such file, or its version or type is not known here.
+        MalformedMessageError: it is no profile.
+    """
+    if isinstance(source, Profile):
+        return source
+    if isinstance(source, Mapping):
+        return parse_profile(dumps(dict(source)))
+    if isinstance(source, Readable):
+        text = source.read()
+        return parse_profile(text.encode() if isinstance(text, str) else text)
+    if isinstance(source, str | PathLike):
+        return parse_profile(_read_file(fspath(source)))
+    raise InvalidInputError(
+        f"cannot take a {type(source).__name__} for a profile: expected a path, a URL, an open "
+        "file, a dictionary or a Profile"
+    )
+
+
+def parse_table_url(url: str) -> tuple[str, Table]:
+    """The profile's location and the table of `<profile>#<share>.<schema>.<table>`.
+
+    Raises:
+        InvalidInputError: it is no such text.
+    """
+    location, hash_sign, name = url.rpartition("#")
+    if not hash_sign or not location:
+        raise InvalidInputError(
+            f"cannot take {redact(url)!r} for a shared table: expected "
+            "'<path or URL of a profile>#<share>.<schema>.<table>'"
+        )
+    return location, parse_table_name(name)
+
+
+def parse_table_name(name: str) -> Table:
+    """The table of `<share>.<schema>.<table>`.
+
+    Raises:
+        InvalidInputError: it is no such text.
+    """
+    parts = name.split(".")
+    if len(parts) != 3 or not all(parts):
+        raise InvalidInputError(
+            f"cannot take {name!r} for a shared table: expected '<share>.<schema>.<table>'"
+        )
+    share, schema, table = parts
+    return Table(name=table, schema=schema, share=share)
+
+
+def _read_file(location: str) -> bytes:
+    try:
+        with fsspec.open(location, "rb") as file:
+            data: bytes = file.read(_MOST_BYTES + 1)
+    except (OSError, ValueError, ImportError) as error:
+        raise InvalidInputError(
+            f"cannot read the profile {redact(location)!r}: {type(error).__name__}"
+        ) from None
+    if len(data) > _MOST_BYTES:
+        raise InvalidInputError(
+            f"cannot read the profile {redact(location)!r}: expected a small JSON file"
+        )
+    return data

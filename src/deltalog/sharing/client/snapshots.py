@@ -1,0 +1,88 @@
+"""Answers as snapshots, and scans of them whose tasks go to other processes.
+
+Owns how an answer stands for a version: as one compacted file of the log, which tells all files
+and nothing of how they came to be.
+
+Protocol: Log Compaction Files, Read Data from a Table
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from deltalog.deletion_vectors import location
+from deltalog.log.names import LogFile, LogFileKind, commit_path, compaction_name, log_path
+from deltalog.log.segment import LogSegment
+from deltalog.scan.plan import Scan
+from deltalog.sharing.client.store import SharedStore
+from deltalog.sharing.client.urls import UrlBook
+from deltalog.snapshot import Snapshot
+from deltalog.snapshot.state import LogState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from deltalog.scan.task import ScanTask
+    from deltalog.sharing.client.answers import TableAnswer
+    from deltalog.sharing.client.urls import Question
+    from deltalog.sharing.wire import Table
+
+
+def table_root(endpoint: str, table: Table) -> str:
+    """What stands for the location of a shared table."""
+    return f"{endpoint}#{table.share}.{table.schema}.{table.name}"
+
+
+def open_store(
+    question: Question, answer: TableAnswer, log: dict[str, tuple[bytes, int]]
+) -> SharedStore:
+    """The files of an answer, beside a log."""
+    book = UrlBook(question, dict(answer.urls), answer.expires_ms)
+    rest = question.rest
+    root = table_root(rest.profile.endpoint, question.table)
+    return SharedStore(root, rest.http, book, log)
+
+
+def open_files(question: Question, answer: TableAnswer) -> Snapshot:
+    """The version that an answer with the files of one version tells of."""
+    version = answer.version
+    path = log_path(compaction_name(0, version)) if version else commit_path(0)
+    time_ms = max(answer.times_ms.values(), default=0)
+    store = open_store(question, answer, {path: (answer.commits[version], time_ms)})
+    commit = LogFile(LogFileKind.COMMIT, version, store.log_info(path))
+    whole = LogFile(LogFileKind.COMPACTION, 0, store.log_info(path), end_version=version)
+    segment = LogSegment(
+        version=version,
+        checkpoint=None,
+        commits=(commit,),
+        compactions=(whole,) if version else (),
+        target_commit=commit.info,
+    )
+    return Snapshot(
+        store,
+        LogState(store, segment),
+        protocol=answer.protocol,
+        metadata=answer.metadata,
+    )
+
+
+@dataclass(frozen=True)
+class SharedScan(Scan):
+    """A scan of a shared table: a task carries the URLs of its own file only."""
+
+    def tasks(self) -> Iterator[ScanTask]:
+        """One picklable task per file that may hold rows; a limit is left to the caller.
+
+        A task holds the profile, with its secrets: it may need new URLs where it is read.
+        """
+        return map(with_own_urls, super().tasks())
+
+
+def with_own_urls(task: ScanTask) -> ScanTask:
+    """The task with a store that knows its files alone."""
+    if not isinstance(task.store, SharedStore):
+        return task
+    vectors = [vector for vector in (task.deletion_vector, task.without) if vector is not None]
+    places = [place for vector in vectors if (place := location(vector)) is not None]
+    return replace(task, store=task.store.only((task.path, *places)))

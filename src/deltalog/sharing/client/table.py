@@ -1,0 +1,363 @@
+"""A shared table with the reading interface of `DeltaTable`.
+
+Owns names and arguments; each method is a few lines. Hints are only hints: every predicate and
+limit is applied here again. Planning and reading are those of `scan`.
+
+Protocol: Read Data from a Table, Query Table Metadata, Query Table Version
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from deltalog.arguments import (
+    as_arrow_schema,
+    as_columns,
+    as_condition,
+    as_limit,
+    refuse_both,
+    with_blanks_as_nulls,
+)
+from deltalog.errors import InvalidInputError
+from deltalog.scan.files import add_actions, file_uris, partitions
+from deltalog.scan.plan import Scan, plan_scan
+from deltalog.scan.rows import duckdb_relation
+from deltalog.sharing.client.bridge import run
+from deltalog.sharing.client.changes import load_changes, no_changes
+from deltalog.sharing.client.profile import parse_table_name, parse_table_url, read_profile
+from deltalog.sharing.client.rest import AsyncRestClient
+from deltalog.sharing.client.snapshots import SharedScan, table_root
+from deltalog.sharing.client.view import Moment, TableView, as_moment
+from deltalog.sharing.wire import ChangesQuery, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    from deltalog.actions.model import Metadata, Protocol
+    from deltalog.configuration import TableConfiguration
+    from deltalog.expressions import Expression
+    from deltalog.scan.changes import Changes
+    from deltalog.scan.dataset import DeltaDataset
+    from deltalog.schema import Schema
+    from deltalog.sharing.client.http import HttpOptions
+    from deltalog.sharing.client.profile import ProfileSource
+    from deltalog.snapshot import Snapshot
+
+
+class SharedTable:
+    """A table of somebody else, read through a sharing server.
+
+    It shows one version until `update_incremental`. A server that shares no history answers for
+    its latest version alone: when the table was changed in between, this object moves on to that.
+
+    Args:
+        table: `<profile>#<share>.<schema>.<table>`, or the last three parts with `profile`.
+        version: number, timestamp text or datetime to show; the server must share history.
+        profile: where the server is (see `read_profile`), if `table` does not name one.
+        options: of the connections.
+        client: the server, if it is known already.
+        default_timezone: of partition values without a zone.
+
+    Raises:
+        InvalidInputError: the URL or the profile is none.
+
+    Cost: no request before something is asked for.
+    """
+
+    def __init__(
+        self,
+        table: str | Table,
+        version: int | str | datetime | None = None,
+        *,
+        profile: ProfileSource | None = None,
+        options: HttpOptions | None = None,
+        client: AsyncRestClient | None = None,
+        default_timezone: str = "UTC",
+    ) -> None:
+        if isinstance(table, str):
+            if profile is None and client is None:
+                profile, table = parse_table_url(table)
+            else:
+                table = parse_table_name(table)
+        if client is None:
+            if profile is None:
+                raise InvalidInputError(
+                    f"cannot open {table!r}: expected a profile, or a client, beside the table"
+                )
+            client = AsyncRestClient(read_profile(profile), options)
+        self._view = TableView(client, table, as_moment(version))
+        self._default_timezone = default_timezone
+
+    @property
+    def name(self) -> str:
+        """`share.schema.table`."""
+        table = self._view.table
+        return f"{table.share}.{table.schema}.{table.name}"
+
+    @property
+    def table_uri(self) -> str:
+        """The server's endpoint and the table's name."""
+        return table_root(self.client.profile.endpoint, self._view.table)
+
+    @property
+    def client(self) -> AsyncRestClient:
+        """The server."""
+        return self._view.client
+
+    def version(self) -> int:
+        """The version that this object shows."""
+        return self._view.head.version
+
+    def schema(self) -> Schema:
+        """The table's schema."""
+        return self._view.configuration.schema
+
+    def metadata(self) -> Metadata:
+        """The table's name, description, partitioning and properties, as far as they are told."""
+        return self._view.head.metadata
+
+    def protocol(self) -> Protocol:
+        """What readers must understand; the weakest that fits, from a server that does not tell."""
+        return self._view.head.protocol
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version with all of its files.
+
+        Cost: one query without hints, the first time.
+        """
+        return self._view.snapshot
+
+    def load_as_version(self, version: int | str | datetime) -> None:
+        """Show another version from now on: a number, an ISO 8601 text or a datetime."""
+        self._view = TableView(self.client, self._view.table, as_moment(version))
+
+    def update_incremental(self) -> None:
+        """Show the latest version from now on."""
+        self._view = TableView(self.client, self._view.table, Moment())
+
+    def latest_version(self, starting_timestamp_ms: int | None = None) -> int:
+        """The latest version that the server has, or the first at or after a moment.
+
+        Cost: one small request.
+        """
+        return run(self.client.table_version, self._view.table, starting_timestamp_ms)
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        predicate: Any = None,
+        *,
+        parameters: Sequence[object] | Mapping[str, object] | None = None,
+        limit: int | None = None,
+        version: int | None = None,
+        timestamp: str | datetime | None = None,
+    ) -> Scan:
+        """Rows of the table: streamed, counted, explained, or split into picklable tasks.
+
+        Args:
+            columns: names in the order wanted; `a.b` keeps only that part of the struct `a`.
+            predicate: anything that `DeltaTable.scan` takes. The server is told of it, and may
+                leave out files; rows are filtered here.
+            parameters: values for `?` or `:name` in a SQL condition.
+            limit: at most so many rows.
+            version: another version than the one shown.
+            timestamp: the version of a moment.
+
+        Raises:
+            InvalidInputError: an unknown column, or a predicate that is not understood.
+            SharingError: the server refuses, such as time travel in a table without history.
+
+        Cost: one query, unless all files are known already; of the files nothing before a result
+        is asked for.
+        """
+        refuse_both(version=version, timestamp=timestamp)
+        moment = version if timestamp is None else timestamp
+        at = None if moment is None else as_moment(moment)
+        return self._scan(
+            as_columns(columns), [predicate], parameters=parameters, limit=as_limit(limit), at=at
+        )
+
+    def count(self) -> int:
+        """Rows of the table.
+
+        Cost: one query; nothing is read where the server tells the rows of every file.
+        """
+        return self.scan().count()
+
+    def to_pyarrow_dataset(
+        self,
+        partitions: Sequence[Any] | None = None,
+        schema: pa.Schema | None = None,
+        *,
+        as_large_types: bool = False,
+        file_pruning_predicate: Any = None,
+    ) -> DeltaDataset:
+        """The table as a `pyarrow.dataset.Dataset`, for DuckDB, Polars and pyarrow.
+
+        It stays on one version: all files are asked for, and pruned here.
+
+        Args:
+            partitions: filter tuples; `''` matches null partition values.
+            schema: other Arrow types for the columns.
+            as_large_types: large strings, binaries and lists.
+            file_pruning_predicate: only rows for which it is true.
+        """
+        from deltalog.scan.dataset import DeltaDataset  # noqa: PLC0415  # takes half a second
+
+        snapshot = self.snapshot
+        schema = as_arrow_schema(schema, self.schema(), as_large_types=as_large_types)
+        predicate = self._pruning(partitions, file_pruning_predicate)
+        zone = self._default_timezone
+        return DeltaDataset(snapshot, predicate=predicate, schema=schema, default_timezone=zone)
+
+    def to_pyarrow_table(
+        self,
+        partitions: Sequence[Any] | None = None,
+        columns: Sequence[str] | None = None,
+        filters: Any = None,
+    ) -> pa.Table:
+        """The table's rows in memory; arguments as those of `DeltaTable`."""
+        return self._scan(
+            as_columns(columns), [self._blanks_as_nulls(partitions), filters]
+        ).to_table()
+
+    def to_pandas(
+        self,
+        partitions: Sequence[Any] | None = None,
+        columns: Sequence[str] | None = None,
+        filters: Any = None,
+        types_mapper: Any = None,
+    ) -> pd.DataFrame:
+        """The table's rows as a pandas data frame; arguments as those of `DeltaTable`."""
+        scan = self._scan(as_columns(columns), [self._blanks_as_nulls(partitions), filters])
+        return scan.to_pandas(types_mapper=types_mapper)
+
+    def to_polars(self, columns: Sequence[str] | None = None, filters: Any = None) -> pl.DataFrame:
+        """The table's rows as a Polars data frame."""
+        return self._scan(as_columns(columns), [filters]).to_polars()
+
+    def to_duckdb(self, connection: Any = None) -> Any:
+        """The table as a DuckDB relation, which reads only what a query needs."""
+        return duckdb_relation(self.to_pyarrow_dataset(), connection)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The table's rows for any library that takes Arrow streams."""
+        return self.scan().__arrow_c_stream__(requested_schema)
+
+    def load_cdf(  # noqa: PLR0917  # DeltaTable's signature
+        self,
+        starting_version: int | None = None,
+        ending_version: int | None = None,
+        starting_timestamp: str | datetime | None = None,
+        ending_timestamp: str | datetime | None = None,
+        columns: Sequence[str] | None = None,
+        predicate: Any = None,
+        allow_out_of_range: bool = False,  # noqa: FBT001, FBT002  # DeltaTable's signature
+    ) -> Changes:
+        """The changed rows of a range of versions, with what happened to them and when.
+
+        Arguments, results and errors are those of `DeltaTable.load_cdf`; the range is the
+        server's to refuse (`SharingError`).
+
+        Cost: one request for the changes, one for the table's schema.
+        """
+        refuse_both(starting_version=starting_version, starting_timestamp=starting_timestamp)
+        refuse_both(ending_version=ending_version, ending_timestamp=ending_timestamp)
+        start = as_moment(
+            starting_version if starting_timestamp is None else starting_timestamp, default=0
+        )
+        end = as_moment(ending_version if ending_timestamp is None else ending_timestamp)
+        names = as_columns(columns)
+        shown = self._view.head
+        if allow_out_of_range:
+            latest = self.latest_version()
+            if start.is_after(latest):
+                return no_changes(self.client, self._view.table, shown, columns=names)
+            end = Moment(version=latest) if end.is_after(latest) else end
+        query = ChangesQuery(
+            starting_version=start.version,
+            starting_timestamp_ms=start.timestamp_ms,
+            ending_version=end.version,
+            ending_timestamp_ms=end.timestamp_ms,
+            include_historical_metadata=True,
+        )
+        return load_changes(
+            self.client,
+            self._view.table,
+            query,
+            shown,
+            columns=names,
+            predicate=predicate,
+            default_timezone=self._default_timezone,
+        )
+
+    def file_uris(
+        self,
+        partition_filters: Sequence[Any] | None = None,
+        *,
+        file_pruning_predicate: Any = None,
+    ) -> list[str]:
+        """Names of the files that may hold a matching row: the table's URI and the file's id."""
+        predicate = self._pruning(partition_filters, file_pruning_predicate)
+        return file_uris(self.snapshot, predicate, default_timezone=self._default_timezone)
+
+    def partitions(
+        self, partition_filters: Sequence[Any] | None = None
+    ) -> list[dict[str, str | None]]:
+        """The table's partitions that may hold a matching row, values as the log has them."""
+        predicate = self._pruning(partition_filters)
+        return partitions(self.snapshot, predicate, default_timezone=self._default_timezone)
+
+    def files(self) -> pa.Table:
+        """One row per file: id (as path), size, time, partition values, statistics."""
+        return self.get_add_actions()
+
+    def get_add_actions(self, *, flatten: bool = False) -> pa.Table:
+        """As that of `DeltaTable`; the path of a file is its id."""
+        zone = self._default_timezone
+        return add_actions(self.snapshot, flatten=flatten, default_timezone=zone)
+
+    def __repr__(self) -> str:
+        """Which table of which server."""
+        return f"SharedTable({self.table_uri!r})"
+
+    def _scan(
+        self,
+        columns: Sequence[str] | None,
+        conditions: Sequence[Any],
+        *,
+        parameters: Sequence[object] | Mapping[str, object] | None = None,
+        limit: int | None = None,
+        at: Moment | None = None,
+    ) -> Scan:
+        given = [one for one in conditions if one is not None]
+
+        def condition(configuration: TableConfiguration) -> Expression | None:
+            return as_condition(configuration.schema, *given, parameters=parameters)
+
+        snapshot = self._view.snapshot_for(condition if given else None, limit, at)
+        scan = plan_scan(
+            snapshot,
+            columns=columns,
+            predicate=condition(snapshot.configuration),
+            limit=limit,
+            default_timezone=self._default_timezone,
+        )
+        return SharedScan(scan.snapshot, scan.spec, scan.limit)
+
+    def _pruning(self, partition_filters: Any, *conditions: Any) -> Expression | None:
+        """All conditions of a call; `''` is null in filters of partitions, as in deltalake."""
+        configuration = self.snapshot.configuration
+        filters = self._blanks_as_nulls(partition_filters)
+        return as_condition(configuration.schema, filters, *conditions)
+
+    def _blanks_as_nulls(self, filters: Any) -> Any:
+        if filters is None:
+            return None
+        return with_blanks_as_nulls(filters, self._view.configuration.partition_columns)
