@@ -122,6 +122,13 @@ class TableProperties:
         "How strictly concurrent transactions are kept apart.",
     )
 
+    enable_row_level_concurrency = Property(
+        "delta.enableRowLevelConcurrency",
+        parse_boolean,
+        default=False,
+        doc="Deletes and updates of different rows of a file do not conflict (Databricks).",
+    )
+
     # What the log keeps, and for how long.
     log_retention_ms = Property(
         "delta.logRetentionDuration",

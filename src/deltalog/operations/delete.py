@@ -108,8 +108,7 @@ def stage_delete(
     watch = Stopwatch()
     touched = find_touched(snapshot, predicate, default_timezone=options.default_timezone)
     scan_time_ms = watch.elapsed_ms()
-    pending.read(predicate, touched.files)
-    pending.remove_files(touched.files, data_change=True)
+    pending.read(predicate, touched.files, is_row_local=True)
     numbers = [number for number in range(touched.files.num_rows) if not touched.is_whole(number)]
     cut = pa.array(numbers, pa.int64())
     vectors: Any = touched.files.column("deletionVector")
@@ -121,8 +120,11 @@ def stage_delete(
         scan_time_ms=scan_time_ms,
     )
     if not numbers or predicate is None:
+        pending.remove_files(touched.files, data_change=True)
         return removed
     if masks_rows(snapshot, asked=use_deletion_vectors):
+        whole = sorted(set(range(touched.files.num_rows)).difference(numbers))
+        pending.remove_files(touched.files.take(pa.array(whole, pa.int64())), data_change=True)
         mask_files(pending, touched, numbers)
         had = vectors.take(cut)
         deleted = replace(
@@ -145,6 +147,7 @@ def _rewrite(
 ) -> Deleted:
     """Write the rows that stay into new files, and for the change feed those that do not."""
     snapshot = _snapshot_of(pending)
+    pending.remove_files(touched.files, data_change=True)
     spec = options.spec_for(pending)
     # Which may have more columns than the rows that are there.
     schema = spec.configuration.arrow_schema

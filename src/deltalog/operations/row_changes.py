@@ -19,11 +19,10 @@ import pyarrow.compute as pc
 from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
 from deltalog.errors import InternalError, InvalidInputError
 from deltalog.operations.rewrite import ROW_COMMIT_VERSION, ROW_ID
-from deltalog.scan.deletion_vectors import load_bitmap
-from deltalog.scan.plan import TASK_COLUMNS, descriptor_of, make_task, read_spec
+from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
 from deltalog.scan.reader import read_tasks
 from deltalog.schema.conform import conform
-from deltalog.write.deletion_vectors import write_deletion_vectors
+from deltalog.transaction.masks import write_masks
 from deltalog.write.lanes import random_prefix
 
 if TYPE_CHECKING:
@@ -296,7 +295,6 @@ class _Work:
     def stage(self) -> Applied:
         """Remove the files, and add again those that keep rows behind a deletion vector."""
         files = self._touched.files
-        self._pending.remove_files(files, data_change=True)
         masked = [n for n, whole in enumerate(self._whole) if self._plan.masks and not whole]
         vectors: list[Any] = files.column("deletionVector").to_pylist()
         had = [vector is not None for vector in vectors]
@@ -304,6 +302,7 @@ class _Work:
             mask_files(self._pending, self._touched, masked)
         rest = set(range(files.num_rows)).difference(masked)
         gone = files.take(pa.array(sorted(rest), pa.int64()))
+        self._pending.remove_files(gone, data_change=True)
         return Applied(
             num_copied_rows=self._copied,
             num_removed_files=gone.num_rows,
@@ -315,35 +314,29 @@ class _Work:
 
 
 def mask_files(pending: PendingTransaction, touched: Touched, numbers: Sequence[int]) -> None:
-    """Add files again, each with a vector of its old deleted rows and of those that match.
+    """Stage files again, each with a vector of its old deleted rows and of those that match.
 
     Args:
-        pending: of the table; the files are removed besides.
+        pending: of the table.
         touched: the files, and which of their rows match.
         numbers: places of the files to mask, none of which loses all its rows.
     """
-    files = touched.files.take(pa.array(numbers, pa.int64()))
-    vectors: list[Any] = files.column("deletionVector").to_pylist()
     bitmaps = []
-    for number, vector in zip(numbers, vectors, strict=True):
+    for number in numbers:
         positions = touched.positions[number]
         if positions is None:
             raise InternalError("a file of which all rows change needs no deletion vector")
-        bitmap = DeletionBitmap.from_arrow(positions)
-        descriptor = descriptor_of(vector)
-        if descriptor is not None:
-            bitmap |= load_bitmap(pending.store, descriptor)
-        bitmaps.append(bitmap)
+        bitmaps.append(DeletionBitmap.from_arrow(positions))
     properties = pending.configuration.properties
-    masked = write_deletion_vectors(
-        pending.store,
-        files,
-        bitmaps,
-        [touched.num_records[number] or 0 for number in numbers],
-        prefix=random_prefix(properties) if properties.randomize_file_prefixes else "",
+    pending.mask_rows(
+        write_masks(
+            pending.store,
+            touched.files.take(pa.array(numbers, pa.int64())),
+            bitmaps,
+            [touched.num_records[number] or 0 for number in numbers],
+            prefix=random_prefix(properties) if properties.randomize_file_prefixes else "",
+        )
     )
-    pending.own_paths.extend(masked.paths)
-    pending.add_rows(masked.files)
 
 
 def _spliced(old: Array, mask: Array, new: Array) -> Array:

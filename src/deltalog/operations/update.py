@@ -130,7 +130,7 @@ def stage_update(
     update = _Update(wanted, spec)
     masks = masks_rows(snapshot, asked=use_deletion_vectors)
     touched = find_touched(snapshot, predicate, default_timezone=options.default_timezone)
-    pending.read(predicate, touched.files)
+    pending.read(predicate, touched.files, is_row_local=True)
     scan_ms = watch.elapsed_ms()
     if not touched.files.num_rows:
         return Updated(num_rows=0, applied=Applied(), scan_ms=scan_ms)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 import pyarrow as pa
@@ -37,6 +37,7 @@ from deltalog.transaction.pending import PendingTransaction
 from deltalog.transaction.post_commit import after_commit
 from deltalog.transaction.properties import CommitProperties, PostCommitHookProperties
 from deltalog.transaction.rebase import advance, first_base
+from deltalog.transaction.row_level import find_shared, settle, unite
 from deltalog.transaction.winners import parse_winner
 
 if TYPE_CHECKING:
@@ -292,6 +293,7 @@ class _Loop:
                 if self._is_repeated(winner):
                     return _skipped(self._newest())
                 base = self._after(base, winner, made)
+            settle(self.pending)
             if base.version == lost_at:
                 raise ObjectNotFoundError(
                     f"cannot commit to {self.store.root}: version {made.version} is taken, and "
@@ -339,10 +341,12 @@ class _Loop:
         return all(winner.app_versions.get(app, -1) >= own for app, own in self.wanted.items())
 
     def _after(self, base: CommitBase, winner: WinningCommit, made: Assembled) -> CommitBase:
-        facts = self._facts(base, made)
+        shared = find_shared(self.pending, made.configuration, winner)
+        facts = replace(self._facts(base, made), shared_paths=shared.paths)
         conflict = find_conflict(facts, winner)
         if conflict is not None:
             raise conflict
+        unite(self.pending, shared)
         self.winners.append(winner)
         return advance(base, winner, self.pending)
 

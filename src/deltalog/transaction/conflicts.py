@@ -88,6 +88,8 @@ class PendingFacts:
         operation: what it does.
         default_timezone: of partition values without a zone.
         has_log_tail: whether a catalog tells which commits count.
+        shared_paths: canonical paths of files in which both marked different rows; they are no
+            conflict.
     """
 
     root: str
@@ -101,6 +103,7 @@ class PendingFacts:
     operation: str = ""
     default_timezone: str = "UTC"
     has_log_tail: bool = False
+    shared_paths: pa.StringArray | None = None
 
 
 def find_conflict(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError | None:
@@ -181,7 +184,8 @@ def _appends(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError |
     # Backfills add again what is there: no row of theirs is new to anybody.
     if {mine.operation, winner.operation} & {BACKFILL, UNBACKFILL}:
         return None
-    if mine.isolation_level == SNAPSHOT_ISOLATION or not winner.adds.num_rows:
+    adds = _not_shared(winner.adds, mine)
+    if mine.isolation_level == SNAPSHOT_ISOLATION or not adds.num_rows:
         return None
     if (
         mine.isolation_level == WRITE_SERIALIZABLE
@@ -189,7 +193,7 @@ def _appends(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError |
         and mine.metadata is None
     ):
         return None
-    files = winner.adds.filter(_reads(mine, winner.adds))
+    files = adds.filter(_reads(mine, adds))
     if not files.num_rows:
         return None
     why = "it added rows that this commit should have read"
@@ -237,9 +241,9 @@ def may_match(
 
 def _delete_read(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError | None:
     # A backfill leaves out what others have touched meanwhile.
-    if not winner.removes.num_rows or mine.operation in {BACKFILL, UNBACKFILL}:
+    removed: Any = _not_shared(winner.removes, mine).column("path")
+    if not len(removed) or mine.operation in {BACKFILL, UNBACKFILL}:
         return None
-    removed = winner.removes.column("path")
     why = "it removed a file that this commit has read"
     if mine.read_set.whole_table:
         return _error(ConcurrentDeleteReadError, mine, winner, why, removed)
@@ -252,9 +256,10 @@ def _delete_read(mine: PendingFacts, winner: WinningCommit) -> CommitConflictErr
 
 
 def _delete_delete(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError | None:
-    if not winner.removes.num_rows or not len(mine.removed_paths):
+    removed = _not_shared(winner.removes, mine)
+    if not removed.num_rows or not len(mine.removed_paths):
         return None
-    shared = same_paths(winner.removes.column("path"), mine.removed_paths, mine.root)
+    shared = same_paths(removed.column("path"), mine.removed_paths, mine.root)
     if not len(shared):
         return None
     why = "it removed a file that this commit removes too"
@@ -277,6 +282,14 @@ def same_paths(paths: Any, others: Any, root: str) -> Any:
     """Those of `paths` that `others` has too, whatever the spelling; both encoded."""
     known = _one_piece(canonical_paths(others, root))
     return paths.filter(_compute.is_in(canonical_paths(paths, root), value_set=known))
+
+
+def _not_shared(files: pa.Table, mine: PendingFacts) -> pa.Table:
+    """Without files of which the rows were compared."""
+    if mine.shared_paths is None or not len(mine.shared_paths):
+        return files
+    paths = canonical_paths(files.column("path"), mine.root)
+    return files.filter(_compute.invert(_compute.is_in(paths, value_set=mine.shared_paths)))
 
 
 def _all_the_same(files: pa.Table, *, value: bool) -> pa.BooleanArray:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from deltalog.schema import StructType
     from deltalog.snapshot import Snapshot
     from deltalog.storage.store import Store
+    from deltalog.transaction.masks import Masks
     from deltalog.transaction.properties import AppTransaction
 
 
@@ -60,6 +61,7 @@ class PendingTransaction:
         preserves_row_ids: whether rows that were copied kept their ids; set it to False if not.
         read_set: what was read.
         adds: new files.
+        masks: rows of existing files that are marked as deleted.
         cdc: new files of changed rows.
         domains: by name.
         app_transactions: by application.
@@ -90,6 +92,7 @@ class PendingTransaction:
         self.preserves_row_ids = True
         self.read_set = ReadSet()
         self.adds: list[AddFile] = []
+        self.masks: list[Masks] = []
         self.cdc: list[AddCDCFile] = []
         self.domains: dict[str, DomainMetadata] = {}
         self.app_transactions: dict[str, AppTransaction] = {}
@@ -186,7 +189,13 @@ class PendingTransaction:
     @property
     def rows(self) -> pa.Table:
         """Existing files that are added again, `FILE_SCHEMA`."""
-        return pa.concat_tables(self._rows) if self._rows else FILE_SCHEMA.empty_table()
+        masked = [masks.added for masks in self.masks if masks.added is not None]
+        return pa.concat_tables([FILE_SCHEMA.empty_table(), *self._rows, *masked])
+
+    def mask_rows(self, masks: Masks) -> None:
+        """Mark rows of live files as deleted: the files are removed, and added with vectors."""
+        self.masks.append(masks)
+        self.own_paths.extend(masks.paths)
 
     def remove_files(self, files: pa.Table, *, data_change: bool) -> None:
         """Remove live files.
@@ -202,7 +211,7 @@ class PendingTransaction:
     @property
     def removes(self) -> tuple[tuple[pa.Table, bool], ...]:
         """Files that are removed, with whether that changes data."""
-        return tuple(self._removes)
+        return (*self._removes, *((masks.files, True) for masks in self.masks))
 
     def add_changes(self, files: Iterable[AddCDCFile]) -> None:
         """Add files of changed rows, written for this transaction."""
@@ -243,21 +252,30 @@ class PendingTransaction:
         self.app_transactions[transaction.app_id] = transaction
         self.read_set = self.read_set.with_app(transaction.app_id)
 
-    def read(self, predicate: Expression | None, files: pa.Table | None = None) -> None:
+    def read(
+        self,
+        predicate: Expression | None,
+        files: pa.Table | None = None,
+        *,
+        is_row_local: bool = False,
+    ) -> None:
         """Record what the operation depends on.
 
         Args:
             predicate: resolved against the snapshot's schema; rows that match matter. None is the
                 whole table.
             files: rows of `snapshot.files`: those whose rows were looked at.
+            is_row_local: whether what a row is decided about that row alone.
         """
-        self.read_set = self.read_set.with_predicate(predicate)
+        found = self.read_set.with_predicate(predicate)
+        self.read_set = replace(found, is_row_local=found.is_row_local and is_row_local)
         if files is not None:
-            self.read_files(files)
+            self.read_files(files, is_row_local=is_row_local)
 
-    def read_files(self, files: pa.Table) -> None:
+    def read_files(self, files: pa.Table, *, is_row_local: bool = False) -> None:
         """Record files whose rows were looked at."""
-        self.read_set = self.read_set.with_files(files)
+        found = self.read_set.with_files(files)
+        self.read_set = replace(found, is_row_local=found.is_row_local and is_row_local)
 
     def set_metrics(self, metrics: Mapping[str, int | str]) -> None:
         """Add to what the history says of the operation."""
@@ -266,13 +284,14 @@ class PendingTransaction:
     @property
     def is_blind_append(self) -> bool:
         """Whether the commit only adds new files, and depends on no row."""
-        return not self._removes and not self._rows and self.read_set.is_blind
+        return not (self._removes or self._rows or self.masks) and self.read_set.is_blind
 
     @property
     def data_change(self) -> bool:
         """Whether rows come or go."""
         return (
-            any(add.data_change for add in self.adds)
+            bool(self.masks)
+            or any(add.data_change for add in self.adds)
             or any(changed for _, changed in self._removes)
             or any(pc.any(rows.column("dataChange")).as_py() for rows in self._rows)
         )
@@ -280,7 +299,7 @@ class PendingTransaction:
     @property
     def names_files(self) -> bool:
         """Whether the commit adds or removes any file."""
-        return bool(self.adds or self._rows or self._removes)
+        return bool(self.adds or self._rows or self._removes or self.masks)
 
     @property
     def is_empty(self) -> bool:

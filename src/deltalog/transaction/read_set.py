@@ -23,12 +23,14 @@ class ReadSet:
         whole_table: every row was read, or would have been.
         files: paths of files whose rows were read, as they stand in the log (encoded).
         app_ids: applications whose progress was looked at.
+        is_row_local: whether what was read of a row decided about that row alone.
     """
 
     predicates: tuple[Expression, ...] = ()
     whole_table: bool = False
     files: pa.StringArray | None = None
     app_ids: frozenset[str] = frozenset()
+    is_row_local: bool = True
 
     @property
     def is_blind(self) -> bool:

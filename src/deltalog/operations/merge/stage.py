@@ -181,8 +181,9 @@ def stage_merge(
     matches = find_matches(snapshot, plan, source, default_timezone=options.default_timezone)
     # A row of the source that matches is not inserted: so much of the files was looked at.
     if not matches.reach.is_none:
-        pending.read(matches.reach.files, matches.matched_files)
-        pending.read_files(matches.touched.files)
+        alone = _is_row_local(plan)
+        pending.read(matches.reach.files, matches.matched_files, is_row_local=alone)
+        pending.read_files(matches.touched.files, is_row_local=alone)
     found = _found(plan, source, matches, watch.elapsed_ms())
     merged = _Writing(pending, plan, source, matches, options).run(found, masks=masks)
     pending.set_metrics(merged.metrics())
@@ -230,6 +231,15 @@ def explain_merge(
         return "\n".join([*lines, "  files: no row of the table is concerned"])
     pruned = prune(snapshot, reach.files, default_timezone=default_timezone)
     return "\n".join([*lines, *(f"  {line}" for line in pruned.explain())])
+
+
+def _is_row_local(plan: MergePlan) -> bool:
+    """Whether rows of the table that match and stay as they are decide nothing.
+
+    A row of the source is inserted where nothing matches it: then it must be known that what does
+    match is still there. Where all of that changes, the rows that change are known anyhow.
+    """
+    return not plan.not_matched or any(step.condition is None for step in plan.matched)
 
 
 def _snapshot_of(pending: PendingTransaction) -> Snapshot:

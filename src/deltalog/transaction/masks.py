@@ -1,0 +1,100 @@
+"""Rows of existing files that a transaction marks as deleted.
+
+Owns which rows are its own and which were deleted before: only its own may not be touched by
+others (`row_level`). Files of which nothing is left leave the table.
+
+Protocol: Deletion Vectors
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from deltalog.actions.arrow import FILE_SCHEMA
+from deltalog.deletion_vectors import DeletionBitmap
+from deltalog.scan.deletion_vectors import load_bitmap
+from deltalog.scan.plan import descriptor_of
+from deltalog.write.deletion_vectors import write_deletion_vectors
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.storage.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Masks:
+    """Files and the rows of them that go.
+
+    Args:
+        files: as they are in the table, `FILE_SCHEMA`; the commit removes them.
+        rows: for each file, the positions that this transaction marks, and no others.
+        num_records: for each file, its physical rows.
+        prefix: directory for vector files, in tables with random file prefixes.
+        added: the files with their new vectors, those without any row left out; None while the
+            vectors have to be written.
+        paths: vector files that were written for them.
+    """
+
+    files: pa.Table
+    rows: tuple[DeletionBitmap, ...]
+    num_records: tuple[int, ...]
+    prefix: str
+    added: pa.Table | None
+    paths: tuple[str, ...]
+
+
+def write_masks(
+    store: Store,
+    files: pa.Table,
+    rows: Sequence[DeletionBitmap],
+    num_records: Sequence[int],
+    *,
+    prefix: str = "",
+) -> Masks:
+    """Mark rows of files as deleted, besides those that are already.
+
+    Args:
+        store: of the table.
+        files: rows of `snapshot.files`, all columns.
+        rows: for each file, the positions to mark.
+        num_records: for each file, its physical rows.
+        prefix: directory for the vector file, in tables with random file prefixes.
+
+    Cost: one request for each old vector in a file; one for all new ones together.
+    """
+    wanted = [old_rows(store, files, number) | found for number, found in enumerate(rows)]
+    left = [
+        number
+        for number, (bitmap, count) in enumerate(zip(wanted, num_records, strict=True))
+        if bitmap.cardinality < count
+    ]
+    added = FILE_SCHEMA.empty_table()
+    paths: tuple[str, ...] = ()
+    if left:
+        written = write_deletion_vectors(
+            store,
+            files.take(pa.array(left, pa.int64())),
+            [wanted[number] for number in left],
+            [num_records[number] for number in left],
+            prefix=prefix,
+        )
+        added, paths = written.files, written.paths
+    return Masks(
+        files=files.select(FILE_SCHEMA.names),
+        rows=tuple(rows),
+        num_records=tuple(num_records),
+        prefix=prefix,
+        added=added,
+        paths=paths,
+    )
+
+
+def old_rows(store: Store, files: pa.Table, number: int) -> DeletionBitmap:
+    """The rows that the deletion vector of a file names; none if it has none."""
+    vector: Any = files.column("deletionVector")[number].as_py()
+    descriptor = descriptor_of(vector)
+    return DeletionBitmap() if descriptor is None else load_bitmap(store, descriptor)
