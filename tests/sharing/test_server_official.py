@@ -72,3 +72,16 @@ def test_it_loads_deletion_vectors(profile: Path) -> None:
 def test_it_takes_a_limit(profile: Path) -> None:
     assert len(delta_sharing.load_as_pandas(f"{profile}#s.d.plain", limit=1)) == 1
     assert len(delta_sharing.load_as_pandas(f"{profile}#s.d.vectors", limit=2)) == 2
+
+
+@pytest.mark.parametrize("use_delta_format", [False, True])
+def test_it_loads_changes(profile: Path, use_delta_format: bool) -> None:
+    frame = delta_sharing.load_table_changes_as_pandas(
+        f"{profile}#s.d.plain", starting_version=0, use_delta_format=use_delta_format
+    )
+    found = sorted(zip(frame["_commit_version"], frame["_change_type"], frame["id"], strict=True))
+    assert found == [
+        *((0, "insert", value) for value in (1, 2, 3, 4)),
+        *((1, "update_postimage", value) for value in (10, 20)),
+        *((1, "update_preimage", value) for value in (1, 2)),
+    ]

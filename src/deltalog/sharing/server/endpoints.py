@@ -18,11 +18,12 @@ from starlette.routing import Route
 
 from deltalog.errors import DeltaError
 from deltalog.sharing.server.answers import Answer, Asked, Tools
+from deltalog.sharing.server.changes import answer_changes, answer_stream
 from deltalog.sharing.server.downloads import check_inside, download
 from deltalog.sharing.server.faults import Fault, fault_of, not_found, too_large
 from deltalog.sharing.server.guard import fault_response, log_defect, note
 from deltalog.sharing.server.listing import Listings
-from deltalog.sharing.server.query import answer_metadata, answer_query
+from deltalog.sharing.server.query import answer_metadata, answer_query, check_together
 from deltalog.sharing.server.tables import TableName, Tables, present_ms
 from deltalog.sharing.server.urls import EXPIRY, FILES_ROUTE, SIGNATURE
 from deltalog.sharing.wire import (
@@ -32,6 +33,7 @@ from deltalog.sharing.wire import (
     encode_page,
     encode_share,
     parse_capabilities,
+    parse_changes_query,
     parse_moment_parameter,
     parse_number_parameter,
     parse_table_query,
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 
     from deltalog.sharing.server.recipients import Recipient, Recipients
     from deltalog.sharing.server.tables import SharedTable
+    from deltalog.sharing.wire import TableQuery
 
     Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -137,6 +140,7 @@ class Endpoints:
             ("GET", f"{table}/version", self.get_version),
             ("GET", f"{table}/metadata", self.get_metadata),
             ("POST", f"{table}/query", self.query),
+            ("GET", f"{table}/changes", self.changes),
             ("GET", f"{prefix}/{FILES_ROUTE}/{{owner}}/{{name}}", self.get_file),
         ]
         return [
@@ -203,7 +207,15 @@ class Endpoints:
         server = self._current()
         asked = server.asked(request)
         query = parse_table_query(await _body(request, server))
-        answer = await _in_thread(server, lambda: answer_query(asked, query, server.tools))
+        answer = await _in_thread(server, lambda: answer_any_query(asked, query, server.tools))
+        return _lines(request, answer)
+
+    async def changes(self, request: Request) -> Response:
+        """`GET …/changes`."""
+        server = self._current()
+        asked = server.asked(request)
+        query = parse_changes_query(request.query_params)
+        answer = await _in_thread(server, lambda: answer_changes(asked, query, server.tools))
         return _lines(request, answer)
 
     async def get_file(self, request: Request) -> Response:
@@ -255,6 +267,14 @@ def answered(endpoint: Endpoint) -> Endpoint:
     return answer
 
 
+def answer_any_query(asked: Asked, query: TableQuery, tools: Tools) -> Answer:
+    """The files of one version, or what came and went since one."""
+    check_together(query)
+    if query.starting_version is not None:
+        return answer_stream(asked, query, tools)
+    return answer_query(asked, query, tools)
+
+
 async def _in_thread(server: Server, act: Callable[[], T]) -> T:
     return await anyio.to_thread.run_sync(act, limiter=server.limiter)
 
@@ -293,7 +313,7 @@ def _lines(request: Request, answer: Answer) -> Response:
     }
     if answer.file_id_hash is not None:
         headers[FILE_ID_HASH_HEADER] = answer.file_id_hash
-    note(request.scope, **answer.facts)
+    note(request.scope, told=answer.facts)
     chunks = answer.chunks
     if "gzip" in request.headers.get("accept-encoding", "").lower():
         headers["Content-Encoding"] = "gzip"

@@ -67,23 +67,26 @@ class Format:
         )
 
 
-def choose_format(
-    capabilities: Capabilities, snapshot: Snapshot, *, whole_history: bool = False
-) -> Format:
-    """The format that the client takes and the table can be told in.
-
-    Args:
-        capabilities: what the client can take.
-        snapshot: the version asked for.
-        whole_history: more versions than this one are told, so a feature that is only listed
-            may have been in use.
+def choose_format(capabilities: Capabilities, snapshot: Snapshot) -> Format:
+    """The format that the client takes and one version can be told in.
 
     Raises:
         Fault: 400: the client cannot read this table, in any format it takes.
     """
-    configuration = snapshot.configuration
-    check_readable(configuration, table=snapshot.store.root, version=snapshot.version)
-    needed = needed_features(snapshot, whole_history=whole_history)
+    return _chosen(capabilities, snapshot.protocol, needed_features(snapshot))
+
+
+def choose_format_of_range(capabilities: Capabilities, first: Snapshot, last: Snapshot) -> Format:
+    """As `choose_format`, for the changes from one version to another.
+
+    A feature that is only listed may have been in use in a version between.
+    """
+    needed = needed_features(first, whole_history=True)
+    needed |= needed_features(last, whole_history=True)
+    return _chosen(capabilities, last.protocol, needed)
+
+
+def _chosen(capabilities: Capabilities, protocol: Protocol, needed: Mapping[str, str]) -> Format:
     formats = [name for name in capabilities.formats if name in {PARQUET, DELTA}]
     ends = capabilities.include_end_stream_action
     if not formats:
@@ -92,7 +95,7 @@ def choose_format(
         )
     # With a choice the older format is used wherever it can tell the table (SHARE-CAP-04).
     if PARQUET in formats and not needed:
-        return Format(PARQUET, configuration.protocol, ends)
+        return Format(PARQUET, protocol, ends)
     if DELTA not in formats:
         raise unsupported(
             "the table has features that the response format parquet cannot tell: "
@@ -108,11 +111,16 @@ def choose_format(
             f"Unsupported Delta Table Properties: the table needs the reader features "
             f"{', '.join(sorted(missing))}; name them as readerfeatures"
         )
-    return Format(DELTA, _told(configuration.protocol, needed), ends)
+    return Format(DELTA, told_protocol(protocol, needed), ends)
 
 
 def needed_features(snapshot: Snapshot, *, whole_history: bool = False) -> dict[str, str]:
-    """The reader features without which this version is read wrongly: name → spelling."""
+    """The reader features without which this version is read wrongly: name → spelling.
+
+    Raises:
+        DeltaProtocolError: deltalog itself cannot read the table.
+    """
+    check_readable(snapshot.configuration, table=snapshot.store.root, version=snapshot.version)
     protocol = snapshot.protocol
     listed = {canonical_name(name): name for name in protocol.reader_features or ()}
     if protocol.min_reader_version == 2:
@@ -155,7 +163,7 @@ def _names_of(name: str, spelled: str) -> frozenset[str]:
     return frozenset(one.lower() for one in (name, spelled, *aliases))
 
 
-def _told(protocol: Protocol, needed: Mapping[str, str]) -> Protocol:
+def told_protocol(protocol: Protocol, needed: Mapping[str, str]) -> Protocol:
     """The protocol without the reader features that are not needed to read the answer."""
     if protocol.min_reader_version < 3:
         return protocol if needed or protocol.min_reader_version == 1 else _lowered(protocol, ())

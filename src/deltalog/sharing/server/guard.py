@@ -75,6 +75,7 @@ class Guard:
 
     def _finish(self, scope: Scope, sent: _Sent) -> None:
         facts = scope[_FACTS]
+        facts |= facts.pop("told", {})  # complete only now
         action = facts.get("action", _UNKNOWN)
         seconds = time.perf_counter() - sent.started
         # A client that went away before there was an answer.

@@ -62,7 +62,6 @@ def answer_query(asked: Asked, query: TableQuery, tools: Tools) -> Answer:
     Raises:
         Fault: 400: parameters that do not go together or that the table cannot follow.
     """
-    check_together(query)
     start = start_of(asked, query, tools.sealer)
     if start is None:
         snapshot = snapshot_at(asked, query.version, query.timestamp_ms)
