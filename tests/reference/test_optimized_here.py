@@ -49,6 +49,13 @@ def rows(spark: Spark, path: Path) -> list[dict[str, Any]]:
     return spark.read(path, columns=IDS).sort_by("id").to_pylist()
 
 
+def own_rows(path: Path) -> list[dict[str, Any]]:
+    columns = ["id", "c", "d", "_metadata.row_id", "_metadata.row_commit_version"]
+    found = DeltaTable(path).scan(columns=columns).to_table()
+    return found.rename_columns(["id", "c", "d", "i", "v"]).sort_by("id").to_pylist()
+
+
+@pytest.mark.protocol("ADD-06", "REM-06", "ROWID-13", "ROWID-14", "B-74")
 @pytest.mark.parametrize(
     ("stage", "arguments", "statement", "how"),
     [
@@ -79,8 +86,13 @@ def test_both_do_the_same(
     assert ours["operationMetrics"].keys() == reference["operationMetrics"].keys()
     for name in ("numRemovedFiles", "numAddedFiles", "numDeletionVectorsRemoved"):
         assert ours["operationMetrics"][name] == reference["operationMetrics"][name], name
+    # Each goes on with what the other has made, and knows its files by their ids.
+    spark.tell(mine, "UPDATE T SET c = 'new' WHERE id % 10 = 4")
+    DeltaTable(theirs).update({"c": "'new'"}, predicate="id % 10 = 4")
+    assert rows(spark, mine) == rows(spark, theirs) == own_rows(mine) == own_rows(theirs)
 
 
+@pytest.mark.protocol("B-52")
 def test_both_cluster_one_table(spark: Spark, tmp_path: Path) -> None:
     path = tmp_path / "table"
     make(spark, path, "CLUSTER BY (c, d)")

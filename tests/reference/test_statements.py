@@ -112,6 +112,7 @@ CASES: dict[str, tuple[str, Ours]] = {
         "UPDATE T SET s.u = k * 2, x = NULL WHERE k > 1 OR k IS NULL",
         lambda table: table.update({"s.u": "k * 2", "x": "NULL"}, "k > 1 OR k IS NULL"),
     ),
+    "delete": ("DELETE FROM T WHERE x > 10", lambda table: table.delete("x > 10")),
     "move": (
         "UPDATE T SET g = 'moved' WHERE x >= 30",
         lambda table: table.update({"g": "'moved'"}, "x >= 30"),
@@ -142,6 +143,9 @@ def opened(path: Path) -> StatedTable:
     return table
 
 
+@pytest.mark.protocol(
+    "CDC-02", "CDC-04", "DF-08", "ROWID-13", "ROWID-15", "ROWID-16", "DV-10", "DV-18"
+)
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("by", ["", "PARTITIONED BY (g)"], ids=["whole", "partitioned"])
 @pytest.mark.parametrize("vectors", ["false", "true"], ids=["rewritten", "masked"])

@@ -33,6 +33,10 @@ SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.adaptive.enabled": "false",
     "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # a vacuum starts as many
+    # A vacuum may take all that the latest version does not need, and tells of it.
+    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+    "spark.databricks.delta.vacuum.logging.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "false",
 }
 
