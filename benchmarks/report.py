@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from benchmarks.workloads import Size, Workload
 
@@ -83,7 +83,7 @@ def _reasons(results: list[Result], size: Size) -> str:
 
 
 def _title(result: Result, size: Size) -> str:
-    return result.workload.title.format(files=size.files, commits=size.commits, rows=size.rows)
+    return result.workload.title.format_map(asdict(size))
 
 
 def _row(result: Result, size: Size) -> str:

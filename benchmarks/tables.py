@@ -9,7 +9,8 @@ import json
 import shutil
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -88,59 +89,54 @@ _FILES_SCHEMA = _schema(("id", "long"), ("name", "string"), ("value", "double"),
 def _build_checkpointed(path: Path, size: Size) -> None:
     """One checkpoint with an add per file, and one commit after it."""
     version = 10
-    metadata = _metadata(_FILES_SCHEMA, ["day"])
     adds = pa.table(
         {
             "path": [f"day={i % 100}/part-{i:08d}-c000.snappy.parquet" for i in range(size.files)],
-            "partitionValues": pa.array(
-                [[("day", str(i % 100))] for i in range(size.files)],
-                pa.map_(pa.string(), pa.string()),
-            ),
+            "partitionValues": pa.array([[("day", str(i % 100))] for i in range(size.files)], _MAP),
             "size": pa.array(range(50_000, 50_000 + size.files), pa.int64()),
             "modificationTime": pa.array(range(size.files), pa.int64()),
             "dataChange": pa.array([False] * size.files),
             "stats": [_stats(i) for i in range(size.files)],
         }
     )
-    add = pa.concat_arrays(
-        [pa.nulls(2, adds.to_struct_array().type), *adds.to_struct_array().chunks]
-    )
-    nothing = size.files
-    protocol = [{"minReaderVersion": 1, "minWriterVersion": 2}, None, *[None] * nothing]
-    meta_data = [None, metadata, *[None] * nothing]
-    map_type = pa.map_(pa.string(), pa.string())
-    checkpoint = pa.table(
-        {
-            "protocol": pa.array(
-                protocol,
-                pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())]),
-            ),
-            "metaData": pa.array(
-                [
-                    m
-                    and {**m, "configuration": [], "format": {"provider": "parquet", "options": []}}
-                    for m in meta_data
-                ],
-                pa.struct(
-                    [
-                        ("id", pa.string()),
-                        ("format", pa.struct([("provider", pa.string()), ("options", map_type)])),
-                        ("schemaString", pa.string()),
-                        ("partitionColumns", pa.list_(pa.string())),
-                        ("configuration", map_type),
-                        ("createdTime", pa.int64()),
-                    ]
-                ),
-            ),
-            "add": add,
-        }
-    )
-    log = path / "_delta_log"
-    pq.write_table(checkpoint, log / f"{version:020d}.checkpoint.parquet", row_group_size=250_000)
-    hint = {"version": version, "size": size.files + 2}
-    (log / "_last_checkpoint").write_text(json.dumps(hint), "utf-8")
+    _write_checkpoint(path, version, {"add": adds})
     _write_commit(path, version, [])
     _write_commit(path, version + 1, [{"add": _add(size.files)}])
+
+
+_MAP = pa.map_(pa.string(), pa.string())
+_PROTOCOL_TYPE = pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())])
+_METADATA_TYPE = pa.struct(
+    [
+        ("id", pa.string()),
+        ("format", pa.struct([("provider", pa.string()), ("options", _MAP)])),
+        ("schemaString", pa.string()),
+        ("partitionColumns", pa.list_(pa.string())),
+        ("configuration", _MAP),
+        ("createdTime", pa.int64()),
+    ]
+)
+
+
+def _write_checkpoint(path: Path, version: int, files: Mapping[str, pa.Table]) -> None:
+    """The protocol, the metadata, and then one kind of file actions after the other."""
+    metadata = _metadata(_FILES_SCHEMA, ["day"])
+    metadata |= {"configuration": [], "format": {"provider": "parquet", "options": []}}
+    few: list[dict[str, object]] = [_PROTOCOL, {"metaData": metadata}]
+    parts = [
+        pa.table(
+            {
+                "protocol": pa.array([row.get("protocol") for row in few], _PROTOCOL_TYPE),
+                "metaData": pa.array([row.get("metaData") for row in few], _METADATA_TYPE),
+            }
+        ),
+        *(pa.table({kind: rows.to_struct_array()}) for kind, rows in files.items()),
+    ]
+    checkpoint = pa.concat_tables(parts, promote_options="default")
+    log = path / "_delta_log"
+    pq.write_table(checkpoint, log / f"{version:020d}.checkpoint.parquet", row_group_size=250_000)
+    hint = {"version": version, "size": checkpoint.num_rows}
+    (log / "_last_checkpoint").write_text(json.dumps(hint), "utf-8")
 
 
 def _build_commits(path: Path, size: Size) -> None:
@@ -153,10 +149,40 @@ def _build_commits(path: Path, size: Size) -> None:
 
 
 def _remove(index: int) -> dict[str, object]:
+    return {"remove": _removed(index)}
+
+
+def _removed(index: int) -> dict[str, object]:
     added = _add(index)
     removed = {key: added[key] for key in ("path", "partitionValues", "size")}
     removed |= {"deletionTimestamp": 1_700_000_000_000, "dataChange": True}
-    return {"remove": removed | {"extendedFileMetadata": True}}
+    return removed | {"extendedFileMetadata": True}
+
+
+def _build_tombstones(path: Path, size: Size) -> None:
+    """A table that was written anew again and again: the old files lie there, and may go."""
+    per_commit = size.tombstones // 100
+    start: list[dict[str, object]] = [_PROTOCOL, {"metaData": _metadata(_FILES_SCHEMA, ["day"])}]
+    for version in range(101):
+        gone = range((version - 1) * per_commit, version * per_commit) if version else ()
+        new = range(version * per_commit, (version + 1) * per_commit)
+        actions = [*map(_remove, gone), *({"add": _add(index)} for index in new)]
+        _write_commit(path, version, actions if version else [*start, *actions])
+    adds = _table_of(_add, range(size.tombstones, size.tombstones + per_commit))
+    removes = _table_of(_removed, range(size.tombstones))
+    _write_checkpoint(path, 100, {"add": adds, "remove": removes})
+    for day in range(100):
+        (path / f"day={day}").mkdir()
+    for index in range(size.tombstones + per_commit):
+        (path / str(_add(index)["path"])).touch()
+
+
+def _table_of(action: Callable[[int], dict[str, object]], numbers: range) -> pa.Table:
+    rows = pa.Table.from_pylist([{**action(index), "partitionValues": None} for index in numbers])
+    partitions = pa.array([[("day", str(index % 100))] for index in numbers], _MAP)
+    return rows.set_column(
+        rows.column_names.index("partitionValues"), "partitionValues", partitions
+    )
 
 
 def _batches(size: Size) -> Iterator[pa.Table]:
@@ -253,4 +279,8 @@ BUILDERS: dict[str, Callable[[Path, Size], None]] = {
     "rows": _build_rows,
     "vectors": _build_vectors,
     "maskable": lambda path, size: _build_rows(path, size, is_maskable=True),
+    "small_files": lambda path, size: _build_rows(
+        path, replace(size, rows=size.rows // 10, row_files=size.small_files)
+    ),
+    "tombstones": _build_tombstones,
 }

@@ -13,13 +13,39 @@ class Size:
     commits: int
     rows: int
     row_files: int
+    small_files: int
+    tombstones: int
     repeats: int
 
 
 SIZES = {
-    "full": Size(files=1_000_000, commits=5_000, rows=10_000_000, row_files=20, repeats=3),
-    "small": Size(files=100_000, commits=500, rows=1_000_000, row_files=4, repeats=3),
-    "smallest": Size(files=1_000, commits=20, rows=10_000, row_files=2, repeats=1),
+    "full": Size(
+        files=1_000_000,
+        commits=5_000,
+        rows=10_000_000,
+        row_files=20,
+        small_files=1_000,
+        tombstones=100_000,
+        repeats=3,
+    ),
+    "small": Size(
+        files=100_000,
+        commits=500,
+        rows=1_000_000,
+        row_files=4,
+        small_files=200,
+        tombstones=10_000,
+        repeats=3,
+    ),
+    "smallest": Size(
+        files=1_000,
+        commits=20,
+        rows=10_000,
+        row_files=2,
+        small_files=20,
+        tombstones=1_000,
+        repeats=1,
+    ),
 }
 
 
@@ -215,6 +241,34 @@ WORKLOADS = (
         others=("deltalake_merge_near",),
         goal=5,
         other_table="rows",
+        why="the cause was not examined",
+    ),
+    Workload(
+        name="compact",
+        title="put {small_files:,} small files together, a tenth of those rows",
+        table="small_files",
+        ours="deltalog_compact",
+        others=("deltalake_compact",),
+        goal=1.5,
+        why="the cause was not examined",
+    ),
+    Workload(
+        name="z-order",
+        title="arrange {rows:,} rows by two columns along a Z curve",
+        table="rows",
+        ours="deltalog_z_order",
+        others=("deltalake_z_order",),
+        goal=1,
+        memory_goal=1,
+        why="the cause was not examined",
+    ),
+    Workload(
+        name="vacuum-lite",
+        title="vacuum {tombstones:,} files that the log has removed",
+        table="tombstones",
+        ours="deltalog_vacuum_lite",
+        others=("deltalake_vacuum_lite",),
+        goal=2,
         why="the cause was not examined",
     ),
 )

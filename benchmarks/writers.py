@@ -274,6 +274,74 @@ def deltalake_merge_near(path: Path, needle: int) -> Call:
     return lambda: _merge(DeltaTable(target), source)
 
 
+def _compact(table: object) -> object:
+    found = table.optimize.compact()  # type: ignore[attr-defined]  # either library's table
+    return found["numFilesRemoved"]
+
+
+def deltalog_compact(path: Path, needle: int) -> Call:
+    from deltalog import DeltaTable
+
+    _load_verbs()
+
+    del needle
+    target = _copy(path)
+    return lambda: _compact(DeltaTable(target))
+
+
+def deltalake_compact(path: Path, needle: int) -> Call:
+    from deltalake import DeltaTable
+
+    del needle
+    target = _copy(path)
+    return lambda: _compact(DeltaTable(target))
+
+
+def _z_order(table: object) -> object:
+    found = table.optimize.z_order(["quantity", "name"])  # type: ignore[attr-defined]  # as above
+    return found["numFilesRemoved"]
+
+
+def deltalog_z_order(path: Path, needle: int) -> Call:
+    from deltalog import DeltaTable
+
+    _load_verbs()
+
+    del needle
+    target = _copy(path)
+    return lambda: _z_order(DeltaTable(target))
+
+
+def deltalake_z_order(path: Path, needle: int) -> Call:
+    from deltalake import DeltaTable
+
+    del needle
+    target = _copy(path)
+    return lambda: _z_order(DeltaTable(target))
+
+
+def _vacuum(table: object) -> object:
+    return len(table.vacuum(dry_run=False))  # type: ignore[attr-defined]  # as above
+
+
+def deltalog_vacuum_lite(path: Path, needle: int) -> Call:
+    from deltalog import DeltaTable
+
+    _load_verbs()
+
+    del needle
+    target = _copy(path)
+    return lambda: _vacuum(DeltaTable(target))
+
+
+def deltalake_vacuum_lite(path: Path, needle: int) -> Call:
+    from deltalake import DeltaTable
+
+    del needle
+    target = _copy(path)
+    return lambda: _vacuum(DeltaTable(target))
+
+
 WRITERS: Mapping[str, Callable[[Path, int], Call]] = {
     function.__name__: function
     for function in (
@@ -294,5 +362,11 @@ WRITERS: Mapping[str, Callable[[Path, int], Call]] = {
         deltalake_merge,
         deltalog_merge_near,
         deltalake_merge_near,
+        deltalog_compact,
+        deltalake_compact,
+        deltalog_z_order,
+        deltalake_z_order,
+        deltalog_vacuum_lite,
+        deltalake_vacuum_lite,
     )
 }
