@@ -1,10 +1,11 @@
 """The command line: `deltalog`.
 
-`commands` has one function per command, `output` prints what they answer.
+`commands` has one function per command, `share` those of the sharing server, `output` prints what
+they answer.
 """
 
 from __future__ import annotations
 
-from deltalog.cli.commands import app
+from deltalog.cli.share import app
 
 __all__ = ["app"]

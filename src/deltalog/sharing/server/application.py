@@ -20,6 +20,7 @@ from deltalog.sharing.server.config import ServerConfig, parse_config
 from deltalog.sharing.server.endpoints import Endpoints, Server
 from deltalog.sharing.server.guard import Guard, unknown_method, unknown_route
 from deltalog.sharing.server.metrics import CONTENT_TYPE, Metrics
+from deltalog.sharing.server.oauth import TokenVerifier
 from deltalog.sharing.server.recipients import Recipients
 from deltalog.sharing.server.tables import Tables
 from deltalog.sharing.server.tokens import Sealer
@@ -69,6 +70,7 @@ def make_server(
         make_store: as in `app`.
     """
     key = config.signing_key or key
+    verify = None if config.oauth is None else TokenVerifier(config.oauth).subject
     return Server(
         tools=Tools(
             config=config,
@@ -76,7 +78,7 @@ def make_server(
             urls=UrlSigner(key, config.url_seconds, own_urls=config.own_urls),
         ),
         tables=Tables(config, make_store),
-        recipients=Recipients(config),
+        recipients=Recipients(config, verify),
         limiter=anyio.CapacityLimiter(config.limits.concurrent_queries),
     )
 

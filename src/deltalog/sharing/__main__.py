@@ -1,0 +1,42 @@
+"""`python -m deltalog.sharing serve CONFIG`: a server without the command line's extras."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import sys
+
+from deltalog.errors import DeltaError
+from deltalog.sharing.server.loading import load_config
+from deltalog.sharing.server.serving import serve
+from deltalog.sharing.server.tokens import token_digest
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; the result is the exit code."""
+    parser = argparse.ArgumentParser(prog="deltalog share", description="Share Delta tables.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    serving = commands.add_parser("serve", help="share the tables of a configuration file")
+    serving.add_argument("config", help="a YAML or TOML file")
+    serving.add_argument("--host", help="instead of the file's")
+    serving.add_argument("--port", type=int, help="instead of the file's")
+    checking = commands.add_parser("check", help="look for faults in a configuration file")
+    checking.add_argument("config", help="a YAML or TOML file")
+    commands.add_parser("token", help="make a token, and the hash that the file keeps of it")
+    found = parser.parse_args(arguments)
+    try:
+        if found.command == "serve":
+            serve(found.config, host=found.host, port=found.port)
+        elif found.command == "check":
+            load_config(found.config)
+        else:
+            token = secrets.token_urlsafe(32)
+            sys.stdout.write(f"token: {token}\nhash: sha256:{token_digest(token)}\n")
+    except DeltaError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+"""Running the server: uvicorn over a configuration file.
+
+Owns what the process logs, and where it listens.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TYPE_CHECKING
+
+from deltalog.errors import InvalidInputError
+from deltalog.sharing.server.loading import app_of_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def serve(path: str | Path, *, host: str | None = None, port: int | None = None) -> None:
+    """Share the tables of a configuration file until the process is told to end.
+
+    Args:
+        path: of the file.
+        host: instead of the file's.
+        port: instead of the file's.
+
+    Raises:
+        InvalidInputError: the file is wrong, or uvicorn is not installed.
+    """
+    try:
+        import uvicorn  # noqa: PLC0415 -- an application can be mounted without it
+    except ModuleNotFoundError:
+        raise InvalidInputError("serving needs uvicorn: pip install 'deltalog[sharing]'") from None
+    app, config = app_of_file(path)
+    _log_to_stderr()
+    host = host or config.host
+    if host not in _LOOPBACK and config.certificate_file is None and config.public_url is None:
+        logging.getLogger("deltalog.sharing").warning(
+            "tokens go over the network unencrypted: set ssl, or publicUrl behind a proxy that "
+            "speaks https"
+        )
+    uvicorn.run(
+        app,
+        host=host,
+        port=config.port if port is None else port,
+        ssl_certfile=config.certificate_file,
+        ssl_keyfile=config.certificate_key_file,
+        access_log=False,  # URLs of files are secrets; the audit log has the rest
+        lifespan="off",
+        log_level="warning",
+        server_header=False,
+        h11_max_incomplete_event_size=max(16 << 10, 4 * config.limits.url_bytes),
+        timeout_keep_alive=30,
+    )
+
+
+def _log_to_stderr() -> None:
+    """One line each: the audit log as JSON, the rest as text."""
+    root = logging.getLogger("deltalog.sharing")
+    if root.handlers or logging.getLogger().handlers:
+        return  # whoever embeds the server has decided already
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
