@@ -17,6 +17,7 @@ from deltalog._json import loads
 from deltalog.column_mapping import strip
 from tests.support.reference import Spark
 from tests.support.reference_rows import ours, rows_of
+from tests.support.reference_scenarios import FULL
 
 PROPERTIES = (
     "TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.enableTypeWidening' = 'true',"
@@ -66,6 +67,7 @@ CHANGES: list[tuple[str, Change]] = [
 ]
 # What a writer assigns by itself.
 ASSIGNED = "delta.columnMapping.maxColumnId"
+FEATURES = ("deletionVectors", "rowTracking", "columnMapping")
 SAME = ("operation", "operationParameters", "isolationLevel", "isBlindAppend")
 
 
@@ -135,7 +137,7 @@ def test_both_cluster_by_the_same(spark: Spark, tmp_path: Path) -> None:
 
 
 @pytest.mark.protocol("B-07")
-@pytest.mark.parametrize("feature", ["deletionVectors", "rowTracking", "columnMapping"])
+@pytest.mark.parametrize("feature", FEATURES if FULL else FEATURES[:1])
 def test_what_one_drops_the_other_does_not_miss(spark: Spark, tmp_path: Path, feature: str) -> None:
     path = tmp_path / "table"
     spark.tell(

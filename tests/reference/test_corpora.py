@@ -20,6 +20,7 @@ from tests.support.reference_scenarios import FULL
 ENTRIES = readable_entries() if FULL else readable_entries()[7::40]
 
 
+@pytest.mark.protocol("UPG-01", "OV-06", "B-62")
 @pytest.mark.corpus
 @pytest.mark.parametrize("entry", ENTRIES, ids=str)
 def test_the_reference_reads_what_was_appended(entry: Entry, spark: Spark, tmp_path: Path) -> None:

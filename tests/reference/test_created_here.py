@@ -33,6 +33,7 @@ SHORT = {
 }
 
 
+@pytest.mark.protocol("UPG-03", "B-39", "B-06")
 @pytest.mark.parametrize(
     "scenario", [each for each in ALL_SCENARIOS if FULL or each.name in SHORT], ids=str
 )

@@ -103,6 +103,7 @@ def without_skipping(spark: Spark, table: Path) -> Iterator[dict[str, list[str]]
     spark.run("SET spark.databricks.delta.stats.skipping = true")
 
 
+@pytest.mark.protocol("STAT-05", "STAT-06", "STAT-07", "D-12", "D-13", "D-15")
 def test_the_reference_finds_every_row(
     spark: Spark, table: Path, without_skipping: dict[str, list[str]]
 ) -> None:

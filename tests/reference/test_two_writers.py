@@ -27,6 +27,9 @@ def _named(part: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("scenario", found, ids=str)
 
 
+@pytest.mark.protocol(
+    "B-61", "B-50", "B-51", "B-58", "CM-12", "CM-15", "DV-10", "GEN-01", "IDN-03", "CON-01",
+)  # fmt: skip
 @every_scenario
 def test_the_rows_are_the_same_at_every_version(scenario: Scenario, story_of: StoryOf) -> None:
     story = story_of(scenario)
@@ -35,6 +38,7 @@ def test_the_rows_are_the_same_at_every_version(scenario: Scenario, story_of: St
         assert ours(story.path, version) == theirs, f"version {version}"
 
 
+@pytest.mark.protocol("B-04", "PROV-01")
 @every_scenario
 def test_the_history_and_the_details_are_the_same(
     scenario: Scenario, story_of: StoryOf, spark: Spark
@@ -49,6 +53,7 @@ def test_the_history_and_the_details_are_the_same(
     assert sorted(detail["tableFeatures"]) == sorted(theirs["tableFeatures"])
 
 
+@pytest.mark.protocol("CKPT-02", "CKPT-12", "CKPT-20", "CKPT-21", "CKPT-24")
 @every_scenario
 def test_the_reference_reads_a_checkpoint_of_ours(
     scenario: Scenario, story_of: StoryOf, spark: Spark, tmp_path: Path
@@ -73,6 +78,7 @@ def test_the_reference_travels_to_every_version(
         assert ours(path, version) == rows_of(theirs), f"version {version}"
 
 
+@pytest.mark.protocol("CDC-04", "CDC-05", "DF-08")
 @_named("change-data-feed")
 def test_the_change_feed_is_the_same(scenario: Scenario, story_of: StoryOf, spark: Spark) -> None:
     path = story_of(scenario).path
@@ -81,6 +87,7 @@ def test_the_change_feed_is_the_same(scenario: Scenario, story_of: StoryOf, spar
         assert our_changes(path, start) == rows_of(theirs), f"from version {start}"
 
 
+@pytest.mark.protocol("ROWID-01", "ROWID-02", "ROWID-09", "B-75")
 @_named("row-tracking")
 def test_the_row_ids_are_the_same(scenario: Scenario, story_of: StoryOf, spark: Spark) -> None:
     path = story_of(scenario).path
@@ -90,6 +97,7 @@ def test_the_row_ids_are_the_same(scenario: Scenario, story_of: StoryOf, spark: 
     assert len(set(numbers)) == len(numbers)
 
 
+@pytest.mark.protocol("B-22")
 @_named("in-commit-timestamps")
 def test_commit_times_grow_over_both_writers(scenario: Scenario, story_of: StoryOf) -> None:
     path = story_of(scenario).path
@@ -102,6 +110,7 @@ def test_commit_times_grow_over_both_writers(scenario: Scenario, story_of: Story
     assert times == sorted(set(times), reverse=True)
 
 
+@pytest.mark.protocol("IDN-04")
 @_named("identity")
 def test_identity_values_are_never_given_twice(
     scenario: Scenario, story_of: StoryOf, spark: Spark
