@@ -6,7 +6,9 @@ Protocol: Add File and Remove File
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import pyarrow as pa
 
 from deltalog.errors import InvalidInputError
 from deltalog.operations.optimized_write import optimizes_writes, write_optimized
@@ -20,9 +22,8 @@ from deltalog.write.written import WrittenFiles, rules_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow as pa
-
     from deltalog.configuration import TableConfiguration
+    from deltalog.expressions import Expression
     from deltalog.storage.store import Store
     from deltalog.transaction import PendingTransaction
     from deltalog.write.options import WriterProperties
@@ -74,9 +75,33 @@ class FileOptions:
         )
 
 
+class DistantRows(Protocol):
+    """Rows that are not here: they are written where they are, by whoever has them."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the rows."""
+        ...
+
+    def write_to(
+        self, spec: WriteSpec, *, predicate: Expression | None = None, tells_changes: bool = False
+    ) -> WrittenFiles:
+        """Write them as files that no commit names yet.
+
+        Args:
+            spec: of the table.
+            predicate: which every row must match.
+            tells_changes: whether files for the change feed are written as well.
+        """
+        ...
+
+
+Rows = pa.RecordBatchReader | DistantRows
+
+
 def stage_append(
     pending: PendingTransaction,
-    rows: pa.RecordBatchReader,
+    rows: Rows,
     *,
     options: FileOptions,
     schema_mode: SchemaMode | None = None,
@@ -104,8 +129,10 @@ def stage_append(
     return written
 
 
-def write_rows(spec: WriteSpec, rows: pa.RecordBatchReader) -> WrittenFiles:
+def write_rows(spec: WriteSpec, rows: Rows) -> WrittenFiles:
     """Write rows as the table wants it: gathered by partition, or as they come."""
+    if not isinstance(rows, pa.RecordBatchReader):
+        return rows.write_to(spec)
     write = write_optimized if optimizes_writes(spec.configuration) else write_files
     return write(spec, rows)
 

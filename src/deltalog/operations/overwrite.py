@@ -5,15 +5,14 @@ Protocol: Add File and Remove File, Add CDC File
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog.actions.arrow import STRING_MAP
 from deltalog.column_mapping import physical_path
-from deltalog.errors import ConstraintViolationError, InternalError, InvalidInputError
-from deltalog.expressions import filter_mask, to_sql
+from deltalog.errors import InternalError, InvalidInputError
 from deltalog.features.clustering import check_clustering_columns, clustering_columns
 from deltalog.operations.append import set_write_metrics, with_columns_of, write_rows
 from deltalog.operations.delete import stage_delete
@@ -21,28 +20,24 @@ from deltalog.partition_values import extract, parse_column
 from deltalog.schema import from_arrow_schema
 from deltalog.schema.columns import walk
 from deltalog.table_change import changed_table
-from deltalog.write.changes import ChangeWriter
-from deltalog.write.enforce import Enforcer
-from deltalog.write.files import FileWriter, write_files
+from deltalog.write.files import write_files
+from deltalog.write.matching import write_matching
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from deltalog.expressions import Expression
-    from deltalog.operations.append import FileOptions, SchemaMode
+    from deltalog.operations.append import FileOptions, Rows, SchemaMode
     from deltalog.operations.delete import Deleted
     from deltalog.schema import Field
     from deltalog.snapshot import Snapshot
     from deltalog.transaction import PendingTransaction
-    from deltalog.write.spec import WriteSpec
     from deltalog.write.written import WrittenFiles
-
-_EXAMPLES: Final = 5
 
 
 def stage_overwrite(
     pending: PendingTransaction,
-    rows: pa.RecordBatchReader,
+    rows: Rows,
     *,
     options: FileOptions,
     schema_mode: SchemaMode | None = None,
@@ -85,7 +80,7 @@ def stage_overwrite(
 
 
 def stage_overwrite_partitions(
-    pending: PendingTransaction, rows: pa.RecordBatchReader, *, options: FileOptions
+    pending: PendingTransaction, rows: Rows, *, options: FileOptions
 ) -> WrittenFiles:
     """Replace the partitions that the new rows fall into, and no other."""
     snapshot = _snapshot_of(pending)
@@ -105,11 +100,12 @@ def stage_overwrite_partitions(
 
 def stage_replace_where(
     pending: PendingTransaction,
-    rows: pa.RecordBatchReader,
+    rows: Rows,
     predicate: Expression,
     *,
     options: FileOptions,
     schema_mode: SchemaMode | None = None,
+    delete: Callable[..., Deleted] = stage_delete,
 ) -> WrittenFiles:
     """Replace the rows that match a predicate; the new rows must match it too.
 
@@ -119,6 +115,7 @@ def stage_replace_where(
         predicate: resolved against the snapshot's schema. Files that it cuts are rewritten.
         options: of the files.
         schema_mode: `merge` adds the columns that only the data has.
+        delete: stages the deletion of the old rows, as `stage_delete` does.
 
     Raises:
         ConstraintViolationError: a new row does not match.
@@ -130,36 +127,17 @@ def stage_replace_where(
         )
     if schema_mode == "merge":
         pending.set_configuration(with_columns_of(pending.configuration, rows.schema))
-    deleted = stage_delete(pending, predicate, options=options)
+    deleted = delete(pending, predicate, options=options)
     spec = options.spec_for(pending)
-    if rows.schema.names:
-        tells = deleted.num_change_files > 0
-        written = _write_matching(pending, rows, predicate, spec, tells_changes=tells)
+    tells = deleted.num_change_files > 0
+    if not isinstance(rows, pa.RecordBatchReader):
+        written = rows.write_to(spec, predicate=predicate, tells_changes=tells)
+    elif rows.schema.names:
+        written = write_matching(spec, rows, predicate, tells_changes=tells)
     else:
         written = write_files(spec, rows)  # an empty list has no columns to be checked
     pending.add_files(written)
     _set_metrics(pending, written, deleted)
-    return written
-
-
-def _write_matching(
-    pending: PendingTransaction,
-    rows: pa.RecordBatchReader,
-    predicate: Expression,
-    spec: WriteSpec,
-    *,
-    tells_changes: bool,
-) -> WrittenFiles:
-    with FileWriter(spec) as writer, ChangeWriter(spec) as changes:
-        enforcer = Enforcer.of_spec(spec, rows.schema)
-        for batch in _matching(map(enforcer.apply, rows), predicate, pending.store.root):
-            writer.write(batch)
-            if tells_changes:
-                changes.write(batch, "insert")
-        written = writer.finish(
-            identity_marks=enforcer.identity_marks, identity_starts=enforcer.identity_starts
-        )
-        pending.add_changes(changes.finish())
     return written
 
 
@@ -179,25 +157,6 @@ def _set_metrics(pending: PendingTransaction, written: WrittenFiles, deleted: De
             "numAddedChangeFiles": len(pending.cdc),
         }
     )
-
-
-def _matching(
-    batches: Iterable[pa.RecordBatch], predicate: Expression, table: str
-) -> Iterator[pa.RecordBatch]:
-    """The batches, as long as every row matches.
-
-    A row for which the predicate is unknown does not match: it would not be replaced next time.
-    """
-    for batch in batches:
-        mask: Any = filter_mask(predicate, batch)
-        missed = batch.num_rows - mask.true_count
-        if missed:
-            examples = batch.filter(pc.invert(mask)).slice(0, _EXAMPLES).to_pylist()
-            raise ConstraintViolationError(
-                f"cannot overwrite the rows of {table} where {to_sql(predicate)}: {missed} of the "
-                f"new rows do not match, for example {examples}; write them apart"
-            )
-        yield batch
 
 
 def _check_clustering(pending: PendingTransaction) -> None:
