@@ -19,6 +19,7 @@ from deltalog.sharing.wire import EndStreamAction, encode_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from deltalog.sharing.server.cache import FileCache
     from deltalog.sharing.server.config import ServerConfig
     from deltalog.sharing.server.formats import Format
     from deltalog.sharing.server.recipients import Recipient
@@ -58,6 +59,7 @@ class Tools:
     config: ServerConfig
     sealer: Sealer
     urls: UrlSigner
+    cache: FileCache
 
 
 @dataclass(frozen=True)

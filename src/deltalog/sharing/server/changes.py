@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from deltalog.configuration import TableConfiguration
 from deltalog.sharing.server.answers import Answer, finished
-from deltalog.sharing.server.faults import invalid
+from deltalog.sharing.server.faults import invalid, unsupported
 from deltalog.sharing.server.files import FileLines, file_id_hash
 from deltalog.sharing.server.formats import (
     choose_format_of_range,
@@ -51,6 +51,7 @@ def answer_changes(asked: Asked, query: ChangesQuery, tools: Tools) -> Answer:
     """
     table = asked.table
     _check_bounds(query)
+    _check_whole(asked)
     table.check_history("reading changes")
     latest = table.latest()
     first, last = _range(asked, query, latest)
@@ -73,6 +74,7 @@ def answer_stream(asked: Asked, query: TableQuery, tools: Tools) -> Answer:
         Fault: 400: a range that is not there or not shared.
     """
     table = asked.table
+    _check_whole(asked)
     table.check_history("reading from a startingVersion")
     latest = table.latest()
     first = query.starting_version or 0
@@ -87,6 +89,12 @@ def answer_stream(asked: Asked, query: TableQuery, tools: Tools) -> Answer:
     ends = (table.at(first, latest), table.at(last, latest))
     told = _Told(metadata=True)
     return _Telling(asked, tools, query, ends, latest, told).answer(with_feed=False)
+
+
+def _check_whole(asked: Asked) -> None:
+    """Change files hold all columns and rows, so a part of a table has no changes to show."""
+    if asked.table.config.is_view:
+        raise unsupported("changes are not shared for this table")
 
 
 def _check_bounds(query: ChangesQuery) -> None:

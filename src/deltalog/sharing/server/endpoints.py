@@ -26,6 +26,7 @@ from deltalog.sharing.server.listing import Listings
 from deltalog.sharing.server.query import answer_metadata, answer_query, check_together
 from deltalog.sharing.server.tables import TableName, Tables, present_ms
 from deltalog.sharing.server.urls import EXPIRY, FILES_ROUTE, SIGNATURE
+from deltalog.sharing.server.view_query import download_view
 from deltalog.sharing.wire import (
     CAPABILITIES_HEADER,
     FILE_ID_HASH_HEADER,
@@ -199,7 +200,9 @@ class Endpoints:
         asked, parameters = server.asked(request), request.query_params
         version = parse_number_parameter(parameters, "version")
         moment_ms = parse_moment_parameter(parameters, "timestamp")
-        answer = await _in_thread(server, lambda: answer_metadata(asked, version, moment_ms))
+        answer = await _in_thread(
+            server, lambda: answer_metadata(asked, server.tools, version, moment_ms)
+        )
         return _lines(request, answer)
 
     async def query(self, request: Request) -> Response:
@@ -237,8 +240,15 @@ class Endpoints:
         with_body = request.method != "HEAD"
 
         def fetch() -> Response:
-            check_inside(table.store, signed.path)
-            found = download(table.store, signed.path, request.headers, with_body=with_body)
+            if signed.view is not None:
+                found = download_view(
+                    table, signed, server.tools, request.headers, with_body=with_body
+                )
+            elif table.config.is_view:
+                raise not_found("file")  # signed when all of the table was shared
+            else:
+                check_inside(table.store, signed.path)
+                found = download(table.store, signed.path, request.headers, with_body=with_body)
             return StreamingResponse(found.chunks, found.status, found.headers, media_type=BINARY)
 
         return await _in_thread(server, fetch)

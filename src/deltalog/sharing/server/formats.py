@@ -76,6 +76,13 @@ def choose_format(capabilities: Capabilities, snapshot: Snapshot) -> Format:
     return _chosen(capabilities, snapshot.protocol, needed_features(snapshot))
 
 
+def choose_format_of_plain(capabilities: Capabilities, configuration: TableConfiguration) -> Format:
+    """As `choose_format`, for files that were written for the answer: what is listed is needed."""
+    protocol = configuration.protocol
+    needed = {canonical_name(name): name for name in protocol.reader_features or ()}
+    return _chosen(capabilities, protocol, needed)
+
+
 def choose_format_of_range(capabilities: Capabilities, first: Snapshot, last: Snapshot) -> Format:
     """As `choose_format`, for the changes from one version to another.
 

@@ -19,6 +19,7 @@ from deltalog.sharing.server.files import FileLines, check_paths, file_id_hash
 from deltalog.sharing.server.formats import choose_format, metadata_line, protocol_line
 from deltalog.sharing.server.hints import predicate_of, prune_by
 from deltalog.sharing.server.pages import Page, ends_with_action, next_tokens, start_of
+from deltalog.sharing.server.view_query import answer_view, answer_view_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def answer_metadata(
-    asked: Asked, version: int | None = None, timestamp_ms: int | None = None
+    asked: Asked, tools: Tools, version: int | None = None, timestamp_ms: int | None = None
 ) -> Answer:
     """The protocol and metadata of the latest version, or of an older one.
 
@@ -42,6 +43,8 @@ def answer_metadata(
     if version is not None and timestamp_ms is not None:
         raise invalid("Please only provide one of: version, timestamp.")
     snapshot = snapshot_at(asked, version, timestamp_ms)
+    if asked.table.config.is_view:
+        return answer_view_metadata(asked, snapshot, tools)
     form = replace(choose_format(asked.capabilities, snapshot), ends=False)
     travels = version is not None or timestamp_ms is not None
     heads = (
@@ -67,6 +70,8 @@ def answer_query(asked: Asked, query: TableQuery, tools: Tools) -> Answer:
         snapshot = snapshot_at(asked, query.version, query.timestamp_ms)
     else:
         snapshot = asked.table.at(start.version)
+    if asked.table.config.is_view:
+        return answer_view(asked, query, snapshot, tools, start)
     form = choose_format(asked.capabilities, snapshot)
     hash_name = file_id_hash(asked.file_id_hash, form)
     pruned = prune_by(snapshot, predicate_of(query, snapshot.configuration.schema, tools.config))

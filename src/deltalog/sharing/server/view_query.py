@@ -1,0 +1,131 @@
+"""Answers about tables of which a share shows a part, and their files.
+
+Protocol: Query Table Metadata, Read Data from a Table
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from deltalog._json import dumps
+from deltalog.sharing.server.answers import Answer, finished
+from deltalog.sharing.server.downloads import Download, download
+from deltalog.sharing.server.faults import not_found
+from deltalog.sharing.server.formats import (
+    choose_format_of_plain,
+    metadata_line,
+    protocol_line,
+)
+from deltalog.sharing.server.pages import Page, ends_with_action, next_tokens
+from deltalog.sharing.server.views import View
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from deltalog.sharing.server.answers import Asked, Tools
+    from deltalog.sharing.server.formats import Format
+    from deltalog.sharing.server.pages import Start
+    from deltalog.sharing.server.tables import SharedTable
+    from deltalog.sharing.server.urls import SignedFile
+    from deltalog.sharing.server.views import ShownFile
+    from deltalog.sharing.wire import EndStreamAction, Line, TableQuery
+    from deltalog.snapshot import Snapshot
+
+
+def answer_view_metadata(asked: Asked, snapshot: Snapshot, tools: Tools) -> Answer:
+    """Protocol and metadata of what is shown."""
+    view = View(snapshot, asked.table.config, tools)
+    form = replace(choose_format_of_plain(asked.capabilities, view.configuration), ends=False)
+    return Answer(snapshot.version, form, finished(form, _heads(form, view), iter(())))
+
+
+def answer_view(
+    asked: Asked, query: TableQuery, snapshot: Snapshot, tools: Tools, start: Start | None
+) -> Answer:
+    """The files of what is shown, written while they are told."""
+    view = View(snapshot, asked.table.config, tools)
+    form = choose_format_of_plain(asked.capabilities, view.configuration)
+    tasks = view.tasks(query)
+    offset = 0 if start is None else start.offset
+    num_rows = len(tasks) - offset
+    if query.max_files is not None:
+        num_rows = min(query.max_files, tools.config.limits.page_files, num_rows)
+    page = Page(None, offset, num_rows, len(tasks))
+    expires_ms = tools.urls.expiry_ms(asked.now_ms)
+    sign = tools.urls.own_signer(
+        asked.table.name, asked.recipient, asked.base, expires_ms, view=snapshot.version
+    )
+    facts: dict[str, object] = {"version": snapshot.version, "files": 0}
+    told = query.predicate_hints or query.json_predicate_hints
+    enough = None if told else query.limit_hint
+
+    def body() -> Iterator[bytes]:
+        rows = files = 0
+        for name, task in tasks[offset : offset + num_rows]:
+            if enough is not None and rows >= enough:
+                break
+            shown = view.show(name, task)
+            if shown.made.num_rows:
+                rows += shown.made.num_rows
+                files += 1
+                yield _line(form, shown, sign(name), expires_ms)
+        facts["files"] = files
+
+    def end() -> EndStreamAction:
+        return next_tokens(asked, query, tools, snapshot.version, page, expires_ms)
+
+    chunks = finished(
+        form, _heads(form, view), body(), end if ends_with_action(query, form) else None
+    )
+    return Answer(snapshot.version, form, chunks, None, facts)
+
+
+def download_view(
+    table: SharedTable,
+    signed: SignedFile,
+    tools: Tools,
+    headers: Mapping[str, str],
+    *,
+    with_body: bool,
+) -> Download:
+    """What is shown of one file; written again if it left the cache.
+
+    Raises:
+        Fault: 404: the version has no such file, or the share shows all of the table by now.
+    """
+    if not table.config.is_view or signed.view is None:
+        raise not_found("file")
+    view = View(table.at(signed.view), table.config, tools)
+    view.find(signed.path)
+    return download(tools.cache.store, signed.path, headers, with_body=with_body)
+
+
+def _heads(form: Format, view: View) -> tuple[Line, ...]:
+    return protocol_line(form), metadata_line(form, view.configuration)
+
+
+def _line(form: Format, shown: ShownFile, url: str, expires_ms: int) -> bytes:
+    # How many rows are shown is known to who reads them; all else of the statistics is left out.
+    stats = dumps({"numRecords": shown.made.num_rows}).decode()
+    values: dict[str, Any] = {"id": shown.name}
+    if form.is_delta:
+        values["deltaSingleAction"] = {
+            "add": {
+                "path": url,
+                "partitionValues": {},
+                "size": shown.made.size_bytes,
+                "modificationTime": 0,
+                "dataChange": True,
+                "stats": stats,
+            }
+        }
+    else:
+        values |= {
+            "url": url,
+            "partitionValues": {},
+            "size": shown.made.size_bytes,
+            "stats": stats,
+        }
+    values["expirationTimestamp"] = expires_ms
+    return dumps({"file": values}) + b"\n"

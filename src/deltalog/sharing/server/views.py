@@ -1,0 +1,195 @@
+"""Tables of which a share shows a part: some columns, some rows.
+
+Owns what may be known of the rest: nothing. Files are written anew with the shown rows and columns
+only, without the log's statistics, under names that tell nothing; files without a shown row are
+not mentioned. Hints are judged by what is shown: where rows are hidden, by partition values alone.
+
+Protocol: Read Data from a Table
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from deltalog._json import dumps
+from deltalog.actions.model import Metadata, Protocol
+from deltalog.configuration import TableConfiguration
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import columns as columns_of
+from deltalog.expressions import conjuncts, parse_sql
+from deltalog.expressions.nodes import And
+from deltalog.features.schema_traits import has_timestamp_ntz, has_variant
+from deltalog.scan import plan_scan, read_task
+from deltalog.scan.plan import TASK_COLUMNS, make_task
+from deltalog.schema import encode_schema, project
+from deltalog.sharing.server.cache import MadeFile
+from deltalog.sharing.server.faults import not_found, unsupported
+from deltalog.sharing.server.formats import bare_schema
+from deltalog.sharing.server.hints import predicate_of, prune_by
+from deltalog.storage.parquet import ParquetSink
+
+if TYPE_CHECKING:
+    from deltalog.expressions import Expression
+    from deltalog.scan.task import ScanTask
+    from deltalog.schema import StructType
+    from deltalog.sharing.server.answers import Tools
+    from deltalog.sharing.server.config import TableConfig
+    from deltalog.sharing.wire import TableQuery
+    from deltalog.snapshot import Snapshot
+    from deltalog.storage import Store
+
+_LOG: Final = logging.getLogger("deltalog.sharing")
+
+
+@dataclass(frozen=True)
+class ShownFile:
+    """A file with shown rows.
+
+    Args:
+        name: of the file in the cache, and its id.
+    """
+
+    name: str
+    made: MadeFile
+
+
+class View:
+    """What is shown of one version of a table.
+
+    Args:
+        snapshot: the version.
+        config: what is shown of it.
+        tools: cache and seals of the server.
+
+    Raises:
+        Fault: 400: a shown column has a type that cannot be written for others.
+        InvalidInputError: the configuration names a column that the table does not have.
+    """
+
+    def __init__(self, snapshot: Snapshot, config: TableConfig, tools: Tools) -> None:
+        self.snapshot = snapshot
+        self._config = config
+        self._tools = tools
+        try:
+            row_filter = None if config.row_filter is None else parse_sql(config.row_filter)
+            names = config.columns or tuple(snapshot.configuration.schema.names)
+            self.schema: StructType = project(snapshot.configuration.schema, names)
+            self._scan = plan_scan(snapshot, columns=names, predicate=row_filter)
+        except InvalidInputError:
+            _LOG.exception("a share does not fit its table")
+            raise unsupported("what is shared does not fit the table (any more)") from None
+        if has_variant(self.schema):
+            raise unsupported("the table has a feature that cannot be shared")
+
+    @cached_property
+    def configuration(self) -> TableConfiguration:
+        """Protocol and metadata of what is shown: a plain table with the shown columns."""
+        own = self.snapshot.metadata
+        metadata = Metadata(
+            id=own.id,
+            schema_string=bare_schema(encode_schema(self.schema)),
+            name=own.name,
+        )
+        protocol = Protocol(min_reader_version=1, min_writer_version=2)
+        if has_timestamp_ntz(self.schema):
+            names = ("timestampNtz",)
+            protocol = Protocol(
+                min_reader_version=3,
+                min_writer_version=7,
+                reader_features=names,
+                writer_features=names,
+            )
+        return TableConfiguration(protocol, metadata)
+
+    def tasks(self, query: TableQuery) -> list[tuple[str, ScanTask]]:
+        """The files that may hold wanted rows, each with the name of what is shown of it.
+
+        Sorted by these names, so that pages go on where they ended.
+        """
+        wanted = self._judgeable(predicate_of(query, self.schema, self._tools.config))
+        own = self._scan.spec.predicate
+        both = [part for part in (own, wanted) if part is not None]
+        predicate = And(tuple(both)) if len(both) > 1 else (both[0] if both else None)
+        rows = prune_by(self.snapshot, predicate).files(TASK_COLUMNS).to_pylist()
+        tasks = [make_task(self.snapshot, self._scan.spec, row) for row in rows]
+        return sorted(((self._name(task), task) for task in tasks), key=lambda pair: pair[0])
+
+    def show(self, name: str, task: ScanTask) -> ShownFile:
+        """What is shown of one file.
+
+        Cost: the file is read and written, unless it is in the cache.
+        """
+
+        def make(store: Store, path: str) -> MadeFile:
+            return self._write(task, store, path)
+
+        return ShownFile(name, self._tools.cache.get(name, make))
+
+    def find(self, name: str) -> ShownFile:
+        """What is shown of the file of this name.
+
+        Raises:
+            Fault: 404: there is none in this version.
+
+        Cost: nothing for a file that is in the cache; else the version's columns of files, and
+        what `show` costs.
+        """
+        known = self._tools.cache.known(name)
+        if known is not None and name.startswith(self._prefix):
+            return ShownFile(name, known)
+        for row in self.snapshot.files(TASK_COLUMNS).to_pylist():
+            task = make_task(self.snapshot, self._scan.spec, row)
+            if self._name(task) == name:
+                return self.show(name, task)
+        raise not_found("file")
+
+    def _judgeable(self, predicate: Expression | None) -> Expression | None:
+        """The parts of a hint that tell nothing of hidden rows.
+
+        Statistics are of all rows of a file: whether a file is left out by them would tell.
+        """
+        if predicate is None or self._config.row_filter is None:
+            return predicate
+        partitions = set(self.snapshot.configuration.partition_columns)
+        kept = [
+            part
+            for part in conjuncts(predicate)
+            if (used := {path[0] for path in columns_of(part)}) and used <= partitions
+        ]
+        return And(tuple(kept)) if len(kept) > 1 else (kept[0] if kept else None)
+
+    @cached_property
+    def _prefix(self) -> str:
+        """Tells what besides a file decides what is shown of it; names start with it."""
+        own = self.snapshot.metadata
+        decides = dumps(
+            [
+                self.snapshot.store.root,
+                own.schema_string,
+                dict(sorted(own.configuration.items())),
+                list(self._config.columns or ()),
+                self._config.row_filter,
+            ]
+        )
+        return self._tools.sealer.mark(decides)[:24]
+
+    def _name(self, task: ScanTask) -> str:
+        vector = None if task.deletion_vector is None else task.deletion_vector.unique_id
+        of_file = dumps([task.path, vector, sorted(task.partition_values.items())])
+        return self._prefix + self._tools.sealer.mark(of_file)[:40]
+
+    def _write(self, task: ScanTask, store: Store, path: str) -> MadeFile:
+        num_rows = 0
+        batches = (batch for batch in read_task(task) if batch.num_rows)
+        first = next(batches, None)
+        if first is None:
+            return MadeFile(0, 0)
+        with ParquetSink(store, path, first.schema, compression="snappy") as sink:
+            for batch in chain([first], batches):
+                num_rows += batch.num_rows
+                sink.write(batch)
+        return MadeFile(num_rows, sink.file.size_bytes)
