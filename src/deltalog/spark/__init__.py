@@ -6,15 +6,16 @@ first:
 
 - `types`, `options`, `opening`, `filters`, `splits`: schemas, options and filters in both tongues,
   how a table is opened, and how files are shared out among tasks.
-- reading: `native` (a DataFrame over Spark's own Parquet reader), `read` (`read`, `scan`),
-  `batch_source` and `stream_source` (rows that Python workers read).
+- reading: `batch_source` and `stream_source` (rows that Python workers read for the format),
+  `task_frame` (the same without it), `fitness`, `file_values`, `positions`, `native` (a DataFrame
+  over Spark's own Parquet reader), `conditions`, `read` (`read`, `scan`).
 - writing: `write`, `writer`, `sink`; changing: `dml`, `merge`, `table` (`DeltaTable`).
 - `source` (the format `deltalog` for `spark.read`, `df.write` and streams) and `register`.
 """
 
 from __future__ import annotations
 
-from deltalog.spark.read import read
+from deltalog.spark.read import SparkScan, read, scan
 from deltalog.spark.register import register
 
-__all__ = ["read", "register"]
+__all__ = ["SparkScan", "read", "register", "scan"]

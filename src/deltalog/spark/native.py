@@ -1,31 +1,283 @@
-"""A DataFrame over Spark's own Parquet reader, where that reads exactly what the table holds.
+"""A scan as DataFrames over Spark's own Parquet reader, where that is exact.
 
-Owns the translation of a scan into Spark's operators.
+Owns the translation into Spark's operators. Files are planned apart: those that Spark reads as
+they are, those with deletion vectors (an anti-join against the deleted positions), and those that
+are left to our reader. Conditions, projections and aggregates on the frame reach Spark's reader.
 
-Protocol: none
+Protocol: Column Mapping, Deletion Vectors, Row Tracking, Partition Value Serialization
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Final
 
-from deltalog.paths import join, split_location
-from deltalog.spark.types import to_spark_schema
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+
+from deltalog.column_mapping import Mode, physical_name
+from deltalog.features import check_deletion_vectors
+from deltalog.paths import check_all_confined, locations, split_location
+from deltalog.scan import METADATA_COLUMNS
+from deltalog.scan.plan import TASK_COLUMNS, make_task
+from deltalog.schema import Field, StructType
+from deltalog.spark.batch_source import METADATA, rows_schema
+from deltalog.spark.file_values import KEY, FileValues
+from deltalog.spark.fitness import (
+    are_unfit_by_id,
+    are_unfit_by_name,
+    objection_to_columns,
+    objection_to_place,
+)
+from deltalog.spark.options import MAX_PARTITION_BYTES
+from deltalog.spark.positions import ROW, without_deleted
+from deltalog.spark.task_frame import task_frame
+from deltalog.spark.types import (
+    has_structs,
+    quoted,
+    stored_spark_schema,
+    to_spark_schema,
+    to_spark_type,
+)
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column, SparkSession
 
-    from pyspark.sql import DataFrame, SparkSession
+    from deltalog.scan import ReadSpec, Scan
 
-    from deltalog.scan import Scan
+_compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
+_MOST_NAMESAKES: Final = 4
+"""Files of one name, in several directories, up to which they are told apart by planning each
+among others."""
+# What a session may have set otherwise: dates as the files' writers meant them, and no file is
+# passed over because it is torn or gone.
+_READER_OPTIONS: Final = {
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+    "mergeSchema": "false",
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+    "recursiveFileLookup": "false",
+}
 
 
-def native_frame(spark: SparkSession, scan: Scan) -> DataFrame:
-    """The rows of a plain scan."""
-    files = [spark_path(join(task.store.root, task.path)) for task in scan.tasks()]
-    schema = to_spark_schema(scan.spec.data_columns)
-    if not files:
-        return spark.createDataFrame([], schema)
-    return spark.read.schema(schema).parquet(*files)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativePlan:
+    """How the files of a scan are read.
+
+    Args:
+        scan: what is read.
+        groups: files that Spark reads, with or without deletion vectors each; no two of a group
+            have one name.
+        unfit: files that our reader reads.
+        reasons: why, with how many files each.
+        num_vectors: files with deletion vectors among the groups.
+    """
+
+    scan: Scan
+    groups: tuple[pa.Table, ...]
+    unfit: pa.Table
+    reasons: tuple[str, ...]
+    num_vectors: int
+
+    def explain(self) -> list[str]:
+        """Who reads how many files and why, as lines of text."""
+        native = sum(group.num_rows for group in self.groups)
+        lines = [f"read by Spark's own Parquet reader: {native} files"]
+        if self.num_vectors:
+            lines.append(f"of these with deletion vectors, by an anti-join: {self.num_vectors}")
+        if self.unfit.num_rows:
+            lines.append(f"read by Python workers: {self.unfit.num_rows} files")
+        return lines + [f"because {reason}" for reason in self.reasons]
+
+
+def plan_native(scan: Scan, *, objection: str | None = None) -> NativePlan:
+    """Which files of a scan Spark reads itself.
+
+    Args:
+        scan: what is read.
+        objection: why Spark is not to read any.
+
+    Cost: the log's columns for the files that survive pruning.
+    """
+    spec, root = scan.spec, scan.snapshot.store.root
+    files = _named_files(scan)
+    objection = objection or objection_to_place(root) or objection_to_columns(spec)
+    if objection is not None or not files.num_rows:
+        why = () if objection is None else (objection,)
+        return NativePlan(scan=scan, groups=(), unfit=files, reasons=why, num_vectors=0)
+    reasons: list[str] = []
+    odd = are_unfit_by_name(_texts(files, "location"))
+    if odd.true_count:
+        reasons.append(f"{odd.true_count} have names that Spark would not find")
+    if spec.mode is Mode.ID:
+        by_id = are_unfit_by_id(scan.snapshot.store, spec, files)
+        odd = _compute.or_(odd, by_id)
+        if by_id.true_count:
+            reasons.append(f"{by_id.true_count} may have columns that only their ids tell apart")
+    has_vector = _has_vector(scan, files)
+    fit = _compute.invert(odd)
+    groups, rest, num_vectors = [], [files.filter(odd)], 0
+    for mask in (_compute.and_(fit, _compute.invert(has_vector)), _compute.and_(fit, has_vector)):
+        some, namesakes = _by_name(files.filter(mask))
+        num_vectors = sum(group.num_rows for group in some)  # the second kind is the last
+        groups += some
+        rest.append(namesakes)
+        if namesakes.num_rows:
+            reasons.append(f"{namesakes.num_rows} share their names with too many others")
+    return NativePlan(
+        scan=scan,
+        groups=tuple(groups),
+        unfit=pa.concat_tables(rest),
+        reasons=tuple(reasons),
+        num_vectors=num_vectors,
+    )
+
+
+def _named_files(scan: Scan) -> pa.Table:
+    """`TASK_COLUMNS`, with the location and the bare name of each file."""
+    files = scan.pruned.files(TASK_COLUMNS)
+    check_all_confined(files.column("path"))
+    where = locations(files.column("path"), scan.snapshot.store.root)
+    files = files.append_column("location", pa.array(where, pa.string()))
+    names = [one.rpartition("/")[2] for one in where]
+    return files.append_column("name", pa.array(names, pa.string()))
+
+
+def _has_vector(scan: Scan, files: pa.Table) -> pa.BooleanArray:
+    vectors = files.column("deletionVector").combine_chunks()
+    found: pa.BooleanArray = _compute.is_valid(_compute.struct_field(vectors, "storageType"))
+    if found.true_count:
+        snapshot = scan.snapshot
+        check_deletion_vectors(
+            snapshot.configuration, table=snapshot.store.root, version=snapshot.version
+        )
+    return found
+
+
+def _by_name(files: pa.Table) -> tuple[list[pa.Table], pa.Table]:
+    """The files in groups without namesakes, and those that have too many."""
+    if not files.num_rows:
+        return [], files
+    if _compute.count_distinct(files.column("name")).as_py() == files.num_rows:
+        return [files], files.slice(0, 0)
+    seen: dict[str, int] = {}
+    ranks = []
+    for name in files.column("name").to_pylist():
+        ranks.append(seen.get(str(name), 0))
+        seen[str(name)] = ranks[-1] + 1
+    rank: Any = pa.array(ranks, pa.int64())
+    groups = [
+        files.filter(_compute.equal(rank, number))
+        for number in range(min(_MOST_NAMESAKES, max(ranks) + 1))
+    ]
+    return groups, files.filter(_compute.greater_equal(rank, _MOST_NAMESAKES))
+
+
+def native_frame(spark: SparkSession, plan: NativePlan) -> DataFrame:
+    """The rows of a plan's files; the scan's predicate pruned them, and filters nothing here.
+
+    Args:
+        spark: the session.
+        plan: how the files are read.
+    """
+    scan = plan.scan
+    rows = output_rows(scan.spec)
+    frames = [_group_frame(spark, plan, group) for group in plan.groups]
+    if plan.unfit.num_rows or not frames:
+        tasks = [
+            make_task(scan.snapshot, scan.spec, row)
+            for batch in plan.unfit.select(TASK_COLUMNS).to_batches(max_chunksize=4096)
+            for row in batch.to_pylist()
+        ]
+        frames.append(task_frame(spark, tasks, rows, max_bytes=MAX_PARTITION_BYTES))
+    fields = to_spark_schema(rows).fields
+    return reduce(DataFrame.union, frames).select(
+        *(F.col(quoted(one.name)).alias(one.name, metadata=one.metadata) for one in fields)
+    )
+
+
+def _group_frame(spark: SparkSession, plan: NativePlan, files: pa.Table) -> DataFrame:
+    """The rows of files that Spark reads, under the names of the table's columns."""
+    spec = plan.scan.spec
+    stored = stored_spark_schema(spec.data_columns, spec.mode)
+    kept = [name for name in _kept_columns(spec) if name is not None]
+    for name in kept:
+        stored = stored.add(name, "long")
+    paths = [spark_path(location) for location in _texts(files, "location")]
+    raw = spark.read.options(**_READER_OPTIONS).schema(stored).parquet(*paths)
+    hidden = raw.metadataColumn(METADATA)
+    has_vectors = files.column("deletionVector").null_count < files.num_rows
+    values = FileValues(spec, files)
+    columns = [F.col(quoted(name)) for name in stored.names]
+    if has_vectors or values.need_join:
+        columns.append(hidden["file_name"].alias(KEY))
+    if has_vectors or {"_metadata.row_index", "_metadata.row_id"} & {*spec.metadata_columns}:
+        columns.append(hidden["row_index"].alias(ROW))
+    frame = raw.select(*columns)
+    if has_vectors:
+        frame = without_deleted(frame, spark, plan.scan.snapshot.store, files)
+    frame = values.join_to(frame, spark)
+    return frame.select(*_output(spec, values))
+
+
+def _texts(files: pa.Table, column: str) -> list[str]:
+    texts: Any = files.column(column)
+    return list(texts.to_pylist())
+
+
+def _output(spec: ReadSpec, values: FileValues) -> list[Column]:
+    """The output columns over what `_group_frame` put together."""
+    data = {field.name: field for field in spec.data_columns}
+    found, hidden = [], []
+    for name in spec.output.names:
+        if name in data:
+            found.append(_shown(data[name], spec.mode).alias(name))
+        elif name in METADATA_COLUMNS:
+            hidden.append(_metadata(spec, values, name).alias(name.partition(".")[2]))
+        else:
+            found.append(values.column(name).alias(name))
+    return [*found, F.struct(*hidden).alias(METADATA)] if hidden else found
+
+
+def _shown(field: Field, mode: Mode) -> Column:
+    stored = F.col(quoted(physical_name(field, mode)))
+    is_renamed = mode is not Mode.NONE and has_structs(field.type)
+    return stored.cast(to_spark_type(field.type)) if is_renamed else stored
+
+
+def _kept_columns(spec: ReadSpec) -> tuple[str | None, str | None]:
+    """Where rewritten files keep row ids and commit versions, if these are asked for."""
+    asked = spec.metadata_columns
+    return (
+        spec.row_id_column if "_metadata.row_id" in asked else None,
+        spec.row_commit_version_column if "_metadata.row_commit_version" in asked else None,
+    )
+
+
+def _metadata(spec: ReadSpec, values: FileValues, name: str) -> Column:
+    kept_id, kept_version = _kept_columns(spec)
+    match name:
+        case "_metadata.row_index":
+            return F.col(ROW)
+        case "_metadata.row_id":
+            fresh, kept = values.column(name) + F.col(ROW), kept_id
+        case "_metadata.row_commit_version":
+            fresh, kept = values.column(name), kept_version
+        case _:
+            return values.column(name)
+    return fresh if kept is None else F.coalesce(F.col(quoted(kept)), fresh)
+
+
+def output_rows(spec: ReadSpec) -> StructType:
+    """The schema of a scan's rows, with metadata columns as the struct `_metadata`."""
+    known: dict[str, Field] = {f.name: f for f in (*spec.data_columns, *spec.partition_columns)}
+    shown = [known[name] for name in spec.output.names if name in known]
+    hidden = [name for name in spec.output.names if name in METADATA_COLUMNS]
+    return rows_schema(StructType(shown), hidden)
 
 
 def spark_path(location: str) -> str:

@@ -6,6 +6,7 @@ and moments without a zone are the session's.
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,9 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import PurePath
 
+    from pyspark.sql import SparkSession
+
     from deltalog.snapshot import Snapshot
     from deltalog.storage.store import Store
 
+# Java's names for fixed offsets: +2, GMT+02:00, UTC-8.
+_OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -68,6 +73,15 @@ def moment_ms(moment: str | datetime, time_zone: str) -> int:
         return instant_micros(moment.strip(), time_zone) // 1000
     except ValueError:
         return as_timestamp_ms(moment.strip())
+
+
+def session_time_zone(spark: SparkSession) -> str:
+    """The session's time zone, as an IANA name or an offset such as `+02:00`."""
+    name = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    found = _OFFSET.fullmatch(name)
+    if found is None:
+        return name
+    return f"{found[1]}{int(found[2]):02}:{found[3] or '00'}"
 
 
 def _at_moment(store: Store, timestamp_ms: int) -> Snapshot:

@@ -5,20 +5,174 @@ Owns the entry points; how a frame is made is `native`'s.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any
 
-from deltalog.scan import plan_scan
-from deltalog.spark.native import native_frame
-from deltalog.spark.opening import open_table
+from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+
+from deltalog.arguments import as_columns
+from deltalog.paths import canonical_scheme, split_location
+from deltalog.scan import METADATA_COLUMNS, plan_scan
+from deltalog.schema import canonical_path_of
+from deltalog.spark.batch_source import METADATA
+from deltalog.spark.conditions import Condition, as_spark_condition
+from deltalog.spark.native import NativePlan, native_frame, plan_native
+from deltalog.spark.opening import open_table, session_time_zone
+from deltalog.spark.options import parse_metadata_columns
+from deltalog.spark.types import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
     from pathlib import PurePath
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from deltalog.snapshot import Snapshot
     from deltalog.storage.store import Store
+
+
+@dataclass(frozen=True)
+class SparkScan:
+    """A read of one version that is not a DataFrame yet: conditions prune files first.
+
+    Args:
+        spark: the session.
+        snapshot: the version.
+        columns: top-level columns to show; None is all.
+        conditions: which all hold for the rows shown.
+        metadata_columns: names of `METADATA_COLUMNS`, shown as the struct `_metadata`.
+        objection: why Spark's own Parquet reader is not to be used; None if it is.
+        time_zone: of the session.
+    """
+
+    spark: SparkSession
+    snapshot: Snapshot
+    columns: tuple[str, ...] | None = None
+    conditions: tuple[Condition, ...] = ()
+    metadata_columns: tuple[str, ...] = ()
+    objection: str | None = None
+    time_zone: str = "UTC"
+
+    def select(self, *columns: str) -> SparkScan:
+        """The same, of these columns only."""
+        schema = self.snapshot.configuration.schema
+        found = tuple(self._top_level(schema, name) for name in as_columns(columns) or ())
+        return replace(self, columns=found)
+
+    @staticmethod
+    def _top_level(schema: Any, name: str) -> str:
+        path = canonical_path_of(schema, (name,))
+        return str(path[0])
+
+    def where(self, condition: Any) -> SparkScan:
+        """The same, of rows for which a condition is true.
+
+        Args:
+            condition: Spark SQL, an expression, deltalake's filter tuples; a Spark column too, but
+                that prunes no files.
+        """
+        schema = self.snapshot.configuration.schema
+        more = as_spark_condition(condition, schema, self.time_zone)
+        return replace(self, conditions=(*self.conditions, more))
+
+    def explain(self) -> str:
+        """Which files are read, by whom, and why the others are not, as text.
+
+        Cost: that of planning.
+        """
+        lines = [self._plan.scan.explain()]
+        lines += [
+            f"  filtered by Spark: {one.text}" for one in self.conditions if one.pruning is None
+        ]
+        return "\n".join([*lines, *(f"  {line}" for line in self._plan.explain())])
+
+    def to_df(self) -> DataFrame:
+        """The rows as a DataFrame.
+
+        Cost: planning reads the log's columns for the files that survive pruning, here.
+        """
+        frame = native_frame(self.spark, self._plan)
+        for condition in self.conditions:
+            frame = frame.where(condition.column)
+        shown = self.columns or self.snapshot.configuration.schema.names
+        if frame.columns == [*shown, *([METADATA] if self.metadata_columns else [])]:
+            return frame
+        columns = [F.col(quoted(name)) for name in shown]
+        if self.metadata_columns:
+            parts = [
+                F.col(METADATA)[name.partition(".")[2]].alias(name.partition(".")[2])
+                for name in self.metadata_columns
+            ]
+            columns.append(F.struct(*parts).alias(METADATA))
+        return frame.select(*columns)
+
+    @cached_property
+    def _plan(self) -> NativePlan:
+        pruning = [one.pruning for one in self.conditions if one.pruning is not None]
+        scan = plan_scan(
+            self.snapshot,
+            columns=self._read_columns(),
+            predicate=reduce(and_, pruning) if pruning else None,
+            default_timezone=self.time_zone,
+        )
+        return plan_native(scan, objection=self.objection)
+
+    def _read_columns(self) -> list[str]:
+        """What is shown and what conditions need; metadata columns come last."""
+        schema = self.snapshot.configuration.schema
+        used: set[str] = set()
+        shown = list(schema.names if self.columns is None else self.columns)
+        for condition in self.conditions:
+            if condition.used is None:
+                shown = list(schema.names)
+            else:
+                used |= condition.used
+        hidden = [n for n in METADATA_COLUMNS if n in used or n in self.metadata_columns]
+        more = [name for name in schema.names if name in used and name not in shown]
+        return [*shown, *more, *hidden]
+
+
+def scan(
+    spark: SparkSession,
+    table: str | PurePath | Store,
+    *,
+    version: int | None = None,
+    timestamp: str | datetime | None = None,
+    metadata_columns: Sequence[str] = (),
+    storage_options: Mapping[str, Any] | None = None,
+    native: bool | None = None,
+) -> SparkScan:
+    """A read of a version of a table, to which conditions may be added before files are planned.
+
+    Args:
+        spark: the session, classic or remote.
+        table: its location, which may end in `@v3`.
+        version: to read at; the latest if neither is given.
+        timestamp: or a moment to read at; without a zone it is the session's.
+        metadata_columns: such as `row_id` or `file_name`, for the struct `_metadata`; `*` is all.
+        storage_options: credentials and settings for the log, and for files that are read by
+            Python workers.
+        native: whether Spark's own Parquet reader is used where it is exact. None uses it unless
+            storage options are given: Spark does not know those.
+
+    Raises:
+        TableNotFoundError: there is no table.
+        VersionNotFoundError: there is no such version; a moment after the last commit has none.
+    """
+    time_zone = session_time_zone(spark)
+    snapshot = open_table(
+        table, storage_options, version=version, timestamp=timestamp, time_zone=time_zone
+    )
+    return SparkScan(
+        spark=spark,
+        snapshot=snapshot,
+        metadata_columns=parse_metadata_columns(metadata_columns),
+        objection=_objection(table, snapshot, storage_options, native=native),
+        time_zone=time_zone,
+    )
 
 
 def read(
@@ -27,7 +181,11 @@ def read(
     *,
     version: int | None = None,
     timestamp: str | datetime | None = None,
+    columns: Sequence[str] | None = None,
+    where: Any = None,
+    metadata_columns: Sequence[str] = (),
     storage_options: Mapping[str, Any] | None = None,
+    native: bool | None = None,
 ) -> DataFrame:
     """A version of a table as a DataFrame.
 
@@ -35,8 +193,48 @@ def read(
         spark: the session, classic or remote.
         table: its location, which may end in `@v3`.
         version: to read at; the latest if neither is given.
-        timestamp: or a moment to read at.
-        storage_options: credentials and settings for reading the log.
+        timestamp: or a moment to read at; without a zone it is the session's.
+        columns: top-level columns to show; None is all. Spark prunes by itself what it reads.
+        where: a condition that prunes files before Spark plans: Spark SQL, an expression, or
+            deltalake's filter tuples.
+        metadata_columns: such as `row_id` or `file_name`, for the struct `_metadata`; `*` is all.
+        storage_options: as for `scan`.
+        native: as for `scan`.
+
+    Raises:
+        TableNotFoundError: there is no table.
+        VersionNotFoundError: there is no such version; a moment after the last commit has none.
+        UnsupportedFeatureError: the table's rows can't be honoured.
     """
-    snapshot = open_table(table, storage_options, version=version, timestamp=timestamp)
-    return native_frame(spark, plan_scan(snapshot))
+    found = scan(
+        spark,
+        table,
+        version=version,
+        timestamp=timestamp,
+        metadata_columns=metadata_columns,
+        storage_options=storage_options,
+        native=native,
+    )
+    if where is not None:
+        found = found.where(where)
+    if columns is not None:
+        found = found.select(*columns)
+    return found.to_df()
+
+
+def _objection(
+    table: str | PurePath | Store,
+    snapshot: Snapshot,
+    storage_options: Mapping[str, Any] | None,
+    *,
+    native: bool | None,
+) -> str | None:
+    """Why Spark's own reader is not to be used."""
+    if native is not None:
+        return None if native else "native=False asks for it"
+    kind = canonical_scheme(split_location(snapshot.store.root)[0])
+    if not isinstance(table, str) and kind != "file":
+        return "the table is given as a store, which Spark does not know"
+    if storage_options and kind != "file":
+        return "storage options are given, which Spark does not know; native=True tries it"
+    return None

@@ -15,6 +15,7 @@ import pyarrow.types as pt
 from pyspark.sql import types as spark_types
 
 from deltalog._json import loads
+from deltalog.column_mapping import Mode, physical_name
 from deltalog.schema import (
     ArrayType,
     Field,
@@ -139,3 +140,52 @@ def _with_child(array: Any, kind: Any, child: pa.Array[Any]) -> pa.Array[Any]:
     return pa.Array.from_buffers(
         kind, len(array), [validity, offsets], -1, array.offset, children=[child]
     )
+
+
+def to_spark_type(kind: DataType) -> spark_types.DataType:
+    """The type as Spark's, with NULLs allowed at every depth."""
+    return to_spark_schema(StructType([Field("_", kind)])).fields[0].dataType
+
+
+def stored_spark_schema(schema: StructType, mode: Mode) -> spark_types.StructType:
+    """The schema under the names that data files have."""
+    return spark_types.StructType.fromJson(
+        loads(encode_schema(_stored_struct(schema, mode)).encode())
+    )
+
+
+def _stored_struct(schema: StructType, mode: Mode) -> StructType:
+    return StructType(
+        [Field(physical_name(field, mode), _stored(field.type, mode)) for field in schema]
+    )
+
+
+def _stored(kind: DataType, mode: Mode) -> DataType:
+    match kind:
+        case StructType():
+            return _stored_struct(kind, mode)
+        case ArrayType():
+            return ArrayType(_stored(kind.element_type, mode), contains_null=True)
+        case MapType():
+            key, value = _stored(kind.key_type, mode), _stored(kind.value_type, mode)
+            return MapType(key, value, value_contains_null=True)
+        case _:
+            return kind
+
+
+def has_structs(kind: DataType) -> bool:
+    """Whether there are names within the type."""
+    match kind:
+        case StructType():
+            return True
+        case ArrayType():
+            return has_structs(kind.element_type)
+        case MapType():
+            return has_structs(kind.key_type) or has_structs(kind.value_type)
+        case _:
+            return False
+
+
+def quoted(name: str) -> str:
+    """A column's name as Spark's functions take it, whatever is in it."""
+    return "`" + name.replace("`", "``") + "`"

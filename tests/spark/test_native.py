@@ -1,0 +1,118 @@
+"""Tables of every shape over Spark's own reader: the rows that the core reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import deltalog.spark
+from deltalog import DeltaTable, col
+from deltalog.errors import InvalidInputError
+from tests.spark.shapes import SHAPES, Build, partitioned, plain, with_odd_names, with_vectors
+
+METADATA = ("file_path", "file_name", "file_size", "file_modification_time", "row_index")
+
+
+def rows(data: pa.Table | DataFrame) -> list[str]:
+    table = data if isinstance(data, pa.Table) else data.toArrow()
+    return sorted(str(list(row.values())) for row in table.to_pylist())
+
+
+@pytest.fixture(params=SHAPES, ids=lambda build: build.__name__)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    build: Build = request.param
+    build(tmp_path / "t")
+    return tmp_path / "t"
+
+
+def test_rows_are_those_of_the_core(spark: SparkSession, table: Path) -> None:
+    assert rows(deltalog.spark.read(spark, table)) == rows(DeltaTable(table).to_pyarrow_table())
+
+
+def test_metadata_columns_are_those_of_the_core(spark: SparkSession, table: Path) -> None:
+    tracked = DeltaTable(table).snapshot.configuration.row_ids_enabled
+    names = [*METADATA, *(("row_id", "row_commit_version") if tracked else ())]
+    found = deltalog.spark.read(spark, table, metadata_columns=names).select("_metadata.*")
+    hidden = [f"_metadata.{name}" for name in names]
+    assert found.columns == names
+    assert rows(found) == rows(DeltaTable(table).scan(columns=hidden).to_table())
+
+
+@pytest.mark.parametrize("build", [partitioned, with_vectors, with_odd_names])
+@pytest.mark.parametrize(
+    "where",
+    ["id > 3 AND day = '2024-01-01'", col("part") == "d/e", [("id", "<", 2)], "name IS NULL"],
+)
+def test_conditions_are_those_of_the_core(
+    spark: SparkSession, tmp_path: Path, build: Build, where: Any
+) -> None:
+    build(tmp_path)
+    found = deltalog.spark.read(spark, tmp_path, where=where, columns=["name", "id"])
+    assert found.columns == ["name", "id"]
+    assert rows(found) == rows(DeltaTable(tmp_path).scan(["name", "id"], where).to_table())
+
+
+def test_a_condition_prunes_files_before_spark_plans(spark: SparkSession, tmp_path: Path) -> None:
+    partitioned(tmp_path)
+    scan = deltalog.spark.scan(spark, tmp_path).where("day = '2024-01-02'")
+    assert (
+        len(scan.to_df().inputFiles())
+        == DeltaTable(tmp_path).scan(predicate="day = '2024-01-02'").pruned.files(["path"]).num_rows
+    )
+    assert "pruned by partition values" in scan.explain()
+
+
+def test_spark_columns_are_conditions_that_prune_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    from pyspark.sql import functions
+
+    plain(tmp_path)
+    scan = deltalog.spark.scan(spark, tmp_path).where(functions.col("id") > 9).select("name")
+    assert sorted(scan.to_df().collect()) == [("n10",), ("n11",)]
+    assert "filtered by Spark" in scan.explain()
+
+
+def test_texts_mean_what_the_session_s_time_zone_says(spark: SparkSession, tmp_path: Path) -> None:
+    """11:00 UTC is after noon there: statistics in UTC must not prune what Spark would keep."""
+    plain(tmp_path)
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        found = deltalog.spark.read(spark, tmp_path, where="at < '2024-01-01 10:00:00'")
+        assert sorted(row.id for row in found.collect()) == [0]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", str(before))
+
+
+def test_explain_says_who_reads_and_why(spark: SparkSession, tmp_path: Path) -> None:
+    with_odd_names(tmp_path / "odd")
+    with_vectors(tmp_path / "vectors")
+    odd = deltalog.spark.scan(spark, tmp_path / "odd").explain()
+    assert "read by Python workers" in odd
+    assert "names that Spark would not find" in odd
+    vectors = deltalog.spark.scan(spark, tmp_path / "vectors").explain()
+    assert "read by Spark's own Parquet reader: 2 files" in vectors
+    assert "with deletion vectors, by an anti-join: 2" in vectors
+    forced = deltalog.spark.scan(spark, tmp_path / "vectors", native=False).explain()
+    assert "because native=False asks for it" in forced
+
+
+def test_deleted_rows_are_found_on_the_cluster_when_they_are_many(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deltalog.spark.positions.MOST_READ_HERE", 1)
+    monkeypatch.setattr("deltalog.spark.positions.MOST_BROADCAST", 1)
+    with_vectors(tmp_path)
+    found = deltalog.spark.read(spark, tmp_path)
+    assert rows(found) == rows(DeltaTable(tmp_path).to_pyarrow_table())
+
+
+def test_an_unknown_metadata_column_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    plain(tmp_path)
+    with pytest.raises(InvalidInputError, match="did you mean 'row_id'"):
+        deltalog.spark.read(spark, tmp_path, metadata_columns=["rowid"])
