@@ -153,10 +153,10 @@ ROWS = st.lists(
 )
 TABLES = st.builds(
     lambda vectors, mapped, partitioned: (
-        {**FEED, **ROW_IDS, **(VECTORS if vectors else {}), **(MAPPED if mapped else {})},
+        {**FEED, **ROW_IDS, **vectors, **(MAPPED if mapped else {})},
         ["g"] if partitioned else [],
     ),
-    st.booleans(),
+    st.sampled_from([{}, VECTORS, {**VECTORS, "deltalog.maxDeletedRowsRatio": "1"}]),
     st.booleans(),
     st.booleans(),
 )

@@ -104,7 +104,7 @@ def _run(
     return workers
 
 
-@pytest.mark.parametrize("rewritten_above", ["1"])
+@pytest.mark.parametrize("rewritten_above", ["0.5", "1"])
 @settings(max_examples=60, deadline=None)
 @given(
     statements=st.lists(STATEMENTS, min_size=2, max_size=3),

@@ -20,6 +20,7 @@ from deltalog.actions.property_values import (
     parse_interval_ms,
     parse_names,
     parse_one_of,
+    parse_ratio,
     parse_text,
     parse_whole,
 )
@@ -126,15 +127,15 @@ class TableProperties:
         "delta.enableRowLevelConcurrency",
         parse_boolean,
         default=False,
-        doc="Deletes and updates of different rows of a file do not conflict (Databricks).",
+        doc="Changes of different rows of one file do not conflict.",
+    )
+    max_deleted_rows_ratio = Property(
+        "deltalog.maxDeletedRowsRatio", optional(parse_ratio), None, "Above it files are rewritten."
     )
 
     # What the log keeps, and for how long.
     log_retention_ms = Property(
-        "delta.logRetentionDuration",
-        parse_interval_ms,
-        30 * 86_400_000,
-        "How long the history of the table is kept.",
+        "delta.logRetentionDuration", parse_interval_ms, 30 * 86_400_000, "How long history stays."
     )
     deleted_file_retention_ms = Property(
         "delta.deletedFileRetentionDuration",

@@ -94,6 +94,17 @@ def parse_whole(least: int) -> Callable[[str], int]:
     return parse
 
 
+def parse_ratio(text: str) -> float:
+    """A number from 0 to 1."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise ValueError("expected a number from 0 to 1")
+    return number
+
+
 def parse_bytes(text: str) -> int:
     """A number of bytes, or a size such as `128mb`."""
     match = re.fullmatch(r"\s*(\d+)\s*([kmgt]?)i?b?\s*", text.lower(), re.ASCII)

@@ -16,14 +16,17 @@ import pyarrow.compute as pc
 
 from deltalog.clock import Stopwatch
 from deltalog.errors import InternalError
+from deltalog.operations.fates import Fate, choose_fates, copied_rows, explain_fates
 from deltalog.operations.rewrite import copy_rows, is_not_true, read_rows
-from deltalog.operations.row_changes import mask_files, masks_rows
+from deltalog.operations.row_changes import mask_files
 from deltalog.operations.touched import find_touched
 from deltalog.schema.conform import conform
 from deltalog.write.changes import ChangeWriter
 from deltalog.write.files import FileWriter
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from deltalog.expressions import Expression
     from deltalog.operations.append import FileOptions
     from deltalog.operations.touched import Touched
@@ -42,6 +45,7 @@ class Deleted:
         num_copied_rows: that were written once more.
         num_added_files: new data files with them.
         num_added_bytes: size of those.
+        num_rewritten_files: of the removed ones, those of which rows were written once more.
         num_masked_files: files that got a deletion vector.
         num_vectors_updated: of those, files that had one before.
         num_vectors_removed: deletion vectors that are no longer live.
@@ -56,6 +60,7 @@ class Deleted:
     num_copied_rows: int = 0
     num_added_files: int = 0
     num_added_bytes: int = 0
+    num_rewritten_files: int = 0
     num_masked_files: int = 0
     num_vectors_updated: int = 0
     num_vectors_removed: int = 0
@@ -109,45 +114,74 @@ def stage_delete(
     touched = find_touched(snapshot, predicate, default_timezone=options.default_timezone)
     scan_time_ms = watch.elapsed_ms()
     pending.read(predicate, touched.files, is_row_local=True)
-    numbers = [number for number in range(touched.files.num_rows) if not touched.is_whole(number)]
-    cut = pa.array(numbers, pa.int64())
+    fates = choose_fates(snapshot, touched, asked=use_deletion_vectors, tells_rows=False)
+    deleted = _planned(touched, fates, scan_time_ms)
+    pending.remove_files(_of(touched, fates, Fate.REMOVED), data_change=True)
+    if deleted.num_masked_files:
+        mask_files(pending, touched, _numbers(fates, Fate.MASKED))
+    if deleted.num_rewritten_files and predicate is not None:
+        cut = _of(touched, fates, Fate.REWRITTEN)
+        deleted = _rewrite(pending, touched, cut, predicate, deleted, options)
+    return replace(deleted, rewrite_time_ms=watch.elapsed_ms() - scan_time_ms)
+
+
+def preview_delete(
+    snapshot: Snapshot,
+    predicate: Expression | None,
+    *,
+    options: FileOptions,
+    use_deletion_vectors: bool | None = None,
+) -> tuple[Deleted, pa.Table]:
+    """What a deletion would do, and for each file what and why; nothing is written.
+
+    Args and Raises as `stage_delete`.
+    """
+    watch = Stopwatch()
+    touched = find_touched(snapshot, predicate, default_timezone=options.default_timezone)
+    fates = choose_fates(snapshot, touched, asked=use_deletion_vectors, tells_rows=False)
+    found = replace(
+        _planned(touched, fates, watch.elapsed_ms()), num_copied_rows=copied_rows(touched, fates)
+    )
+    return found, explain_fates(touched, fates)
+
+
+def _planned(touched: Touched, fates: Sequence[Fate], scan_time_ms: int) -> Deleted:
+    """What is known before anything is written."""
+    masked = _of(touched, fates, Fate.MASKED)
     vectors: Any = touched.files.column("deletionVector")
-    removed = Deleted(
+    had: Any = masked.column("deletionVector")
+    return Deleted(
         num_rows=touched.num_rows,
         num_vectors_removed=len(vectors) - vectors.null_count,
-        num_removed_files=touched.files.num_rows - len(numbers),
-        num_removed_bytes=_sum(touched.files) - _sum(touched.files.take(cut)),
+        num_removed_files=touched.files.num_rows - masked.num_rows,
+        num_removed_bytes=_sum(touched.files) - _sum(masked),
+        num_rewritten_files=len(_numbers(fates, Fate.REWRITTEN)),
+        num_masked_files=masked.num_rows,
+        num_vectors_updated=len(had) - had.null_count,
         scan_time_ms=scan_time_ms,
     )
-    if not numbers or predicate is None:
-        pending.remove_files(touched.files, data_change=True)
-        return removed
-    if masks_rows(snapshot, asked=use_deletion_vectors):
-        whole = sorted(set(range(touched.files.num_rows)).difference(numbers))
-        pending.remove_files(touched.files.take(pa.array(whole, pa.int64())), data_change=True)
-        mask_files(pending, touched, numbers)
-        had = vectors.take(cut)
-        deleted = replace(
-            removed,
-            num_masked_files=len(numbers),
-            num_vectors_updated=len(had) - had.null_count,
-        )
-    else:
-        deleted = _rewrite(pending, touched, cut, predicate, removed, options)
-    return replace(deleted, rewrite_time_ms=watch.elapsed_ms() - scan_time_ms)
+
+
+def _numbers(fates: Sequence[Fate], fate: Fate) -> list[int]:
+    return [number for number, found in enumerate(fates) if found is fate]
+
+
+def _of(touched: Touched, fates: Sequence[Fate], fate: Fate) -> pa.Table:
+    """The files of one fate."""
+    return touched.files.take(pa.array(_numbers(fates, fate), pa.int64()))
 
 
 def _rewrite(
     pending: PendingTransaction,
     touched: Touched,
-    cut: pa.Int64Array,
+    cut: pa.Table,
     predicate: Expression,
-    removed: Deleted,
+    planned: Deleted,
     options: FileOptions,
 ) -> Deleted:
     """Write the rows that stay into new files, and for the change feed those that do not."""
     snapshot = _snapshot_of(pending)
-    pending.remove_files(touched.files, data_change=True)
+    pending.remove_files(cut, data_change=True)
     spec = options.spec_for(pending)
     # Which may have more columns than the rows that are there.
     schema = spec.configuration.arrow_schema
@@ -155,7 +189,7 @@ def _rewrite(
     with FileWriter(spec) as writer:
         copied = copy_rows(
             snapshot,
-            touched.files.take(cut),
+            cut,
             writer,
             schema,
             keep=is_not_true(predicate),
@@ -172,9 +206,7 @@ def _rewrite(
                 changes.write(conform(batch, schema), "delete")
             pending.add_changes(changes.finish())
     return replace(
-        removed,
-        num_removed_files=touched.files.num_rows,
-        num_removed_bytes=_sum(touched.files),
+        planned,
         num_copied_rows=copied,
         num_added_files=len(written.adds),
         num_added_bytes=written.num_bytes,

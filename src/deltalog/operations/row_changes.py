@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
-from deltalog.errors import InternalError, InvalidInputError
+from deltalog.errors import InternalError
+from deltalog.operations.fates import Fate, copied_rows
 from deltalog.operations.rewrite import ROW_COMMIT_VERSION, ROW_ID
 from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
 from deltalog.scan.reader import read_tasks
@@ -80,14 +81,14 @@ class Plan:
         updates: for each file, whether any of its rows gets a new version.
         columns: those in which new versions may differ from the old ones.
         reads: those of the old versions that new ones are made of; None is all.
-        masks: whether files get deletion vectors.
+        fates: what becomes of each file.
         default_timezone: of partition values without a zone.
     """
 
     touched: Touched
     updates: Sequence[bool]
     columns: Collection[str]
-    masks: bool
+    fates: Sequence[Fate]
     reads: Collection[str] | None = None
     default_timezone: str = "UTC"
 
@@ -100,6 +101,7 @@ class Applied:
         num_copied_rows: rows that did not change, and were written once more.
         num_removed_files: files that are no longer live.
         num_removed_bytes: size of those.
+        num_rewritten_files: of these, files of which rows were written once more.
         num_vectors_added: files with a new deletion vector.
         num_vectors_updated: of those, files that had one before.
         num_vectors_removed: deletion vectors that are no longer live.
@@ -108,24 +110,21 @@ class Applied:
     num_copied_rows: int = 0
     num_removed_files: int = 0
     num_removed_bytes: int = 0
+    num_rewritten_files: int = 0
     num_vectors_added: int = 0
     num_vectors_updated: int = 0
     num_vectors_removed: int = 0
 
 
-def masks_rows(snapshot: Snapshot, *, asked: bool | None) -> bool:
-    """Whether changing rows are masked; None does what the table has enabled.
-
-    Raises:
-        InvalidInputError: deletion vectors are asked for, and the table does not allow them.
-    """
-    configuration = snapshot.configuration
-    if asked and not configuration.may_have_deletion_vectors:
-        raise InvalidInputError(
-            f"cannot write deletion vectors to {snapshot.store.root}: the table does not support "
-            "them; set delta.enableDeletionVectors=true first"
-        )
-    return configuration.writes_deletion_vectors if asked is None else asked
+def planned(touched: Touched, fates: Sequence[Fate]) -> Applied:
+    """What would be done to files, as far as it is known before."""
+    masked = sum(fate is Fate.MASKED for fate in fates)
+    return Applied(
+        num_copied_rows=copied_rows(touched, fates),
+        num_removed_files=len(fates) - masked,
+        num_rewritten_files=sum(fate is Fate.REWRITTEN for fate in fates),
+        num_vectors_added=masked,
+    )
 
 
 def change_rows(
@@ -174,7 +173,6 @@ class _Work:
         self._schema = pending.configuration.arrow_schema
         self._names = self._columns_to_read()
         self._has_ids = snapshot.configuration.row_ids_enabled
-        self._whole = [plan.touched.is_whole(n) for n in range(plan.touched.files.num_rows)]
         self._done = [0] * plan.touched.files.num_rows
         self._copied = 0
 
@@ -203,18 +201,18 @@ class _Work:
         """All columns, unless no more of a row is needed than what its new version is made of."""
         names = self._snapshot.configuration.schema.names
         plan = self._plan
-        if plan.reads is None or self._changes is not None or not plan.masks:
+        if plan.reads is None or self._changes is not None or Fate.REWRITTEN in plan.fates:
             return list(names)
         return [name for name in names if name in plan.reads]
 
     def _is_read(self, number: int) -> bool:
-        copies = not self._plan.masks and not self._whole[number]
+        copies = self._plan.fates[number] is Fate.REWRITTEN
         return copies or self._plan.updates[number] or self._changes is not None
 
     def _task(self, spec: ReadSpec, row: dict[str, Any], number: int) -> ScanTask:
         task = make_task(self._snapshot, spec, row, constants=((_FILE, pa.scalar(number)),))
         positions = self._touched.positions[number]
-        if not self._plan.masks or self._whole[number] or positions is None:
+        if self._plan.fates[number] is not Fate.MASKED or positions is None:
             return task
         wanted = inline_descriptor(DeletionBitmap.from_arrow(positions))
         return replace(task, deletion_vector=wanted, only_deleted=True)
@@ -226,7 +224,7 @@ class _Work:
         rows = batch.column(_ROW_INDEX)
         old = conform(batch.select(self._names), self._schema)
         positions = self._touched.positions[number]
-        if self._plan.masks or self._whole[number] or positions is None:
+        if self._plan.fates[number] is not Fate.REWRITTEN or positions is None:
             self._write(old, ids, self._changed(number, old))
             return
         rest = positions.slice(self._done[number])
@@ -295,7 +293,7 @@ class _Work:
     def stage(self) -> Applied:
         """Remove the files, and add again those that keep rows behind a deletion vector."""
         files = self._touched.files
-        masked = [n for n, whole in enumerate(self._whole) if self._plan.masks and not whole]
+        masked = [n for n, fate in enumerate(self._plan.fates) if fate is Fate.MASKED]
         vectors: list[Any] = files.column("deletionVector").to_pylist()
         had = [vector is not None for vector in vectors]
         if masked:
@@ -307,6 +305,7 @@ class _Work:
             num_copied_rows=self._copied,
             num_removed_files=gone.num_rows,
             num_removed_bytes=_compute.sum(gone.column("size")).as_py() or 0,
+            num_rewritten_files=sum(fate is Fate.REWRITTEN for fate in self._plan.fates),
             num_vectors_added=len(masked),
             num_vectors_updated=sum(had[n] for n in masked),
             num_vectors_removed=sum(had),

@@ -15,8 +15,9 @@ import pyarrow as pa
 from deltalog.clock import Stopwatch, now_ms
 from deltalog.errors import InternalError, InvalidInputError
 from deltalog.operations.assignments import Scope, assignments, enforced, updating_enforcer
+from deltalog.operations.fates import choose_fates, explain_fates
 from deltalog.operations.rewrite import tasks_of
-from deltalog.operations.row_changes import Applied, Changed, Plan, change_rows, masks_rows
+from deltalog.operations.row_changes import Applied, Changed, Plan, change_rows, planned
 from deltalog.operations.touched import find_touched
 from deltalog.scan.plan import read_spec
 from deltalog.scan.reader import read_tasks
@@ -83,6 +84,7 @@ class Updated:
             "num_removed_files": self.applied.num_removed_files,
             "num_updated_rows": self.num_rows,
             "num_copied_rows": self.applied.num_copied_rows,
+            "num_rewritten_files": self.applied.num_rewritten_files,
             "num_deletion_vectors_added": self.applied.num_vectors_added,
             "execution_time_ms": self.scan_ms + self.rewrite_ms,
             "scan_time_ms": self.scan_ms,
@@ -128,7 +130,6 @@ def stage_update(
     wanted = assignments(schema, values, scope)
     spec = options.spec_for(pending)
     update = _Update(wanted, spec)
-    masks = masks_rows(snapshot, asked=use_deletion_vectors)
     touched = find_touched(snapshot, predicate, default_timezone=options.default_timezone)
     pending.read(predicate, touched.files, is_row_local=True)
     scan_ms = watch.elapsed_ms()
@@ -139,7 +140,7 @@ def stage_update(
         updates=[True] * touched.files.num_rows,
         columns=update.columns,
         reads=update.reads,
-        masks=masks,
+        fates=choose_fates(snapshot, touched, asked=use_deletion_vectors),
         default_timezone=options.default_timezone,
     )
     updated = _write(pending, snapshot, plan, update, scan_ms)
@@ -153,23 +154,31 @@ def preview_update(
     predicate: Expression | None,
     *,
     options: FileOptions,
-) -> Updated:
-    """How many rows an update would change; nothing is written, and values are not computed.
+    use_deletion_vectors: bool | None = None,
+) -> tuple[Updated, pa.Table]:
+    """What an update would do, and for each file what and why.
+
+    Nothing is written, and values are not computed.
 
     Args:
         snapshot: of the table.
         values: as for `stage_update`; names and types are checked.
         predicate: resolved against the snapshot's schema; None is every row.
         options: of new files.
+        use_deletion_vectors: for files that keep rows; None does what the table has enabled.
     """
     watch = Stopwatch()
     now = datetime.fromtimestamp(now_ms() / 1000, UTC)
     schema = snapshot.configuration.schema
     assignments(schema, values, Scope.of_table(schema, now))
     touched = find_touched(snapshot, predicate, default_timezone=options.default_timezone)
-    return Updated(
-        num_rows=_count(snapshot, touched), applied=Applied(), scan_ms=watch.elapsed_ms()
+    fates = choose_fates(snapshot, touched, asked=use_deletion_vectors)
+    found = Updated(
+        num_rows=_count(snapshot, touched),
+        applied=planned(touched, fates),
+        scan_ms=watch.elapsed_ms(),
     )
+    return found, explain_fates(touched, fates)
 
 
 def _count(snapshot: Snapshot, touched: Touched) -> int:

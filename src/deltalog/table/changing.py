@@ -39,6 +39,7 @@ class ChangingTable(WritingTable):
         *,
         parameters: Sequence[object] | Mapping[str, object] | None = None,
         use_deletion_vectors: bool | None = None,
+        dry_run: bool = False,
     ) -> dict[str, Any]:
         """Delete the rows for which a predicate is true; all rows without one.
 
@@ -48,22 +49,36 @@ class ChangingTable(WritingTable):
             commit_properties: of the commit.
             post_commithook_properties: what follows it.
             parameters: values for `?` or `:name` in an SQL predicate.
-            use_deletion_vectors: whether rows are marked instead of files rewritten; None does
-                what `delta.enableDeletionVectors` says.
+            use_deletion_vectors: whether rows are marked instead of files rewritten; None
+                chooses for each file by its cost where `delta.enableDeletionVectors` is set
+                (`deltalog.maxDeletedRowsRatio`), and rewrites elsewhere.
+            dry_run: only find the rows and files that would change.
 
         Returns:
-            Counts of rows and files, and times in milliseconds.
+            Counts of rows and files, and times in milliseconds. A dry run also has `files`, an
+            Arrow table of the files that would change: how, and why.
 
         Cost: the predicate's columns of the files that pruning leaves; then kilobytes of deletion
         vectors, or the files that hold such rows once more.
         """
         from deltalog.operations.append import FileOptions
-        from deltalog.operations.delete import stage_delete
+        from deltalog.operations.delete import preview_delete, stage_delete
 
         watch = Stopwatch()
         options = FileOptions(
             writer_properties=writer_properties, default_timezone=self._default_timezone
         )
+        if dry_run:
+            condition = as_condition(
+                self._snapshot.configuration.schema, predicate, parameters=parameters
+            )
+            found, files = preview_delete(
+                self._snapshot,
+                condition,
+                options=options,
+                use_deletion_vectors=use_deletion_vectors,
+            )
+            return {**_delete_result(found, watch), "files": files}
 
         def stage(pending: PendingTransaction) -> Deleted:
             condition = as_condition(pending.configuration.schema, predicate, parameters=parameters)
@@ -85,16 +100,7 @@ class ChangingTable(WritingTable):
         deleted = ran.value
         if deleted is None:  # the application's transaction was there already
             return {}
-        return {
-            "num_added_files": deleted.num_added_files + deleted.num_masked_files,
-            "num_removed_files": deleted.num_removed_files + deleted.num_masked_files,
-            "num_deleted_rows": deleted.num_rows,
-            "num_copied_rows": deleted.num_copied_rows,
-            "num_deletion_vectors": deleted.num_masked_files,
-            "execution_time_ms": watch.elapsed_ms(),
-            "scan_time_ms": deleted.scan_time_ms,
-            "rewrite_time_ms": deleted.rewrite_time_ms,
-        }
+        return _delete_result(deleted, watch)
 
     def update(
         self,
@@ -123,11 +129,12 @@ class ChangingTable(WritingTable):
             post_commithook_properties: what follows it.
             parameters: values for `?` or `:name` in the predicate, for `:name` in `updates`.
             use_deletion_vectors: whether old rows are marked instead of files rewritten; None
-                does what `delta.enableDeletionVectors` says.
+                chooses for each file, as `delete` does.
             dry_run: only count the rows and files that would change.
 
         Returns:
-            Counts of rows and files, and times in milliseconds.
+            Counts of rows and files, and times in milliseconds. A dry run also has `files`, an
+            Arrow table of the files that would change: how, and why.
 
         Raises:
             InvalidInputError: an unknown column, or one that cannot be assigned.
@@ -148,7 +155,14 @@ class ChangingTable(WritingTable):
             condition = as_condition(
                 snapshot.configuration.schema, predicate, parameters=parameters
             )
-            return preview_update(snapshot, values, condition, options=options).result()
+            found, files = preview_update(
+                snapshot,
+                values,
+                condition,
+                options=options,
+                use_deletion_vectors=use_deletion_vectors,
+            )
+            return {**found.result(), "files": files}
 
         def stage(pending: PendingTransaction) -> Updated:
             condition = as_condition(pending.configuration.schema, predicate, parameters=parameters)
@@ -208,7 +222,7 @@ class ChangingTable(WritingTable):
             post_commithook_properties: what follows it.
             parameters: values for `:name` in SQL.
             use_deletion_vectors: whether old rows are marked instead of files rewritten; None
-                does what `delta.enableDeletionVectors` says.
+                chooses for each file, as `delete` does.
         """
         from deltalog.operations.append import FileOptions
         from deltalog.operations.merge import Merge
@@ -263,6 +277,20 @@ class ChangingTable(WritingTable):
             options=FileOptions(default_timezone=self._default_timezone),
             commit_properties=commit_properties,
         ).execute()
+
+
+def _delete_result(deleted: Deleted, watch: Stopwatch) -> dict[str, Any]:
+    return {
+        "num_added_files": deleted.num_added_files + deleted.num_masked_files,
+        "num_removed_files": deleted.num_removed_files + deleted.num_masked_files,
+        "num_deleted_rows": deleted.num_rows,
+        "num_copied_rows": deleted.num_copied_rows,
+        "num_rewritten_files": deleted.num_rewritten_files,
+        "num_deletion_vectors": deleted.num_masked_files,
+        "execution_time_ms": watch.elapsed_ms(),
+        "scan_time_ms": deleted.scan_time_ms,
+        "rewrite_time_ms": deleted.rewrite_time_ms,
+    }
 
 
 def _update_values(

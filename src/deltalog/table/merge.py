@@ -144,7 +144,8 @@ class TableMerger:
             dry_run: only count the rows and files that would change; values are not computed.
 
         Returns:
-            Counts of rows and files, and times in milliseconds.
+            Counts of rows and files, and times in milliseconds. A dry run also has `files`, an
+            Arrow table of the files that would change: how, and why.
 
         Raises:
             AmbiguousMergeError: several rows of the source would change the same row.
@@ -158,7 +159,8 @@ class TableMerger:
         with MergeSource(self._source) as source:
             if dry_run:
                 snapshot = self._table.snapshot
-                return preview_merge(snapshot, self._merge, source, options=self._options).result()
+                found, files = preview_merge(snapshot, self._merge, source, options=self._options)
+                return {**found.result(), "files": files}
 
             def stage(pending: PendingTransaction) -> Merged:
                 merged = stage_merge(pending, self._merge, source, options=self._options)

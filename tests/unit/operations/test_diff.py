@@ -120,7 +120,7 @@ def test_only_files_that_differ_are_read() -> None:
 
 
 def test_another_deletion_vector_is_read_by_positions() -> None:
-    table = make(VECTORS)
+    table = make({**VECTORS, "deltalog.maxDeletedRowsRatio": "1"})
     table.delete("id = 1")
     table.delete("id = 3")
     found = diff(table, 1, 2)

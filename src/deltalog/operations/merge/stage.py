@@ -16,11 +16,12 @@ import pyarrow.compute as pc
 from deltalog.clock import Stopwatch, now_ms
 from deltalog.errors import InternalError
 from deltalog.expressions import to_sql
+from deltalog.operations.fates import Fate, choose_fates, explain_choice, explain_fates
 from deltalog.operations.merge.apply import Inserts, MergeChange
 from deltalog.operations.merge.clauses import Action, When
 from deltalog.operations.merge.match import find_matches, source_reach
 from deltalog.operations.merge.plan import plan_merge
-from deltalog.operations.row_changes import Applied, Plan, change_rows, masks_rows
+from deltalog.operations.row_changes import Applied, Plan, change_rows, planned
 from deltalog.scan.prune import prune
 from deltalog.write.changes import ChangeWriter
 from deltalog.write.files import FileWriter
@@ -143,6 +144,7 @@ class Merged:
             "num_target_files_skipped_during_scan": self.num_files - self.num_scanned_files,
             "num_target_files_added": self.num_added_files,
             "num_target_files_removed": self.applied.num_removed_files,
+            "num_target_files_rewritten": self.applied.num_rewritten_files,
             "num_target_deletion_vectors_added": self.applied.num_vectors_added,
             "execution_time_ms": self.scan_ms + self.rewrite_ms,
             "scan_time_ms": self.scan_ms,
@@ -174,7 +176,6 @@ def stage_merge(
     now = datetime.fromtimestamp(pending.clock.now_ms() / 1000, UTC)
     before = snapshot.configuration
     plan = plan_merge(merge, before, source.schema, now)
-    masks = masks_rows(snapshot, asked=merge.use_deletion_vectors)
     if plan.configuration is not before:
         pending.set_configuration(plan.configuration)
     pending.parameters.update(_parameters(merge))
@@ -185,22 +186,28 @@ def stage_merge(
         pending.read(matches.reach.files, matches.matched_files, is_row_local=alone)
         pending.read_files(matches.touched.files, is_row_local=alone)
     found = _found(plan, source, matches, watch.elapsed_ms())
-    merged = _Writing(pending, plan, source, matches, options).run(found, masks=masks)
+    fates = _fates(snapshot, merge, matches, found)
+    merged = _Writing(pending, plan, source, matches, options).run(found, fates)
     pending.set_metrics(merged.metrics())
     return merged
 
 
 def preview_merge(
     snapshot: Snapshot, merge: Merge, source: MergeSource, *, options: FileOptions
-) -> Merged:
-    """What a merge would do to rows; nothing is written, and values are not checked."""
+) -> tuple[Merged, pa.Table]:
+    """What a merge would do to rows, and for each file what and why.
+
+    Nothing is written, and values are not checked.
+    """
     watch = Stopwatch()
     now = datetime.fromtimestamp(now_ms() / 1000, UTC)
     plan = plan_merge(merge, snapshot.configuration, source.schema, now)
     matches = find_matches(snapshot, plan, source, default_timezone=options.default_timezone)
     spec = options.spec(snapshot.store, plan.configuration)
     inserted = Inserts(spec, plan, source, matches.matched_sources).count()
-    return _found(plan, source, matches, watch.elapsed_ms(), inserted=inserted)
+    found = _found(plan, source, matches, watch.elapsed_ms(), inserted=inserted)
+    touched, fates = matches.touched, _fates(snapshot, merge, matches, found)
+    return replace(found, applied=planned(touched, fates)), explain_fates(touched, fates)
 
 
 def explain_merge(
@@ -226,6 +233,7 @@ def explain_merge(
         lines += [f"  condition {what}: {to_sql(part)}" for part in parts]
     lines.append(f"  columns that decide: {', '.join(plan.target_columns) or 'none'}")
     lines += [f"  {step.clause}" for step in (*plan.matched, *plan.not_matched, *plan.by_source)]
+    lines.append(f"  changed files: {explain_choice(snapshot, asked=merge.use_deletion_vectors)}")
     reach = source_reach(plan, source)
     if reach.is_none:
         return "\n".join([*lines, "  files: no row of the table is concerned"])
@@ -240,6 +248,15 @@ def _is_row_local(plan: MergePlan) -> bool:
     match is still there. Where all of that changes, the rows that change are known anyhow.
     """
     return not plan.not_matched or any(step.condition is None for step in plan.matched)
+
+
+def _fates(snapshot: Snapshot, merge: Merge, matches: Matches, found: Merged) -> tuple[Fate, ...]:
+    return choose_fates(
+        snapshot,
+        matches.touched,
+        asked=merge.use_deletion_vectors,
+        tells_rows=found.rows.all_updated > 0,
+    )
 
 
 def _snapshot_of(pending: PendingTransaction) -> Snapshot:
@@ -263,7 +280,7 @@ class _Writing:
         self._matches = matches
         self._options = options
 
-    def run(self, found: Merged, *, masks: bool) -> Merged:
+    def run(self, found: Merged, fates: Sequence[Fate]) -> Merged:
         """Write what changes, and stage it."""
         pending, plan, watch = self._pending, self._plan, Stopwatch()
         spec = self._options.spec_for(pending)
@@ -275,15 +292,13 @@ class _Writing:
             updates=self._updates(),
             columns=change.columns,
             reads=change.reads,
-            masks=masks,
+            fates=fates,
             default_timezone=self._options.default_timezone,
         )
         with contextlib.ExitStack() as stack:
             writer = stack.enter_context(FileWriter(spec))
             changes = (
-                stack.enter_context(ChangeWriter(spec))
-                if self._tells(found.rows, masks=masks)
-                else None
+                stack.enter_context(ChangeWriter(spec)) if self._tells(found.rows, fates) else None
             )
             applied = change_rows(pending, work, change, writer, changes)
             inserts.write(writer, changes)
@@ -313,12 +328,12 @@ class _Writing:
             for codes in self._matches.codes
         ]
 
-    def _tells(self, rows: Counts, *, masks: bool) -> bool:
+    def _tells(self, rows: Counts, fates: Sequence[Fate]) -> bool:
         """Whether the change feed needs files: adds and removes tell of new and gone rows alone."""
         if self._pending.snapshot is None:
             return False
         feed = self._pending.snapshot.configuration.change_data_feed_enabled
-        return feed and bool(rows.all_updated or (rows.all_deleted and not masks))
+        return feed and bool(rows.all_updated or (rows.all_deleted and Fate.REWRITTEN in fates))
 
 
 def _found(

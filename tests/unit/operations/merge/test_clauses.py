@@ -183,7 +183,10 @@ def test_equal_rows_of_the_source_are_inserted_each(table: StatedTable) -> None:
 
 @MODES
 def test_metrics_are_those_of_the_reference(properties: dict[str, str]) -> None:
-    table = StatedTable(NUMBERS, rows(0, 1, 2, 3, 4, 5), rows(6, 7, 8), properties=properties)
+    always = {"deltalog.maxDeletedRowsRatio": "1"}  # as the reference does
+    table = StatedTable(
+        NUMBERS, rows(0, 1, 2, 3, 4, 5), rows(6, 7, 8), properties={**properties, **always}
+    )
     merged = table.merge(
         rows(6, 7, 10),
         "t.id = s.id",

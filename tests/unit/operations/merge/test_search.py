@@ -241,7 +241,7 @@ def test_preview_counts_and_writes_nothing() -> None:
     files = set(inner.files)
     merge = upsert("id")
     with MergeSource(rows(2, 9)) as source:
-        found = preview_merge(load_snapshot(table.store), merge, source, options=FileOptions())
+        found, _ = preview_merge(load_snapshot(table.store), merge, source, options=FileOptions())
     assert (found.rows.updated, found.rows.inserted) == (1, 1)
     assert set(inner.files) == files
 
