@@ -143,14 +143,24 @@ def as_condition(
     *conditions: Any,
     parameters: Sequence[object] | Mapping[str, object] | None = None,
 ) -> Expression | None:
-    """All conditions that are given as one, over a table's columns and those of `_metadata`."""
-    known = with_metadata_columns(schema)
-    now = datetime.fromtimestamp(now_ms() / 1000, UTC)
-    found = [
-        as_expression(condition, known, parameters, now=now)
+    """All conditions that are given as one, over a table's columns and those of `_metadata`.
+
+    Raises:
+        InvalidInputError: parameters without a condition: it was forgotten, and all rows are meant
+            without one.
+    """
+    given = [
+        condition
         for condition in conditions
         if condition is not None and not (isinstance(condition, list) and not condition)
     ]
+    if parameters and not given:
+        raise InvalidInputError(
+            f"cannot use parameters={parameters!r}: there is no predicate that they are for"
+        )
+    known = with_metadata_columns(schema)
+    now = datetime.fromtimestamp(now_ms() / 1000, UTC)
+    found = [as_expression(condition, known, parameters, now=now) for condition in given]
     return reduce(and_, found) if found else None
 
 

@@ -5,6 +5,7 @@ Each method stages one verb of `operations`. Names and meanings are `deltalake`'
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from deltalog.arguments import as_condition
@@ -14,7 +15,7 @@ from deltalog.expressions import Expression, Literal, parse_sql, to_sql
 from deltalog.table.writing import WritingTable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from deltalog.operations.delete import Deleted
     from deltalog.operations.update import Updated
@@ -147,6 +148,8 @@ class ChangingTable(WritingTable):
         from deltalog.operations.update import preview_update, stage_update
 
         values = _update_values(updates, new_values, parameters)
+        if predicate is None and updates and isinstance(parameters, Mapping):
+            parameters = None  # they are for the new values
         options = FileOptions(
             writer_properties=writer_properties, default_timezone=self._default_timezone
         )
@@ -301,6 +304,11 @@ def _update_values(
     """Column → expression, from either of the two arguments."""
     if (updates is None) is (new_values is None):
         raise InvalidInputError("an update takes either updates (SQL) or new_values (Python)")
+    for given in (updates, new_values):
+        if given is not None and not isinstance(given, Mapping):
+            raise InvalidInputError(
+                f"cannot update with {given!r}: expected a dictionary, column name to value"
+            )
     if new_values is not None:
         return {name: _constant(value) for name, value in new_values.items()}
     named = parameters if hasattr(parameters, "keys") else None
