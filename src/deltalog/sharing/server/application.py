@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from deltalog.sharing.server.answers import Tools
+from deltalog.sharing.server.asynchronous import Jobs
 from deltalog.sharing.server.cache import FileCache
 from deltalog.sharing.server.config import ServerConfig, parse_config
 from deltalog.sharing.server.endpoints import Endpoints, Server
@@ -62,7 +63,7 @@ def make_server(
     config: ServerConfig,
     key: bytes,
     make_store: Callable[[TableConfig], Store] | None = None,
-    cache: FileCache | None = None,
+    before: Server | None = None,
 ) -> Server:
     """The server that a configuration describes.
 
@@ -70,7 +71,7 @@ def make_server(
         config: what to share with whom.
         key: of signatures, if the configuration has none.
         make_store: as in `app`.
-        cache: of the server before, if it is to go on.
+        before: the server so far, whose cache and queries go on.
     """
     key = config.signing_key or key
     verify = None if config.oauth is None else TokenVerifier(config.oauth).subject
@@ -79,10 +80,13 @@ def make_server(
             config=config,
             sealer=Sealer(key),
             urls=UrlSigner(key, config.url_seconds, own_urls=config.own_urls),
-            cache=cache or FileCache(config.limits.cache_bytes, config.cache_directory),
+            cache=FileCache(config.limits.cache_bytes, config.cache_directory)
+            if before is None
+            else before.tools.cache,
         ),
         tables=Tables(config, make_store),
         recipients=Recipients(config, verify),
+        jobs=Jobs() if before is None else before.jobs,
         limiter=anyio.CapacityLimiter(config.limits.concurrent_queries),
     )
 

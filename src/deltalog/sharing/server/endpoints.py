@@ -9,7 +9,7 @@ Protocol: REST APIs
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import anyio
@@ -18,7 +18,9 @@ from starlette.routing import Route
 
 from deltalog.errors import DeltaError
 from deltalog.sharing.server.answers import Answer, Asked, Tools
+from deltalog.sharing.server.asynchronous import Job, Jobs
 from deltalog.sharing.server.changes import answer_changes, answer_stream
+from deltalog.sharing.server.credentials import answer_credentials
 from deltalog.sharing.server.downloads import check_inside, download
 from deltalog.sharing.server.faults import Fault, fault_of, not_found, too_large
 from deltalog.sharing.server.guard import fault_response, log_defect, note
@@ -31,6 +33,8 @@ from deltalog.sharing.wire import (
     CAPABILITIES_HEADER,
     FILE_ID_HASH_HEADER,
     VERSION_HEADER,
+    QueryStatus,
+    encode_line,
     encode_page,
     encode_share,
     parse_capabilities,
@@ -66,6 +70,7 @@ class Server:
     tools: Tools
     tables: Tables
     recipients: Recipients
+    jobs: Jobs
     limiter: anyio.CapacityLimiter
 
     def recipient(self, request: Request) -> Recipient:
@@ -141,7 +146,9 @@ class Endpoints:
             ("GET", f"{table}/version", self.get_version),
             ("GET", f"{table}/metadata", self.get_metadata),
             ("POST", f"{table}/query", self.query),
+            ("POST", f"{table}/queries/{{query}}", self.poll_query),
             ("GET", f"{table}/changes", self.changes),
+            ("POST", f"{table}/temporary-table-credentials", self.get_credentials),
             ("GET", f"{prefix}/{FILES_ROUTE}/{{owner}}/{{name}}", self.get_file),
         ]
         return [
@@ -210,8 +217,40 @@ class Endpoints:
         server = self._current()
         asked = server.asked(request)
         query = parse_table_query(await _body(request, server))
-        answer = await _in_thread(server, lambda: answer_any_query(asked, query, server.tools))
+        tools = server.tools
+        if asked.capabilities.asynchronous and tools.config.asynchronous_queries:
+
+            def begin() -> Job:
+                return server.jobs.start(
+                    asked, query, tools, lambda bare: answer_any_query(asked, bare, tools)
+                )
+
+            job = await _in_thread(server, begin)
+            return _status(job.status or QueryStatus(query_id=job.id))
+        answer = await _in_thread(server, lambda: answer_any_query(asked, query, tools))
         return _lines(request, answer)
+
+    async def poll_query(self, request: Request) -> Response:
+        """`POST …/queries/{queryId}`."""
+        server = self._current()
+        asked = server.asked(request)
+        page = parse_table_query(await _body(request, server))
+        job = server.jobs.find(asked, request.path_params["query"])
+        status = job.status
+        if status is not None:
+            return _status(status)
+        query = replace(job.query, page_token=page.page_token, max_files=page.max_files)
+        answer = await _in_thread(
+            server, lambda: answer_any_query(asked, query, server.tools, job.version)
+        )
+        return _lines(request, answer)
+
+    async def get_credentials(self, request: Request) -> Response:
+        """`POST …/temporary-table-credentials`."""
+        server = self._current()
+        asked = server.asked(request)
+        body = await _body(request, server)
+        return _json(await _in_thread(server, lambda: answer_credentials(asked, body)))
 
     async def changes(self, request: Request) -> Response:
         """`GET …/changes`."""
@@ -277,12 +316,14 @@ def answered(endpoint: Endpoint) -> Endpoint:
     return answer
 
 
-def answer_any_query(asked: Asked, query: TableQuery, tools: Tools) -> Answer:
+def answer_any_query(
+    asked: Asked, query: TableQuery, tools: Tools, pinned: int | None = None
+) -> Answer:
     """The files of one version, or what came and went since one."""
     check_together(query)
     if query.starting_version is not None:
         return answer_stream(asked, query, tools)
-    return answer_query(asked, query, tools)
+    return answer_query(asked, query, tools, pinned)
 
 
 async def _in_thread(server: Server, act: Callable[[], T]) -> T:
@@ -311,6 +352,10 @@ async def _body(request: Request, server: Server) -> bytes:
 
 def _json(body: bytes) -> Response:
     return Response(body, headers={"Content-Type": JSON})
+
+
+def _status(status: QueryStatus) -> Response:
+    return Response(encode_line(status), headers={"Content-Type": NDJSON})
 
 
 def _lines(request: Request, answer: Answer) -> Response:

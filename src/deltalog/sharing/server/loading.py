@@ -147,7 +147,7 @@ class ReloadingServer:
             self._stamp = stamp
             try:
                 config = load_config(self._path)
-                server = make_server(config, self._key, cache=self._server.tools.cache)
+                server = make_server(config, self._key, before=self._server)
             except DeltaError as error:
                 _LOG.error("the configuration was not reloaded: %s", error)
                 return

@@ -18,7 +18,7 @@ from deltalog.sharing.server.faults import invalid
 from deltalog.sharing.server.files import FileLines, check_paths, file_id_hash
 from deltalog.sharing.server.formats import choose_format, metadata_line, protocol_line
 from deltalog.sharing.server.hints import predicate_of, prune_by
-from deltalog.sharing.server.pages import Page, ends_with_action, next_tokens, start_of
+from deltalog.sharing.server.pages import Page, Start, ends_with_action, next_tokens, start_of
 from deltalog.sharing.server.view_query import answer_view, answer_view_metadata
 
 if TYPE_CHECKING:
@@ -59,13 +59,23 @@ def answer_metadata(
     return Answer(snapshot.version, form, finished(form, heads, iter(())))
 
 
-def answer_query(asked: Asked, query: TableQuery, tools: Tools) -> Answer:
+def answer_query(
+    asked: Asked, query: TableQuery, tools: Tools, pinned: int | None = None
+) -> Answer:
     """The files of one version.
+
+    Args:
+        asked: who asks.
+        query: what he asks.
+        tools: of the server.
+        pinned: the version on which a query stays that was begun earlier.
 
     Raises:
         Fault: 400: parameters that do not go together or that the table cannot follow.
     """
     start = start_of(asked, query, tools.sealer)
+    if start is None and pinned is not None:
+        start = Start(pinned)
     if start is None:
         snapshot = snapshot_at(asked, query.version, query.timestamp_ms)
     else:
