@@ -9,7 +9,8 @@ first:
 - reading: `batch_source` and `stream_source` (rows that Python workers read for the format),
   `task_frame` (the same without it), `fitness`, `file_values`, `positions`, `native` (a DataFrame
   over Spark's own Parquet reader), `conditions`, `read` (`read`, `scan`).
-- writing: `write`, `writer`, `sink`; changing: `dml`, `merge`, `table` (`DeltaTable`).
+- writing: `write_options`, `parts` (what one task does), `write_plan`, `write`, `writer` and `sink`
+  (for the format); changing: `dml`, `merge`, `table` (`DeltaTable`).
 - `source` (the format `deltalog` for `spark.read`, `df.write` and streams) and `register`.
 """
 
@@ -17,5 +18,6 @@ from __future__ import annotations
 
 from deltalog.spark.read import SparkScan, read, scan
 from deltalog.spark.register import register
+from deltalog.spark.write import write
 
-__all__ = ["SparkScan", "read", "register", "scan"]
+__all__ = ["SparkScan", "read", "register", "scan", "write"]
