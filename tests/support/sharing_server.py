@@ -41,14 +41,15 @@ class Answer:
     cut: int | None = None
 
 
-def lines(*objects: object, version: int | None = 0, **headers: str) -> Answer:
+def lines(
+    *objects: object, version: int | None = 0, headers: Mapping[str, str] | None = None
+) -> Answer:
     """An answer about a table: one line an object."""
     body = b"".join(
         one if isinstance(one, bytes) else json.dumps(one).encode() + b"\n" for one in objects
     )
     told = {} if version is None else {"Delta-Table-Version": str(version)}
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Answer(200, body, {"Content-Type": NDJSON, **told, **named})
+    return Answer(200, body, {"Content-Type": NDJSON, **told, **(headers or {})})
 
 
 def listed(items: Sequence[object] | None, token: str | None = None) -> Answer:

@@ -1,0 +1,127 @@
+"""Profiles, wherever they are kept, and URLs of tables."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+from deltalog.errors import InvalidInputError, MalformedMessageError
+from deltalog.sharing.client import SharedTable, SharingClient, parse_table_url, read_profile
+from deltalog.sharing.wire import BearerToken, Table
+
+EXAMPLE: dict[str, Any] = {
+    "shareCredentialsVersion": 1,
+    "endpoint": "https://sharing.delta.io/delta-sharing/",
+    "bearerToken": "<token>",
+    "expirationTime": "2021-11-12T00:12:29.0Z",
+}
+
+
+def _file(directory: Path, **more: Any) -> Path:
+    path = directory / "open-datasets.share"
+    path.write_text(json.dumps({**EXAMPLE, **more}), "utf-8")
+    return path
+
+
+@pytest.mark.protocol("SHARE-PRO-01", "SHARE-GEN-01", "B-97")
+def test_a_profile_is_read_wherever_it_is_kept(tmp_path: Path) -> None:
+    path = _file(tmp_path)
+    with fsspec.open("memory://profiles/p.share", "wb") as file:
+        file.write(path.read_bytes())
+    found = [
+        read_profile(source)
+        for source in (
+            str(path),
+            path,
+            path.as_uri(),
+            "memory://profiles/p.share",
+            io.BytesIO(path.read_bytes()),
+            io.StringIO(path.read_text("utf-8")),
+            EXAMPLE,
+        )
+    ]
+    assert all(one == found[0] for one in found)
+    assert found[0].endpoint == "https://sharing.delta.io/delta-sharing"
+    assert found[0].credentials == BearerToken(token=EXAMPLE["bearerToken"])
+    assert found[0].expiration_ms == 1636675949000
+    assert read_profile(found[0]) is found[0]
+
+
+@pytest.mark.protocol("SHARE-PRO-03")
+def test_a_profile_without_an_end_never_ends() -> None:
+    assert read_profile({**EXAMPLE, "expirationTime": None}).expiration_ms is None
+
+
+@pytest.mark.protocol("SHARE-PRO-02")
+@pytest.mark.parametrize("version", [0, 3, 999])
+def test_a_later_version_asks_for_an_upgrade(version: int) -> None:
+    with pytest.raises(InvalidInputError, match="upgrade"):
+        SharingClient({**EXAMPLE, "shareCredentialsVersion": version})
+
+
+@pytest.mark.protocol("SHARE-PRO-04")
+def test_an_unknown_type_is_refused_by_name() -> None:
+    with pytest.raises(InvalidInputError, match="'carrier_pigeon'"):
+        SharingClient({**EXAMPLE, "shareCredentialsVersion": 2, "type": "carrier_pigeon"})
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [{}, {"shareCredentialsVersion": 1}, {**EXAMPLE, "bearerToken": 7}, {**EXAMPLE, "endpoint": 1}],
+)
+def test_what_is_no_profile_is_refused(profile: dict[str, Any]) -> None:
+    with pytest.raises(MalformedMessageError):
+        SharingClient(profile)
+
+
+def test_a_file_that_is_not_there_is_named_without_its_secrets() -> None:
+    with pytest.raises(InvalidInputError, match=r"absent\.share") as caught:
+        read_profile("memory://profiles/absent.share?sig=geheim&X-Amz-Signature=geheim")
+    assert "geheim" not in str(caught.value)
+
+
+def test_a_huge_file_is_no_profile(tmp_path: Path) -> None:
+    path = tmp_path / "large"
+    path.write_bytes(b" " * (1 << 21))
+    with pytest.raises(InvalidInputError, match="small JSON file"):
+        read_profile(path)
+
+
+@pytest.mark.parametrize("source", [7, None, ["x"]])
+def test_other_things_are_no_profiles(source: Any) -> None:
+    with pytest.raises(InvalidInputError, match="for a profile"):
+        read_profile(source)
+
+
+@pytest.mark.protocol("SHARE-PRO-05")
+def test_secrets_are_not_shown() -> None:
+    profile = read_profile({**EXAMPLE, "bearerToken": "geheim"})
+    client = SharingClient(profile)
+    shown = [repr(profile), repr(client), repr(client.rest.profile), repr(client.table("a.b.c"))]
+    assert not [text for text in shown if "geheim" in text]
+
+
+@pytest.mark.protocol("SHARE-CLI-01")
+def test_the_last_hash_parts_profile_and_table() -> None:
+    location, table = parse_table_url("C:\\my #1\\p.share#sales.default.orders")
+    assert location == "C:\\my #1\\p.share"
+    assert table == Table(share="sales", schema="default", name="orders")
+
+
+@pytest.mark.protocol("SHARE-CLI-01")
+@pytest.mark.parametrize(
+    "url", ["p.share", "p.share#a.b", "p.share#a.b.c.d", "C:#x", "#a.b.c", "p.share#a..c"]
+)
+def test_other_urls_are_refused(url: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"<share>\.<schema>\.<table>"):
+        SharedTable(url)
+
+
+def test_a_table_object_needs_a_server() -> None:
+    with pytest.raises(InvalidInputError, match="expected a profile"):
+        SharedTable(Table(share="a", schema="b", name="c"))

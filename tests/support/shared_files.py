@@ -1,0 +1,130 @@
+"""Answers about the shared table `s.d.t`, and Parquet files for them."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.support.sharing_server import ScriptedServer
+
+Json = dict[str, Any]
+
+PROTOCOL: Json = {"protocol": {"minReaderVersion": 1}}
+TABLE_ID = "f8d5c169-3d01-4ca3-ad9e-7dc3355aedb2"
+
+
+def schema_string(**columns: str) -> str:
+    """A schema of nullable columns with primitive types."""
+    fields = [
+        {"name": name, "type": kind, "nullable": True, "metadata": {}}
+        for name, kind in columns.items()
+    ]
+    return json.dumps({"type": "struct", "fields": fields})
+
+
+def metadata(
+    partition_columns: Sequence[str] = (), *, columns: Mapping[str, str], **more: Any
+) -> Json:
+    """A `metaData` line of the format `parquet`."""
+    return {
+        "metaData": {
+            "id": TABLE_ID,
+            "format": {"provider": "parquet"},
+            "schemaString": schema_string(**columns),
+            "partitionColumns": list(partition_columns),
+            **more,
+        }
+    }
+
+
+def parquet(**columns: Any) -> bytes:
+    """A Parquet file."""
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue()
+
+
+def file_line(
+    server: ScriptedServer,
+    name: str,
+    data: bytes | None = None,
+    *,
+    kind: str = "file",
+    partition_values: Mapping[str, str] | None = None,
+    query: str = "",
+    **more: Any,
+) -> Json:
+    """The line of a file that the server has from now on; its id is its name."""
+    path = f"/data/{name}"
+    if data is not None:
+        server.files[path] = data
+    return {
+        kind: {
+            "url": f"{server.url}{path}{query}",
+            "id": name,
+            "partitionValues": dict(partition_values or {}),
+            "size": len(server.files[path]),
+            **more,
+        }
+    }
+
+
+def stats(num_records: int, **bounds: tuple[Any, Any]) -> str:
+    """Statistics with the least and greatest value of columns."""
+    return json.dumps(
+        {
+            "numRecords": num_records,
+            "minValues": {name: low for name, (low, _) in bounds.items()},
+            "maxValues": {name: high for name, (_, high) in bounds.items()},
+            "nullCount": dict.fromkeys(bounds, 0),
+        }
+    )
+
+
+def delta_protocol(*features: str) -> Json:
+    """A `protocol` line of the format `delta`."""
+    listed = {"readerFeatures": list(features), "writerFeatures": list(features)}
+    return {"protocol": {"deltaProtocol": {"minReaderVersion": 3, "minWriterVersion": 7, **listed}}}
+
+
+def delta_metadata(
+    *, columns: Mapping[str, str], schema: str | None = None, **configuration: str
+) -> Json:
+    """A `metaData` line of the format `delta`."""
+    wrapped = {
+        "id": TABLE_ID,
+        "format": {"provider": "parquet"},
+        "schemaString": schema or schema_string(**columns),
+        "partitionColumns": [],
+        "configuration": configuration,
+    }
+    return {"metaData": {"deltaMetadata": wrapped}}
+
+
+def delta_file(
+    server: ScriptedServer,
+    name: str,
+    data: bytes | None = None,
+    *,
+    action: str = "add",
+    wrapper: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> Json:
+    """A `file` line of the format `delta`."""
+    path = f"/data/{name}"
+    if data is not None:
+        server.files[path] = data
+    values = {
+        "path": f"{server.url}{path}?X-Amz-Signature=1",
+        "partitionValues": {},
+        "size": len(server.files[path]),
+        "modificationTime": 0,
+        "dataChange": True,
+        **more,
+    }
+    return {"file": {"id": name, **(wrapper or {}), "deltaSingleAction": {action: values}}}
