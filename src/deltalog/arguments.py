@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from functools import reduce
+from math import isfinite
 from operator import and_
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -19,7 +21,7 @@ from deltalog.clock import now_ms
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import as_expression
 from deltalog.log.names import LogFileKind, parse_log_name
-from deltalog.paths import parse_table_uri
+from deltalog.paths import canonical_path, is_absolute, parse_table_uri
 from deltalog.scan.changes import Moment
 from deltalog.scan.task import METADATA_COLUMNS, with_metadata_columns
 from deltalog.schema import project, to_arrow_schema
@@ -75,6 +77,16 @@ def open_table_store(
     if location.version is not None:
         return store, location.version
     return store, datetime.fromtimestamp((location.timestamp_ms or 0) / 1000, UTC)
+
+
+def check_elsewhere(target: object, root: str, table_root: str) -> None:
+    """Refuse a location that is a table's, or lies below it, where its vacuum comes."""
+    is_location = isinstance(target, str | PathLike)  # roots of stores need not be unique
+    if is_location and not is_absolute(canonical_path(f"{root.rstrip('/')}/_", table_root)):
+        raise InvalidInputError(
+            f"cannot clone {table_root} to {root}: expected a place outside of the table, whose "
+            "vacuum would delete what it does not know"
+        )
 
 
 def has_table(store: Store) -> bool:
@@ -200,6 +212,15 @@ def as_limit(limit: object) -> int | None:
     if limit is None or (isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0):
         return limit
     raise InvalidInputError(f"cannot take limit={limit!r}: expected a whole number of 0 or more")
+
+
+def check_number(name: str, value: object, *, least: int = 0) -> None:
+    """Raise InvalidInputError for what is no finite number of at least that much; None is none."""
+    if value is None:
+        return
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not isfinite(value) or value < least:  # type: ignore[arg-type, operator]  # a number by now
+        raise InvalidInputError(f"{name}: expected a number of {least} or more, found {value!r}")
 
 
 def as_arrow_schema(

@@ -63,17 +63,21 @@ class Value:
 
     Args:
         expression: resolved over the rows that it is computed from.
+        name: of the column, for messages.
         fit: brings a nested value into the column's shape; None where a cast did.
-        name: of the column, for messages of `fit`.
     """
 
     expression: Expression
+    name: str
     fit: Fit | None = None
-    name: str = ""
 
     def compute(self, scope: pa.RecordBatch) -> Array:
         """The value for every row."""
-        found: Array = evaluate(self.expression, scope)
+        try:
+            found: Array = evaluate(self.expression, scope)
+        except InvalidInputError as error:
+            error.add_note(f"in the new value of column {self.name!r}")
+            raise
         if self.fit is None:
             return found
         (fitted,) = self.fit.apply(pa.record_batch({self.name: found})).values()
@@ -141,12 +145,12 @@ class Scope:
         found = resolve(raw, self.schema, now=self.now)
         source = type_of(found, self.schema)
         if source == target:
-            return Value(found)
+            return Value(found, name)
         if isinstance(source, _NESTED) and isinstance(target, _NESTED):
             # By name, at every depth: a cast of structs would go by place.
             arrow = pa.schema([pa.field(name, to_arrow_type(source))])
-            return Value(found, Fit(arrow, StructType([Field(name, target)])), name)
-        return Value(resolve(Cast(found, target, self.is_try), self.schema, now=self.now))
+            return Value(found, name, Fit(arrow, StructType([Field(name, target)])))
+        return Value(resolve(Cast(found, target, self.is_try), self.schema, now=self.now), name)
 
 
 class Assignments:

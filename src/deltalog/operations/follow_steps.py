@@ -112,8 +112,16 @@ class FollowOptions:
     def __post_init__(self) -> None:
         if self.max_files < 1 or (self.max_bytes is not None and self.max_bytes < 1):
             raise InvalidInputError(
-                f"cannot follow with max_files={self.max_files}, max_bytes={self.max_bytes}: "
-                "expected 1 or more"
+                f"cannot follow with max_files_per_step={self.max_files}, "
+                f"max_bytes_per_step={self.max_bytes}: expected 1 or more"
+            )
+        if self.on_schema_change not in {"raise", "evolve"}:
+            raise InvalidInputError(
+                f"on_schema_change: expected 'raise' or 'evolve', found {self.on_schema_change!r}"
+            )
+        if self.poll_seconds < 0:
+            raise InvalidInputError(
+                f"poll_seconds: expected 0 or more, found {self.poll_seconds!r}"
             )
 
 

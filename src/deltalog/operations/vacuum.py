@@ -10,7 +10,9 @@ Protocol: Vacuum Protocol Check; otherwise Delta Spark's vacuum (ledger D-45 …
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import pyarrow.compute as pc
@@ -139,14 +141,14 @@ def plan_vacuum(
     if (mode == "inventory") != (inventory is not None):
         raise InvalidInputError("an inventory goes with mode='inventory', and with no other")
     default_ms = snapshot.configuration.properties.deleted_file_retention_ms
-    asked_ms = None if retention_hours is None else round(retention_hours * _HOUR_MS)
+    asked_ms = _as_ms(retention_hours, snapshot.store.root)
     _check_retention(snapshot, asked_ms, default_ms, enforces=enforce_retention_duration)
     now = present_ms() if now_ms is None else now_ms
     plan = VacuumPlan(
         files=VACUUM_SCHEMA.empty_table(),
         mode=mode,
         cutoff_ms=now - (default_ms if asked_ms is None else asked_ms),
-        keep_versions=tuple(sorted(set(keep_versions))),
+        keep_versions=_as_versions(keep_versions),
         retention_ms=asked_ms,
         default_retention_ms=default_ms,
         enforces_retention=enforce_retention_duration,
@@ -239,6 +241,23 @@ def stage_vacuum_end(
     pending.parameters["status"] = status
     if status == "COMPLETED":
         pending.set_metrics({"numDeletedFiles": num_deleted})
+
+
+def _as_ms(hours: object, root: str) -> int | None:
+    if hours is None:
+        return None
+    if isinstance(hours, bool) or not isinstance(hours, int | float) or not isfinite(hours):
+        raise InvalidInputError(
+            f"cannot vacuum {root} with retention_hours={hours!r}: expected a number of hours"
+        )
+    return round(hours * _HOUR_MS)
+
+
+def _as_versions(versions: object) -> tuple[int, ...]:
+    found: list[Any] = list(versions) if isinstance(versions, Iterable) else [None]
+    if not all(type(version) is int for version in found):
+        raise InvalidInputError(f"keep_versions: expected a list of numbers, found {versions!r}")
+    return tuple(sorted(set(found)))
 
 
 def _check_retention(

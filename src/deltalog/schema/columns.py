@@ -172,6 +172,8 @@ def _by_name(struct: StructType, name: str, path: Path, resolved: list[str]) -> 
     close = difflib.get_close_matches(name.lower(), by_folded, n=1)
     if close:
         hint = f"did you mean {prefix + by_folded[close[0]]!r}?"
+    elif not struct.names:
+        hint = "there is none at all"
     else:
         hint = f"the columns are {', '.join(repr(prefix + known) for known in struct.names[:20])}"
         hint += ", …" if len(struct.names) > 20 else ""

@@ -43,6 +43,10 @@ class TableAlterer:
     def __init__(self, table: Standing) -> None:
         self._table = table
 
+    def __repr__(self) -> str:
+        """Of which table."""
+        return f"{self._table!r}.alter"
+
     def add_columns(
         self,
         fields: Field | Sequence[Field],

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-from deltalog.arguments import has_table, open_table_store
+from deltalog.arguments import as_bound, check_elsewhere, has_table, open_table_store
 from deltalog.errors import DeltaError, InvalidInputError, TableExistsError
 from deltalog.table.changing import ChangingTable
 
@@ -173,7 +173,7 @@ class CaredForTable(ChangingTable):
             inventory=None if inventory is None else open_source(inventory),
             retention_hours=retention_hours,
             enforce_retention_duration=enforce_retention_duration,
-            keep_versions=keep_versions or (),
+            keep_versions=() if keep_versions is None else keep_versions,
         )
 
     def restore(
@@ -207,7 +207,7 @@ class CaredForTable(ChangingTable):
         from deltalog.operations.restore import stage_restore
 
         self.update_incremental()
-        is_version = isinstance(target, int) and not isinstance(target, bool)
+        is_version = isinstance(as_bound(target), int)  # None is nothing to go back to
         then = self._load(target)
 
         def stage(pending: PendingTransaction) -> Restored:
@@ -315,6 +315,7 @@ class CaredForTable(ChangingTable):
         store, at = open_table_store(target, storage_options, filesystem)
         if at is not None:
             raise InvalidInputError(f"cannot clone to {target!r}: it names a version")
+        check_elsewhere(target, store.root, self.table_uri)
         source = self._snapshot
 
         def stage(pending: PendingTransaction) -> Cloned:

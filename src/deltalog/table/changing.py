@@ -231,6 +231,11 @@ class ChangingTable(WritingTable):
         from deltalog.operations.merge import Merge
         from deltalog.table.merge import TableMerger
 
+        if not isinstance(predicate, str | Expression):
+            raise InvalidInputError(
+                f"cannot merge where {predicate!r}: expected SQL or an expression over both rows, "
+                "such as 'source.id = target.id'"
+            )
         return TableMerger(
             self,
             source,

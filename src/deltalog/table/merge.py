@@ -5,9 +5,11 @@ Owns the builder, which has deltalake's methods; what they mean is `operations.m
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, cast
 
+from deltalog.errors import InvalidInputError
 from deltalog.operations.merge import (
     Action,
     Clause,
@@ -20,7 +22,7 @@ from deltalog.operations.merge import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from deltalog.expressions import Expression
     from deltalog.operations.append import FileOptions
@@ -56,10 +58,20 @@ class TableMerger:
     ) -> None:
         self._table = table
         self._source = source
+        if isinstance(source, list) and not source:  # tells no columns, and has no rows
+            self._source = table.snapshot.configuration.arrow_schema.empty_table()
         self._merge = merge
         self._options = options
         self._commit_properties = commit_properties
         self._hooks = post_commithook_properties
+
+    def __repr__(self) -> str:
+        """Into what, on which condition, with how many clauses."""
+        merge = self._merge
+        return (
+            f"TableMerger(into {self._table!r}, on {str(merge.predicate)!r}, "
+            f"{len(merge.clauses)} clauses)"
+        )
 
     def when_matched_update(
         self, updates: Mapping[str, Any], predicate: str | Expression | None = None
@@ -195,11 +207,16 @@ class TableMerger:
         values: Mapping[str, Any] | None = None,
         except_cols: Sequence[str] | None = None,
     ) -> Self:
+        if values is not None and not isinstance(values, Mapping):
+            raise InvalidInputError(
+                f"cannot {action.value} with {values!r}: expected a dictionary, column to value"
+            )
+        left_out = [except_cols] if isinstance(except_cols, str) else except_cols or ()
         clause = Clause(
             when=when,
             action=action,
             values=cast("Mapping[str | tuple[str, ...], object] | None", values),
-            except_columns=tuple(except_cols or ()),
+            except_columns=tuple(left_out),
             condition=predicate,
         )
         self._merge = replace(self._merge, clauses=(*self._merge.clauses, clause))

@@ -9,8 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from deltalog.arguments import as_condition, with_blanks_as_nulls
-from deltalog.errors import InvalidInputError
+from deltalog.arguments import as_condition, check_number, with_blanks_as_nulls
 from deltalog.operations.append import FileOptions
 from deltalog.operations.optimize import (
     CubeSizes,
@@ -56,6 +55,10 @@ class TableOptimizer:
     def __init__(self, table: Standing, default_timezone: str = "UTC") -> None:
         self._table = table
         self._zone = default_timezone
+
+    def __repr__(self) -> str:
+        """Of which table."""
+        return f"{self._table!r}.optimize"
 
     def compact(  # noqa: PLR0917  # deltalake's signature
         self,
@@ -307,11 +310,12 @@ class TableOptimizer:
         writer_properties: WriterProperties | None,
         progress: Progress | None,
     ) -> RunOptions:
-        if target_size is not None and target_size < 1:
-            raise InvalidInputError(f"target_size: expected a number above 0, found {target_size}")
         interval = min_commit_interval
         if isinstance(interval, timedelta):
             interval = interval.total_seconds()
+        check_number("target_size", target_size, least=1)
+        check_number("max_concurrent_tasks", max_concurrent_tasks, least=1)
+        check_number("min_commit_interval", interval)
         return RunOptions(
             files=FileOptions(
                 target_file_size_bytes=target_size,
@@ -329,8 +333,7 @@ def _limits(max_spill_size: int | None, max_temp_directory_size: int | None) -> 
         ("max_spill_size", max_spill_size),
         ("max_temp_directory_size", max_temp_directory_size),
     ):
-        if value is not None and value < 0:
-            raise InvalidInputError(f"{name}: expected 0 or more, found {value!r}")
+        check_number(name, value)
     return SortLimits(
         memory_bytes=DEFAULT_MEMORY_BYTES if max_spill_size is None else max(1, max_spill_size),
         disk_bytes=max_temp_directory_size,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from deltalog.arguments import as_bound, as_columns, as_condition
+from deltalog.arguments import as_bound, as_columns, as_condition, check_number
 from deltalog.errors import InvalidInputError
 from deltalog.table.care import CaredForTable
 
@@ -68,7 +68,7 @@ class TendedTable(CaredForTable):
     def doctor(
         self,
         *,
-        checks: Sequence[str] | None = None,
+        checks: Sequence[str] | str | None = None,
         samples: int = 8,
         progress: Callable[[int, int], None] | None = None,
     ) -> Report:
@@ -79,7 +79,7 @@ class TendedTable(CaredForTable):
         gone or too many, and which engines can read and write the table.
 
         Args:
-            checks: names of checks; None is all.
+            checks: names of checks, or one; None is all.
             samples: how many data files and deletion vectors are read.
             progress: told after each check how many of how many are done.
 
@@ -90,11 +90,12 @@ class TendedTable(CaredForTable):
         """
         from deltalog.operations.doctor import examine
 
+        check_number("samples", samples)
         return examine(
             self._store,
             snapshot=self._snapshot,
             log_tail=self._log_tail,
-            checks=checks,
+            checks=[checks] if isinstance(checks, str) else checks,
             num_samples=samples,
             default_timezone=self._default_timezone,
             progress=progress,

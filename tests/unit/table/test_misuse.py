@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deltalog import DeltaTable
+from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import InvalidInputError
 from tests.support.facade import make, unchanged
 
@@ -46,3 +48,89 @@ def test_parameters_may_be_for_new_values_alone() -> None:
 def test_updates_are_a_dictionary(given: Any) -> None:
     refused(lambda t: t.update(given), "expected a dictionary")
     refused(lambda t: t.update(new_values=given), "expected a dictionary")
+
+
+HOURS = "expected a number of hours"
+VERSIONS = "keep_versions: expected a list of numbers"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda t: t.vacuum("7 days"), HOURS),
+        (lambda t: t.vacuum(timedelta(days=8)), HOURS),
+        (lambda t: t.vacuum(float("nan")), HOURS),
+        (lambda t: t.vacuum(float("inf")), HOURS),
+        (lambda t: t.vacuum(True), HOURS),  # meant to be dry_run
+        (lambda t: t.vacuum(keep_versions=0), VERSIONS),
+        (lambda t: t.vacuum(keep_versions="1"), VERSIONS),
+        (lambda t: t.vacuum_report(keep_versions=["1"]), VERSIONS),
+        (lambda t: t.restore(None), "None"),
+        (lambda t: t.optimize.compact(target_size="128MB"), "target_size: expected a number"),
+        (lambda t: t.optimize.compact(target_size=0), "target_size: expected a number"),
+        (lambda t: t.optimize.compact(min_commit_interval="10m"), "min_commit_interval: expected"),
+        (lambda t: t.optimize.z_order(["id"], max_concurrent_tasks="2"), "max_concurrent_tasks"),
+        (lambda t: t.doctor(samples=-1), "samples: expected a number of 0 or more"),
+        (lambda t: t.follow(on_schema_change="stop"), "expected 'raise' or 'evolve'"),
+        (lambda t: t.follow(poll_seconds=-1), "poll_seconds: expected 0 or more"),
+        (lambda t: t.follow(max_files_per_step=0), "max_files_per_step=0"),
+    ],
+)
+def test_values_that_mean_nothing(call: Call, message: str) -> None:
+    refused(call, message)
+
+
+MERGE = "source.id = target.id"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda t: t.merge(ROWS, ["id"]), "expected SQL or an expression over both rows"),
+        (lambda t: t.merge(ROWS, MERGE).when_matched_update("v = 1"), "expected a dictionary"),
+        (lambda t: t.merge(ROWS, MERGE).execute(), "at least one WHEN clause"),
+        (lambda t: t.upsert([{}], "id"), "there is none at all"),
+    ],
+)
+def test_merges_that_mean_nothing(call: Call, message: str) -> None:
+    refused(call, message)
+
+
+def test_nothing_to_merge_is_no_mistake() -> None:
+    table = make(ROWS)
+    with unchanged(table):
+        assert table.upsert([], "id")["num_source_rows"] == 0
+    gone = table.merge([], MERGE).when_not_matched_by_source_delete("id = 1").execute()
+    assert gone["num_target_rows_deleted"] == 1
+
+
+def test_one_name_is_a_name_and_not_its_letters() -> None:
+    table = make(ROWS)
+    merge = table.merge([{"id": 1, "v": "y"}], MERGE).when_matched_update_all(except_cols="v")
+    assert merge.execute()["num_target_rows_updated"] == 1
+    assert table.to_pyarrow_table().column("v").to_pylist() == ["x"] * 3
+    assert {finding.check for finding in table.doctor(checks="access").findings} == {"access"}
+
+
+def test_a_value_that_does_not_fit_names_its_column() -> None:
+    with pytest.raises(InvalidInputError, match="cannot cast 'x'") as caught:
+        make(ROWS).update({"id": "v"})
+    assert caught.value.__notes__ == ["in the new value of column 'id'"]
+
+
+def test_a_clone_lies_outside_of_its_table(tmp_path: Path) -> None:
+    """A vacuum of the table would delete what it does not know."""
+    write_deltalake(tmp_path / "t", ROWS)
+    table = DeltaTable(tmp_path / "t")
+    for target in (tmp_path / "t", tmp_path / "t" / "below", f"{tmp_path}/t/../t"):
+        with pytest.raises(InvalidInputError, match="expected a place outside of the table"):
+            table.clone(target, replace=True)
+    assert table.clone(tmp_path / "tt").count() == 3
+
+
+def test_parts_of_the_facade_say_of_which_table_they_are() -> None:
+    table = make(ROWS)
+    assert repr(table.optimize) == f"{table!r}.optimize"
+    assert repr(table.alter) == f"{table!r}.alter"
+    merge = table.merge(ROWS, MERGE).when_matched_delete()
+    assert repr(merge) == f"TableMerger(into {table!r}, on {MERGE!r}, 1 clauses)"
