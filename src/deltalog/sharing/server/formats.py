@@ -130,8 +130,9 @@ def needed_features(snapshot: Snapshot, *, whole_history: bool = False) -> dict[
     check_readable(snapshot.configuration, table=snapshot.store.root, version=snapshot.version)
     protocol = snapshot.protocol
     listed = {canonical_name(name): name for name in protocol.reader_features or ()}
-    if protocol.min_reader_version == 2:
-        listed["columnMapping"] = "columnMapping"
+    if snapshot.configuration.column_mapping_mode is not Mode.NONE:
+        # Of reader version 2, or of tables that have it in the writers' list alone (CM-02).
+        listed.setdefault("columnMapping", "columnMapping")
     return {
         name: spelled
         for name, spelled in listed.items()
@@ -174,7 +175,9 @@ def told_protocol(protocol: Protocol, needed: Mapping[str, str]) -> Protocol:
     """The protocol without the reader features that are not needed to read the answer."""
     if protocol.min_reader_version < 3:
         return protocol if needed or protocol.min_reader_version == 1 else _lowered(protocol, ())
+    listed = {canonical_name(name) for name in protocol.reader_features or ()}
     kept = [name for name in protocol.reader_features or () if canonical_name(name) in needed]
+    kept += [spelled for name, spelled in needed.items() if name not in listed]
     dropped = set(protocol.reader_features or ()) - set(kept)
     writer = tuple(name for name in protocol.writer_features or () if name not in dropped)
     if not kept:
