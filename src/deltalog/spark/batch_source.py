@@ -7,25 +7,39 @@ Protocol: none
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from deltalog import __version__
+from deltalog.column_mapping import Mode
 from deltalog.errors import InvalidInputError
-from deltalog.scan import METADATA_COLUMNS, plan_scan, read_tasks
+from deltalog.scan import (
+    CHANGE_COLUMNS,
+    METADATA_COLUMNS,
+    Moment,
+    open_changes,
+    plan_scan,
+    read_tasks,
+)
 from deltalog.schema import Field, StructType, from_arrow_type
-from deltalog.spark.opening import open_table
+from deltalog.snapshot import load_snapshot
+from deltalog.spark.filters import as_predicate
+from deltalog.spark.opening import moment_ms, open_table, without_version
 from deltalog.spark.splits import split_tasks
-from deltalog.spark.types import as_spark_batches, to_spark_arrow
+from deltalog.spark.types import as_spark_batches, to_spark_arrow, to_spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pyspark.sql import datasource
     from pyspark.sql import types as spark_types
 
-    from deltalog.scan import ScanTask
+    from deltalog.expressions import Expression
+    from deltalog.scan import Changes, ScanTask
+    from deltalog.snapshot import Snapshot
     from deltalog.spark.options import ReadOptions
 
 METADATA: Final = "_metadata"
@@ -99,8 +113,64 @@ def rows_schema(schema: StructType, metadata_columns: Sequence[str]) -> StructTy
     return StructType([*schema, Field(METADATA, StructType(parts))])
 
 
+def resolve(options: ReadOptions) -> tuple[ReadOptions, StructType]:
+    """The options with the version that is to be read, and the schema of the rows.
+
+    Later looks at the same frame read the same version, whatever was committed meanwhile.
+    """
+    snapshot = _snapshot(options)
+    path = without_version(options.path, options.storage)
+    pinned = replace(options, path=path, version=snapshot.version, timestamp=None)
+    schema = snapshot.configuration.schema
+    if not options.changes:
+        return pinned, rows_schema(schema, options.metadata_columns)
+    end = _bound(options.end, options.time_zone)
+    if end is not None and snapshot.configuration.column_mapping_mode is not Mode.NONE:
+        if isinstance(end, Moment):
+            last = load_snapshot(snapshot.store, timestamp_ms=end.ms)
+        else:
+            last = load_snapshot(snapshot.store, version=min(end, snapshot.version))
+        schema = last.configuration.schema
+    return pinned, StructType([*schema, *change_fields()])
+
+
+def change_fields() -> list[Field]:
+    """The columns that a change feed has besides the table's."""
+    return [Field(name, from_arrow_type(kind)) for name, kind in CHANGE_COLUMNS.items()]
+
+
+def _snapshot(options: ReadOptions) -> Snapshot:
+    return open_table(
+        options.path,
+        options.storage,
+        version=options.version,
+        timestamp=options.timestamp,
+        time_zone=options.time_zone,
+    )
+
+
+def _changes(
+    options: ReadOptions, latest: Snapshot, predicate: Expression | None = None
+) -> Changes:
+    """The change feed that is asked for; an end after the latest version is the latest."""
+    if options.metadata_columns:
+        raise InvalidInputError("cannot add metadata columns to a change feed: it has none")
+    end = _bound(options.end, options.time_zone)
+    return open_changes(
+        latest,
+        start=_bound(options.start, options.time_zone) or 0,
+        end=min(end, latest.version) if isinstance(end, int) else end,
+        predicate=predicate,
+        default_timezone=options.time_zone,
+    )
+
+
+def _bound(bound: int | str | None, time_zone: str) -> int | Moment | None:
+    return Moment(moment_ms(bound, time_zone)) if isinstance(bound, str) else bound
+
+
 class BatchReader(DataSourceReader):
-    """Reads one version of a table.
+    """Reads one version of a table, or a range of its change feed.
 
     Args:
         options: what is to be read.
@@ -108,29 +178,48 @@ class BatchReader(DataSourceReader):
     """
 
     def __init__(self, options: ReadOptions, columns: spark_types.StructType) -> None:
-        self._options = options
-        self._columns = tuple(name for name in columns.names if name != METADATA)
-        snapshot = open_table(
-            options.path,
-            options.storage,
-            version=options.version,
-            timestamp=options.timestamp,
-            time_zone=options.time_zone,
-        )
-        self._snapshot: Any = snapshot
-        schema = snapshot.configuration.schema
-        known = {field.name: field for field in schema}
-        shown = StructType([known[name] for name in self._columns])
-        self._rows = rows_schema(shown, options.metadata_columns)
+        self._options, shown = resolve(options)
+        self._snapshot: Any = _snapshot(self._options)
+        self._predicate: Expression | None = None
+        known = {field.name: field for field in shown}
+        theirs = {field.name: field.dataType for field in to_spark_schema(shown).fields}
+        wrong = [one.name for one in columns.fields if theirs.get(one.name) != one.dataType]
+        if wrong:
+            raise InvalidInputError(
+                f"cannot read {options.path} with another schema: column {wrong[0]!r} is "
+                f"{known[wrong[0]].type if wrong[0] in known else 'not there'}; leave schema(…) "
+                "out, and cast what is read"
+            )
+        self._rows = StructType([known[name] for name in columns.names])
+
+    @property
+    def pushFilters(self) -> Any:  # noqa: N802  # PySpark's name
+        """Takes the filters that Spark can tell, and leaves all of them to Spark besides."""
+        return _PushFilters(self)
+
+    def take(self, filters: Sequence[datasource.Filter]) -> None:
+        """Let filters prune files, row groups and rows."""
+        schema = self._snapshot.configuration.schema
+        if self._options.changes:
+            schema = StructType([*schema, *change_fields()])
+        if self._options.push_filters:
+            self._predicate = as_predicate(filters, schema)
 
     def partitions(self) -> Sequence[InputPartition]:
         """One partition per balanced split of the files."""
-        scan = plan_scan(
-            self._snapshot,
-            columns=[*self._columns, *self._options.metadata_columns],
-            default_timezone=self._options.time_zone,
-        )
-        groups = split_tasks(list(scan.tasks()), self._options.max_partition_bytes)
+        options = self._options
+        if options.changes:
+            tasks = list(_changes(options, self._snapshot, self._predicate).tasks())
+        else:
+            names = [name for name in self._rows.names if name != METADATA]
+            scan = plan_scan(
+                self._snapshot,
+                columns=[*names, *options.metadata_columns],
+                predicate=self._predicate,
+                default_timezone=options.time_zone,
+            )
+            tasks = list(scan.tasks())
+        groups = split_tasks(tasks, options.max_partition_bytes, in_order=options.changes)
         return [TaskPartition(group) for group in groups] or [TaskPartition(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -139,5 +228,22 @@ class BatchReader(DataSourceReader):
         return read_partition(partition, self._rows)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the snapshot: workers need their files only."""
-        return {name: value for name, value in self.__dict__.items() if name != "_snapshot"}
+        """Only what workers need: they get their files with each partition."""
+        return {"_rows": self._rows}
+
+
+class _PushFilters:
+    """`BatchReader.pushFilters`, which Spark calls only where its session pushes filters down.
+
+    In sessions that do not, PySpark refuses readers that override the method at all. It looks at
+    `__func__` to know.
+    """
+
+    __func__ = staticmethod(DataSourceReader.pushFilters)
+
+    def __init__(self, reader: BatchReader) -> None:
+        self._reader = reader
+
+    def __call__(self, filters: list[datasource.Filter]) -> list[datasource.Filter]:
+        self._reader.take(filters)
+        return filters

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog.arguments import as_timestamp_ms, naming, open_table_store
 from deltalog.errors import InvalidInputError, VersionNotFoundError
 from deltalog.partition_values.moments import instant_micros
+from deltalog.paths import parse_table_uri
 from deltalog.snapshot import load_snapshot
 
 if TYPE_CHECKING:
@@ -63,6 +64,12 @@ def open_table(
         if isinstance(wanted, int):
             return load_snapshot(store, version=wanted)
         return _at_moment(store, moment_ms(wanted, time_zone))
+
+
+def without_version(path: str, storage: Mapping[str, Any] | None) -> str:
+    """The location without the version that it may end in."""
+    _, at = open_table_store(path, storage or None, None)
+    return path if at is None else parse_table_uri(path).uri
 
 
 def moment_ms(moment: str | datetime, time_zone: str) -> int:

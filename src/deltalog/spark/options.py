@@ -35,6 +35,22 @@ _CHANGES: Final = (
 )
 _READING: Final = ("path", "metadataColumns", "pushFilters", "maxPartitionBytes", "timeZone")
 BATCH_OPTIONS: Final = (*_READING, *_TIME_TRAVEL, *_CHANGES)
+STREAM_OPTIONS: Final = (
+    "path",
+    "timeZone",
+    "maxPartitionBytes",
+    "readChangeFeed",
+    "readChangeData",
+    "startingVersion",
+    "startingTimestamp",
+    "maxFilesPerTrigger",
+    "maxBytesPerTrigger",
+    "ignoreDeletes",
+    "ignoreChanges",
+    "skipChangeCommits",
+    "failOnDataLoss",
+    "withEventTimeOrder",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,22 +176,34 @@ def parse_read_options(given: Mapping[str, str]) -> ReadOptions:
             contradict each other.
     """
     options = Options(given, BATCH_OPTIONS)
-    options.one_of(*_TIME_TRAVEL)
-    changes = options.truth("readChangeFeed") or options.truth("readChangeData")
-    start, end = _bound(options, "starting"), _bound(options, "ending")
-    if not changes and (start is not None or end is not None):
+    found = _read_options(options)
+    if not found.changes and (found.start is not None or found.end is not None):
         raise InvalidInputError(
             "cannot take bounds of a range of versions without readChangeFeed=true; to read one "
             "version give versionAsOf or timestampAsOf"
         )
-    if changes and options.one_of(*_TIME_TRAVEL):
+    if found.changes and found.start is None:
+        raise InvalidInputError(
+            "cannot read the change feed: expected startingVersion or startingTimestamp"
+        )
+    return found
+
+
+def parse_any_read_options(given: Mapping[str, str]) -> ReadOptions:
+    """What decides on the schema of a read, be it a batch or a stream.
+
+    Raises:
+        InvalidInputError: an option that neither knows, or a value that is none.
+    """
+    return _read_options(Options(given, {*BATCH_OPTIONS, *STREAM_OPTIONS}))
+
+
+def _read_options(options: Options) -> ReadOptions:
+    changes = options.truth("readChangeFeed") or options.truth("readChangeData")
+    if options.one_of(*_TIME_TRAVEL) and changes:
         raise InvalidInputError(
             "cannot take both readChangeFeed and a version to read at: bound the feed with "
             "startingVersion and endingVersion"
-        )
-    if changes and start is None:
-        raise InvalidInputError(
-            "cannot read the change feed: expected startingVersion or startingTimestamp"
         )
     return ReadOptions(
         path=path_of(options),
@@ -183,8 +211,8 @@ def parse_read_options(given: Mapping[str, str]) -> ReadOptions:
         version=options.number("versionAsOf"),
         timestamp=options.text("timestampAsOf"),
         changes=changes,
-        start=start,
-        end=end,
+        start=bound_of(options, "starting"),
+        end=bound_of(options, "ending"),
         metadata_columns=parse_metadata_columns(options.names("metadataColumns")),
         push_filters=options.truth("pushFilters", default=True),
         max_partition_bytes=options.size("maxPartitionBytes") or MAX_PARTITION_BYTES,
@@ -227,7 +255,13 @@ def parse_metadata_columns(names: Collection[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _bound(options: Options, end: str) -> int | str | None:
+def bound_of(options: Options, end: str) -> int | str | None:
+    """One end of a range of versions, as a version or as the text of a moment or of `latest`.
+
+    Args:
+        options: the user's.
+        end: `starting` or `ending`.
+    """
     named = options.one_of(f"{end}Version", f"{end}Timestamp")
     if named is None:
         return None

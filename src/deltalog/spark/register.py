@@ -17,12 +17,18 @@ if TYPE_CHECKING:
 _NAMED: Final = {"deltalog": DeltalogSource, "delta": DeltaSource}
 
 
-def register(spark: SparkSession, *, name: Literal["deltalog", "delta"] = "deltalog") -> None:
+def register(
+    spark: SparkSession,
+    *,
+    name: Literal["deltalog", "delta"] = "deltalog",
+    push_filters: bool = True,
+) -> None:
     """Make a session know the format.
 
     Args:
         spark: the session, classic or remote.
         name: `delta` lets pipelines that say `format("delta")` run where Delta's jar is missing.
+        push_filters: let Spark hand its filters to Python sources; sessions do not by default.
 
     Raises:
         InvalidInputError: another name.
@@ -30,3 +36,5 @@ def register(spark: SparkSession, *, name: Literal["deltalog", "delta"] = "delta
     if name not in _NAMED:
         raise InvalidInputError(f"cannot register {name!r}: expected one of {sorted(_NAMED)}")
     spark.dataSource.register(_NAMED[name])
+    if push_filters:
+        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")

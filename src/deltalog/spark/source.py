@@ -7,13 +7,13 @@ Protocol: none
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
-from deltalog.spark.batch_source import BatchReader, rows_schema
-from deltalog.spark.opening import open_table
-from deltalog.spark.options import parse_read_options
+from deltalog.spark.batch_source import BatchReader, resolve
+from deltalog.spark.options import parse_any_read_options, parse_read_options
 from deltalog.spark.types import to_spark_schema
 
 if TYPE_CHECKING:
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 class DeltalogSource(DataSource):
     """Delta tables under the name `deltalog`, for reading and writing, batches and streams."""
 
+    _shown: tuple[str, int | None] | None = None
+    """Table and version of `schema`: PySpark keeps the object, and later plans read the same."""
+
     @classmethod
     def name(cls) -> str:
         """What `format(…)` and `USING` say."""
@@ -31,20 +34,16 @@ class DeltalogSource(DataSource):
 
     def schema(self) -> StructType:
         """The schema of the version that is asked for."""
-        options = parse_read_options(self.options)
-        snapshot = open_table(
-            options.path,
-            options.storage,
-            version=options.version,
-            timestamp=options.timestamp,
-            time_zone=options.time_zone,
-        )
-        rows = rows_schema(snapshot.configuration.schema, options.metadata_columns)
+        pinned, rows = resolve(parse_any_read_options(self.options))
+        self._shown = (pinned.path, pinned.version)
         return to_spark_schema(rows)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of one version, or of a range of the change feed."""
-        return BatchReader(parse_read_options(self.options), schema)
+        options = parse_read_options(self.options)
+        if self._shown is not None:
+            options = replace(options, path=self._shown[0], version=self._shown[1], timestamp=None)
+        return BatchReader(options, schema)
 
 
 class DeltaSource(DeltalogSource):
