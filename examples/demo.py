@@ -1,7 +1,7 @@
 """A walk over real data: 336,776 flights from New York in 2013.
 
 First another library writes them and deltalog reads; then deltalog writes and others read; then
-rows are changed in place.
+rows are changed in place; last the table is shared with others over HTTP.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from examples import changing, reading, writing
+from examples import changing, reading, sharing, writing
 from examples.saying import say
 
 
@@ -27,6 +27,7 @@ def main() -> None:
             reading.read_spark_table(Path(corpus))
         writing.write_and_read(Path(directory) / "by-deltalog", flights)
         changing.change(Path(directory) / "changed", flights)
+        sharing.share(Path(directory) / "shares", Path(directory) / "changed")
     say("that was all")
 
 
