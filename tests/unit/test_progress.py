@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import pytest
 
-from deltalog.progress import progress_bar
+from deltalog.progress import Steps, progress_bar, shown
 
 
 def test_rich_shows_it_on_stderr(
@@ -57,3 +57,34 @@ def test_tqdm_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     with progress_bar("copying") as progress:
         progress(1, 2)
     assert (made[0].desc, made[0].seen, made[0].closed) == ("copying", [(1, 2)], True)
+
+
+def test_steps_are_counted_and_more_may_be_expected() -> None:
+    told: list[tuple[int, int]] = []
+    steps = Steps(lambda done, total: told.append((done, total)))
+    steps.expect(1)
+    assert list(steps.each("a")) == ["a"]
+    steps.expect(2)
+    steps.done()
+    steps.done()
+    steps.done()
+    assert told == [(1, 1), (2, 3), (3, 3), (4, 4)]
+    Steps(None).done()
+
+
+def test_what_a_callback_raises_ends_the_steps() -> None:
+    def end(*_: int) -> None:
+        raise InterruptedError
+
+    items = Steps(end).each("ab")
+    assert next(items) == "a"
+    with pytest.raises(InterruptedError):
+        next(items)
+
+
+def test_callers_hand_in_a_callback_or_nothing() -> None:
+    def tell(*_: int) -> None: ...
+
+    for given, expected in ((tell, tell), (None, None), (False, None)):
+        with shown(given, "copying") as progress:
+            assert progress is expected

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -31,13 +32,14 @@ from deltalog.features.protocol_change import merge, supported_features, without
 from deltalog.features.support import check_readable
 from deltalog.operations.restore import difference
 from deltalog.paths import canonical_path, decode_path, encode_path, is_absolute, join
+from deltalog.progress import Steps
 from deltalog.scan.plan import descriptor_of
-from deltalog.storage.pool import read_ahead
+from deltalog.storage.pool import Background
 from deltalog.table_change import changed_table
 from deltalog.table_change.properties import completed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from deltalog.actions import DeletionVectorDescriptor
     from deltalog.snapshot import Snapshot
@@ -144,7 +146,8 @@ def stage_clone(
         source: the version to clone; its store can be another one for a deep clone.
         is_shallow: name the source's files by their location. Vacuum in the source must leave
             them alone as long as the clone is needed. Otherwise they are copied.
-        progress: told after each copy how many files of how many are there.
+        progress: told after each copy how many files of how many are there; it may be called
+            from any thread, by one at a time. What it raises ends the work.
 
     Raises:
         InvalidInputError: a file stands in the way of a copy.
@@ -309,15 +312,26 @@ def _copy(
                 raise
         return place, len(data)
 
-    files = size = 0
-    done: Iterable[tuple[str, int | None]] = read_ahead(copy, copies.items(), depth=_COPIED_AT_ONCE)
-    for number, (place, num_bytes) in enumerate(done, 1):
+    sizes: list[int] = []
+    steps = Steps(progress)
+    steps.expect(len(copies))
+
+    def work(pair: tuple[str, str]) -> None:
+        place, num_bytes = copy(pair)
         if num_bytes is not None:
             pending.own_paths.append(place)
-            files, size = files + 1, size + num_bytes
-        if progress is not None:
-            progress(number, len(copies))
-    return _Copied(files, size)
+            sizes.append(num_bytes)
+        steps.done()
+
+    background = Background(_COPIED_AT_ONCE)
+    try:
+        for pair in copies.items():
+            background.submit(partial(work, pair))
+        background.wait()
+    except BaseException:
+        background.cancel()  # and wait: a copy that is under way would stay
+        raise
+    return _Copied(len(sizes), sum(sizes))
 
 
 def _is_copied(source: Store, path: str, target: Store, place: str) -> bool:

@@ -20,6 +20,7 @@ from deltalog.operations.fates import Fate, choose_fates, copied_rows, explain_f
 from deltalog.operations.rewrite import copy_rows, is_not_true, read_rows
 from deltalog.operations.row_changes import mask_files
 from deltalog.operations.touched import find_touched
+from deltalog.progress import Steps
 from deltalog.schema.conform import conform
 from deltalog.write.changes import ChangeWriter
 from deltalog.write.files import FileWriter
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.operations.append import FileOptions
     from deltalog.operations.touched import Touched
+    from deltalog.progress import OnProgress
     from deltalog.snapshot import Snapshot
     from deltalog.transaction import PendingTransaction
 
@@ -94,6 +96,7 @@ def stage_delete(
     *,
     options: FileOptions,
     use_deletion_vectors: bool | None = None,
+    progress: OnProgress | None = None,
 ) -> Deleted:
     """Remove the rows for which a predicate is true.
 
@@ -101,7 +104,8 @@ def stage_delete(
         pending: of an existing table.
         predicate: resolved against the snapshot's schema; None is every row.
         options: of files that are rewritten.
-        use_deletion_vectors: for files that keep rows; None does what the table has enabled.
+        use_deletion_vectors: for files that keep rows; None chooses, see `fates`.
+        progress: told how many files of how many are read; what it raises ends the work.
 
     Raises:
         InvalidInputError: deletion vectors are asked for, and the table does not allow them.
@@ -110,8 +114,9 @@ def stage_delete(
     that stay in the files that are cut.
     """
     snapshot = _snapshot_of(pending)
-    watch = Stopwatch()
-    touched = find_touched(snapshot, predicate, default_timezone=options.default_timezone)
+    watch, steps = Stopwatch(), Steps(progress)
+    zone = options.default_timezone
+    touched = find_touched(snapshot, predicate, default_timezone=zone, steps=steps)
     scan_time_ms = watch.elapsed_ms()
     pending.read(predicate, touched.files, is_row_local=True)
     fates = choose_fates(snapshot, touched, asked=use_deletion_vectors, tells_rows=False)
@@ -121,7 +126,7 @@ def stage_delete(
         mask_files(pending, touched, _numbers(fates, Fate.MASKED))
     if deleted.num_rewritten_files and predicate is not None:
         cut = _of(touched, fates, Fate.REWRITTEN)
-        deleted = _rewrite(pending, touched, cut, predicate, deleted, options)
+        deleted = _rewrite(pending, touched, cut, predicate, deleted, options=options, steps=steps)
     return replace(deleted, rewrite_time_ms=watch.elapsed_ms() - scan_time_ms)
 
 
@@ -177,7 +182,9 @@ def _rewrite(
     cut: pa.Table,
     predicate: Expression,
     planned: Deleted,
+    *,
     options: FileOptions,
+    steps: Steps,
 ) -> Deleted:
     """Write the rows that stay into new files, and for the change feed those that do not."""
     snapshot = _snapshot_of(pending)
@@ -194,6 +201,7 @@ def _rewrite(
             schema,
             keep=is_not_true(predicate),
             default_timezone=zone,
+            steps=steps,
         )
         written = writer.finish()
     pending.add_files(written)
@@ -201,7 +209,7 @@ def _rewrite(
     if snapshot.configuration.change_data_feed_enabled:
         with ChangeWriter(spec) as changes:
             for batch in read_rows(
-                snapshot, touched.files, predicate=predicate, default_timezone=zone
+                snapshot, touched.files, predicate=predicate, default_timezone=zone, steps=steps
             ):
                 changes.write(conform(batch, schema), "delete")
             pending.add_changes(changes.finish())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog.expressions.nodes import IsNull, Not, Or
+from deltalog.progress import Steps
 from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
 from deltalog.scan.reader import read_tasks
 from deltalog.schema.conform import conform
@@ -48,6 +49,7 @@ def read_rows(
     predicate: Expression | None = None,
     more_columns: Sequence[str] = (),
     default_timezone: str = "UTC",
+    steps: Steps | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """All columns of the rows of some files.
 
@@ -57,6 +59,7 @@ def read_rows(
         predicate: only rows for which it is true; resolved against the snapshot's schema.
         more_columns: of `METADATA_COLUMNS`, after the table's own.
         default_timezone: of partition values without a zone.
+        steps: counts the files.
 
     Cost: bounded memory, like any scan.
     """
@@ -66,7 +69,9 @@ def read_rows(
         predicate=predicate,
         default_timezone=default_timezone,
     )
-    yield from read_tasks(tasks_of(snapshot, spec, files))
+    steps = steps or Steps(None)
+    steps.expect(files.num_rows)
+    yield from read_tasks(steps.each(tasks_of(snapshot, spec, files)))
 
 
 def copy_rows(
@@ -77,6 +82,7 @@ def copy_rows(
     *,
     keep: Expression | None = None,
     default_timezone: str = "UTC",
+    steps: Steps | None = None,
 ) -> int:
     """Write the rows of some files once more, in the schema that the table will have.
 
@@ -87,6 +93,7 @@ def copy_rows(
         schema: that the writer takes; it may have more columns than the snapshot's.
         keep: only rows for which it is true.
         default_timezone: of partition values without a zone.
+        steps: counts the files.
 
     Returns:
         How many rows were copied.
@@ -94,7 +101,12 @@ def copy_rows(
     ids = (ROW_ID, ROW_COMMIT_VERSION) if snapshot.configuration.row_ids_enabled else ()
     copied = 0
     for batch in read_rows(
-        snapshot, files, predicate=keep, more_columns=ids, default_timezone=default_timezone
+        snapshot,
+        files,
+        predicate=keep,
+        more_columns=ids,
+        default_timezone=default_timezone,
+        steps=steps,
     ):
         write_copied(writer, batch, schema)
         copied += batch.num_rows

@@ -10,7 +10,7 @@ Protocol: Deletion Vectors, Row Tracking, Add CDC File
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
 from deltalog.errors import InternalError
 from deltalog.operations.fates import Fate, copied_rows
 from deltalog.operations.rewrite import ROW_COMMIT_VERSION, ROW_ID
+from deltalog.progress import Steps
 from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
 from deltalog.scan.reader import read_tasks
 from deltalog.schema.conform import conform
@@ -83,6 +84,7 @@ class Plan:
         reads: those of the old versions that new ones are made of; None is all.
         fates: what becomes of each file.
         default_timezone: of partition values without a zone.
+        steps: counts the files that are read.
     """
 
     touched: Touched
@@ -91,6 +93,7 @@ class Plan:
     fates: Sequence[Fate]
     reads: Collection[str] | None = None
     default_timezone: str = "UTC"
+    steps: Steps = field(default_factory=lambda: Steps(None))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +180,9 @@ class _Work:
         self._copied = 0
 
     def read(self) -> None:
-        for batch in read_tasks(self._tasks()):
+        steps = self._plan.steps
+        steps.expect(sum(self._is_read(number) for number in range(len(self._done))))
+        for batch in read_tasks(steps.each(self._tasks())):
             if batch.num_rows:
                 self._take(batch)
 

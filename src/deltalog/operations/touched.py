@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.paths import decode_path
+from deltalog.progress import Steps
 from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
 from deltalog.scan.prune import prune
 from deltalog.scan.reader import read_tasks
@@ -73,7 +74,11 @@ class Touched:
 
 
 def find_touched(
-    snapshot: Snapshot, predicate: Expression | None, *, default_timezone: str = "UTC"
+    snapshot: Snapshot,
+    predicate: Expression | None,
+    *,
+    default_timezone: str = "UTC",
+    steps: Steps | None = None,
 ) -> Touched:
     """The files that hold matching rows, and where these are.
 
@@ -81,6 +86,7 @@ def find_touched(
         snapshot: whose rows.
         predicate: resolved; None matches every row.
         default_timezone: of partition values without a zone.
+        steps: counts the files that are read.
 
     Cost: the log's columns that the predicate needs; then the predicate's columns of the files
     that are left. Eight bytes per matching row are held.
@@ -96,7 +102,10 @@ def find_touched(
             num_candidates=files.num_rows,
         )
     found: dict[int, list[pa.Int64Array]] = {}
-    for batch in read_tasks(_tasks(snapshot, files, predicate, default_timezone)):
+    steps = steps or Steps(None)
+    steps.expect(files.num_rows)
+    tasks = steps.each(_tasks(snapshot, files, predicate, default_timezone))
+    for batch in read_tasks(tasks):
         if batch.num_rows:
             rows: Any = batch.column(_ROW_INDEX)
             found.setdefault(batch.column(_FILE)[0].as_py(), []).append(rows)

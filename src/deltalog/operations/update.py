@@ -19,6 +19,7 @@ from deltalog.operations.fates import choose_fates, explain_fates
 from deltalog.operations.rewrite import tasks_of
 from deltalog.operations.row_changes import Applied, Changed, Plan, change_rows, planned
 from deltalog.operations.touched import find_touched
+from deltalog.progress import Steps
 from deltalog.scan.plan import read_spec
 from deltalog.scan.reader import read_tasks
 from deltalog.write.changes import ChangeWriter
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from deltalog.operations.append import FileOptions
     from deltalog.operations.assignments import Assignments
     from deltalog.operations.touched import Touched
+    from deltalog.progress import OnProgress
     from deltalog.snapshot import Snapshot
     from deltalog.transaction import PendingTransaction
     from deltalog.write.spec import WriteSpec
@@ -99,6 +101,7 @@ def stage_update(
     options: FileOptions,
     use_deletion_vectors: bool | None = None,
     error_on_type_mismatch: bool = True,
+    progress: OnProgress | None = None,
 ) -> Updated:
     """Give new values to the rows for which a predicate is true.
 
@@ -110,6 +113,7 @@ def stage_update(
         options: of new files.
         use_deletion_vectors: for files that keep rows; None does what the table has enabled.
         error_on_type_mismatch: False makes NULL of what does not fit the column's type.
+        progress: told how many files of how many are read; what it raises ends the work.
 
     Raises:
         InvalidInputError: a column does not exist or cannot be assigned, or deletion vectors are
@@ -130,7 +134,8 @@ def stage_update(
     wanted = assignments(schema, values, scope)
     spec = options.spec_for(pending)
     update = _Update(wanted, spec)
-    touched = find_touched(snapshot, predicate, default_timezone=options.default_timezone)
+    steps, zone = Steps(progress), options.default_timezone
+    touched = find_touched(snapshot, predicate, default_timezone=zone, steps=steps)
     pending.read(predicate, touched.files, is_row_local=True)
     scan_ms = watch.elapsed_ms()
     if not touched.files.num_rows:
@@ -141,7 +146,8 @@ def stage_update(
         columns=update.columns,
         reads=update.reads,
         fates=choose_fates(snapshot, touched, asked=use_deletion_vectors),
-        default_timezone=options.default_timezone,
+        default_timezone=zone,
+        steps=steps,
     )
     updated = _write(pending, snapshot, plan, update, scan_ms)
     pending.set_metrics(updated.metrics())

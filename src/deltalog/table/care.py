@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from deltalog.arguments import as_bound, check_elsewhere, has_table, open_table_store
 from deltalog.errors import DeltaError, InvalidInputError, TableExistsError
+from deltalog.progress import shown
 from deltalog.table.changing import ChangingTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
     from pathlib import PurePath
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from deltalog.operations.clone import Cloned
     from deltalog.operations.restore import Restored
     from deltalog.operations.vacuum import VacuumPlan
+    from deltalog.progress import Progress
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
     from deltalog.table.optimize import TableOptimizer
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
         PendingTransaction,
         PostCommitHookProperties,
     )
-
-    FileProgress = Callable[[int, int], None]
 
 
 class CaredForTable(ChangingTable):
@@ -56,7 +56,7 @@ class CaredForTable(ChangingTable):
         full: bool = False,
         keep_versions: Sequence[int] | None = None,
         inventory: object = None,
-        progress: FileProgress | None = None,
+        progress: Progress | None = None,
     ) -> list[str]:
         """Delete files that no version within the retention needs; by default only name them.
 
@@ -76,8 +76,8 @@ class CaredForTable(ChangingTable):
             keep_versions: versions that stay readable, whatever their age.
             inventory: a table of all files (`path`, `length`, `modificationTime`, `isDir`) in any
                 form that `write_deltalake` takes, to be used instead of a listing.
-            progress: told after each batch how many files of how many are deleted; what it raises
-                ends the deletion.
+            progress: True for a bar, or told after each batch how many files of how many are
+                deleted; what it raises ends the deletion.
 
         Returns:
             The paths of the files, relative to the root. `vacuum_report()` tells more.
@@ -114,7 +114,8 @@ class CaredForTable(ChangingTable):
         log(START, lambda pending: stage_vacuum_start(pending, plan))
         plan = confirm_vacuum(plan, self._snapshot)
         try:
-            deleted = delete_planned(self._store, plan, progress=progress)
+            with shown(progress, "deleting files") as tell:
+                deleted = delete_planned(self._store, plan, progress=tell)
         except BaseException:
             with suppress(DeltaError):  # what ended the deletion is what counts
                 log(END, lambda pending: stage_vacuum_end(pending, num_deleted=0, status="FAILED"))
@@ -286,7 +287,7 @@ class CaredForTable(ChangingTable):
         filesystem: Any = None,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
-        progress: FileProgress | None = None,
+        progress: Progress | None = None,
     ) -> Self:
         """Make another table of the version that this object shows.
 
@@ -301,7 +302,7 @@ class CaredForTable(ChangingTable):
             filesystem: of the target, as for `DeltaTable`.
             commit_properties: of the commit.
             post_commithook_properties: what follows it.
-            progress: told after each file how many of how many are copied.
+            progress: True for a bar, or told after each file how many of how many are copied.
 
         Returns:
             The clone. Rows have new row ids there.
@@ -327,7 +328,8 @@ class CaredForTable(ChangingTable):
                         properties=properties,
                     )
                 )
-            cloned = stage_clone(pending, source, is_shallow=shallow, progress=progress)
+            with shown(progress, "copying files") as tell:
+                cloned = stage_clone(pending, source, is_shallow=shallow, progress=tell)
             pending.set_metrics(cloned.metrics())
             return cloned
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from deltalog.arguments import as_condition
+from deltalog.arguments import as_condition, as_updates
 from deltalog.clock import Stopwatch
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import Expression, Literal, parse_sql, to_sql
+from deltalog.expressions import Expression, to_sql
+from deltalog.progress import shown
 from deltalog.table.writing import WritingTable
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from deltalog.operations.delete import Deleted
     from deltalog.operations.update import Updated
+    from deltalog.progress import Progress
     from deltalog.table.merge import TableMerger
     from deltalog.transaction import (
         CommitProperties,
@@ -41,6 +43,7 @@ class ChangingTable(WritingTable):
         parameters: Sequence[object] | Mapping[str, object] | None = None,
         use_deletion_vectors: bool | None = None,
         dry_run: bool = False,
+        progress: Progress | None = None,
     ) -> dict[str, Any]:
         """Delete the rows for which a predicate is true; all rows without one.
 
@@ -54,6 +57,8 @@ class ChangingTable(WritingTable):
                 chooses for each file by its cost where `delta.enableDeletionVectors` is set
                 (`deltalog.maxDeletedRowsRatio`), and rewrites elsewhere.
             dry_run: only find the rows and files that would change.
+            progress: True for a bar, or told how many files of how many are read; what it raises
+                ends the work, and leaves nothing behind.
 
         Returns:
             Counts of rows and files, and times in milliseconds. A dry run also has `files`, an
@@ -83,11 +88,15 @@ class ChangingTable(WritingTable):
 
         def stage(pending: PendingTransaction) -> Deleted:
             condition = as_condition(pending.configuration.schema, predicate, parameters=parameters)
-            shown = [] if condition is None else [to_sql(condition)]
-            pending.parameters["predicate"] = shown
-            deleted = stage_delete(
-                pending, condition, options=options, use_deletion_vectors=use_deletion_vectors
-            )
+            pending.parameters["predicate"] = [] if condition is None else [to_sql(condition)]
+            with shown(progress, "deleting") as tell:
+                deleted = stage_delete(
+                    pending,
+                    condition,
+                    options=options,
+                    use_deletion_vectors=use_deletion_vectors,
+                    progress=tell,
+                )
             pending.set_metrics(deleted.metrics())
             return deleted
 
@@ -103,7 +112,7 @@ class ChangingTable(WritingTable):
             return {}
         return _delete_result(deleted, watch)
 
-    def update(
+    def update(  # noqa: PLR0913  # each is the caller's choice
         self,
         updates: Mapping[str, str | Expression] | None = None,
         new_values: Mapping[str, object] | None = None,
@@ -116,6 +125,7 @@ class ChangingTable(WritingTable):
         parameters: Sequence[object] | Mapping[str, object] | None = None,
         use_deletion_vectors: bool | None = None,
         dry_run: bool = False,
+        progress: Progress | None = None,
     ) -> dict[str, Any]:
         """Give new values to the rows for which a predicate is true; to all rows without one.
 
@@ -132,6 +142,7 @@ class ChangingTable(WritingTable):
             use_deletion_vectors: whether old rows are marked instead of files rewritten; None
                 chooses for each file, as `delete` does.
             dry_run: only count the rows and files that would change.
+            progress: as for `delete`.
 
         Returns:
             Counts of rows and files, and times in milliseconds. A dry run also has `files`, an
@@ -147,7 +158,7 @@ class ChangingTable(WritingTable):
         from deltalog.operations.append import FileOptions
         from deltalog.operations.update import preview_update, stage_update
 
-        values = _update_values(updates, new_values, parameters)
+        values = as_updates(updates, new_values, parameters)
         if predicate is None and updates and isinstance(parameters, Mapping):
             parameters = None  # they are for the new values
         options = FileOptions(
@@ -170,14 +181,16 @@ class ChangingTable(WritingTable):
         def stage(pending: PendingTransaction) -> Updated:
             condition = as_condition(pending.configuration.schema, predicate, parameters=parameters)
             pending.parameters["predicate"] = [] if condition is None else [to_sql(condition)]
-            updated = stage_update(
-                pending,
-                values,
-                condition,
-                options=options,
-                use_deletion_vectors=use_deletion_vectors,
-                error_on_type_mismatch=error_on_type_mismatch,
-            )
+            with shown(progress, "updating") as tell:
+                updated = stage_update(
+                    pending,
+                    values,
+                    condition,
+                    options=options,
+                    use_deletion_vectors=use_deletion_vectors,
+                    error_on_type_mismatch=error_on_type_mismatch,
+                    progress=tell,
+                )
             pending.set_metrics(updated.metrics())
             return updated
 
@@ -264,6 +277,7 @@ class ChangingTable(WritingTable):
         null_safe: bool = False,
         merge_schema: bool = False,
         commit_properties: CommitProperties | None = None,
+        progress: Progress | None = None,
     ) -> dict[str, Any]:
         """Rows replace those of the table that have the same key; the others are added.
 
@@ -273,6 +287,7 @@ class ChangingTable(WritingTable):
             null_safe: NULL is a key like any other; otherwise rows without a key are added.
             merge_schema: columns that only the data has are added to the table.
             commit_properties: of the commit.
+            progress: as for `delete`.
         """
         from deltalog.operations.append import FileOptions
         from deltalog.operations.merge import upsert
@@ -284,7 +299,7 @@ class ChangingTable(WritingTable):
             upsert(key, null_safe=null_safe, merge_schema=merge_schema),
             options=FileOptions(default_timezone=self._default_timezone),
             commit_properties=commit_properties,
-        ).execute()
+        ).execute(progress=progress)
 
 
 def _delete_result(deleted: Deleted, watch: Stopwatch) -> dict[str, Any]:
@@ -300,33 +315,3 @@ def _delete_result(deleted: Deleted, watch: Stopwatch) -> dict[str, Any]:
         "rewrite_time_ms": deleted.rewrite_time_ms,
     }
 
-
-def _update_values(
-    updates: Mapping[str, str | Expression] | None,
-    new_values: Mapping[str, object] | None,
-    parameters: Sequence[object] | Mapping[str, object] | None,
-) -> dict[str | tuple[str, ...], object]:
-    """Column → expression, from either of the two arguments."""
-    if (updates is None) is (new_values is None):
-        raise InvalidInputError("an update takes either updates (SQL) or new_values (Python)")
-    for given in (updates, new_values):
-        if given is not None and not isinstance(given, Mapping):
-            raise InvalidInputError(
-                f"cannot update with {given!r}: expected a dictionary, column name to value"
-            )
-    if new_values is not None:
-        return {name: _constant(value) for name, value in new_values.items()}
-    named = parameters if hasattr(parameters, "keys") else None
-    found: dict[str | tuple[str, ...], object] = {}
-    for name, value in (updates or {}).items():
-        if not isinstance(value, str | Expression):
-            raise InvalidInputError(
-                f"updates[{name!r}]: expected SQL or an expression, found {value!r}; Python values "
-                "go into new_values"
-            )
-        found[name] = parse_sql(value, parameters=named) if isinstance(value, str) else value
-    return found
-
-
-def _constant(value: object) -> Expression:
-    return value if isinstance(value, Expression) else Literal(value)

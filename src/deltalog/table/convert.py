@@ -8,21 +8,21 @@ from deltalog.arguments import has_table, open_table_store
 from deltalog.errors import InvalidInputError, TableExistsError
 from deltalog.operations.convert import configuration_in_place, plan_conversion, stage_convert
 from deltalog.operations.create import as_schema
+from deltalog.progress import shown
 from deltalog.table.creating import make_table, new_table_with_defaults
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import PurePath
 
     from deltalog.operations.convert_files import PartitionStrategy
+    from deltalog.progress import Progress
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
     from deltalog.transaction import (
         CommitProperties,
         PostCommitHookProperties,
     )
-
-    FileProgress = Callable[[int, int], None]
 
 
 def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's signature and some more
@@ -39,7 +39,7 @@ def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's signature and
     commit_properties: CommitProperties | None = None,
     post_commithook_properties: PostCommitHookProperties | None = None,
     filesystem: Any = None,
-    progress: FileProgress | None = None,
+    progress: Progress | None = None,
 ) -> None:
     """Make a Delta table of Parquet files where they lie; the files stay as they are.
 
@@ -59,7 +59,7 @@ def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's signature and
         commit_properties: of the commit.
         post_commithook_properties: what follows it.
         filesystem: as for `DeltaTable`.
-        progress: told after each file how many of how many are done.
+        progress: True for a bar, or told after each file how many of how many are done.
 
     Raises:
         TableExistsError: there is a Delta table, and the mode is `error`.
@@ -91,14 +91,15 @@ def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's signature and
         name=name,
         description=description,
     )
-    make_table(
-        store,
-        configuration_in_place(wanted),
-        lambda pending: stage_convert(
-            pending, conversion, collect_stats=collect_stats, progress=progress
-        ),
-        operation="CONVERT",
-        parameters={},
-        commit_properties=commit_properties,
-        hooks=post_commithook_properties,
-    )
+    with shown(progress, "reading files") as tell:
+        make_table(
+            store,
+            configuration_in_place(wanted),
+            lambda pending: stage_convert(
+                pending, conversion, collect_stats=collect_stats, progress=tell
+            ),
+            operation="CONVERT",
+            parameters={},
+            commit_properties=commit_properties,
+            hooks=post_commithook_properties,
+        )

@@ -20,6 +20,7 @@ from deltalog.operations.merge import (
     preview_merge,
     stage_merge,
 )
+from deltalog.progress import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.operations.append import FileOptions
     from deltalog.operations.merge import Merged
+    from deltalog.progress import Progress
     from deltalog.table.standing import Standing
     from deltalog.transaction import CommitProperties, PendingTransaction, PostCommitHookProperties
 
@@ -149,11 +151,13 @@ class TableMerger:
         """
         return self._with(When.NOT_MATCHED_BY_SOURCE, Action.DELETE, predicate)
 
-    def execute(self, *, dry_run: bool = False) -> dict[str, Any]:
+    def execute(self, *, dry_run: bool = False, progress: Progress | None = None) -> dict[str, Any]:
         """Merge, and commit.
 
         Args:
             dry_run: only count the rows and files that would change; values are not computed.
+            progress: True for a bar, or told how many files of how many are read; what it raises
+                ends the work, and leaves nothing behind.
 
         Returns:
             Counts of rows and files, and times in milliseconds. A dry run also has `files`, an
@@ -175,7 +179,10 @@ class TableMerger:
                 return {**found.result(), "files": files}
 
             def stage(pending: PendingTransaction) -> Merged:
-                merged = stage_merge(pending, self._merge, source, options=self._options)
+                with shown(progress, "merging") as tell:
+                    merged = stage_merge(
+                        pending, self._merge, source, options=self._options, progress=tell
+                    )
                 pending.set_metrics(merged.metrics())
                 return merged
 

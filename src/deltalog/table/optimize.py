@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.operations.optimize.bins import Bin
     from deltalog.operations.optimize.curves import Curve
+    from deltalog.progress import Progress
     from deltalog.table.standing import Standing
     from deltalog.transaction import (
         CommitProperties,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
     Stage = Callable[[PendingTransaction], Optimized]
     StageLeft = Callable[[PendingTransaction, Sequence[Bin] | None], Optimized]
-    Progress = Callable[[int, int], None]
     ColumnPath = str | tuple[str, ...]
 
 
@@ -91,7 +91,8 @@ class TableOptimizer:
             writer_properties: of the new files.
             commit_properties: of every commit.
             post_commithook_properties: what follows each.
-            progress: told how many files of how many are read; what it raises ends the work.
+            progress: True for a bar, or told how many files of how many are read; what it raises
+                ends the work, and leaves nothing behind.
 
         Raises:
             InvalidInputError: a filter names a column that is no partition column.
@@ -141,7 +142,8 @@ class TableOptimizer:
             writer_properties: of the new files.
             commit_properties: of every commit.
             post_commithook_properties: what follows each.
-            progress: told how many files of how many are read; what it raises ends the work.
+            progress: True for a bar, or told how many files of how many are read; what it raises
+                ends the work, and leaves nothing behind.
 
         Raises:
             InvalidInputError: a column partitions the table or has no order, the table is
@@ -198,7 +200,8 @@ class TableOptimizer:
             writer_properties: of the new files.
             commit_properties: of every commit.
             post_commithook_properties: what follows each.
-            progress: told how many files of how many are read; what it raises ends the work.
+            progress: True for a bar, or told how many files of how many are read; what it raises
+                ends the work, and leaves nothing behind.
 
         Raises:
             InvalidInputError: the table has no clustering columns.
@@ -254,7 +257,8 @@ class TableOptimizer:
             writer_properties: of the new files.
             commit_properties: of every commit.
             post_commithook_properties: what follows each.
-            progress: told how many files of how many are read; what it raises ends the work.
+            progress: True for a bar, or told how many files of how many are read; what it raises
+                ends the work, and leaves nothing behind.
 
         Raises:
             InvalidInputError, CommitConflictError: as for `compact`.

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from deltalog.arguments import as_bound, as_columns, as_condition, check_number
 from deltalog.errors import InvalidInputError
+from deltalog.progress import shown
 from deltalog.table.care import CaredForTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from deltalog.clock import Clock
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from deltalog.operations.doctor import Report
     from deltalog.operations.follow import Follower
     from deltalog.operations.follow_steps import Offset
+    from deltalog.progress import Progress
     from deltalog.scan.changes import Moment
     from deltalog.snapshot import Snapshot
 
@@ -70,7 +72,7 @@ class TendedTable(CaredForTable):
         *,
         checks: Sequence[str] | str | None = None,
         samples: int = 8,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> Report:
         """Look at the table from all sides and say what is wrong, how bad, and what to do.
 
@@ -81,7 +83,7 @@ class TendedTable(CaredForTable):
         Args:
             checks: names of checks, or one; None is all.
             samples: how many data files and deletion vectors are read.
-            progress: told after each check how many of how many are done.
+            progress: True for a bar, or told after each check how many of how many are done.
 
         Returns:
             A `Report`: `findings`, `is_healthy`, `to_table()`.
@@ -91,15 +93,16 @@ class TendedTable(CaredForTable):
         from deltalog.operations.doctor import examine
 
         check_number("samples", samples)
-        return examine(
-            self._store,
-            snapshot=self._snapshot,
-            log_tail=self._log_tail,
-            checks=[checks] if isinstance(checks, str) else checks,
-            num_samples=samples,
-            default_timezone=self._default_timezone,
-            progress=progress,
-        )
+        with shown(progress, "examining") as tell:
+            return examine(
+                self._store,
+                snapshot=self._snapshot,
+                log_tail=self._log_tail,
+                checks=[checks] if isinstance(checks, str) else checks,
+                num_samples=samples,
+                default_timezone=self._default_timezone,
+                progress=tell,
+            )
 
     def follow(  # noqa: PLR0913  # each is the caller's choice
         self,

@@ -274,6 +274,7 @@ class _Loop:
                 now_ms=self.backoff.clock.now_ms(),
                 has_log_tail=self.tail is not None,
             )
+            self.pending.is_sent = True
             file = attempt(
                 self.committer,
                 self.store,

@@ -23,14 +23,16 @@ logger = logging.getLogger(__name__)
 def discarding(pending: PendingTransaction) -> Iterator[None]:
     """Remove the transaction's own files if the block fails, and they are surely not needed.
 
-    Whatever is no ordinary exception may have come while the commit was on its way.
+    Whatever is no ordinary exception may have come while the commit was on its way; before that
+    it has ended the work, as Ctrl-C does.
     """
     try:
         yield
     except CommitOutcomeUnknownError:
         raise
-    except Exception:
-        if not pending.is_committed:
+    except BaseException as error:
+        is_known = isinstance(error, Exception) or not pending.is_sent
+        if is_known and not pending.is_committed:
             discard(pending)
         raise
 

@@ -66,6 +66,7 @@ class PendingTransaction:
         domains: by name.
         app_transactions: by application.
         own_paths: files that were written for this transaction alone, decoded.
+        is_sent: whether a commit of it may be on its way.
         is_committed: whether a commit of it has succeeded.
     """
 
@@ -97,6 +98,7 @@ class PendingTransaction:
         self.domains: dict[str, DomainMetadata] = {}
         self.app_transactions: dict[str, AppTransaction] = {}
         self.own_paths: list[str] = []
+        self.is_sent = False
         self.is_committed = False
         self._configuration = configuration
         self._rows: list[pa.Table] = []

@@ -19,6 +19,7 @@ from deltalog.operations.merge.pairs import FILE, ROW_INDEX, Hits, Pairs
 from deltalog.operations.merge.prune import reach_of
 from deltalog.operations.touched import Touched
 from deltalog.paths import decode_path
+from deltalog.progress import Steps
 from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
 from deltalog.scan.prune import prune
 from deltalog.scan.reader import read_tasks
@@ -72,6 +73,7 @@ def find_matches(
     source: MergeSource,
     *,
     default_timezone: str = "UTC",
+    steps: Steps | None = None,
 ) -> Matches:
     """Look up the rows of the table in the source.
 
@@ -80,6 +82,7 @@ def find_matches(
         plan: of the merge.
         source: its rows.
         default_timezone: of partition values without a zone.
+        steps: counts the files that are read.
 
     Raises:
         AmbiguousMergeError: several rows of the source would change the same row.
@@ -87,7 +90,7 @@ def find_matches(
     Cost: the deciding columns of the files that the source's keys leave. The source's keys are
     held, and about 20 bytes for each row that changes.
     """
-    return _Matcher(snapshot, plan, source, default_timezone).run()
+    return _Matcher(snapshot, plan, source, default_timezone, steps or Steps(None)).run()
 
 
 def source_reach(plan: MergePlan, source: MergeSource) -> Reach:
@@ -98,8 +101,14 @@ def source_reach(plan: MergePlan, source: MergeSource) -> Reach:
 
 class _Matcher:
     def __init__(
-        self, snapshot: Snapshot, plan: MergePlan, source: MergeSource, default_timezone: str
+        self,
+        snapshot: Snapshot,
+        plan: MergePlan,
+        source: MergeSource,
+        default_timezone: str,
+        steps: Steps,
     ) -> None:
+        self._steps = steps
         self._snapshot = snapshot
         self._plan = plan
         self._source = source
@@ -184,7 +193,8 @@ class _Matcher:
             least = min(max(_BATCH_ROWS, 16 * num_source), max(_MAX_ROWS, num_source))
         waiting: list[pa.RecordBatch] = []
         count = 0
-        for batch in read_tasks(self._tasks(candidates)):
+        self._steps.expect(candidates.num_rows)
+        for batch in read_tasks(self._steps.each(self._tasks(candidates))):
             if batch.num_rows:
                 waiting.append(batch)
                 count += batch.num_rows

@@ -22,6 +22,7 @@ from deltalog.operations.merge.clauses import Action, When
 from deltalog.operations.merge.match import find_matches, source_reach
 from deltalog.operations.merge.plan import plan_merge
 from deltalog.operations.row_changes import Applied, Plan, change_rows, planned
+from deltalog.progress import Steps
 from deltalog.scan.prune import prune
 from deltalog.write.changes import ChangeWriter
 from deltalog.write.files import FileWriter
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from deltalog.operations.merge.match import Matches
     from deltalog.operations.merge.plan import MergePlan, Step
     from deltalog.operations.merge.source import MergeSource
+    from deltalog.progress import OnProgress
     from deltalog.snapshot import Snapshot
     from deltalog.transaction import PendingTransaction
 
@@ -153,7 +155,12 @@ class Merged:
 
 
 def stage_merge(
-    pending: PendingTransaction, merge: Merge, source: MergeSource, *, options: FileOptions
+    pending: PendingTransaction,
+    merge: Merge,
+    source: MergeSource,
+    *,
+    options: FileOptions,
+    progress: OnProgress | None = None,
 ) -> Merged:
     """Merge rows into the table.
 
@@ -162,6 +169,7 @@ def stage_merge(
         merge: what is to be done.
         source: the rows; the same ones may be staged again.
         options: of new files.
+        progress: told how many files of how many are read; what it raises ends the work.
 
     Raises:
         InvalidInputError: clauses, names or types do not go together.
@@ -179,7 +187,8 @@ def stage_merge(
     if plan.configuration is not before:
         pending.set_configuration(plan.configuration)
     pending.parameters.update(_parameters(merge))
-    matches = find_matches(snapshot, plan, source, default_timezone=options.default_timezone)
+    steps, zone = Steps(progress), options.default_timezone
+    matches = find_matches(snapshot, plan, source, default_timezone=zone, steps=steps)
     # A row of the source that matches is not inserted: so much of the files was looked at.
     if not matches.reach.is_none:
         alone = _is_row_local(plan)
@@ -187,7 +196,7 @@ def stage_merge(
         pending.read_files(matches.touched.files, is_row_local=alone)
     found = _found(plan, source, matches, watch.elapsed_ms())
     fates = _fates(snapshot, merge, matches, found)
-    merged = _Writing(pending, plan, source, matches, options).run(found, fates)
+    merged = _Writing(pending, plan, source, matches, options, steps).run(found, fates)
     pending.set_metrics(merged.metrics())
     return merged
 
@@ -273,8 +282,10 @@ class _Writing:
         source: MergeSource,
         matches: Matches,
         options: FileOptions,
+        steps: Steps,
     ) -> None:
         self._pending = pending
+        self._steps = steps
         self._plan = plan
         self._source = source
         self._matches = matches
@@ -294,6 +305,7 @@ class _Writing:
             reads=change.reads,
             fates=fates,
             default_timezone=self._options.default_timezone,
+            steps=self._steps,
         )
         with contextlib.ExitStack() as stack:
             writer = stack.enter_context(FileWriter(spec))

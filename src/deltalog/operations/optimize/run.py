@@ -26,6 +26,7 @@ from deltalog.operations.optimize.bins import snapshot_of, vectors_of
 from deltalog.operations.optimize.result import Optimized
 from deltalog.operations.optimize.small_files import SmallFileReader, grouped, is_small
 from deltalog.operations.rewrite import ROW_COMMIT_VERSION, ROW_ID, tasks_of, write_copied
+from deltalog.progress import shown
 from deltalog.scan.plan import read_spec
 from deltalog.scan.reader import read_task, read_tasks
 from deltalog.storage.pool import Background, read_ahead
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from deltalog.expressions import Expression
     from deltalog.operations.optimize.bins import Bin
+    from deltalog.progress import OnProgress, Progress
     from deltalog.scan.task import ReadSpec, ScanTask
     from deltalog.snapshot import Snapshot
     from deltalog.transaction import PendingTransaction
@@ -61,14 +63,14 @@ class RunOptions:
         max_concurrent_tasks: bins that are rewritten at the same time; None is one per core.
         min_commit_interval_s: after so many seconds what is done is committed, and the rest goes
             on in a commit of its own; 0 is a commit per partition, None one commit.
-        progress: told how many files of how many are read; what it raises ends the work. It may
-            be called from any thread, by one at a time.
+        progress: True for a bar, or told how many files of how many are read; what it raises
+            ends the work. It may be called from any thread, by one at a time.
     """
 
     files: FileOptions = field(default_factory=FileOptions)
     max_concurrent_tasks: int | None = None
     min_commit_interval_s: float | None = None
-    progress: Callable[[int, int], None] | None = None
+    progress: Progress | None = None
 
     def __post_init__(self) -> None:
         """Refuse numbers that mean nothing."""
@@ -235,7 +237,8 @@ def rewrite_bins(
     Cost: the files of `max_concurrent_tasks` bins are read and written at a time. Whatever fails
     leaves no file.
     """
-    done = _Work(pending, bins, rewrite, options).run()
+    with shown(options.progress, "rewriting files") as tell:
+        done = _Work(pending, bins, rewrite, options, tell).run()
     for one, rewritten in done:
         pending.read_files(one.files)
         pending.remove_files(one.files, data_change=False)
@@ -276,12 +279,13 @@ class _Work:
         bins: Sequence[Bin],
         rewrite: Rewrite,
         options: RunOptions,
+        progress: OnProgress | None,
     ) -> None:
         self._pending = pending
         self._bins = bins
         self._rewrite = rewrite
         self._interval_s = options.min_commit_interval_s
-        self._progress = options.progress
+        self._progress = progress
         self._lock = threading.Lock()
         self._num_files = 0
         self._num_read = 0
