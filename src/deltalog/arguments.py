@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from deltalog.clock import now_ms
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.expressions import as_expression
+from deltalog.expressions import Expression, as_expression, lit, parse_sql
 from deltalog.log.names import LogFileKind, parse_log_name
 from deltalog.paths import canonical_path, is_absolute, parse_table_uri
 from deltalog.scan.changes import Moment
@@ -30,7 +30,6 @@ from deltalog.storage import open_store
 if TYPE_CHECKING:
     from pathlib import PurePath
 
-    from deltalog.expressions import Expression
     from deltalog.schema import StructType
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
@@ -174,6 +173,33 @@ def as_condition(
     now = datetime.fromtimestamp(now_ms() / 1000, UTC)
     found = [as_expression(condition, known, parameters, now=now) for condition in given]
     return reduce(and_, found) if found else None
+
+
+def as_updates(
+    updates: Mapping[str, str | Expression] | None,
+    new_values: Mapping[str, object] | None,
+    parameters: Sequence[object] | Mapping[str, object] | None,
+) -> dict[str | tuple[str, ...], object]:
+    """Column → expression, from either of the two arguments."""
+    if (updates is None) is (new_values is None):
+        raise InvalidInputError("an update takes either updates (SQL) or new_values (Python)")
+    for given in (updates, new_values):
+        if given is not None and not isinstance(given, Mapping):
+            raise InvalidInputError(
+                f"cannot update with {given!r}: expected a dictionary, column name to value"
+            )
+    if new_values is not None:
+        return {name: lit(value) for name, value in new_values.items()}
+    named = parameters if hasattr(parameters, "keys") else None
+    found: dict[str | tuple[str, ...], object] = {}
+    for name, value in (updates or {}).items():
+        if not isinstance(value, str | Expression):
+            raise InvalidInputError(
+                f"updates[{name!r}]: expected SQL or an expression, found {value!r}; Python values "
+                "go into new_values"
+            )
+        found[name] = parse_sql(value, parameters=named) if isinstance(value, str) else value
+    return found
 
 
 def as_bound(bound: int | str | datetime) -> int | Moment:

@@ -5,28 +5,39 @@ Protocol: Delta Log Entries (a commit is atomic)
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
-from deltalog.arguments import as_condition
+from deltalog.arguments import as_condition, as_updates
 from deltalog.errors import InvalidInputError
 from deltalog.operations.alter import domains
 from deltalog.operations.append import FileOptions, stage_append
 from deltalog.operations.delete import stage_delete
+from deltalog.operations.merge import Merge, upsert
 from deltalog.operations.overwrite import stage_overwrite, stage_replace_where
+from deltalog.operations.update import stage_update
+from deltalog.table.merge import TableMerger
 from deltalog.transaction import AppTransaction, PendingTransaction
 from deltalog.transaction.commit import commit
 from deltalog.transaction.discard import discard, discarding
 from deltalog.write.source import open_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
     from types import TracebackType
 
+    from deltalog.expressions import Expression
     from deltalog.operations.append import SchemaMode
+    from deltalog.snapshot import Snapshot
     from deltalog.table.standing import Standing
     from deltalog.transaction import CommitProperties, PostCommitHookProperties
     from deltalog.write.options import WriterProperties
+
+
+T = TypeVar("T")
 
 
 class TableTransaction:
@@ -117,6 +128,62 @@ class TableTransaction:
             )
             pending.set_metrics(deleted.metrics())
 
+    def update(
+        self,
+        updates: Mapping[str, str | Expression] | None = None,
+        new_values: Mapping[str, object] | None = None,
+        predicate: Any = None,
+        *,
+        parameters: Sequence[object] | Mapping[str, object] | None = None,
+        use_deletion_vectors: bool | None = None,
+    ) -> None:
+        """Give new values to rows; arguments as in `DeltaTable.update`."""
+        values = as_updates(updates, new_values, parameters)
+        if predicate is None and updates and isinstance(parameters, Mapping):
+            parameters = None  # they are for the new values
+        with self._operation("UPDATE") as pending:
+            updated = stage_update(
+                pending,
+                values,
+                self._condition(predicate, parameters),
+                options=self._options(None, None),
+                use_deletion_vectors=use_deletion_vectors,
+            )
+            pending.set_metrics(updated.metrics())
+
+    def merge(
+        self,
+        source: object,
+        predicate: str | Expression,
+        source_alias: str | None = None,
+        target_alias: str | None = None,
+        *,
+        merge_schema: bool = False,
+        parameters: Mapping[str, object] | None = None,
+        use_deletion_vectors: bool | None = None,
+    ) -> TableMerger:
+        """Begin a merge, which `execute` adds; arguments as in `DeltaTable.merge`."""
+        return self._merger(
+            source,
+            Merge(
+                predicate=predicate,
+                clauses=(),
+                source_alias=source_alias,
+                target_alias=target_alias,
+                merge_schema=merge_schema,
+                parameters=parameters,
+                use_deletion_vectors=use_deletion_vectors,
+            ),
+        )
+
+    def upsert(self, data: object, key: str | Sequence[str], *, null_safe: bool = False) -> None:
+        """Replace rows by key, and add the others; arguments as in `DeltaTable.upsert`."""
+        self._merger(data, upsert(key, null_safe=null_safe)).execute()
+
+    def _merger(self, source: object, merge: Merge) -> TableMerger:
+        staging = cast("Standing", _Staging(self._table, self._operation))
+        return TableMerger(staging, source, merge, options=self._options(None, None))
+
     def set_domain_metadata(self, domain: str, configuration: str) -> None:
         """Set the configuration of a metadata domain."""
         with self._operation("SET DOMAIN METADATA") as pending:
@@ -202,6 +269,33 @@ class TableTransaction:
     ) -> Any:
         schema = self._table.schema()
         return as_condition(schema, predicate, parameters=parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class _Staging:
+    """What a merge takes for its table: it is staged with the others, and not committed."""
+
+    table: Standing
+    operation: Callable[[str], AbstractContextManager[PendingTransaction]]
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.table.snapshot
+
+    def run(
+        self, operation: str, stage: Callable[[PendingTransaction], T], **options: object
+    ) -> _Staged[T]:
+        del options  # of a commit
+        with self.operation(operation) as pending:
+            return _Staged(stage(pending))
+
+    def __repr__(self) -> str:
+        return repr(self.table)
+
+
+@dataclass(frozen=True, slots=True)
+class _Staged(Generic[T]):
+    value: T
 
 
 def _num_changed(pending: PendingTransaction) -> int:

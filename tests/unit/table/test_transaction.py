@@ -54,6 +54,44 @@ def test_several_operations_are_one_version() -> None:
     )
 
 
+@pytest.mark.parametrize("configuration", [VECTORS, NO_VECTORS])
+def test_rows_are_changed_and_merged(configuration: dict[str, str]) -> None:
+    made = make(DATA, partition_by=["p"], configuration=configuration)
+    with made.transaction() as tx:
+        tx.update({"id": "id + :more"}, predicate="p = 'a'", parameters={"more": 100})
+        merge = tx.merge([{"id": 1, "p": "b"}, {"id": 3, "p": "b"}], "s.id = t.id", "s", "t")
+        merged = merge.when_matched_delete("s.id = 1").execute()
+        assert merged["num_target_rows_deleted"] == 1
+        assert fresh_rows(made, "id") == [0, 1, 2, 3]
+    assert made.version() == 1
+    assert fresh_rows(made, "id") == rows(made, "id") == [3, 100, 102]
+    assert last(made)["operationParameters"]["operations"] == '["UPDATE","MERGE"]'
+
+
+def test_rows_are_replaced_by_key() -> None:
+    made = make(DATA, partition_by=["p"])
+    with made.transaction() as tx:
+        tx.upsert([{"id": 1, "p": "b"}, {"id": 5, "p": "c"}], ["id", "p"])
+        tx.update(new_values={"id": 7}, predicate="p = 'a'")
+    assert (made.version(), fresh_rows(made, "id")) == (1, [1, 3, 5, 7, 7])
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        lambda tx: tx.update({"id": "0"}, predicate="id = 2"),
+        lambda tx: tx.upsert([{"id": 2, "p": "x"}], "id"),
+    ],
+)
+@pytest.mark.parametrize("configuration", [VECTORS, NO_VECTORS])
+def test_no_row_is_looked_for_in_a_file_that_changes(
+    configuration: dict[str, str], second: Callable[[Any], object]
+) -> None:
+    made = make(DATA, configuration=configuration)
+    with unchanged(made), pytest.raises(InvalidInputError, match="twice in one commit"):
+        run(made, lambda tx: tx.delete("id = 1"), second)
+
+
 def test_one_operation_goes_by_its_own_name() -> None:
     made = make(DATA)
     with made.transaction() as tx:
@@ -113,6 +151,13 @@ def test_the_change_feed_of_a_transaction_is_whole() -> None:
     made = make(DATA, configuration={**FEED, **VECTORS})
     run(made, *both)
     assert changes(made) == [("delete", 1), ("insert", 9)]
+    changed = make(DATA, partition_by=["p"], configuration={**FEED, **NO_VECTORS})
+    run(
+        changed,
+        lambda tx: tx.update({"id": "9"}, predicate="id = 0"),
+        lambda tx: tx.delete("id = 1"),
+    )
+    assert changes(changed) == [("delete", 1), ("update_postimage", 9), ("update_preimage", 0)]
     cut = make(DATA, configuration={**FEED, **NO_VECTORS})
     with unchanged(cut), pytest.raises(InvalidInputError, match="change files and some do not"):
         run(cut, *both)
