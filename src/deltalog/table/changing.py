@@ -314,4 +314,3 @@ def _delete_result(deleted: Deleted, watch: Stopwatch) -> dict[str, Any]:
         "scan_time_ms": deleted.scan_time_ms,
         "rewrite_time_ms": deleted.rewrite_time_ms,
     }
-
