@@ -20,7 +20,7 @@ from deltalog.sharing.server.asynchronous import Jobs
 from deltalog.sharing.server.cache import FileCache
 from deltalog.sharing.server.config import ServerConfig, parse_config
 from deltalog.sharing.server.endpoints import Endpoints, Server
-from deltalog.sharing.server.guard import Guard, unknown_method, unknown_route
+from deltalog.sharing.server.guard import Guard, unforeseen, unknown_method, unknown_route
 from deltalog.sharing.server.metrics import CONTENT_TYPE, Metrics
 from deltalog.sharing.server.oauth import TokenVerifier
 from deltalog.sharing.server.recipients import Recipients
@@ -103,7 +103,10 @@ def make_app(current: Callable[[], Server]) -> ASGIApp:
             return Response(metrics.text(), headers={"Content-Type": CONTENT_TYPE})
 
         routes.append(Route("/metrics", show, methods=["GET"]))
-    inner = Starlette(routes=routes, exception_handlers={404: unknown_route, 405: unknown_method})
+    inner = Starlette(
+        routes=routes,
+        exception_handlers={404: unknown_route, 405: unknown_method, Exception: unforeseen},
+    )
     inner.router.redirect_slashes = False
     return Guard(inner, lambda: current().tools.config.limits, metrics)
 

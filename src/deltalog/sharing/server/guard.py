@@ -151,6 +151,11 @@ async def unknown_method(_request: Request, error: Exception) -> Response:
     return fault_response(fault)
 
 
+async def unforeseen(_request: Request, _error: Exception) -> Response:
+    """A defect; it is logged further out."""
+    return fault_response(internal())
+
+
 def log_defect(scope: Scope, error: BaseException) -> None:
     """Tell the operator of an error by its kind and place; its text may hold paths."""
     frames = traceback.extract_tb(error.__traceback__)

@@ -89,7 +89,7 @@ def answer_query(
         query, pruned, 0 if start is None else start.offset, tools.config.limits.page_files
     )
     root = snapshot.store.root
-    check_paths(page.of(pruned.files(["path"])).column(0), root)
+    check_paths(pruned.files(["path"]).column(0), root)
     expires_ms = tools.urls.expiry_ms(asked.now_ms)
     sign = tools.urls.signer(asked.table, asked.recipient, asked.base, expires_ms)
     lines = FileLines(form, root, sign, hash_name, expires_ms)
