@@ -114,8 +114,9 @@ def project_file(
         position += _num_leaves(column.type)
     found: list[tuple[str | None, Adapter | None]] = []
     leaf_of: dict[str, int] = {}
+    fields = _Fields(file_schema)
     for wanted in columns:
-        match = matcher.find(wanted, file_schema)
+        match = matcher.find(wanted, fields)
         if match is None:
             found.append((None, None))
             continue
@@ -132,6 +133,29 @@ def project_file(
     )
 
 
+class _Fields:
+    """The fields of one level of a file, found without looking at all of them each time."""
+
+    def __init__(self, fields: Iterable[pa.Field[Any]]) -> None:
+        self._by_name: dict[str, list[pa.Field[Any]]] = {}
+        self._by_folded_name: dict[str, list[pa.Field[Any]]] = {}
+        self._by_id: dict[bytes, list[pa.Field[Any]]] = {}
+        for field_ in fields:
+            self._by_name.setdefault(field_.name, []).append(field_)
+            self._by_folded_name.setdefault(field_.name.casefold(), []).append(field_)
+            number = (field_.metadata or {}).get(_FIELD_ID)
+            if number is not None:
+                self._by_id.setdefault(number, []).append(field_)
+
+    def named(self, name: str) -> list[pa.Field[Any]]:
+        """Those of this name; failing that, those whose name differs in case only."""
+        return self._by_name.get(name) or self._by_folded_name.get(name.casefold(), [])
+
+    def with_id(self, number: bytes) -> list[pa.Field[Any]]:
+        """Those of this field id."""
+        return self._by_id.get(number, [])
+
+
 @dataclass(slots=True)
 class _Matcher:
     """Collects the leaves while it builds the adapters."""
@@ -145,17 +169,12 @@ class _Matcher:
     def has_ids(self, fields: Iterable[pa.Field[Any]]) -> bool:
         return any(_FIELD_ID in (column.metadata or {}) for column in fields)
 
-    def find(self, wanted: Field, fields: Iterable[pa.Field[Any]]) -> pa.Field[Any] | None:
+    def find(self, wanted: Field, fields: _Fields) -> pa.Field[Any] | None:
         if self.mode is Mode.ID:
-            number = str(field_id(wanted)).encode()
-            found = [c for c in fields if (c.metadata or {}).get(_FIELD_ID) == number]
+            found = fields.with_id(str(field_id(wanted)).encode())
         else:
             name = wanted.name if self.mode is Mode.NONE else physical_name(wanted)
-            candidates = list(fields)
-            found = [column for column in candidates if column.name == name]
-            if not found:
-                folded = name.casefold()
-                found = [column for column in candidates if column.name.casefold() == folded]
+            found = fields.named(name)
         if len(found) > 1:
             raise DataFileUnreadableError(
                 f"cannot read column {wanted.name!r} of data file {self.path!r}: expected one "
@@ -216,8 +235,9 @@ class _Matcher:
             position += _num_leaves(child.type)
         before = len(self.leaves)
         parts: list[tuple[str | None, Adapter | None]] = []
+        known = _Fields(fields)
         for child in wanted:
-            match = self.find(child, fields)
+            match = self.find(child, known)
             if match is None:
                 parts.append((None, None))
                 continue

@@ -147,6 +147,10 @@ def select_leaves(
         leaves: the same as parts.
     """
     names = set(top_level)
+    below: dict[tuple[str, ...], list[int]] = {}
+    for number, leaf in enumerate(leaves):
+        for depth in range(len(leaf) + 1):
+            below.setdefault(leaf[:depth], []).append(number)
     wanted: set[int] = set()
     for column in columns:
         parts = (column,) if isinstance(column, str) and column in names else column
@@ -157,9 +161,7 @@ def select_leaves(
                 if path == parts or path.startswith(parts + ".")
             )
         else:
-            wanted.update(
-                number for number, leaf in enumerate(leaves) if leaf[: len(parts)] == parts
-            )
+            wanted.update(below.get(tuple(parts), ()))
     return sorted(wanted)
 
 
