@@ -1,0 +1,255 @@
+"""Data frames into tables: by `df.write`, and by `deltalog.spark.write`, which knows more modes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import deltalog.spark
+from deltalog import DeltaTable, Field, Schema
+from deltalog.errors import InvalidInputError, TableExistsError
+
+Write = Callable[..., None]
+
+_OPTIONS = {
+    "partition_by": "partitionBy",
+    "merge_schema": "mergeSchema",
+    "overwrite_schema": "overwriteSchema",
+    "replace_where": "replaceWhere",
+    "partition_overwrite": "partitionOverwriteMode",
+    "user_metadata": "userMetadata",
+}
+
+
+def by_format(frame: DataFrame, table: Path, *, mode: str = "append", **given: Any) -> None:
+    writer = frame.write.format("deltalog").mode(mode)
+    for name, value in given.items():
+        match name:
+            case "txn":
+                writer = writer.option("txnAppId", value[0]).option("txnVersion", value[1])
+            case "properties":
+                writer = writer.options(**value)
+            case _:
+                writer = writer.option(_OPTIONS[name], value)
+    writer.save(str(table))
+
+
+def by_function(frame: DataFrame, table: Path, *, mode: str = "append", **given: Any) -> None:
+    deltalog.spark.write(frame, table, mode=mode, **given)  # type: ignore[arg-type]  # a literal
+
+
+both = pytest.mark.parametrize("write", [by_format, by_function])
+
+
+def rows(table: Path) -> list[tuple[Any, ...]]:
+    found = DeltaTable(table).to_pyarrow_table().to_pylist()
+    return sorted(tuple(row.values()) for row in found)
+
+
+def files(table: Path) -> set[str]:
+    """Data files that are there, whether a version names them or not."""
+    return {str(path) for path in table.rglob("*.parquet") if "_delta_log" not in path.parts}
+
+
+@both
+def test_tables_are_made_appended_to_and_overwritten(
+    spark: SparkSession, tmp_path: Path, write: Write
+) -> None:
+    table = tmp_path / "t"
+    write(spark.createDataFrame([(1, "a")], "x long, s string"), table)
+    write(spark.createDataFrame([(2, None)], "x long, s string"), table)
+    assert rows(table) == [(1, "a"), (2, None)]
+    write(spark.createDataFrame([(3, "c")], "x long, s string"), table, mode="overwrite")
+    assert rows(table) == [(3, "c")]
+    assert [entry["operation"] for entry in DeltaTable(table).history()] == ["WRITE"] * 3
+
+
+@both
+def test_each_task_writes_its_own_file_and_empty_frames_write_none(
+    spark: SparkSession, tmp_path: Path, write: Write
+) -> None:
+    table = tmp_path / "t"
+    write(spark.range(0, 4, 1, 2), table)
+    assert len(DeltaTable(table).file_uris()) == 2
+    write(spark.range(0), table)
+    assert DeltaTable(table).version() == 1
+    assert rows(table) == [(0,), (1,), (2,), (3,)]
+
+
+@both
+def test_partitions_and_properties_of_a_new_table(
+    spark: SparkSession, tmp_path: Path, write: Write
+) -> None:
+    frame = spark.createDataFrame([(1, "a", "u"), (2, None, "v")], "x int, p string, q string")
+    properties = {"delta.enableChangeDataFeed": "true"}
+    write(frame, tmp_path / "t", partition_by="p", properties=properties)
+    metadata = DeltaTable(tmp_path / "t").metadata()
+    assert metadata.partition_columns == ("p",)
+    assert metadata.configuration["delta.enableChangeDataFeed"] == "true"
+    assert rows(tmp_path / "t") == [(1, "a", "u"), (2, None, "v")]
+
+
+@both
+def test_schemas_grow_and_change_when_asked(
+    spark: SparkSession, tmp_path: Path, write: Write
+) -> None:
+    table = tmp_path / "t"
+    write(spark.createDataFrame([(1,)], "x int"), table)
+    wider = spark.createDataFrame([(2, "b")], "x int, s string")
+    with pytest.raises(Exception, match=r"the data has column.s. 's' that the table lacks"):
+        write(wider, table)
+    write(wider, table, merge_schema=True)
+    assert rows(table) == [(1, None), (2, "b")]
+    other = spark.createDataFrame([("z", 1.5)], "k string, d double")
+    write(other, table, mode="overwrite", overwrite_schema=True, partition_by="k")
+    assert DeltaTable(table).metadata().partition_columns == ("k",)
+    assert rows(table) == [("z", 1.5)]
+
+
+@both
+def test_rows_are_replaced_by_predicate(spark: SparkSession, tmp_path: Path, write: Write) -> None:
+    table = tmp_path / "t"
+    write(spark.createDataFrame([(1, "a"), (5, "a"), (9, "b")], "x int, s string"), table)
+    new = spark.createDataFrame([(6, "n")], "x int, s string")
+    write(new, table, mode="overwrite", replace_where="x >= 5")
+    assert rows(table) == [(1, "a"), (6, "n")]
+    before = files(table)
+    with pytest.raises(Exception, match="1 of the new rows do not match"):
+        write(new, table, mode="overwrite", replace_where="x < 5")
+    assert (rows(table), files(table)) == ([(1, "a"), (6, "n")], before)
+
+
+@both
+def test_replacing_by_predicate_tells_the_change_feed(
+    spark: SparkSession, tmp_path: Path, write: Write
+) -> None:
+    table = tmp_path / "t"
+    frame = spark.createDataFrame([(1,), (5,)], "x int").coalesce(1)
+    write(frame, table, properties={"delta.enableChangeDataFeed": "true"})
+    write(spark.createDataFrame([(6,)], "x int"), table, mode="overwrite", replace_where="x >= 5")
+    feed = DeltaTable(table).load_cdf(starting_version=1).read_all().to_pylist()
+    assert sorted((row["x"], row["_change_type"]) for row in feed) == [(5, "delete"), (6, "insert")]
+
+
+@both
+def test_only_the_partitions_of_new_rows_are_replaced(
+    spark: SparkSession, tmp_path: Path, write: Write
+) -> None:
+    table = tmp_path / "t"
+    old = spark.createDataFrame([(1, "a"), (2, "b"), (3, None)], "x int, p string")
+    write(old, table, partition_by="p")
+    new = spark.createDataFrame([(7, "b"), (8, None)], "x int, p string")
+    write(new, table, mode="overwrite", partition_overwrite="dynamic")
+    assert [row[0] for row in rows(table)] == [1, 7, 8]
+
+
+@both
+def test_a_repeated_write_of_an_application_is_skipped(
+    spark: SparkSession, tmp_path: Path, write: Write
+) -> None:
+    table = tmp_path / "t"
+    write(spark.range(1), table, txn=("app", 1))
+    write(spark.range(1), table, txn=("app", 2), user_metadata="twice")
+    kept = files(table)
+    write(spark.range(1), table, txn=("app", 2))
+    assert (len(rows(table)), files(table)) == (2, kept)
+    (newest, _) = DeltaTable(table).history()
+    assert newest["userMetadata"] == "twice"
+
+
+@both
+def test_rules_of_the_table_hold(spark: SparkSession, tmp_path: Path, write: Write) -> None:
+    table = tmp_path / "t"
+    write(spark.createDataFrame([(1,)], "x int"), table)
+    DeltaTable(table).alter.add_constraint({"positive": "x > 0"})
+    before = files(table)
+    with pytest.raises(Exception, match="CHECK constraint 'positive'"):
+        write(spark.createDataFrame([(3,), (-3,)], "x int"), table)
+    assert (rows(table), files(table)) == ([(1,)], before)
+
+
+@both
+def test_tasks_give_identity_values_of_their_own(
+    spark: SparkSession, tmp_path: Path, write: Write
+) -> None:
+    table = tmp_path / "t"
+    identity = {
+        "delta.identity.start": 10,
+        "delta.identity.step": 5,
+        "delta.identity.allowExplicitInsert": False,
+    }
+    generated = {"delta.generationExpression": "x * 2"}
+    DeltaTable.create(
+        table,
+        Schema(
+            [
+                Field("id", "long", metadata=identity),
+                Field("x", "long"),
+                Field("y", "long", metadata=generated),
+            ]
+        ),
+    )
+    write(spark.range(0, 6, 1, 3).withColumnRenamed("id", "x"), table)
+    write(spark.range(6, 8, 1, 1).withColumnRenamed("id", "x"), table)
+    found = rows(table)
+    ids = [row[0] for row in found]
+    assert len(set(ids)) == 8
+    assert all((number - 10) % 5 == 0 and number >= 10 for number in ids)
+    assert all(y == 2 * x for _, x, y in found)
+    later = [number for number, x, _ in found if x >= 6]
+    assert min(later) > max(number for number, x, _ in found if x < 6)
+
+
+@both
+def test_every_type_arrives(spark: SparkSession, tmp_path: Path, write: Write) -> None:
+    frame = spark.sql(
+        "SELECT true AS b, 1Y AS y, 2S AS h, 3 AS i, 4L AS l, 1.5F AS f, 2.5D AS d, 1.25BD AS n, "
+        "'s' AS s, X'00FF' AS r, DATE'2024-02-29' AS day, TIMESTAMP'2024-02-29 12:00:00Z' AS t, "
+        "TIMESTAMP_NTZ'2024-02-29 12:00:00' AS z, array(1, NULL) AS a, map('k', 1) AS m, "
+        "named_struct('u', 1, 'v', 'w') AS st, parse_json('{\"k\": [1]}') AS va"
+    )
+    write(frame, tmp_path / "t")
+    read = deltalog.spark.read(spark, tmp_path / "t", native=False)
+    shown = ["to_json(struct(* EXCEPT (va)))", "to_json(va)"]
+    assert read.selectExpr(*shown).collect() == frame.selectExpr(*shown).collect()
+
+
+def test_modes_that_spark_does_not_hand_on(spark: SparkSession, tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    assert deltalog.spark.write(spark.range(2), table) == 0
+    assert deltalog.spark.write(spark.range(2), table, mode="ignore") is None
+    with pytest.raises(TableExistsError):
+        deltalog.spark.write(spark.range(2), table)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("mergeShema", "true", "did you mean 'mergeSchema'"),
+        ("mergeSchema", "yes", "expected true or false"),
+        ("replaceWhere", "x > 1", "goes with mode 'overwrite'"),
+        ("txnAppId", "a", "give both"),
+        ("partitionOverwriteMode", "some", "expected static or dynamic"),
+        ("partitionBy", "nope", "nope"),
+    ],
+)
+def test_options_are_refused_before_any_job(
+    spark: SparkSession, tmp_path: Path, option: str, value: str, said: str
+) -> None:
+    writer = spark.range(1).write.format("deltalog").mode("append").option(option, value)
+    with pytest.raises(Exception, match=said):
+        writer.save(str(tmp_path / "t"))
+    assert not (tmp_path / "t").exists()
+
+
+def test_columns_that_differ_by_case_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        with pytest.raises(InvalidInputError, match="'x' and 'X'"):
+            deltalog.spark.write(spark.sql("SELECT 1 AS x, 2 AS X"), tmp_path / "t")
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
