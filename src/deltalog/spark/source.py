@@ -15,9 +15,12 @@ from pyspark.sql.datasource import DataSource
 from deltalog.spark.batch_source import BatchReader, resolve
 from deltalog.spark.options import parse_any_read_options, parse_read_options
 from deltalog.spark.types import to_spark_schema
+from deltalog.spark.write_options import parse_write_options
+from deltalog.spark.write_plan import open_to_write
+from deltalog.spark.writer import BatchWriter
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader
+    from pyspark.sql.datasource import DataSourceReader, DataSourceWriter
     from pyspark.sql.types import StructType
 
 
@@ -44,6 +47,11 @@ class DeltalogSource(DataSource):
         if self._shown is not None:
             options = replace(options, path=self._shown[0], version=self._shown[1], timestamp=None)
         return BatchReader(options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001  # PySpark's
+        """A writer of one data frame."""
+        path, storage, options = parse_write_options(self.options, overwrite=overwrite)
+        return BatchWriter(open_to_write(path, storage), schema, options)
 
 
 class DeltaSource(DeltalogSource):
