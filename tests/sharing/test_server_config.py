@@ -1,0 +1,280 @@
+"""Configuration: its shape, its errors, secrets from the environment, reloading."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from deltalog import write_deltalake
+from deltalog.errors import InvalidInputError
+from deltalog.sharing.__main__ import main
+from deltalog.sharing.server import parse_config
+from deltalog.sharing.server.application import make_app
+from deltalog.sharing.server.loading import ReloadingServer, load_config, resolve_references
+from deltalog.sharing.server.tokens import token_digest
+from tests.support.sharing import Caller
+
+YAML = """
+# The format version of this config file
+version: 1
+shares:
+- name: "share1"
+  schemas:
+  - name: "schema1"
+    tables:
+    - name: "table1"
+      location: "s3a://bucket/table"
+      id: "00000000-0000-0000-0000-000000000000"
+    - name: "table3"
+      location: "{table}"
+      historyShared: true
+      startVersion: 1
+host: "localhost"
+port: 9999
+endpoint: "/delta-sharing"
+authorization:
+  bearerToken: "${{TOKEN_OF_ALL}}"
+recipients:
+- name: alice
+  shares: [SHARE1]
+  tokens:
+  - hash: "sha256:{digest}"
+    expires: 2999-01-01T00:00:00Z
+  ipRanges: ["127.0.0.0/8"]
+preSignedUrlTimeoutSeconds: 900
+deltaTableCacheSize: 5
+stalenessAcceptable: false
+evaluatePredicateHints: false
+evaluateJsonPredicateHints: true
+evaluateJsonPredicateHintsV2: true
+requestTimeoutSeconds: 20
+queryTablePageSizeLimit: 100
+queryTablePageTokenTtlMs: 1000
+refreshTokenTtlMs: 2000
+"""
+TOML = """
+signingKey = "${KEY}"
+[[shares]]
+name = "share1"
+[[shares.schemas]]
+name = "schema1"
+[[shares.schemas.tables]]
+name = "table1"
+location = "/data/t"
+[shares.schemas.tables.storageOptions]
+region = "eu"
+[[recipients]]
+name = "alice"
+token = "${TOKEN}"
+"""
+
+
+def _write(path: Path, text: str = YAML, table: str = "/data/t") -> Path:
+    path.write_text(text.format(table=table, digest=token_digest("alice-token")))
+    return path
+
+
+@pytest.mark.protocol("SHARE-CFG-01")
+def test_a_file_of_the_reference_server(tmp_path: Path) -> None:
+    config = load_config(_write(tmp_path / "c.yaml"), {"TOKEN_OF_ALL": "token-of-all"})
+    (share,) = config.shares
+    first, second = share.schemas[0].tables
+    assert (first.location, first.history_shared) == ("s3a://bucket/table", False)
+    assert (second.history_shared, second.start_version) == (True, 1)
+    assert (config.host, config.port, config.endpoint) == ("localhost", 9999, "/delta-sharing")
+    assert (config.url_seconds, config.limits.cached_tables) == (900, 5)
+    assert (config.page_token_seconds, config.refresh_token_seconds) == (1, 2)
+    assert not config.evaluate_predicate_hints
+    assert config.limits.page_files == 100
+    alice, everybody = config.recipients
+    assert alice.shares == ("share1",)
+    assert everybody.shares is None
+    assert everybody.tokens[0].digest == token_digest("token-of-all")
+    shown = repr(config)
+    assert "token-of-all" not in shown
+    assert token_digest("token-of-all") not in shown
+    assert "bucket" not in shown
+
+
+def test_a_file_in_toml(tmp_path: Path) -> None:
+    path = tmp_path / "c.toml"
+    path.write_text(TOML)
+    config = load_config(path, {"KEY": "k" * 16, "TOKEN": "token-of-alice"})
+    (table,) = config.shares[0].schemas[0].tables
+    assert table.storage_options == {"region": "eu"}
+    assert config.signing_key == b"k" * 16
+
+
+def _config(**more: Any) -> dict[str, Any]:
+    return {
+        "shares": [
+            {
+                "name": "s",
+                "schemas": [{"name": "d", "tables": [{"name": "t", "location": "/x"}]}],
+            }
+        ],
+        "recipients": [{"name": "alice", "token": "token-of-alice"}],
+        **more,
+    }
+
+
+def _table(**settings: Any) -> dict[str, Any]:
+    table = {"name": "t", "location": "/x", **settings}
+    return _config(shares=[{"name": "s", "schemas": [{"name": "d", "tables": [table]}]}])
+
+
+def _recipient(**settings: Any) -> dict[str, Any]:
+    return _config(recipients=[{"name": "alice", **settings}])
+
+
+@pytest.mark.protocol("SHARE-CFG-01")
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (_config(prot=8080), r"prot: unknown setting; did you mean 'port'\?"),
+        (_config(port="8080"), "port: expected a whole number"),
+        (_config(version=2), "version: expected 1, found 2"),
+        (_config(recipients=[]), "recipients: there is nobody to share with"),
+        (_config(shares={}), "shares: expected a list"),
+        (_config(signingKey="short"), "signingKey: expected 16 characters"),
+        (_config(limits={"bodyByte": 1}), r"limits.bodyByte: unknown.*did you mean 'bodyBytes'"),
+        ([], "configuration: expected a mapping"),
+        (
+            _table(historyshared=True),
+            (
+                r"shares\[0\].schemas\[0\].tables\[0\].historyshared: unknown setting; "
+                r"did you mean 'historyShared'\?"
+            ),
+        ),
+        (_table(startVersion=1), "startVersion: has a meaning only with historyShared"),
+        (_table(startVersion=-1, historyShared=True), "startVersion: expected 0 or more"),
+        (_table(location=""), "location: a text is missing"),
+        (_table(columns=[]), "columns: expected one column or more"),
+        (_table(columns=["a"], temporaryCredentials={}), "would show all of a table"),
+        (_table(name="a.b"), "cannot be a name"),
+        (_table(name="a/b"), "cannot be a name"),
+        (_table(name=".."), "cannot be a name"),
+        (_table(name="x" * 256), "cannot be a name"),
+        (
+            _config(shares=[{"name": "a"}, {"name": "A"}]),
+            "shares: the name 'A' stands there twice",
+        ),
+        (_recipient(token="short"), "token: a token of less than 8"),  # noqa: S106
+        (_recipient(shares=["S2"]), r"there is no share 'S2'; did you mean 's'\?|no share 'S2'"),
+        (_recipient(tokens=[{"hash": "abc"}]), "hash: expected 'sha256:'"),
+        (_recipient(tokens=[{}]), "expected either hash or token"),
+        (_recipient(token="token-of-bob", ipRanges=["10.0.0.0/99"]), "is no address range"),  # noqa: S106
+        (_recipient(subjects=["x"]), "subjects need an oauth section"),
+        (
+            _config(
+                recipients=[
+                    {"name": "a", "token": "token-of-alice"},
+                    {"name": "b", "token": "token-of-alice"},
+                ]
+            ),
+            "two of them have the same token",
+        ),
+        (
+            _config(
+                oauth={"issuer": "i", "audience": "a", "jwksUrl": "u", "algorithms": ["HS256"]}
+            ),
+            "'HS256' is no signature by a private key",
+        ),
+        (
+            _config(shares=[{"name": "s", "schemas": [{"nane": "d"}]}]),
+            r"schemas\[0\].name: a text is missing; did you mean it by 'nane'\?",
+        ),
+    ],
+)
+def test_faults_are_named(values: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message) as caught:
+        parse_config(values)
+    assert "token-of-alice" not in str(caught.value)
+
+
+def test_references_to_the_environment() -> None:
+    values = {"a": ["${X}-${Y}", 1, None], "b": {"c": "$${X} $$"}}
+    found = resolve_references(values, {"X": "x", "Y": "y"})
+    assert found == {"a": ["x-y", 1, None], "b": {"c": "${X} $"}}
+    with pytest.raises(InvalidInputError, match=r"a\[0\]: the environment has no variable Y"):
+        resolve_references(values, {"X": "x"})
+    with pytest.raises(InvalidInputError, match="b: expected"):
+        resolve_references({"b": "${not a name}"}, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("c.yaml", "shares: [", r"c.yaml, line 1"),
+        ("c.yaml", "!!python/object/apply:os.system ['x']", r"c.yaml, line 1"),
+        ("c.toml", "shares = [", "c.toml"),
+        ("c.yaml", "", "configuration: expected a mapping"),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path: Path, name: str, text: str, message: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InvalidInputError, match=message):
+        load_config(tmp_path / name, {})
+    with pytest.raises(InvalidInputError, match="cannot read the configuration"):
+        load_config(tmp_path / "nowhere.yaml")
+
+
+RELOADED = """
+shares:
+- name: {share}
+  schemas: [{{name: d, tables: [{{name: t, location: "{table}"}}]}}]
+recipients:
+- {{name: alice, token: {token}}}
+"""
+
+
+def test_a_changed_file_is_followed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write_deltalake(tmp_path / "t", pa.table({"a": [1]}))
+    path = tmp_path / "c.yaml"
+
+    def write(share: str, token: str, more: str = "") -> None:
+        path.write_text(RELOADED.format(share=share, token=token, table=tmp_path / "t") + more)
+
+    write("one", "token-of-alice")
+    server = ReloadingServer(path, seconds=0)
+    caller = Caller(make_app(server.current))
+
+    def shares(token: str = "token-of-alice") -> list[str] | int:  # noqa: S107
+        reply = Caller(caller.app, token).get("/shares")
+        return [one["name"] for one in reply.json()["items"]] if reply.status == 200 else 401
+
+    assert shares() == ["one"]
+    url = caller.query("one.d.t").lines()[2]["file"]["url"]
+    write("two", "token-of-alice")
+    assert shares() == ["two"]
+    assert caller.download(url).status == 404
+    write("two", "another-token")
+    assert shares() == 401
+    assert shares("another-token") == ["two"]
+    with caplog.at_level(logging.ERROR):
+        write("three", "another-token", "prot: 1")
+        assert shares("another-token") == ["two"]
+    assert "did you mean 'port'" in caplog.text
+    write("three", "another-token")
+    assert shares("another-token") == ["three"]
+    with caplog.at_level(logging.WARNING):
+        write("three", "another-token", "port: 9000")
+        assert shares("another-token") == ["three"]
+    assert "port has changed: start the server again" in caplog.text
+    path.unlink()
+    assert shares("another-token") == ["three"]
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "c.toml"
+    path.write_text(TOML.replace("${KEY}", "k" * 16).replace("${TOKEN}", "token-of-alice"))
+    assert main(["check", str(path)]) == 0
+    assert main(["check", str(tmp_path / "nowhere.toml")]) == 2
+    assert "cannot read the configuration" in capsys.readouterr().err
+    assert main(["token"]) == 0
+    token, digest = (line.partition(": ")[2] for line in capsys.readouterr().out.splitlines())
+    assert digest == f"sha256:{token_digest(token)}"
