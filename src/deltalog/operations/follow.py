@@ -58,6 +58,7 @@ class Follower:
         start: None gives the rows of `snapshot`, then what comes; a version or a moment starts
             with the changes of that version; `latest` with what comes after `snapshot`.
         options: what is given and how.
+        until: where to stop, as if nothing came later; an offset that another follower gave.
         clock: lets time pass between two looks.
 
     Raises:
@@ -72,8 +73,10 @@ class Follower:
         *,
         start: Offset | int | Moment | Literal["latest"] | None = None,
         options: FollowOptions | None = None,
+        until: Offset | None = None,
         clock: Clock | None = None,
     ) -> None:
+        self._until = until
         self._options = FollowOptions() if options is None else options
         self._clock = SystemClock() if clock is None else clock
         self._store, self._log_tail = snapshot.store, snapshot.log_tail
@@ -180,8 +183,11 @@ class Follower:
                 ("_commit_timestamp", moment),
                 ("_change_type", pa.scalar("insert")),
             )
-        index = self._offset.index
-        for batch in self._snapshot_files.slice(index, room.max_files).to_batches():
+        index, stop = self._offset.index, self._snapshot_files.num_rows
+        if self._until is not None and self._until.version == self._view.version:
+            stop = min(stop, self._until.index)
+        most = min(room.max_files, max(0, stop - index))
+        for batch in self._snapshot_files.slice(index, most).to_batches():
             for row in batch.to_pylist():
                 if not room.admits(row["size"]):
                     break
@@ -217,7 +223,7 @@ class Follower:
 
     def _take_commit(self, file: LogFile, table: CommitTable, room: Room) -> bool:
         """Files of one commit; whether the step may go on with the next one."""
-        if not self._enter(file.version, table, room):
+        if self._is_beyond(file.version, 1) or not self._enter(file.version, table, room):
             return False
         if self._options.changes:
             tasks: Iterator[ScanTask] = self._changes(file.version).tasks()
@@ -228,12 +234,17 @@ class Follower:
             index += 1
             if index <= self._offset.index:
                 continue
-            if not room.admits(task.size_bytes):
+            if self._is_beyond(file.version, index) or not room.admits(task.size_bytes):
                 return False
             room.take(task)
             self._offset = replace(self._offset, index=index)
         self._offset = self._offset_at(file.version + 1)
         return True
+
+    def _is_beyond(self, version: int, index: int) -> bool:
+        """Whether a file, counted from 1, of a version comes after the end."""
+        until = self._until
+        return until is not None and (version, index) > (until.version, until.index)
 
     def _enter(self, version: int, table: CommitTable, room: Room) -> bool:
         """Take up protocol and schema of a version; False if the step must end before it."""

@@ -138,7 +138,7 @@ class Changes(Rows):
                 "(delta.enableChangeDataFeed); ask for a range in which it was on"
             )
         mode = then.column_mapping_mode
-        problem = _incompatibility(then.schema, self.snapshot.configuration.schema, mode)
+        problem = incompatibility(then.schema, self.snapshot.configuration.schema, mode)
         if problem is not None:
             raise IncompatibleChangesError(
                 f"cannot read changes {self.first.version} to {self.end} of {table}: at version "
@@ -363,7 +363,7 @@ def _changing(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row for row in rows if row["dataChange"] is not False]
 
 
-def _incompatibility(
+def incompatibility(
     then: DataType, shown: DataType, mode: Mode, where: str = "column"
 ) -> str | None:
     """Why rows of the type `then` can't be shown as `shown`; None if they can.
@@ -373,20 +373,18 @@ def _incompatibility(
     """
     match then, shown:
         case StructType(), StructType():
-            return _fields_incompatibility(then, shown, mode, where)
+            return _fields_problem(then, shown, mode, where)
         case ArrayType(), ArrayType():
-            return _incompatibility(then.element_type, shown.element_type, mode, where)
+            return incompatibility(then.element_type, shown.element_type, mode, where)
         case MapType(), MapType():
-            return _incompatibility(then.key_type, shown.key_type, mode, where) or _incompatibility(
+            return incompatibility(then.key_type, shown.key_type, mode, where) or incompatibility(
                 then.value_type, shown.value_type, mode, where
             )
         case _:
             return None if then == shown else f"{where} was {then} and is {shown}"
 
 
-def _fields_incompatibility(
-    then: StructType, shown: StructType, mode: Mode, where: str
-) -> str | None:
+def _fields_problem(then: StructType, shown: StructType, mode: Mode, where: str) -> str | None:
     now: dict[str, Field] = {_identity(field, mode): field for field in shown}
     for field in then:
         name = f"{where} {field.name!r}"
@@ -397,7 +395,7 @@ def _fields_incompatibility(
             return f"{name} is {match.name!r} now"
         if field.nullable and not match.nullable:
             return f"{name} could be NULL and can't be now"
-        problem = _incompatibility(field.type, match.type, mode, name)
+        problem = incompatibility(field.type, match.type, mode, name)
         if problem is not None:
             return problem
     return None

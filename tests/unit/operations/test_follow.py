@@ -107,6 +107,25 @@ def test_steps_are_bounded_by_files_and_bytes() -> None:
     assert [len(step.tasks) for step in follow(table, 1, max_bytes=1).available()] == [1] * 5
 
 
+@pytest.mark.parametrize("start", [None, 0])
+@pytest.mark.parametrize("max_files", [1, 2, 9])
+def test_a_step_can_be_made_again_from_its_two_offsets(start: int | None, max_files: int) -> None:
+    table = AgingTable()
+    table.create({"id": [1, 2], "p": [0, 1]}, partition_by=["p"])  # a file for each row
+    for number in range(3, 6):
+        table.append({"id": [number, 10 * number], "p": [0, 1]})
+    follower = follow(table, start, max_files=max_files)
+    before = follower.offset
+    while (step := follower.poll()) is not None:
+        again = Follower(table.snapshot(), start=before, until=step.offset)
+        assert ids(again) == ids_of(step)
+        assert again.offset == step.offset
+        before = step.offset
+        if step.offset.version < 4:
+            table.append({"id": [-1], "p": [0]})
+    assert before.version > 3
+
+
 @settings(deadline=None, max_examples=25)
 @given(
     sizes=st.lists(st.integers(1, 3), min_size=1, max_size=4),
