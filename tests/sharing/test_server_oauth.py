@@ -1,0 +1,166 @@
+"""Recipients whom an OAuth issuer names."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+
+from deltalog.sharing.server.config import OAuthConfig
+from deltalog.sharing.server.oauth import TokenVerifier
+from tests.support.sharing import TOKEN, Caller, sharing
+
+jwt = pytest.importorskip("jwt", reason="PyJWT is not installed")
+ec = pytest.importorskip(
+    "cryptography.hazmat.primitives.asymmetric.ec", reason="cryptography is not installed"
+)
+
+
+class _Issuer:
+    """Keys, and a server that shows their public halves."""
+
+    def __init__(self) -> None:
+        self.keys = {"k1": ec.generate_private_key(ec.SECP256R1())}
+        self.num_requests = 0
+        self.is_down = False
+        issuer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                issuer.num_requests += 1
+                self.send_response(500 if issuer.is_down else 200)
+                self.end_headers()
+                self.wfile.write(json.dumps({"keys": issuer.public()}).encode())
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        self.thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_port}/jwks"
+
+    def public(self) -> list[dict[str, Any]]:
+        algorithm = jwt.algorithms.ECAlgorithm(jwt.algorithms.ECAlgorithm.SHA256)
+        return [
+            {**algorithm.to_jwk(key.public_key(), as_dict=True), "kid": name, "alg": "ES256"}
+            for name, key in self.keys.items()
+        ]
+
+    def token(
+        self, key: str = "k1", *, headers: dict[str, str] | None = None, **claims: Any
+    ) -> str:
+        now = int(time.time())
+        values = {"sub": "alice-client", "iss": "me", "aud": "us", "exp": now + 60, **claims}
+        present = {name: value for name, value in values.items() if value is not None}
+        fields = {"kid": key} if headers is None else headers
+        return str(jwt.encode(present, self.keys[key], algorithm="ES256", headers=fields))
+
+
+@pytest.fixture
+def issuer() -> Iterator[_Issuer]:
+    found = _Issuer()
+    yield found
+    found.server.shutdown()
+    found.server.server_close()
+    found.thread.join()
+
+
+def _status(issuer: _Issuer, token: str) -> int:
+    oauth = {"issuer": "me", "audience": "us", "jwksUrl": issuer.url}
+    recipients = [
+        {"name": "alice", "subjects": ["alice-client"], "token": TOKEN},
+        {"name": "bob", "subjects": ["bob-client"]},
+    ]
+    caller = sharing({"s.d.t": "/x"}, oauth=oauth, recipients=recipients)
+    return Caller(caller.app, token).get("/shares").status
+
+
+@pytest.mark.protocol("SHARE-GEN-05", "SHARE-SEC-04")
+def test_a_signed_token_names_a_recipient(issuer: _Issuer) -> None:
+    assert _status(issuer, issuer.token()) == 200
+    assert _status(issuer, issuer.token(sub="bob-client")) == 200
+    assert _status(issuer, TOKEN) == 200
+
+
+@pytest.mark.protocol("SHARE-GEN-06")
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"sub": "nobody"},
+        {"sub": None},
+        {"iss": "somebody"},
+        {"iss": None},
+        {"aud": "them"},
+        {"aud": None},
+        {"exp": 1},
+        {"exp": None},
+        {"nbf": 2**31},
+    ],
+)
+def test_other_claims_let_nobody_in(issuer: _Issuer, claims: dict[str, Any]) -> None:
+    assert _status(issuer, issuer.token(**claims)) == 401
+
+
+def test_other_signatures_let_nobody_in(issuer: _Issuer) -> None:
+    good = issuer.token()
+    head, body, signature = good.split(".")
+    unsigned = jwt.encode({"sub": "alice-client", "iss": "me", "aud": "us"}, "", algorithm="none")
+    public = issuer.public()[0]["x"] * 2
+    symmetric = jwt.encode(
+        {"sub": "alice-client", "iss": "me", "aud": "us", "exp": 2**31},
+        public,
+        algorithm="HS256",
+        headers={"kid": "k1"},
+    )
+    forged = _Issuer()
+    try:
+        wrong = [
+            unsigned,
+            symmetric,
+            forged.token(),
+            issuer.token(headers={"kid": "other"}),
+            issuer.token(headers={}),
+            f"{head}.{body}.{signature[:-4]}AAAA",
+            f"{head}.{body}.",
+            "a.b.c",
+            "..",
+        ]
+    finally:
+        forged.server.shutdown()
+        forged.server.server_close()
+    assert [_status(issuer, token) for token in wrong] == [401] * len(wrong)
+
+
+def test_keys_are_fetched_when_they_change_but_not_for_everybody(issuer: _Issuer) -> None:
+    moments = iter(range(0, 100_000, 10))
+    now = [0.0]
+
+    def clock() -> float:
+        return now[0]
+
+    config = OAuthConfig(issuer="me", audience="us", jwks_url=issuer.url)
+    verifier = TokenVerifier(config, clock)
+    assert verifier.subject(issuer.token()) == "alice-client"
+    assert verifier.subject(issuer.token()) == "alice-client"
+    assert issuer.num_requests == 1
+    for _ in range(5):
+        now[0] = float(next(moments))
+        assert verifier.subject(issuer.token(headers={"kid": "forged"})) is None
+    assert issuer.num_requests == 1
+    issuer.keys["k2"] = ec.generate_private_key(ec.SECP256R1())
+    assert verifier.subject(issuer.token("k2")) is None
+    now[0] = 70.0
+    assert verifier.subject(issuer.token("k2")) == "alice-client"
+    assert issuer.num_requests == 2
+    issuer.is_down = True
+    now[0] = 10_000.0
+    assert verifier.subject(issuer.token()) == "alice-client"
