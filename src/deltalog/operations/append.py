@@ -16,6 +16,7 @@ from deltalog.schema import from_arrow_schema
 from deltalog.schema.evolve import merge_schemas
 from deltalog.table_change import changed_table
 from deltalog.write.files import write_files
+from deltalog.write.options import WriterProperties
 from deltalog.write.spec import DEFAULT_TARGET_FILE_SIZE_BYTES, WriteSpec
 from deltalog.write.written import WrittenFiles, rules_of
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.storage.store import Store
     from deltalog.transaction import PendingTransaction
-    from deltalog.write.options import WriterProperties
 
 SchemaMode = Literal["merge", "overwrite"]
 
@@ -44,6 +44,19 @@ class FileOptions:
     target_file_size_bytes: int | None = None
     writer_properties: WriterProperties | None = None
     default_timezone: str = "UTC"
+
+    def __post_init__(self) -> None:
+        """Refuse what would fail in the middle of a write."""
+        size: object = self.target_file_size_bytes
+        writer = self.writer_properties
+        if size is not None and (not isinstance(size, int) or size < 1):
+            raise InvalidInputError(
+                f"target_file_size: expected a number of bytes above 0, found {size!r}"
+            )
+        if not isinstance(writer, WriterProperties | None):
+            raise InvalidInputError(
+                f"writer_properties: expected WriterProperties(…), found a {type(writer).__name__}"
+            )
 
     def spec_for(self, pending: PendingTransaction, *, data_change: bool = True) -> WriteSpec:
         """What the writer of a transaction's files must know."""

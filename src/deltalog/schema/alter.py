@@ -142,6 +142,11 @@ def _insert(fields: Sequence[Field], field: Field, where: Where) -> list[Field]:
         return [field, *fields]
     if where == "last":
         return [*fields, field]
+    given: object = where
+    if not (isinstance(given, tuple) and len(given) == 2 and given[0] == "after"):
+        raise InvalidInputError(
+            f"where: expected 'first', 'last' or ('after', name), found {where!r}"
+        )
     _, name = where
     at = canonical_path_of(StructType(fields), (name,))[0]
     place = 1 + [other.name for other in fields].index(at)

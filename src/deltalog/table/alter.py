@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deltalog.errors import InvalidInputError
 from deltalog.operations.alter import clustering, columns, protocol
 from deltalog.operations.alter import constraints as _constraints
 from deltalog.operations.alter import properties as _properties
@@ -66,6 +67,11 @@ class TableAlterer:
             where: `first`, `last` or `("after", name)`.
         """
         wanted = [fields] if isinstance(fields, Field) else list(fields)
+        if not all(isinstance(field, Field) for field in wanted):
+            raise InvalidInputError(
+                f"cannot add {fields!r}: expected a Field or a list of them, such as "
+                "Field('name', 'string')"
+            )
         self._run(
             lambda pending: columns.add_columns(pending, wanted, parent=parent, where=where),
             commit_properties,

@@ -23,6 +23,7 @@ from deltalog.table.delta_table import DeltaTable
 from deltalog.table_change import changed_table
 from deltalog.write import files
 from deltalog.write.source import is_rereadable, open_source
+from deltalog.write.spec import WriteSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
         PostCommitHookProperties,
     )
     from deltalog.write.options import WriterProperties
-    from deltalog.write.spec import WriteSpec
     from deltalog.write.written import WrittenFiles
 
     Mode = Literal["error", "append", "overwrite", "ignore"]
@@ -310,5 +310,9 @@ def write_files(table: DeltaTable | WriteSpec, data: object) -> WrittenFiles:
     Raises:
         SchemaMismatchError, ConstraintViolationError: the rows do not fit; no file is left.
     """
+    if not isinstance(table, DeltaTable | WriteSpec):
+        raise InvalidInputError(
+            f"cannot write files of {table!r}: expected a DeltaTable, or what write_spec() gave"
+        )
     spec = table.write_spec() if isinstance(table, DeltaTable) else table
     return files.write_files(spec, data)

@@ -35,7 +35,11 @@ from deltalog.transaction.conflicts import PendingFacts, find_conflict
 from deltalog.transaction.discard import discard, discarding
 from deltalog.transaction.pending import PendingTransaction
 from deltalog.transaction.post_commit import after_commit
-from deltalog.transaction.properties import CommitProperties, PostCommitHookProperties
+from deltalog.transaction.properties import (
+    CommitProperties,
+    PostCommitHookProperties,
+    check_properties,
+)
 from deltalog.transaction.rebase import advance, first_base
 from deltalog.transaction.row_level import find_shared, settle, unite
 from deltalog.transaction.winners import parse_winner
@@ -121,6 +125,7 @@ def commit(
     Cost: one request if nobody was faster; a listing and the winners' commits for every race that
     is lost. Nothing per file of the table.
     """
+    check_properties(commit_properties, hooks)
     given = commit_properties or CommitProperties()
     _apply(pending, given)
     loop = _Loop(
@@ -165,6 +170,7 @@ def run(  # noqa: PLR0913  # each is the caller's choice
         CommitConflictError: also after the last evaluation.
         DeltaError: also whatever `commit` and `stage` raise.
     """
+    check_properties(commit_properties, hooks)
     reruns = 0
     while True:
         snapshot = load()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from deltalog.errors import InvalidInputError
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,18 @@ class CommitProperties:
     max_commit_retries: int | None = None
     app_transactions: Sequence[AppTransaction] | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse what would fail in the middle of a commit."""
+        metadata, transactions = self.custom_metadata, self.app_transactions
+        if not isinstance(metadata, Mapping | None):
+            raise InvalidInputError(f"custom_metadata: expected a dictionary, found {metadata!r}")
+        found: Iterable[object] = transactions if isinstance(transactions, Iterable) else [None]
+        if transactions is not None and not all(isinstance(one, AppTransaction) for one in found):
+            raise InvalidInputError(
+                "app_transactions: expected a list such as [Transaction('app', 1)], found "
+                f"{transactions!r}"
+            )
+
 
 @dataclass(frozen=True, slots=True)
 class PostCommitHookProperties:
@@ -60,3 +75,19 @@ class PostCommitHookProperties:
 
     create_checkpoint: bool = True
     cleanup_expired_logs: bool | None = None
+
+
+def check_properties(given: object, hooks: object) -> None:
+    """Refuse what is neither left out nor of its class, before anything is written.
+
+    Raises:
+        InvalidInputError: it is a dictionary, for example.
+    """
+    for name, value, kind in (
+        ("commit_properties", given, CommitProperties),
+        ("post_commithook_properties", hooks, PostCommitHookProperties),
+    ):
+        if not isinstance(value, kind | None):
+            raise InvalidInputError(
+                f"{name}: expected {kind.__name__}(…), found a {type(value).__name__}"
+            )

@@ -47,7 +47,7 @@ def open_source(data: object) -> pa.RecordBatchReader:
         # Through Arrow's C interface an error of its source would lose its type.
         return data
     if hasattr(data, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(data)
+        return _stream_of(data)
     if hasattr(data, "__arrow_c_array__"):
         batch = pa.record_batch(data)
         return pa.RecordBatchReader.from_batches(batch.schema, [batch])
@@ -78,6 +78,18 @@ def is_rereadable(data: object) -> bool:
         or (kind.__module__.partition(".")[0] == "polars" and kind.__name__ == "DataFrame")
         or kind.__name__ == "DuckDBPyRelation"
     )
+
+
+def _stream_of(data: Any) -> pa.RecordBatchReader:
+    try:
+        return pa.RecordBatchReader.from_stream(data)
+    except pa.ArrowInvalid as error:
+        if "non-struct" not in str(error):
+            raise
+        raise InvalidInputError(
+            f"cannot write the data, a {type(data).__name__}: it is one column, and no table; "
+            "a data frame of it has a name for the column"
+        ) from None
 
 
 def _is_pandas(data: object) -> TypeGuard[Any]:

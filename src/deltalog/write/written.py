@@ -108,6 +108,11 @@ class WrittenFiles:
         found = list(parts)
         if not found:
             raise InvalidInputError("there are no written files to merge")
+        if not all(isinstance(part, WrittenFiles) for part in found):
+            raise InvalidInputError(
+                f"expected what write_files gave, found a {type(found[0]).__name__}; "
+                "WrittenFiles.from_json reads what to_json gave"
+            )
         first = found[0]
         if any(
             (part.table_id, part.schema_string, part.rules)

@@ -7,9 +7,16 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
-from deltalog import DeltaTable, write_deltalake
+from deltalog import (
+    CommitProperties,
+    DeltaTable,
+    Transaction,
+    write_deltalake,
+    write_files,
+)
 from deltalog.errors import InvalidInputError
 from tests.support.facade import make, unchanged
 
@@ -77,6 +84,52 @@ VERSIONS = "keep_versions: expected a list of numbers"
     ],
 )
 def test_values_that_mean_nothing(call: Call, message: str) -> None:
+    refused(call, message)
+
+
+OPTIONS: dict[str, Any] = {"mode": "append"}
+DICTIONARY: Any = {"a": "b"}
+TUPLES: Any = [("a", 1)]
+ONE: Any = Transaction("a", 1)
+TEXT: Any = "text"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda t: write_deltalake(t, ROWS, target_file_size=TEXT, **OPTIONS), "number of bytes"),
+        (lambda t: write_deltalake(t, ROWS, target_file_size=-1, **OPTIONS), "number of bytes"),
+        (
+            lambda t: write_deltalake(t, ROWS, writer_properties=DICTIONARY, **OPTIONS),
+            r"writer_properties: expected WriterProperties\(…\), found a dict",
+        ),
+        (
+            lambda t: write_deltalake(t, ROWS, commit_properties=DICTIONARY, **OPTIONS),
+            "commit_properties: expected CommitProperties",
+        ),
+        (
+            lambda t: write_deltalake(t, ROWS, post_commithook_properties=DICTIONARY, **OPTIONS),
+            "post_commithook_properties: expected PostCommitHookProperties",
+        ),
+        (
+            lambda t: t.delete(commit_properties=CommitProperties(app_transactions=TUPLES)),
+            "app_transactions: expected a list",
+        ),
+        (
+            lambda _: CommitProperties(app_transactions=ONE),
+            "app_transactions: expected a list",
+        ),
+        (lambda _: CommitProperties(TEXT), "custom_metadata: expected a dictionary"),
+        (lambda t: t.alter.add_columns("x long"), "expected a Field"),
+        (lambda t: t.alter.add_constraint("id > 1"), "expected a dictionary"),
+        (lambda t: t.alter.move_column("id", "up"), "expected 'first', 'last' or"),
+        (lambda t: t.commit("written"), "expected what write_files gave"),
+        (lambda _: write_files(TEXT, ROWS), "expected a DeltaTable"),
+        (lambda t: write_deltalake(t, pd.Series([1]), **OPTIONS), "one column, and no table"),
+    ],
+)
+def test_options_of_the_wrong_kind(call: Call, message: str) -> None:
+    """Before anything is written: a write that seems to fail would be repeated."""
     refused(call, message)
 
 

@@ -5,6 +5,7 @@ Protocol: CHECK Constraints
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from deltalog.actions.properties import CONSTRAINT_PREFIX
@@ -15,8 +16,6 @@ from deltalog.operations.alter.existing_rows import check_existing_rows
 from deltalog.operations.alter.staging import change_properties, record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from deltalog.transaction import PendingTransaction
 
 
@@ -33,6 +32,10 @@ def add_constraints(pending: PendingTransaction, constraints: Mapping[str, str])
 
     Cost: reads the columns of each condition, of the files that statistics do not rule out.
     """
+    if not isinstance(constraints, Mapping):
+        raise InvalidInputError(
+            f"cannot add the constraints {constraints!r}: expected a dictionary, name to SQL"
+        )
     if not constraints:
         raise InvalidInputError("there are no constraints to add")
     for name, text in constraints.items():
