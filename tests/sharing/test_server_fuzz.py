@@ -121,34 +121,38 @@ class _Fuzzer:
         if draw < 0.3:
             listing = pick(["/shares", "/shares/{}", "/shares/{}/schemas", "/shares/{}/all-tables"])
             target = listing.replace("{}", self._name("s"))
-            values = {"maxResults": pick(NUMBERS), "pageToken": self._token()}
-            return pick(["GET"] * 9 + METHODS), f"{PREFIX}{target}?{self._query(values)}"
+            values = {"maxResults": self._number(), "pageToken": self._token()}
+            return pick(["GET"] * 90 + METHODS), f"{PREFIX}{target}?{self._query(values)}"
         names = [
             self._name("s"),
             self._name("d"),
             self._name(pick(["t", "feed", "vectors", "view"])),
         ]
-        suffix = pick(SUFFIXES)
+        suffix = pick([*SUFFIXES, "query", "query", "changes"])
         path = f"{PREFIX}/shares/{names[0]}/schemas/{names[1]}/tables/{names[2]}/{suffix}"
         if suffix == "queries":
             path += "/" + self._name("x")
         usual = "POST" if suffix in {"query", "queries", "temporary-table-credentials"} else "GET"
         values = {
-            "startingVersion": pick(NUMBERS),
-            "endingVersion": pick(NUMBERS),
+            "startingVersion": self._number(),
+            "endingVersion": self._number(),
             "startingTimestamp": pick(MOMENTS),
             "endingTimestamp": pick(MOMENTS),
-            "version": pick(NUMBERS),
+            "version": self._number(),
             "timestamp": pick(MOMENTS),
-            "maxFiles": pick(NUMBERS),
+            "maxFiles": self._number(),
             "pageToken": self._token(),
             "includeHistoricalMetadata": pick(["true", "false", "x", ""]),
         }
-        return pick([usual] * 12 + METHODS), f"{path}?{self._query(values)}"
+        return pick([usual] * 90 + METHODS), f"{path}?{self._query(values)}"
 
     def _name(self, usual: str) -> str:
-        name = usual if self.random.random() < 0.8 else self.random.choice(NAMES)
+        name = usual if self.random.random() < 0.95 else self.random.choice(NAMES)
         return quote(name, safe=self.random.choice(["", "/"]))
+
+    def _number(self) -> Any:
+        usual = self.random.random() < 0.7
+        return self.random.choice([0, 0, 0, 1, 1, 2] if usual else NUMBERS)
 
     def _query(self, values: dict[str, Any]) -> str:
         count = min(len(values), self.random.choice([0, 0, 1, 1, 2, 3]))
@@ -156,6 +160,8 @@ class _Fuzzer:
         return "&".join(f"{name}={quote(str(values[name]), safe='')}" for name in chosen)
 
     def _token(self) -> str:
+        if self.random.random() < 0.5:
+            return ""
         token = self.random.choice([*self.tokens, "", "x", "A" * 60])
         return self._changed(token) if self.random.random() < 0.3 else token
 
@@ -175,12 +181,12 @@ class _Fuzzer:
         values = {
             "predicateHints": pick([[pick(SQL)], [pick(SQL), pick(SQL)], pick(SQL), [1], {}, []]),
             "jsonPredicateHints": pick([self._tree(3), "", "x", 5, "[" * 5000]),
-            "limitHint": pick(NUMBERS),
-            "version": pick(NUMBERS),
+            "limitHint": self._number(),
+            "version": self._number(),
             "timestamp": pick(MOMENTS),
-            "startingVersion": pick(NUMBERS),
-            "endingVersion": pick(NUMBERS),
-            "maxFiles": pick(NUMBERS),
+            "startingVersion": self._number(),
+            "endingVersion": self._number(),
+            "maxFiles": self._number(),
             "pageToken": self._token(),
             "refreshToken": self._token(),
             "includeRefreshToken": pick([True, False, "x", 1]),
