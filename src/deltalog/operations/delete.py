@@ -17,13 +17,14 @@ import pyarrow.compute as pc
 from deltalog.clock import Stopwatch
 from deltalog.errors import InternalError
 from deltalog.operations.fates import Fate, choose_fates, copied_rows, explain_fates
-from deltalog.operations.rewrite import copy_rows, is_not_true, read_rows
+from deltalog.operations.rewrite import ROW_GROUP_BYTES, copy_rows, is_not_true, read_rows
 from deltalog.operations.row_changes import mask_files
 from deltalog.operations.touched import find_touched
 from deltalog.progress import Steps
 from deltalog.schema.conform import conform
 from deltalog.write.changes import ChangeWriter
 from deltalog.write.files import FileWriter
+from deltalog.write.parts import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -193,7 +194,7 @@ def _rewrite(
     # Which may have more columns than the rows that are there.
     schema = spec.configuration.arrow_schema
     zone = options.default_timezone
-    with FileWriter(spec) as writer:
+    with FileWriter(spec, limits=Limits(row_group_bytes=ROW_GROUP_BYTES)) as writer:
         copied = copy_rows(
             snapshot,
             cut,

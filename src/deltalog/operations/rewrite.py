@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 ROW_ID: Final = "_metadata.row_id"
 ROW_COMMIT_VERSION: Final = "_metadata.row_commit_version"
 
+ROW_GROUP_BYTES: Final = 16 * 1024 * 1024
+"""Of row groups that are filled from existing files, in memory.
+
+A row group is encoded while the next one is read; the last one is encoded when all else is done.
+"""
+
 
 def is_not_true(predicate: Expression) -> Expression:
     """What holds where `predicate` is false or unknown: the rows that a deletion leaves."""

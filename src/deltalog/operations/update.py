@@ -16,7 +16,7 @@ from deltalog.clock import Stopwatch, now_ms
 from deltalog.errors import InternalError, InvalidInputError
 from deltalog.operations.assignments import Scope, assignments, enforced, updating_enforcer
 from deltalog.operations.fates import choose_fates, explain_fates
-from deltalog.operations.rewrite import tasks_of
+from deltalog.operations.rewrite import ROW_GROUP_BYTES, tasks_of
 from deltalog.operations.row_changes import Applied, Changed, Plan, change_rows, planned
 from deltalog.operations.touched import find_touched
 from deltalog.progress import Steps
@@ -24,6 +24,7 @@ from deltalog.scan.plan import read_spec
 from deltalog.scan.reader import read_tasks
 from deltalog.write.changes import ChangeWriter
 from deltalog.write.files import FileWriter
+from deltalog.write.parts import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -227,7 +228,8 @@ def _write(
     watch = Stopwatch()
     feed = snapshot.configuration.change_data_feed_enabled
     with contextlib.ExitStack() as stack:
-        writer = stack.enter_context(FileWriter(update.spec))
+        limits = Limits(row_group_bytes=ROW_GROUP_BYTES)
+        writer = stack.enter_context(FileWriter(update.spec, limits=limits))
         changes = stack.enter_context(ChangeWriter(update.spec)) if feed else None
         applied = change_rows(pending, plan, update, writer, changes)
         written = writer.finish()

@@ -21,11 +21,13 @@ from deltalog.operations.merge.apply import Inserts, MergeChange
 from deltalog.operations.merge.clauses import Action, When
 from deltalog.operations.merge.match import find_matches, source_reach
 from deltalog.operations.merge.plan import plan_merge
+from deltalog.operations.rewrite import ROW_GROUP_BYTES
 from deltalog.operations.row_changes import Applied, Plan, change_rows, planned
 from deltalog.progress import Steps
 from deltalog.scan.prune import prune
 from deltalog.write.changes import ChangeWriter
 from deltalog.write.files import FileWriter
+from deltalog.write.parts import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -308,7 +310,8 @@ class _Writing:
             steps=self._steps,
         )
         with contextlib.ExitStack() as stack:
-            writer = stack.enter_context(FileWriter(spec))
+            limits = Limits(row_group_bytes=ROW_GROUP_BYTES)
+            writer = stack.enter_context(FileWriter(spec, limits=limits))
             changes = (
                 stack.enter_context(ChangeWriter(spec)) if self._tells(found.rows, fates) else None
             )

@@ -25,7 +25,13 @@ from deltalog.operations.append import FileOptions
 from deltalog.operations.optimize.bins import snapshot_of, vectors_of
 from deltalog.operations.optimize.result import Optimized
 from deltalog.operations.optimize.small_files import SmallFileReader, grouped, is_small
-from deltalog.operations.rewrite import ROW_COMMIT_VERSION, ROW_ID, tasks_of, write_copied
+from deltalog.operations.rewrite import (
+    ROW_COMMIT_VERSION,
+    ROW_GROUP_BYTES,
+    ROW_ID,
+    tasks_of,
+    write_copied,
+)
 from deltalog.progress import shown
 from deltalog.scan.plan import read_spec
 from deltalog.scan.reader import read_task, read_tasks
@@ -50,8 +56,6 @@ logger = logging.getLogger(__name__)
 # Small batches are joined: what is done for each batch costs more than a copy of its rows.
 _JOINED_ROWS: Final = 64 * 1024
 _GROUPS_AHEAD: Final = 4
-_ROW_GROUP_BYTES: Final = 16 * 1024 * 1024
-"""In memory. One file grows at a time: the last row group is encoded when all else is done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +158,7 @@ class Rows:
 
     def writer(self) -> FileWriter:
         """One file after another, each of them full before the next is begun."""
-        return FileWriter(self.spec, limits=Limits(lanes=1, row_group_bytes=_ROW_GROUP_BYTES))
+        return FileWriter(self.spec, limits=Limits(lanes=1, row_group_bytes=ROW_GROUP_BYTES))
 
     def write(self, writer: FileWriter, batch: pa.RecordBatch) -> None:
         """Hand on rows with what belongs to them."""
