@@ -49,7 +49,7 @@ def canonical_key(key: str) -> str:
     A constraint's name is stored in lower case, as Spark does; a key that is not Delta's stays.
 
     Raises:
-        InvalidInputError: the key starts with `delta.` and nobody knows it.
+        InvalidInputError: the key starts with `delta.` or `deltalog.`, and nobody knows it.
     """
     folded = key.lower()
     if (known := _BY_FOLDED.get(folded)) is not None:
@@ -58,7 +58,7 @@ def canonical_key(key: str) -> str:
         return folded
     if folded.startswith(FEATURE_PREFIX):
         return FEATURE_PREFIX + key[len(FEATURE_PREFIX) :]
-    if not folded.startswith("delta.") or key.startswith(_OPEN_PREFIXES):
+    if not folded.startswith(("delta.", "deltalog.")) or key.startswith(_OPEN_PREFIXES):
         return key
     close = difflib.get_close_matches(folded, _BY_FOLDED, n=1)
     hint = f"; did you mean {_BY_FOLDED[close[0]]!r}?" if close else ""

@@ -182,3 +182,11 @@ def test_a_share_is_a_number_from_0_to_1(text: str) -> None:
     table = _table()
     with pytest.raises((InvalidInputError, InvalidMetadataError), match="from 0 to 1"):
         table.alter.set_table_properties({RATIO: text})
+
+
+def test_a_misspelt_share_is_no_property() -> None:
+    table = _table()
+    table.alter.set_table_properties({"deltalog.MAXDELETEDROWSRATIO": "0.25"})
+    assert table.properties.max_deleted_rows_ratio == 0.25
+    with pytest.raises(InvalidInputError, match=f"did you mean '{RATIO}'"):
+        table.alter.set_table_properties({"deltalog.maxDeletedRowRatio": "0.5"})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from deltalog import DeltaTable, write_deltalake
-from deltalog.errors import CommitConflictError, StorageError
+from deltalog.errors import CommitConflictError, DeltaError, StorageError
 from deltalog.operations.append import FileOptions
 from deltalog.operations.delete import stage_delete
-from deltalog.testing import Fault, FaultyStore
+from deltalog.testing import Fault, FaultyStore, Harm
 from deltalog.transaction import PendingTransaction, commit
 from tests.support.facade import FEED, VECTORS, BusyStore, actions, changes, last, rows
 from tests.support.logs import DictStore
@@ -214,3 +216,21 @@ def test_a_store_that_refuses_a_vector_keeps_none_of_ours(call: int) -> None:
         mine.delete("id % 7 = 5")
     winners = call - 1  # without a vector we do not come as far as the commit
     assert len(_vectors(store)) == DeltaTable(store).version() == winners
+
+
+@pytest.mark.parametrize("harm", [Harm.CRASH, Harm.LOSE_RESPONSE])
+def test_harm_at_any_call_leaves_the_winner_or_both(harm: Harm) -> None:
+    versions = set()
+    for call in itertools.count(1):
+        store = _busy(NUMBERS)
+        harmed = FaultyStore(store, Fault(call, harm))
+        store.before_commit = lambda store=store: DeltaTable(store).delete("id % 7 = 3")
+        with contextlib.suppress(DeltaError):
+            DeltaTable(harmed).delete("id % 7 = 5")
+        gone = [{}, {3}, {3, 5}][DeltaTable(store).version()]
+        left = [n for n in range(20_000) if n % 7 not in gone]
+        assert rows(DeltaTable(store), "id") == left
+        versions.add(DeltaTable(store).version())
+        if len(harmed.calls) < call:
+            break
+    assert versions == {0, 1, 2}
