@@ -24,6 +24,8 @@ from deltalog.errors import (
 )
 from deltalog.scan.reader import read_task
 from deltalog.sharing.client import HttpOptions, Retry, SharedTable
+from deltalog.sharing.client.snapshots import is_read_whole
+from deltalog.sharing.client.store import _Held
 from tests.support.shared_files import (
     PROTOCOL,
     delta_file,
@@ -155,6 +157,32 @@ def test_only_the_bytes_of_the_columns_are_fetched(scripted: ScriptedServer) -> 
     sizes = [int(end) - int(start) for start, end in (s[6:].split("-") for s in spans)]
     assert sum(sizes) < len(scripted.files["/data/wide"]) / 4
     assert all("authorization" not in asked.headers for asked in scripted.find("/data/wide"))
+
+
+def test_a_small_file_is_fetched_with_one_request(
+    shared: SharedTable, scripted: ScriptedServer
+) -> None:
+    shared.scan(predicate="id = 12").to_table()
+    assert [asked.headers.get("range") for asked in scripted.find("/data/f2")] == [None]
+
+
+def test_small_files_are_held_for_a_while_only() -> None:
+    held = _Held(most_bytes=10)
+    assert held.get((1, "a")) is None
+    assert held.put((1, "a"), b"12345") == b"12345"
+    held.put((2, "a"), b"12345")
+    assert (held.get((1, "a")), held.get((2, "a"))) == (b"12345", b"12345")
+    held.put((2, "a"), b"123456")
+    assert (held.get((1, "a")), held.get((2, "a"))) == (None, b"123456")
+
+
+@pytest.mark.parametrize(
+    ("size", "columns", "whole"),
+    [(1 << 22, 5, True), (1 << 22, 4, False), (1 << 18, 1, True), ((1 << 22) + 1, 5, False)],
+)
+def test_which_files_are_fetched_whole(size: int, columns: int, *, whole: bool) -> None:
+    assert is_read_whole(size, columns, 5) is whole
+    assert not is_read_whole(None, columns, 5)
 
 
 @pytest.mark.protocol("SHARE-SEC-09")

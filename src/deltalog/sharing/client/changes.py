@@ -43,7 +43,8 @@ class SharedChanges(Changes):
 
     def tasks(self) -> Iterator[ScanTask]:
         """One picklable task per file, versions ascending; see `SharedScan.tasks`."""
-        return map(with_own_urls, super().tasks())
+        every = len(self.snapshot.configuration.data_columns)
+        return (with_own_urls(task, every) for task in super().tasks())
 
 
 def load_changes(

@@ -9,7 +9,7 @@ Protocol: Log Compaction Files, Read Data from a Table
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from deltalog.deletion_vectors import location
 from deltalog.log.names import LogFile, LogFileKind, commit_path, compaction_name, log_path
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from deltalog.sharing.client.answers import TableAnswer
     from deltalog.sharing.client.urls import Question
     from deltalog.sharing.wire import Table
+
+
+_SMALL_BYTES: Final = 256 << 10
+_WHOLE_BYTES: Final = 4 << 20
 
 
 def table_root(endpoint: str, table: Table) -> str:
@@ -76,13 +80,33 @@ class SharedScan(Scan):
 
         A task holds the profile, with its secrets: it may need new URLs where it is read.
         """
-        return map(with_own_urls, super().tasks())
+        every = len(self.snapshot.configuration.data_columns)
+        return (with_own_urls(task, every) for task in super().tasks())
 
 
-def with_own_urls(task: ScanTask) -> ScanTask:
-    """The task with a store that knows its files alone."""
+def with_own_urls(task: ScanTask, num_columns: int) -> ScanTask:
+    """The task with a store that knows its files alone.
+
+    Args:
+        task: of a scan.
+        num_columns: how many columns data files of the table have.
+    """
     if not isinstance(task.store, SharedStore):
         return task
     vectors = [vector for vector in (task.deletion_vector, task.without) if vector is not None]
     places = [place for vector in vectors if (place := location(vector)) is not None]
-    return replace(task, store=task.store.only((task.path, *places)))
+    whole = is_read_whole(task.size_bytes, len(task.spec.data_columns), num_columns)
+    return replace(task, store=task.store.only((task.path, *places), whole=whole))
+
+
+def is_read_whole(size_bytes: int | None, num_read: int, num_columns: int) -> bool:
+    """Whether one request for a file is better than one each for its footer and its columns.
+
+    Args:
+        size_bytes: of the file, if it is known.
+        num_read: columns that are read.
+        num_columns: columns that it has.
+    """
+    if size_bytes is None:
+        return False
+    return size_bytes <= (_WHOLE_BYTES if num_read == num_columns else _SMALL_BYTES)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import io
+import threading
+from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, BinaryIO, Final, NoReturn, Protocol, TypeVar
 
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
 
 _PART_BYTES: Final = 8 << 20
 _BUFFER_BYTES: Final = 1 << 20
-_KEPT_BYTES: Final = 64 << 10
 
 
 _T = TypeVar("_T", covariant=True)  # noqa: PLC0105  # one for the protocol and its user
@@ -48,6 +49,33 @@ class _Reading(Protocol[_T]):
     async def read(self, http: Http, request: Request) -> _T:
         """What is there."""
         ...
+
+
+class _Held:
+    """The last small files that were fetched whole: their footer is read, then their columns."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._files: OrderedDict[tuple[int, str], bytes] = OrderedDict()
+        self._size = 0
+        self._lock = threading.Lock()
+
+    def get(self, key: tuple[int, str]) -> bytes | None:
+        """What is held, if it still is."""
+        with self._lock:
+            return self._files.get(key)
+
+    def put(self, key: tuple[int, str], data: bytes) -> bytes:
+        """Hold a file; the oldest ones go."""
+        with self._lock:
+            self._size += len(data) - len(self._files.pop(key, b""))
+            self._files[key] = data
+            while self._size > self._most_bytes:
+                self._size -= len(self._files.popitem(last=False)[1])
+        return data
+
+
+_HELD: Final = _Held(64 << 20)
 
 
 class SharedStore:
@@ -71,20 +99,22 @@ class SharedStore:
         self._http = http
         self._urls = urls
         self._log = log
-        self._beginnings: dict[str, bytes] | None = None
+        self._whole: str | None = None
 
     @property
     def root(self) -> str:
         """The table, for messages and absolute paths."""
         return self._root
 
-    def only(self, paths: Sequence[str]) -> SharedStore:
+    def only(self, paths: Sequence[str], *, whole: bool = False) -> SharedStore:
         """Some data files alone: little goes along when it is pickled.
 
-        Small files are kept once they are read: their footer's request brings all of them.
+        Args:
+            paths: of the files; the first one is read most.
+            whole: fetch all of the first one at once, and hold it for a while.
         """
         found = SharedStore(self._root, self._http, self._urls.only(paths), {})
-        found._beginnings = {}
+        found._whole = paths[0] if whole else None
         return found
 
     def log_info(self, path: str) -> FileInfo:
@@ -120,13 +150,11 @@ class SharedStore:
         if path in self._log:
             data = self._log[path][0]
             return [data[start:end] for start, end in ranges]
-        known = None if self._beginnings is None else self._beginnings.get(path)
-        if known is not None and all(end <= len(known) for _, end in ranges):
-            return [known[start:end] for start, end in ranges]
-        found = self._at(path, _Ranges(ranges))
-        if self._beginnings is not None and len(ranges) == 1 and ranges[0][0] == 0:
-            self._beginnings[path] = found[0][:_KEPT_BYTES]
-        return found
+        if path == self._whole:
+            key = self._urls.number, path
+            data = _HELD.get(key) or _HELD.put(key, self.read(path))
+            return [data[start:end] for start, end in ranges]
+        return self._at(path, _Ranges(ranges))
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
         """Whole files, in the order asked."""

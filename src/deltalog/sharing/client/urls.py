@@ -7,6 +7,7 @@ Protocol: Read Data from a Table (`refreshToken`, `expirationTimestamp`); ledger
 
 from __future__ import annotations
 
+import itertools
 import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from deltalog.sharing.wire import Table
 
 _MARGIN_MS: Final = 60_000
+_NUMBERS: Final = itertools.count()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +74,13 @@ class Question:
 
 
 class Urls(Protocol):
-    """Gives the URL of a path."""
+    """Gives the URL of a path.
+
+    Attributes:
+        number: of the answer they came with, in this process.
+    """
+
+    number: int
 
     def url(self, path: str) -> str:
         """The URL at present.
@@ -101,6 +109,7 @@ class UrlBook:
     """
 
     def __init__(self, question: Question, urls: dict[str, str], expires_ms: int | None) -> None:
+        self.number = next(_NUMBERS)
         self._question = question
         self._urls = urls
         self._lock = threading.Lock()
@@ -174,6 +183,7 @@ class Excerpt:
     """Some URLs of a book: in this process the book itself answers."""
 
     def __init__(self, book: UrlBook, paths: tuple[str, ...]) -> None:
+        self.number = book.number
         self._book = book
         self._paths = paths
 
