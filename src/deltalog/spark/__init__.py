@@ -10,7 +10,8 @@ first:
   `task_frame` (the same without it), `fitness`, `file_values`, `positions`, `native` (a DataFrame
   over Spark's own Parquet reader), `conditions`, `read` (`read`, `scan`).
 - writing: `write_options`, `parts` (what one task does), `write_plan`, `write`, `writer` and `sink`
-  (for the format); changing: `dml`, `merge`, `table` (`DeltaTable`).
+  (for the format); changing: `row_tasks` (what one task does), `dml`, `statements`, `merge_plan`,
+  `merge`, `results`, `builders`, `care`, `table` (`DeltaTable`); `exceptions`.
 - `source` (the format `deltalog` for `spark.read`, `df.write` and streams) and `register`.
 """
 
@@ -18,6 +19,15 @@ from __future__ import annotations
 
 from deltalog.spark.read import SparkScan, read, scan
 from deltalog.spark.register import register
+from deltalog.spark.table import DeltaTable, IdentityGenerator
 from deltalog.spark.write import write
 
-__all__ = ["SparkScan", "read", "register", "scan", "write"]
+__all__ = [
+    "DeltaTable",
+    "IdentityGenerator",
+    "SparkScan",
+    "read",
+    "register",
+    "scan",
+    "write",
+]

@@ -1,0 +1,208 @@
+"""Tables made column by column, with delta.tables' names.
+
+Protocol: Generated Columns, Identity Columns
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pyspark.sql import types as spark_types
+
+from deltalog.arguments import has_table
+from deltalog.errors import InvalidInputError, TableNotFoundError
+from deltalog.schema import Field, StructType, parse_schema
+from deltalog.schema.types import (
+    IDENTITY_ALLOW_EXPLICIT_INSERT_KEY,
+    IDENTITY_START_KEY,
+    IDENTITY_STEP_KEY,
+)
+from deltalog.spark.types import quoted
+from deltalog.spark.write_plan import open_to_write
+from deltalog.table import DeltaTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from deltalog.storage.store import Store
+
+_GENERATION: str = "delta.generationExpression"
+Way = Literal["create", "createIfNotExists", "replace", "createOrReplace"]
+
+
+@dataclass(frozen=True)
+class IdentityGenerator:
+    """Values of an identity column.
+
+    Args:
+        start: the first one.
+        step: from one to the next.
+    """
+
+    start: int = 1
+    step: int = 1
+
+
+class DeltaTableBuilder:
+    """A table that is being put together; nothing happens before `execute`.
+
+    Args:
+        way: what is done where there is a table, or none.
+        open_table: makes the answer of `execute`.
+        storage_options: credentials and settings for the store.
+    """
+
+    def __init__(
+        self,
+        way: Way,
+        open_table: Callable[[Store], Any],
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._way = way
+        self._open = open_table
+        self._storage = storage_options
+        self._location: str | None = None
+        self._name: str | None = None
+        self._comment: str | None = None
+        self._fields: list[Field] = []
+        self._partitions: tuple[str, ...] = ()
+        self._clusters: tuple[str, ...] | None = None
+        self._properties: dict[str, str] = {}
+
+    def tableName(self, identifier: str) -> Self:  # noqa: N802  # Delta's
+        """The table's name; a name such as ``delta.`/path` `` is a location."""
+        path = location_of(identifier)
+        if path is None:
+            self._name = identifier
+        else:
+            self._location = path
+        return self
+
+    def location(self, location: str) -> Self:
+        """Where the table is to be."""
+        self._location = location
+        return self
+
+    def comment(self, comment: str) -> Self:
+        """What the table is."""
+        self._comment = comment
+        return self
+
+    def addColumn(  # noqa: N802  # Delta's
+        self,
+        colName: str,  # noqa: N803  # Delta's
+        dataType: str | spark_types.DataType,  # noqa: N803  # Delta's
+        nullable: bool = True,  # noqa: FBT001, FBT002  # Delta's
+        generatedAlwaysAs: str | IdentityGenerator | None = None,  # noqa: N803  # Delta's
+        generatedByDefaultAs: IdentityGenerator | None = None,  # noqa: N803  # Delta's
+        comment: str | None = None,
+    ) -> Self:
+        """Add a column.
+
+        Args:
+            colName: its name.
+            dataType: Spark's type, or its name in SQL.
+            nullable: whether it may be NULL.
+            generatedAlwaysAs: Spark SQL that its values are computed by, or numbers that it gets.
+            generatedByDefaultAs: numbers that it gets where none are given.
+            comment: what it is.
+        """
+        if generatedAlwaysAs is not None and generatedByDefaultAs is not None:
+            raise InvalidInputError(
+                f"column {colName!r}: generatedByDefaultAs and generatedAlwaysAs cannot both be set"
+            )
+        metadata: dict[str, Any] = {} if comment is None else {"comment": comment}
+        if isinstance(generatedAlwaysAs, str):
+            metadata[_GENERATION] = generatedAlwaysAs
+        elif generatedAlwaysAs is not None or generatedByDefaultAs is not None:
+            numbers = generatedAlwaysAs or generatedByDefaultAs or IdentityGenerator()
+            metadata[IDENTITY_START_KEY] = numbers.start
+            metadata[IDENTITY_STEP_KEY] = numbers.step
+            metadata[IDENTITY_ALLOW_EXPLICIT_INSERT_KEY] = generatedAlwaysAs is None
+        (parsed,) = (
+            _fields_of(f"{quoted(colName)} {dataType}")
+            if isinstance(dataType, str)
+            else spark_schema(spark_types.StructType().add(colName, dataType))
+        )
+        self._fields.append(Field(parsed.name, parsed.type, nullable=nullable, metadata=metadata))
+        return self
+
+    def addColumns(self, cols: spark_types.StructType | list[spark_types.StructField]) -> Self:  # noqa: N802  # Delta's
+        """Add columns of a Spark schema, with what their metadata says."""
+        struct = cols if isinstance(cols, spark_types.StructType) else spark_types.StructType(cols)
+        self._fields += parse_schema(struct.json()).fields
+        return self
+
+    def partitionedBy(self, *cols: Any) -> Self:  # noqa: N802  # Delta's
+        """Partition columns."""
+        self._partitions = _names(cols)
+        return self
+
+    def clusterBy(self, *cols: Any) -> Self:  # noqa: N802  # Delta's
+        """Clustering columns, instead of partitions."""
+        self._clusters = _names(cols)
+        return self
+
+    def property(self, key: str, value: str) -> Self:
+        """Set a table property."""
+        self._properties[key] = value
+        return self
+
+    def execute(self) -> Any:
+        """Make the table, and open it.
+
+        Raises:
+            TableExistsError: `create`, and there is a table.
+            TableNotFoundError: `replace`, and there is none.
+            InvalidInputError: there is no location: catalogs are not written.
+        """
+        if self._location is None:
+            raise InvalidInputError(
+                f"cannot make the table {self._name!r}: deltalog writes no catalog; give its "
+                "location(…), and register it with CREATE TABLE … LOCATION"
+            )
+        store = open_to_write(self._location, self._storage)
+        if self._way == "replace" and not has_table(store):
+            raise TableNotFoundError(f"cannot replace the table at {store.root}: there is none")
+        mode: Any = {"create": "error", "createIfNotExists": "ignore"}.get(self._way, "overwrite")
+        DeltaTable.create(
+            store,
+            StructType(self._fields),
+            mode=mode,
+            partition_by=self._partitions,
+            name=self._name,
+            description=self._comment,
+            configuration=self._properties,
+            cluster_by=self._clusters,
+        )
+        return self._open(store)
+
+
+def location_of(identifier: str) -> str | None:
+    """The path in ``delta.`/path` ``; None of any other name."""
+    kind, _, rest = identifier.strip().partition(".")
+    known = kind.strip("`").lower() in {"delta", "deltalog", "parquet"}
+    quoted = len(rest) > 1 and rest[0] == rest[-1] == "`"
+    return rest[1:-1].replace("``", "`") if known and quoted else None
+
+
+def spark_schema(schema: str | spark_types.StructType) -> StructType:
+    """A schema of ours from Spark's, or from its text such as `a INT, b STRING`."""
+    if isinstance(schema, spark_types.StructType):
+        return parse_schema(schema.json())
+    return StructType(_fields_of(schema))
+
+
+def _fields_of(text: str) -> list[Field]:
+    parsed = spark_types.StructType.fromDDL(text)
+    return list(parse_schema(parsed.json()).fields)
+
+
+def _names(given: tuple[Any, ...]) -> tuple[str, ...]:
+    """Names, given one by one or as one list."""
+    if len(given) == 1 and isinstance(given[0], list | tuple):
+        given = tuple(given[0])
+    if not all(isinstance(name, str) for name in given):
+        raise InvalidInputError(f"expected names of columns, found {given!r}")
+    return given

@@ -1,0 +1,176 @@
+"""What is done to a table whole: looked at, put in order, cleaned, brought back, upgraded.
+
+Owns the verbs of delta.tables that the core does on the driver: they read and write the log, and
+answer with small data frames.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from deltalog.errors import InvalidInputError
+from deltalog.operations.append import FileOptions
+from deltalog.spark.opening import moment_ms, session_time_zone
+from deltalog.spark.read import scan
+from deltalog.spark.results import (
+    detail_frame,
+    history_frame,
+    optimized_frame,
+    paths_frame,
+    restored_frame,
+)
+from deltalog.table import DeltaTable as CoreTable
+from deltalog.transaction import CommitProperties
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import PurePath
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from deltalog.storage.store import Store
+    from deltalog.transaction import PendingTransaction
+    from deltalog.transaction.commit import Ran
+
+_USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+class TendedTable:
+    """The half of `DeltaTable` that looks after the table; it explains the arguments."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        table: str | PurePath | Store,
+        *,
+        storage_options: Mapping[str, Any] | None = None,
+        native: bool | None = None,
+    ) -> None:
+        self._spark = spark
+        self._scan = scan(spark, table, storage_options=storage_options, native=native)
+        self._options = FileOptions(default_timezone=self._scan.time_zone)
+        self._table = CoreTable(self._scan.snapshot.store, default_timezone=self._scan.time_zone)
+        self._alias: str | None = None
+
+    def history(self, limit: int | None = None) -> DataFrame:
+        """The commits, newest first."""
+        self._table.update_incremental()
+        return history_frame(self._spark, self._table.history(limit))
+
+    def detail(self) -> DataFrame:
+        """What the table is, in one row."""
+        self._table.update_incremental()
+        return detail_frame(self._spark, self._table.detail())
+
+    def optimize(self) -> DeltaOptimizeBuilder:
+        """Begin putting the same rows into better files."""
+        return DeltaOptimizeBuilder(self._spark, self._table, self._commit_properties())
+
+    def vacuum(self, retentionHours: float | None = None) -> DataFrame:  # noqa: N803  # Delta's
+        """Delete files that no version within the retention needs.
+
+        Returns:
+            A row for each file: its path, relative to the table.
+        """
+        paths = self._table.vacuum(retentionHours, dry_run=False, full=True)
+        return paths_frame(self._spark, paths)
+
+    def generate(self, mode: str) -> None:
+        """Write manifests for engines that read Parquet: mode `symlink_format_manifest`."""
+        if mode != "symlink_format_manifest":
+            raise InvalidInputError(f"cannot generate {mode!r}: expected 'symlink_format_manifest'")
+        self._table.update_incremental()
+        self._table.generate()
+
+    def restoreToVersion(self, version: int) -> DataFrame:  # noqa: N802  # Delta's
+        """Go back to a version, by a new one."""
+        return self._restore(version)
+
+    def restoreToTimestamp(self, timestamp: str) -> DataFrame:  # noqa: N802  # Delta's
+        """Go back to what the table was at a moment; without a zone it is the session's."""
+        zone = session_time_zone(self._spark)
+        return self._restore(utc_text(moment_ms(timestamp, zone)))
+
+    def _restore(self, target: int | str) -> DataFrame:
+        found = self._table.restore(target, commit_properties=self._commit_properties())
+        return restored_frame(self._spark, self._table.detail(), found)
+
+    def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:  # noqa: N802, N803  # Delta's
+        """Raise the protocol to what these versions mean; it never falls."""
+        self._table.alter.upgrade_protocol(readerVersion, writerVersion, self._commit_properties())
+
+    def addFeatureSupport(self, featureName: str) -> None:  # noqa: N802, N803  # Delta's
+        """Let the table support a feature; engines that lack it lose access."""
+        self._table.alter.add_feature(
+            featureName,
+            allow_protocol_versions_increase=True,
+            commit_properties=self._commit_properties(),
+        )
+
+    def dropFeatureSupport(  # noqa: N802  # Delta's
+        self,
+        featureName: str,  # noqa: N803  # Delta's
+        truncateHistory: bool | None = None,  # noqa: N803, FBT001  # Delta's
+    ) -> None:
+        """Take a feature out of the protocol, after everything that uses it."""
+        self._table.alter.drop_feature(
+            featureName,
+            truncate_history=bool(truncateHistory),
+            commit_properties=self._commit_properties(),
+        )
+
+    def _run(self, operation: str, stage: Callable[[PendingTransaction], Any]) -> Ran[Any]:
+        return self._table.run(
+            operation, stage, commit_properties=self._commit_properties(), skip_empty=True
+        )
+
+    def _commit_properties(self) -> CommitProperties:
+        told = self._spark.conf.get(_USER_METADATA, None)
+        return CommitProperties(custom_metadata={"userMetadata": told} if told else None)
+
+
+class DeltaOptimizeBuilder:
+    """An optimization that is being put together.
+
+    Args:
+        spark: the session.
+        table: of the core.
+        commit_properties: of its commits.
+    """
+
+    def __init__(
+        self, spark: SparkSession, table: CoreTable, commit_properties: CommitProperties
+    ) -> None:
+        self._spark = spark
+        self._table = table
+        self._commit_properties = commit_properties
+        self._filter: str | None = None
+
+    def where(self, partitionFilter: str) -> Self:  # noqa: N803  # Delta's
+        """Only partitions for which it is true."""
+        self._filter = partitionFilter
+        return self
+
+    def executeCompaction(self) -> DataFrame:  # noqa: N802  # Delta's
+        """Put small files together, and leave deleted rows behind."""
+        found = self._table.optimize.compact(
+            self._filter, commit_properties=self._commit_properties
+        )
+        return optimized_frame(self._spark, self._table.table_uri, found)
+
+    def executeZOrderBy(self, *cols: str | list[str]) -> DataFrame:  # noqa: N802  # Delta's
+        """Arrange rows so that predicates on any of some columns leave few files to read."""
+        names = [n for one in cols for n in ([one] if isinstance(one, str) else one)]
+        found = self._table.optimize.z_order(
+            names, self._filter, commit_properties=self._commit_properties
+        )
+        return optimized_frame(self._spark, self._table.table_uri, found)
+
+
+def utc_text(timestamp_ms: int) -> str:
+    """A moment as the core reads it."""
+    seconds, millis = divmod(timestamp_ms, 1000)
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{millis:03}Z"

@@ -1,0 +1,43 @@
+"""The errors of concurrent writers under the names of `delta.exceptions`.
+
+They are the errors that deltalog raises anywhere: the names differ, the classes do not. So code
+that catches Delta's errors needs another import only.
+"""
+
+from __future__ import annotations
+
+from deltalog.errors import (
+    CommitConflictError as DeltaConcurrentModificationException,
+)
+from deltalog.errors import (
+    CommitRetriesExhaustedError as ConcurrentWriteException,
+)
+from deltalog.errors import (
+    ConcurrentAppendError as ConcurrentAppendException,
+)
+from deltalog.errors import (
+    ConcurrentDeleteDeleteError as ConcurrentDeleteDeleteException,
+)
+from deltalog.errors import (
+    ConcurrentDeleteReadError as ConcurrentDeleteReadException,
+)
+from deltalog.errors import (
+    ConcurrentTransactionError as ConcurrentTransactionException,
+)
+from deltalog.errors import (
+    MetadataChangedError as MetadataChangedException,
+)
+from deltalog.errors import (
+    ProtocolChangedError as ProtocolChangedException,
+)
+
+__all__ = [
+    "ConcurrentAppendException",
+    "ConcurrentDeleteDeleteException",
+    "ConcurrentDeleteReadException",
+    "ConcurrentTransactionException",
+    "ConcurrentWriteException",
+    "DeltaConcurrentModificationException",
+    "MetadataChangedException",
+    "ProtocolChangedException",
+]

@@ -1,0 +1,266 @@
+"""DELETE and UPDATE on the cluster.
+
+Owns what each says about rows. Spark evaluates conditions and new values, so they may be anything
+that Spark knows; what of a condition we know ourselves prunes files, and tells other writers what
+was read.
+
+Protocol: Generated Columns, Identity Columns
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+
+from deltalog.arguments import as_condition
+from deltalog.clock import Stopwatch
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import col
+from deltalog.features.generated_columns import generation_expressions
+from deltalog.operations.assignments import check_identities
+from deltalog.operations.delete import Deleted, stage_delete
+from deltalog.operations.merge import Action
+from deltalog.operations.update import Updated
+from deltalog.scan.prune import prune
+from deltalog.schema import PrimitiveType, canonical_path_of, find_field
+from deltalog.spark.conditions import as_spark_condition
+from deltalog.spark.dml import Change, find_rows, row_struct, snapshot_of
+from deltalog.spark.row_tasks import FILE, NEW, OLD, ROW, ROW_ID, STEP
+from deltalog.spark.types import quoted, to_spark_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from deltalog.configuration import TableConfiguration
+    from deltalog.expressions import Expression
+    from deltalog.operations.append import FileOptions
+    from deltalog.schema import StructType
+    from deltalog.spark.read import SparkScan
+    from deltalog.transaction import PendingTransaction
+
+Path = tuple[str, ...]
+
+
+def stage_spark_delete(
+    pending: PendingTransaction,
+    condition: Any,
+    *,
+    scan: SparkScan,
+    options: FileOptions,
+    alias: str | None = None,
+) -> Deleted:
+    """Remove the rows for which a condition is true.
+
+    Args:
+        pending: of an existing table.
+        condition: Spark SQL, a Spark column, an expression; None is every row.
+        scan: of the table; it is moved to the transaction's version.
+        options: of files that are rewritten.
+        alias: under which the condition knows the table.
+
+    Cost: the condition's columns of the files that pruning leaves, read by tasks; nothing where
+    the log alone tells.
+    """
+    if condition is None:
+        return stage_delete(pending, None, options=options)
+    scan, watch = at_version(scan, pending), Stopwatch()
+    snapshot = scan.snapshot
+    understood = as_spark_condition(condition, snapshot.configuration.schema, scan.time_zone)
+    pruning = understood.pruning
+    if pruning is not None and _is_exact(scan, condition, pruning):
+        return stage_delete(pending, pruning, options=options)
+    found = find_rows(scan, pruning, alias)
+    frame = found.frame.where(understood.column)
+    tells = snapshot.configuration.change_data_feed_enabled
+    old = [row_struct(snapshot.configuration.schema.names).alias(OLD)] if tells else []
+    frame = frame.select(F.lit(0).alias(STEP), F.col(FILE), F.col(ROW), *old)
+    change = Change(
+        pending=pending, options=options, found=found, frame=frame, steps=(Action.DELETE,)
+    )
+    touched, done = change.run()
+    pending.read(pruning, touched.files, is_row_local=True)
+    applied = done.applied
+    return Deleted(
+        num_rows=done.counts[0],
+        num_removed_files=applied.num_removed_files,
+        num_removed_bytes=applied.num_removed_bytes,
+        num_rewritten_files=applied.num_rewritten_files,
+        num_copied_rows=applied.num_copied_rows,
+        num_added_files=done.num_added_files,
+        num_added_bytes=done.num_added_bytes,
+        num_masked_files=applied.num_vectors_added,
+        num_vectors_updated=applied.num_vectors_updated,
+        num_vectors_removed=applied.num_vectors_removed,
+        num_change_files=done.num_change_files,
+        scan_time_ms=watch.elapsed_ms(),
+    )
+
+
+def stage_spark_update(
+    pending: PendingTransaction,
+    values: Mapping[str, Any],
+    condition: Any,
+    *,
+    scan: SparkScan,
+    options: FileOptions,
+    alias: str | None = None,
+) -> Updated:
+    """Give new values to the rows for which a condition is true.
+
+    Args:
+        pending: of an existing table.
+        values: column (a dotted name reaches into a struct) → Spark SQL or Spark column, computed
+            from the row as it was.
+        condition: Spark SQL, a Spark column, an expression; None is every row.
+        scan: of the table; it is moved to the transaction's version.
+        options: of new files.
+        alias: under which condition and values know the table.
+
+    Raises:
+        InvalidInputError: a column does not exist or cannot be assigned.
+        ConstraintViolationError: new rows break a rule of the table.
+    """
+    if not values:
+        raise InvalidInputError("an update needs at least one column = value")
+    scan, watch = at_version(scan, pending), Stopwatch()
+    configuration = scan.snapshot.configuration
+    schema = configuration.schema
+    assigned = parse_assignments(schema, values, alias)
+    check_identities(schema, {path[0] for path in assigned})
+    pruning = None
+    column: Column = F.expr("true")
+    if condition is not None:
+        understood = as_spark_condition(condition, schema, scan.time_zone)
+        pruning, column = understood.pruning, understood.column
+    found = find_rows(scan, pruning, alias)
+    names = schema.names
+    new = new_struct(configuration, assigned, {name: F.col(quoted(name)) for name in names})
+    tells = configuration.change_data_feed_enabled
+    frame = found.frame.where(column).select(
+        F.lit(0).alias(STEP),
+        F.col(FILE),
+        F.col(ROW),
+        *([F.col(ROW_ID)] if configuration.row_ids_enabled else []),
+        new.alias(f"{NEW}0"),
+        *([row_struct(names).alias(OLD)] if tells else []),
+    )
+    change = Change(
+        pending=pending, options=options, found=found, frame=frame, steps=(Action.UPDATE,)
+    )
+    touched, done = change.run()
+    pending.read(pruning, touched.files, is_row_local=True)
+    return Updated(
+        num_rows=done.counts[0],
+        applied=done.applied,
+        num_added_files=done.num_added_files,
+        num_added_bytes=done.num_added_bytes,
+        num_change_files=done.num_change_files,
+        scan_ms=watch.elapsed_ms(),
+    )
+
+
+def at_version(scan: SparkScan, pending: PendingTransaction) -> SparkScan:
+    """The scan of the version that a transaction stands on."""
+    return replace(scan, snapshot=snapshot_of(pending), columns=None, conditions=())
+
+
+def parse_assignments(
+    schema: StructType, values: Mapping[str, Any], alias: str | None
+) -> dict[Path, Column]:
+    """Path of each assigned column → its value.
+
+    Raises:
+        InvalidInputError: a column does not exist, or is assigned twice.
+    """
+    found: dict[Path, Column] = {}
+    for key, value in values.items():
+        path = assigned_path(schema, key, alias)
+        taken = [other for other in found if other[: len(path)] == path[: len(other)]]
+        if taken:
+            raise InvalidInputError(
+                f"cannot assign {key!r} twice: {'.'.join(taken[0])!r} is assigned already"
+            )
+        found[path] = as_value(value)
+    return found
+
+
+def assigned_path(schema: StructType, key: str, alias: str | None) -> Path:
+    """The path of a column that is to be assigned, in the schema's spelling."""
+    names = {name.lower() for name in schema.names}
+    if not isinstance(key, str):
+        raise InvalidInputError(f"cannot assign {key!r}: expected the name of a column")
+    parts: Path = (key,) if key.lower() in names else tuple(col(key).path)
+    is_alias = alias is not None and parts[0].lower() == alias.lower()
+    if is_alias and len(parts) > 1 and parts[0].lower() not in names:
+        parts = parts[1:]
+    return tuple(canonical_path_of(schema, parts))
+
+
+def as_value(value: Any) -> Column:
+    """A value of an assignment: Spark SQL or a Spark column."""
+    if isinstance(value, Column):
+        return value
+    if isinstance(value, str):
+        return F.expr(value)
+    raise InvalidInputError(
+        f"cannot assign {value!r}: expected Spark SQL or a Spark column, such as lit({value!r})"
+    )
+
+
+def new_struct(
+    configuration: TableConfiguration,
+    assigned: Mapping[Path, Column],
+    old: Mapping[str, Column],
+) -> Column:
+    """A new version of a row: generated columns that are not assigned are left out.
+
+    Args:
+        configuration: of the table, as it will be.
+        assigned: values by path.
+        old: the columns of the old version.
+    """
+    schema = configuration.schema
+    generated: Iterable[str] = (
+        generation_expressions(schema) if configuration.supports("generatedColumns") else ()
+    )
+    given = {path[0] for path in assigned}
+    parts = [
+        _new_column(schema, name, assigned, old[name]).alias(name)
+        for name in schema.names
+        if name in given or name not in generated
+    ]
+    return F.struct(*parts)
+
+
+def _new_column(
+    schema: StructType, name: str, assigned: Mapping[Path, Column], old: Column
+) -> Column:
+    found = old
+    for path, value in assigned.items():
+        if path[0] != name:
+            continue
+        fitted = as_type_of(schema, path, value)
+        if len(path) == 1:
+            return fitted
+        found = found.withField(".".join(quoted(part) for part in path[1:]), fitted)
+    return found
+
+
+def as_type_of(schema: StructType, path: Path, value: Column) -> Column:
+    """A value in the type of the column it goes to; nested ones are fitted by name when written."""
+    kind = find_field(schema, path).type
+    return value.cast(to_spark_type(kind)) if isinstance(kind, PrimitiveType) else value
+
+
+def _is_exact(scan: SparkScan, condition: Any, pruning: Expression) -> bool:
+    """Whether the log alone tells which files match, and that all of their rows do.
+
+    Only where `pruning` is the whole condition: it may be less of it, see `conditions`.
+    """
+    whole = as_condition(scan.snapshot.configuration.schema, condition)
+    zone = scan.time_zone
+    is_all = repr(whole) == repr(pruning)  # == makes an expression
+    return is_all and prune(scan.snapshot, pruning, default_timezone=zone).is_exact

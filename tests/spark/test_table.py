@@ -1,0 +1,210 @@
+"""`deltalog.spark.DeltaTable` with delta.tables' names: rows are changed by tasks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+
+import deltalog.spark
+from deltalog import DeltaTable as CoreTable
+from deltalog.errors import (
+    ConstraintViolationError,
+    InvalidInputError,
+    TableExistsError,
+    TableNotFoundError,
+)
+from deltalog.spark import DeltaTable
+from deltalog.spark.table import IdentityGenerator
+
+VECTORS = {"delta.enableDeletionVectors": "true"}
+FEED = {"delta.enableChangeDataFeed": "true"}
+IDS = {"delta.enableRowTracking": "true"}
+
+kinds = pytest.mark.parametrize(
+    "properties",
+    [{}, VECTORS, FEED, {**VECTORS, **FEED, **IDS}],
+    ids=["copied", "masked", "copied-feed", "masked-feed-ids"],
+)
+
+
+def make(
+    spark: SparkSession, path: Path, properties: dict[str, str], *, partition_by: str | None = None
+) -> DeltaTable:
+    """Rows 0…9 in two files, `p` tells odd from even."""
+    frame = spark.range(0, 10, 1, 2).selectExpr("id", "id % 2 AS p", "concat('v', id) AS s")
+    deltalog.spark.write(frame, path, properties=properties, partition_by=partition_by)
+    return DeltaTable.forPath(spark, path)
+
+
+def rows(path: Path) -> list[tuple[Any, ...]]:
+    found = CoreTable(path).to_pyarrow_table().select(["id", "p", "s"]).to_pylist()
+    return sorted(tuple(row.values()) for row in found)
+
+
+def feed(path: Path, version: int) -> list[tuple[Any, ...]]:
+    changes = CoreTable(path).load_cdf(starting_version=version).read_all().to_pylist()
+    return sorted((row["_change_type"], row["id"], row["s"]) for row in changes)
+
+
+def row_ids(path: Path) -> dict[int, int]:
+    names = ["id", "_metadata.row_id"]
+    found = CoreTable(path).scan(columns=names).to_table().to_pylist()
+    return {row["id"]: row["_metadata.row_id"] for row in found}
+
+
+ALL = [(n, n % 2, f"v{n}") for n in range(10)]
+
+
+@kinds
+@pytest.mark.parametrize(
+    "condition", [lambda: "id IN (1, 8)", lambda: F.col("id").isin(1, 8)], ids=["sql", "col"]
+)
+def test_rows_are_deleted(
+    spark: SparkSession, tmp_path: Path, properties: dict[str, str], condition: Any
+) -> None:
+    table = make(spark, tmp_path / "t", properties)
+    assert table.delete(condition()).collect() == [(2,)]
+    assert rows(tmp_path / "t") == [row for row in ALL if row[0] not in {1, 8}]
+    table.delete("id = 9")
+    assert rows(tmp_path / "t") == [row for row in ALL if row[0] not in {1, 8, 9}]
+    if properties.get("delta.enableChangeDataFeed"):
+        assert feed(tmp_path / "t", 1) == [("delete", n, f"v{n}") for n in (1, 8, 9)]
+
+
+def test_deletes_that_the_log_can_answer_run_no_job(spark: SparkSession, tmp_path: Path) -> None:
+    table = make(spark, tmp_path / "t", {}, partition_by="p")
+    table.delete("p = 1")
+    (newest, *_) = CoreTable(tmp_path / "t").history(1)
+    assert newest["operationMetrics"]["numAddedFiles"] == "0"
+    assert {row[1] for row in rows(tmp_path / "t")} == {0}
+    table.delete()
+    assert CoreTable(tmp_path / "t").file_uris() == []
+
+
+def test_nothing_is_committed_where_no_row_matches(spark: SparkSession, tmp_path: Path) -> None:
+    table = make(spark, tmp_path / "t", {})
+    assert table.delete("id > 5 AND s = 'none'").collect() == [(0,)]
+    assert table.update("s = 'none'", {"s": "'x'"}).collect() == [(0,)]
+    assert CoreTable(tmp_path / "t").version() == 0
+
+
+@kinds
+def test_rows_are_updated(spark: SparkSession, tmp_path: Path, properties: dict[str, str]) -> None:
+    path = tmp_path / "t"
+    table = make(spark, path, properties)
+    ids = row_ids(path) if properties.get("delta.enableRowTracking") else {}
+    changed = table.alias("t").update("t.id >= 8", {"s": F.concat("s", F.lit("!")), "t.p": "p + 7"})
+    assert changed.collect() == [(2,)]
+    assert rows(path) == [*ALL[:8], (8, 7, "v8!"), (9, 8, "v9!")]
+    if properties.get("delta.enableChangeDataFeed"):
+        assert feed(path, 1) == [
+            ("update_postimage", 8, "v8!"),
+            ("update_postimage", 9, "v9!"),
+            ("update_preimage", 8, "v8"),
+            ("update_preimage", 9, "v9"),
+        ]
+    assert not ids or row_ids(path) == ids
+
+
+def test_updates_keep_the_tables_rules(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = (
+        DeltaTable.create(spark)
+        .location(str(path))
+        .addColumn("id", "BIGINT", generatedAlwaysAs=IdentityGenerator(5, 2))
+        .addColumn("x", "INT", nullable=False)
+        .addColumn("y", "INT", generatedAlwaysAs="x * 2")
+        .addColumn("st", "STRUCT<a: INT, b: STRING>", comment="a struct")
+        .property("delta.enableDeletionVectors", "true")
+        .execute()
+    )
+    deltalog.spark.write(
+        spark.sql("SELECT 1 AS x, named_struct('a', 1, 'b', 'u') AS st"), path, mode="append"
+    )
+    table.update(set={"x": "x + 1", "st.b": "concat(st.b, id)"})
+    found = table.toDF().collect()
+    assert [row.asDict(recursive=True) for row in found] == [
+        {"id": 5, "x": 2, "y": 4, "st": {"a": 1, "b": "u5"}}
+    ]
+    with pytest.raises(InvalidInputError, match="identity"):
+        table.update(set={"id": "7"})
+    with pytest.raises(ConstraintViolationError, match="NOT NULL"):
+        table.update(set={"x": "NULL"})
+    with pytest.raises(InvalidInputError, match="nope"):
+        table.update(set={"nope": "1"})
+    assert table.toDF().count() == 1
+
+
+def test_builders_say_what_is_there_already(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    with pytest.raises(TableNotFoundError):
+        DeltaTable.replace(spark).location(path).addColumn("x", "INT").execute()
+    schema = spark.createDataFrame([], "x INT, p STRING").schema
+    DeltaTable.createIfNotExists(spark).location(path).addColumns(schema).partitionedBy(
+        "p"
+    ).comment("c").execute()
+    with pytest.raises(TableExistsError):
+        DeltaTable.create(spark).location(path).addColumns(schema).execute()
+    assert DeltaTable.createIfNotExists(spark).location(path).execute().toDF().columns == ["x", "p"]
+    replaced = DeltaTable.createOrReplace(spark).tableName(f"delta.`{path}`").addColumn("z", "DATE")
+    assert replaced.clusterBy("z").execute().toDF().columns == ["z"]
+    (detail,) = DeltaTable.forPath(spark, path).detail().collect()
+    assert (detail["clusteringColumns"], detail["partitionColumns"]) == (["z"], [])
+    with pytest.raises(InvalidInputError, match="no catalog"):
+        DeltaTable.create(spark).tableName("a.b").addColumn("x", "INT").execute()
+
+
+def test_history_detail_and_going_back(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = make(spark, path, VECTORS)
+    spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", "why")
+    try:
+        table.delete("id = 3")
+    finally:
+        spark.conf.unset("spark.databricks.delta.commitInfo.userMetadata")
+    (newest, first) = table.history().collect()
+    assert (newest["operation"], newest["userMetadata"]) == ("DELETE", "why")
+    assert newest["operationMetrics"]["numDeletedRows"] == "1"
+    assert first["timestamp"] <= newest["timestamp"]
+    (detail,) = table.detail().collect()
+    assert (detail["numFiles"], detail["properties"]) == (2, VECTORS)
+    (restored,) = table.restoreToVersion(0).collect()
+    assert restored["num_of_files_after_restore"] == 2
+    assert rows(path) == ALL
+
+
+def test_files_are_put_together_and_cleaned_away(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = make(spark, path, VECTORS)
+    table.delete("id = 3")
+    (found,) = table.optimize().executeCompaction().collect()
+    assert (found["metrics"]["numFilesAdded"], found["metrics"]["numFilesRemoved"]) == (1, 2)
+    table.optimize().executeZOrderBy("id", "s")
+    assert rows(path) == [row for row in ALL if row[0] != 3]
+    assert table.vacuum().collect() == []
+    table.upgradeTableProtocol(1, 3)
+    table.addFeatureSupport("changeDataFeed")
+
+
+def test_copies(spark: SparkSession, tmp_path: Path) -> None:
+    table = make(spark, tmp_path / "t", {})
+    table.delete("id > 0")
+    assert table.clone(str(tmp_path / "c")).toDF().count() == 1
+    assert table.cloneAtVersion(0, str(tmp_path / "d"), isShallow=True).toDF().count() == 10
+
+
+def test_tables_are_found_by_path_and_by_name(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    make(spark, path, {})
+    assert DeltaTable.isDeltaTable(spark, str(path))
+    assert not DeltaTable.isDeltaTable(spark, str(tmp_path))
+    assert DeltaTable.forName(spark, f"delta.`{path}`").toDF().count() == 10
+    with pytest.raises(TableNotFoundError, match="forPath"):
+        DeltaTable.forName(spark, "nobody")
+    spark.range(1).write.parquet(str(tmp_path / "plain"))
+    converted = DeltaTable.convertToDelta(spark, f"parquet.`{tmp_path / 'plain'}`")
+    assert converted.toDF().columns == ["id"]
