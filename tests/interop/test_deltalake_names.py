@@ -20,6 +20,9 @@ import pytest
 from deltalake import CommitProperties, Transaction, write_deltalake
 
 import deltalog
+from deltalog.table.alter import TableAlterer
+from deltalog.table.merge import TableMerger
+from deltalog.table.optimize import TableOptimizer
 from tests.support.raw_tables import RawTable
 
 # deltalake's own deprecations are part of what is compared.
@@ -313,6 +316,47 @@ def test_arguments_have_the_same_names_and_places(name: str) -> None:
             assert ours[place].name == parameter.name
     required = {p.name for p in ours if p.default is p.empty}
     assert required <= {p.name for p in theirs}
+
+
+def _methods(kind: type, *names: str) -> dict[str, Callable[..., Any]]:
+    chosen = names or tuple(name for name in vars(kind) if not name.startswith("_"))
+    return {name: getattr(kind, name) for name in chosen}
+
+
+VERBS = (
+    "create", "delete", "update", "merge", "vacuum", "restore", "repair", "generate",
+    "create_checkpoint", "cleanup_metadata", "compact_logs",
+)  # fmt: skip
+PAIRS: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
+    (ours[name], theirs[name])
+    for ours, theirs in (
+        (_methods(deltalog.DeltaTable, *VERBS), _methods(deltalake.DeltaTable, *VERBS)),
+        (_methods(TableMerger), _methods(deltalake.table.TableMerger)),
+        (_methods(TableOptimizer), _methods(deltalake.table.TableOptimizer)),
+        (_methods(TableAlterer), _methods(deltalake.table.TableAlterer)),
+    )
+    for name in theirs
+] + [
+    (deltalog.write_deltalake, deltalake.write_deltalake),
+    (deltalog.convert_to_deltalake, deltalake.convert_to_deltalake),
+]
+
+
+@pytest.mark.parametrize(("ours", "theirs"), PAIRS, ids=lambda verb: verb.__qualname__)
+def test_verbs_take_the_same_arguments(
+    ours: Callable[..., Any], theirs: Callable[..., Any]
+) -> None:
+    """By name everywhere, and by place where the peer does not warn of it."""
+    mine = list(inspect.signature(ours).parameters.values())
+    by_name = {parameter.name: parameter for parameter in mine}
+    wanted = [p for p in inspect.signature(theirs).parameters.values() if p.name != "args"]
+    for place, parameter in enumerate(wanted):
+        assert repr(by_name[parameter.name].default) == repr(parameter.default), parameter.name
+        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+            assert mine[place].name == parameter.name
+            assert mine[place].kind is parameter.kind
+    required = {p.name for p in mine if p.default is p.empty}
+    assert required <= {p.name for p in wanted}
 
 
 def test_deletion_vectors_are_the_same(tmp_path: Path) -> None:

@@ -192,13 +192,13 @@ class TableAlterer:
 
     def drop_column_not_null(
         self,
-        column: ColumnPath,
+        column_name: ColumnPath,  # deltalake's name
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Allow NULL in a column."""
         self._run(
-            lambda pending: columns.drop_column_not_null(pending, column),
+            lambda pending: columns.drop_column_not_null(pending, column_name),
             commit_properties,
             post_commithook_properties,
         )
