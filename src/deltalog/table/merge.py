@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from deltalog.errors import InvalidInputError
+from deltalog.features.identity_columns import identity_columns
 from deltalog.operations.merge import (
     Action,
     Clause,
@@ -24,6 +25,8 @@ from deltalog.progress import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import pyarrow as pa
 
     from deltalog.expressions import Expression
     from deltalog.operations.append import FileOptions
@@ -60,8 +63,8 @@ class TableMerger:
     ) -> None:
         self._table = table
         self._source = source
-        if isinstance(source, list) and not source:  # tells no columns, and has no rows
-            self._source = table.snapshot.configuration.arrow_schema.empty_table()
+        if isinstance(source, list) and not source:
+            self._source = _no_rows(table)
         self._merge = merge
         self._options = options
         self._commit_properties = commit_properties
@@ -228,3 +231,11 @@ class TableMerger:
         )
         self._merge = replace(self._merge, clauses=(*self._merge.clauses, clause))
         return self
+
+
+def _no_rows(table: Standing) -> pa.Table:
+    """An empty list tells no columns: those of the table that a row may bring."""
+    configuration = table.snapshot.configuration
+    assigned = {column.name for column in identity_columns(configuration.schema)}
+    given = [name for name in configuration.schema.names if name not in assigned]
+    return configuration.arrow_schema.empty_table().select(given)
