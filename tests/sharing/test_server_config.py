@@ -185,8 +185,8 @@ def _recipient(**settings: Any) -> dict[str, Any]:
             "'HS256' is no signature by a private key",
         ),
         (
-            _config(shares=[{"name": "s", "schemas": [{"nane": "d"}]}]),
-            r"schemas\[0\].name: a text is missing; did you mean it by 'nane'\?",
+            _config(shares=[{"name": "s", "schemas": [{"naame": "d"}]}]),
+            r"schemas\[0\].name: a text is missing; did you mean it by 'naame'\?",
         ),
     ],
 )
