@@ -235,7 +235,7 @@ def test_a_stream_from_a_version(caller: Caller) -> None:
     assert order == ["protocol", "metaData", *["add"] * 2, "remove", "add", "metaData", "remove"]
 
 
-@pytest.mark.protocol("SHARE-QT-14", "SHARE-STR-02")
+@pytest.mark.protocol("SHARE-QT-14")
 def test_a_window_of_a_stream(caller: Caller) -> None:
     reply = caller.query(T, {"startingVersion": 1, "endingVersion": 2})
     assert _told(reply) == [("remove", 1), ("add", 1)]
