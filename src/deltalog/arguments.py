@@ -202,6 +202,15 @@ def as_updates(
     return found
 
 
+def check_given(predicate: object) -> None:
+    """Refuse an empty list of filters where rows change: it would mean all of them."""
+    if isinstance(predicate, list | tuple) and not predicate:
+        raise InvalidInputError(
+            f"cannot change the rows of {predicate!r}: an empty list would mean all of them; leave "
+            "the predicate out if that is meant"
+        )
+
+
 def as_bound(bound: int | str | datetime) -> int | Moment:
     """A bound of a range of versions: a version, or a moment."""
     if isinstance(bound, int) and not isinstance(bound, bool):

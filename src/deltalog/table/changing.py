@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from deltalog.arguments import as_condition, as_updates
+from deltalog.arguments import as_condition, as_updates, check_given
 from deltalog.clock import Stopwatch
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, to_sql
@@ -70,6 +70,7 @@ class ChangingTable(WritingTable):
         from deltalog.operations.append import FileOptions
         from deltalog.operations.delete import preview_delete, stage_delete
 
+        check_given(predicate)
         watch = Stopwatch()
         options = FileOptions(
             writer_properties=writer_properties, default_timezone=self._default_timezone
@@ -158,6 +159,7 @@ class ChangingTable(WritingTable):
         from deltalog.operations.append import FileOptions
         from deltalog.operations.update import preview_update, stage_update
 
+        check_given(predicate)
         values = as_updates(updates, new_values, parameters)
         if predicate is None and updates and isinstance(parameters, Mapping):
             parameters = None  # they are for the new values

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
-from deltalog.arguments import as_condition, as_updates
+from deltalog.arguments import as_condition, as_updates, check_given
 from deltalog.errors import InvalidInputError
 from deltalog.operations.alter import domains
 from deltalog.operations.append import FileOptions, stage_append
@@ -267,6 +267,7 @@ class TableTransaction:
     def _condition(
         self, predicate: Any, parameters: Sequence[object] | Mapping[str, object] | None
     ) -> Any:
+        check_given(predicate)
         schema = self._table.schema()
         return as_condition(schema, predicate, parameters=parameters)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from deltalog.actions.settable import canonical_key
-from deltalog.arguments import as_condition, has_table, open_table_store
+from deltalog.arguments import as_condition, check_given, has_table, open_table_store
 from deltalog.errors import CommitConflictError, InvalidInputError, TableExistsError
 from deltalog.operations.append import FileOptions, stage_append
 from deltalog.operations.overwrite import (
@@ -196,6 +196,7 @@ class _Write:
 
     def check(self, partition_overwrite: str) -> None:
         """Refuse what does not go together."""
+        check_given(self.predicate)
         for name, value, known in (
             ("mode", self.mode, tuple(_MODES)),
             ("schema_mode", self.schema_mode, (None, "merge", "overwrite")),

@@ -47,6 +47,18 @@ def test_a_forgotten_predicate_is_not_every_row(call: Call) -> None:
     refused(call, "there is no predicate")
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t: t.delete([]),
+        lambda t: t.update({"v": "'y'"}, predicate=[]),
+        lambda t: write_deltalake(t, ROWS, mode="overwrite", predicate=[]),
+    ],
+)
+def test_filters_that_came_out_empty_are_not_every_row(call: Call) -> None:
+    refused(call, "leave the predicate out if that is meant")
+
+
 def test_parameters_may_be_for_new_values_alone() -> None:
     table = make(ROWS)
     table.update({"v": ":v"}, parameters={"v": "it's"})
