@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_LONG_NUMBER: Final = re.compile(rb"(?<![\d.eE+\"])\d{19,}(?![\d.eE\"])")
+# Inside a document: to look for what stands before a number is thrice as fast as to look back.
+_LONG_NUMBER: Final = re.compile(rb"[:,\[\s]-?\d{19,}(?![\d.eE\"])")
+_BARE_NUMBER: Final = b"-0123456789"
 _NOT_BLANK: Final = re.compile(r"[^ \t\r\n]")
 _TOLERANT: Final = JSONDecoder()
 _COMPACT: Final = JSONEncoder(ensure_ascii=False, separators=(",", ":"))
@@ -45,7 +47,7 @@ def loads(data: bytes | str, where: str = "JSON text") -> Any:
         MalformedLogError: it is no JSON; the message holds the position.
     """
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
-    if _LONG_NUMBER.search(raw) is None:
+    if raw[:1] not in _BARE_NUMBER and _LONG_NUMBER.search(raw) is None:
         try:
             return orjson.loads(raw)
         except orjson.JSONDecodeError:
