@@ -80,8 +80,9 @@ class LogLines:
 
     def expires_before(self, moment_ms: int | None) -> None:
         """The URLs end at this moment at the latest."""
-        known = [ms for ms in (self.expires_ms, moment_ms) if ms is not None]
-        self.expires_ms = min(known, default=None)
+        known = self.expires_ms
+        if known is None or (moment_ms is not None and moment_ms < known):
+            self.expires_ms = moment_ms
 
     def extend(self, page: LogLines) -> None:
         """Take what a page brought."""
@@ -97,25 +98,30 @@ class LogLines:
             "modificationTime": line.timestamp_ms or 0,
             "dataChange": True,
             **line.values,
-            "path": encode_path(path),
+            "path": _encoded(path),
         }
         vector = values.get("deletionVector")
         if isinstance(vector, dict) and vector.get("storageType") == _URL_VECTOR:
             name = line.deletion_vector_file_id or f"{line.kind}-{line.version}-{line.id}"
             place = f"vectors/{_part(name)}"
             self.urls[place] = vector["pathOrInlineDv"]
-            values["deletionVector"] = {**vector, "pathOrInlineDv": encode_path(place)}
+            values["deletionVector"] = {**vector, "pathOrInlineDv": _encoded(place)}
         return values
 
 
 def _part(name: str) -> str:
     """An id as one part of a path, whatever a server takes for its ids."""
-    return name if name.isalnum() and name.isascii() else quote(name, safe="")
+    return name if name.isalnum() and name.isascii() else quote(name, safe="-")
+
+
+def _encoded(path: str) -> str:
+    """The path as it stands in a log; most ids need no escapes."""
+    return encode_path(path) if "%" in path else path
 
 
 def _from_parquet(line: ParquetFile, path: str) -> dict[str, Any]:
     return {
-        "path": encode_path(path),
+        "path": _encoded(path),
         "partitionValues": dict(line.partition_values),
         "size": line.size_bytes,
         "modificationTime": line.timestamp_ms or 0,
