@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from deltalog import DeltaTable, write_deltalake
 
 Build = Callable[[Path], object]
-ROWS: Final = {
+ROWS: Final[dict[str, list[Any]]] = {
     "id": list(range(12)),
     "name": [None if n % 5 == 4 else f"n{n}" for n in range(12)],
     "part": [None, "a", "b c", "d/e", "ü%", "f=g"] * 2,
@@ -27,10 +27,11 @@ VECTORS: Final = {"delta.enableDeletionVectors": "true"}
 TRACKED: Final = {"delta.enableRowTracking": "true"}
 
 
-def _write(path: Path, by: list[str] | None = None, **configuration: str) -> DeltaTable:
-    named = {name.replace("__", "."): value for name, value in configuration.items()}
+def _write(
+    path: Path, by: list[str] | None = None, configuration: Mapping[str, str] | None = None
+) -> DeltaTable:
     data = pa.table(ROWS)
-    write_deltalake(path, data.slice(0, 8), partition_by=by, configuration=named)
+    write_deltalake(path, data.slice(0, 8), partition_by=by, configuration=configuration)
     write_deltalake(path, data.slice(8), mode="append")
     return DeltaTable(path)
 
@@ -56,15 +57,15 @@ def of_one_partition(path: Path) -> None:
 
 
 def with_vectors(path: Path) -> None:
-    _write(path, **VECTORS).delete("id in (1, 2, 9)")
+    _write(path, None, VECTORS).delete("id in (1, 2, 9)")
 
 
 def partitioned_with_vectors(path: Path) -> None:
-    _write(path, ["day"], **VECTORS).delete("id % 2 = 0")
+    _write(path, ["day"], VECTORS).delete("id % 2 = 0")
 
 
 def mapped(path: Path) -> None:
-    table = _write(path, ["day"], **MAPPED)
+    table = _write(path, ["day"], MAPPED)
     table.alter.rename_column("name", "title")
     table.alter.rename_column("inner.x", "w")
     table.alter.rename_column("day", "date")
@@ -72,7 +73,7 @@ def mapped(path: Path) -> None:
 
 
 def mapped_by_id(path: Path) -> None:
-    _write(path, **{"delta.columnMapping.mode": "id"}).alter.rename_column("name", "title")
+    _write(path, None, {"delta.columnMapping.mode": "id"}).alter.rename_column("name", "title")
 
 
 def widened(path: Path) -> None:
@@ -89,7 +90,7 @@ def grown(path: Path) -> None:
 
 
 def tracked(path: Path) -> None:
-    table = _write(path, **TRACKED)
+    table = _write(path, None, TRACKED)
     table.update({"name": "'changed'"}, predicate="id in (3, 10)")
     table.optimize.compact()
 

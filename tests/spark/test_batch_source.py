@@ -129,7 +129,7 @@ def test_filters_can_be_turned_off(tmp_path: Path) -> None:
 def test_splits_are_about_equal(tmp_path: Path) -> None:
     partitioned(tmp_path)
     found = partitions(reader(tmp_path, maxPartitionBytes="16m"))
-    assert sorted(len(one.tasks) for one in found) == [1, 1, 2, 2, 2, 2]
+    assert sorted(len(one.tasks) for one in found) == [3, 3, 4]
 
 
 def test_a_worker_with_another_version_is_told(tmp_path: Path) -> None:

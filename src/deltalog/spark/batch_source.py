@@ -169,6 +169,24 @@ def _bound(bound: int | str | None, time_zone: str) -> int | Moment | None:
     return Moment(moment_ms(bound, time_zone)) if isinstance(bound, str) else bound
 
 
+def check_columns(shown: StructType, asked: spark_types.StructType, path: str) -> StructType:
+    """The columns that Spark asks for, in its order.
+
+    Raises:
+        InvalidInputError: one of them is not there, or of another type.
+    """
+    known = {field.name: field for field in shown}
+    theirs = {field.name: field.dataType for field in to_spark_schema(shown).fields}
+    wrong = [one.name for one in asked.fields if theirs.get(one.name) != one.dataType]
+    if wrong:
+        raise InvalidInputError(
+            f"cannot read {path} with another schema: column {wrong[0]!r} is "
+            f"{known[wrong[0]].type if wrong[0] in known else 'not there'}; leave schema(…) "
+            "out, and cast what is read"
+        )
+    return StructType([known[name] for name in asked.names])
+
+
 class BatchReader(DataSourceReader):
     """Reads one version of a table, or a range of its change feed.
 
@@ -181,16 +199,7 @@ class BatchReader(DataSourceReader):
         self._options, shown = resolve(options)
         self._snapshot: Any = _snapshot(self._options)
         self._predicate: Expression | None = None
-        known = {field.name: field for field in shown}
-        theirs = {field.name: field.dataType for field in to_spark_schema(shown).fields}
-        wrong = [one.name for one in columns.fields if theirs.get(one.name) != one.dataType]
-        if wrong:
-            raise InvalidInputError(
-                f"cannot read {options.path} with another schema: column {wrong[0]!r} is "
-                f"{known[wrong[0]].type if wrong[0] in known else 'not there'}; leave schema(…) "
-                "out, and cast what is read"
-            )
-        self._rows = StructType([known[name] for name in columns.names])
+        self._rows = check_columns(shown, columns, options.path)
 
     @property
     def pushFilters(self) -> Any:  # noqa: N802  # PySpark's name

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
 from deltalog.column_mapping import Mode, physical_name
+from deltalog.errors import DataFileMissingError
 from deltalog.features import check_deletion_vectors
 from deltalog.paths import check_all_confined, locations, split_location
 from deltalog.scan import METADATA_COLUMNS
@@ -208,7 +210,15 @@ def _group_frame(spark: SparkSession, plan: NativePlan, files: pa.Table) -> Data
     for name in kept:
         stored = stored.add(name, "long")
     paths = [spark_path(location) for location in _texts(files, "location")]
-    raw = spark.read.options(**_READER_OPTIONS).schema(stored).parquet(*paths)
+    try:
+        raw = spark.read.options(**_READER_OPTIONS).schema(stored).parquet(*paths)
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise
+        raise DataFileMissingError(
+            f"cannot read table {spec.table!r}: Spark finds a file of it not there: {error}; "
+            "restore it, or read a version that does not need it"
+        ) from error
     hidden = raw.metadataColumn(METADATA)
     has_vectors = files.column("deletionVector").null_count < files.num_rows
     values = FileValues(spec, files)

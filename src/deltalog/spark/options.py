@@ -22,6 +22,8 @@ _CLOUDS: Final = ("aws_", "azure_", "google_")
 _WITHOUT_EFFECT: Final = frozenset({"mergeschema", "inferschema", "overwriteschema"})
 MAX_PARTITION_BYTES: Final = 128 << 20
 """As `spark.sql.files.maxPartitionBytes` by default."""
+MAX_FILES_PER_TRIGGER: Final = 1000
+"""As Delta's, where neither limit is given."""
 _SIZE_UNITS: Final = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 _TIME_TRAVEL: Final = ("versionAsOf", "timestampAsOf")
@@ -37,6 +39,7 @@ _READING: Final = ("path", "metadataColumns", "pushFilters", "maxPartitionBytes"
 BATCH_OPTIONS: Final = (*_READING, *_TIME_TRAVEL, *_CHANGES)
 STREAM_OPTIONS: Final = (
     "path",
+    "metadataColumns",
     "timeZone",
     "maxPartitionBytes",
     "readChangeFeed",
@@ -80,6 +83,44 @@ class ReadOptions:
     end: int | str | None = None
     metadata_columns: tuple[str, ...] = ()
     push_filters: bool = True
+    max_partition_bytes: int = MAX_PARTITION_BYTES
+    time_zone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamOptions:
+    """The options of a streaming read, parsed.
+
+    Args:
+        path: the table's location.
+        storage: credentials and settings for the store.
+        changes: the change data feed is followed.
+        start: first version whose changes come, a moment, `latest`, or None for all rows first.
+        max_files: most files of a batch; None for no limit.
+        max_bytes: most bytes of a batch, but for a batch of one file.
+        ignore_deletes: commits that only delete are passed over.
+        ignore_changes: rows of rewritten files come again.
+        skip_change_commits: commits that delete or rewrite are passed over.
+        fail_on_data_loss: commits that were cleaned up before they were read are an error.
+        in_event_time_order: the rows of the first version come in one batch, so that none of them
+            is late for a watermark.
+        metadata_columns: names of `METADATA_COLUMNS` to add, as the struct `_metadata`.
+        max_partition_bytes: size of the splits that one task reads.
+        time_zone: of moments and partition values that name none.
+    """
+
+    path: str
+    storage: Mapping[str, str]
+    changes: bool = False
+    start: int | str | None = None
+    max_files: int | None = MAX_FILES_PER_TRIGGER
+    max_bytes: int | None = None
+    ignore_deletes: bool = False
+    ignore_changes: bool = False
+    skip_change_commits: bool = False
+    fail_on_data_loss: bool = True
+    in_event_time_order: bool = False
+    metadata_columns: tuple[str, ...] = ()
     max_partition_bytes: int = MAX_PARTITION_BYTES
     time_zone: str = "UTC"
 
@@ -196,6 +237,37 @@ def parse_any_read_options(given: Mapping[str, str]) -> ReadOptions:
         InvalidInputError: an option that neither knows, or a value that is none.
     """
     return _read_options(Options(given, {*BATCH_OPTIONS, *STREAM_OPTIONS}))
+
+
+def parse_stream_options(given: Mapping[str, str]) -> StreamOptions:
+    """The options of a streaming read.
+
+    Raises:
+        InvalidInputError: an option that is not known, a value that is none, options that
+            contradict each other.
+    """
+    options = Options(given, STREAM_OPTIONS)
+    max_files, max_bytes = options.number("maxFilesPerTrigger"), options.size("maxBytesPerTrigger")
+    if max_files == 0:
+        raise InvalidInputError("cannot take maxFilesPerTrigger=0: expected 1 or more")
+    if max_files is None and max_bytes is None:
+        max_files = MAX_FILES_PER_TRIGGER
+    return StreamOptions(
+        path=path_of(options),
+        storage=options.storage,
+        changes=options.truth("readChangeFeed") or options.truth("readChangeData"),
+        start=bound_of(options, "starting"),
+        max_files=max_files,
+        max_bytes=max_bytes,
+        ignore_deletes=options.truth("ignoreDeletes"),
+        ignore_changes=options.truth("ignoreChanges"),
+        skip_change_commits=options.truth("skipChangeCommits"),
+        fail_on_data_loss=options.truth("failOnDataLoss", default=True),
+        in_event_time_order=options.truth("withEventTimeOrder"),
+        metadata_columns=parse_metadata_columns(options.names("metadataColumns")),
+        max_partition_bytes=options.size("maxPartitionBytes") or MAX_PARTITION_BYTES,
+        time_zone=options.text("timeZone") or "UTC",
+    )
 
 
 def _read_options(options: Options) -> ReadOptions:

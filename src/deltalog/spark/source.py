@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 from deltalog.spark.batch_source import BatchReader, resolve
-from deltalog.spark.options import parse_any_read_options, parse_read_options
+from deltalog.spark.options import parse_any_read_options, parse_read_options, parse_stream_options
+from deltalog.spark.stream_source import StreamReader
 from deltalog.spark.types import to_spark_schema
 from deltalog.spark.write_options import parse_write_options
 from deltalog.spark.write_plan import open_to_write
 from deltalog.spark.writer import BatchWriter
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader, DataSourceWriter
+    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, DataSourceWriter
     from pyspark.sql.types import StructType
 
 
@@ -47,6 +48,11 @@ class DeltalogSource(DataSource):
         if self._shown is not None:
             options = replace(options, path=self._shown[0], version=self._shown[1], timestamp=None)
         return BatchReader(options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # PySpark's
+        """A reader that follows the table."""
+        version = None if self._shown is None else self._shown[1]
+        return StreamReader(parse_stream_options(self.options), schema, version)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001  # PySpark's
         """A writer of one data frame."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _OPEN_COST_BYTES: Final = 4 << 20
 """What opening a file costs, in bytes read meanwhile: Spark's own estimate."""
-_FEWEST_BYTES: Final = 8 << 20
+_FEWEST_BYTES: Final = 32 << 20
 _MANY: Final = 64
 """Splits that keep a usual cluster busy: a table that has more bytes has fuller splits."""
 

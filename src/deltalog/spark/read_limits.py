@@ -1,0 +1,37 @@
+"""How much a micro-batch takes, in the words of the PySpark that is there.
+
+Owns the difference between PySpark 4.1, which has no such words, and later ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as AvailableNow
+else:
+    try:
+        from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as AvailableNow
+    except ImportError:
+
+        class AvailableNow:
+            """Stands for a class that this PySpark lacks."""
+
+
+__all__ = ["AvailableNow", "default_limit", "is_everything"]
+
+
+def default_limit(max_files: int | None, max_bytes: int | None) -> Any:
+    """What the options of a stream say; of two limits Spark is told the first, we keep both."""
+    from pyspark.sql.streaming import datasource  # noqa: PLC0415  # PySpark 4.1 has it not
+
+    if max_files is not None:
+        return datasource.ReadMaxFiles(max_files)
+    if max_bytes is not None:
+        return datasource.ReadMaxBytes(max_bytes)
+    return datasource.ReadAllAvailable()
+
+
+def is_everything(limit: Any) -> bool:
+    """Whether Spark asks for all that there is, whatever the options say."""
+    return limit is None or type(limit).__name__ == "ReadAllAvailable"

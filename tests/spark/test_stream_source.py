@@ -1,0 +1,370 @@
+"""The stream reader as PySpark's runner calls it, without Spark, and a few queries with it."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles
+
+from deltalog import DeltaTable, write_deltalake
+from deltalog.errors import (
+    DeltaError,
+    IncompatibleChangesError,
+    InvalidInputError,
+    RowsChangedError,
+)
+from deltalog.schema import Field
+from deltalog.spark.batch_source import TaskPartition
+from deltalog.spark.options import parse_stream_options
+from deltalog.spark.source import DeltalogSource
+from deltalog.spark.stream_source import StreamReader
+
+FEED = {"delta.enableChangeDataFeed": "true"}
+Batch = list[tuple[Any, ...]]
+
+
+def make(path: Path, *ids: int, **configuration: Any) -> None:
+    write_deltalake(path, pa.table({"id": list(ids)}), **configuration)
+
+
+def append(path: Path, *ids: int) -> None:
+    write_deltalake(path, pa.table({"id": list(ids)}), mode="append")
+
+
+class Query:
+    """A streaming query: batches from checkpointed offsets on, each planned and then read."""
+
+    def __init__(self, path: Path, **options: str) -> None:
+        self.source = DeltalogSource({"path": str(path), **options})
+        self.schema = self.source.schema()
+        self.offset: dict[str, Any] | None = None
+        self.start()
+
+    def start(self) -> None:
+        """The query again, in another process, from where its checkpoint is."""
+        found = pickle.loads(pickle.dumps(self.source)).streamReader(self.schema)
+        assert isinstance(found, StreamReader)
+        self.reader = found
+        if self.offset is None:
+            self.offset = self.reader.initialOffset()
+
+    def batch(self, limit: Any = None) -> Batch | None:
+        """The rows of the next batch; None if there is none."""
+        assert self.offset is not None
+        limit = self.reader.getDefaultReadLimit() if limit is None else limit
+        end = self.reader.latestOffset(self.offset, limit)
+        if end == self.offset:
+            return None
+        rows = self.rows_between(self.offset, end)
+        self.reader.commit(end)
+        self.offset = end
+        return rows
+
+    def rows_between(self, start: dict[str, Any], end: dict[str, Any]) -> Batch:
+        partitions = self.reader.partitions(start, end)
+        worker = pickle.loads(pickle.dumps(self.reader))
+        return [
+            tuple(row.values())
+            for partition in partitions
+            for batch in worker.read(pickle.loads(pickle.dumps(partition)))
+            for row in batch.to_pylist()
+        ]
+
+    def batches(self, limit: Any = None) -> Iterator[Batch]:
+        while (found := self.batch(limit)) is not None:
+            yield found
+
+    def ids(self) -> list[Any]:
+        return sorted(row[0] for batch in self.batches() for row in batch)
+
+
+def test_first_what_is_there_and_then_what_comes(tmp_path: Path) -> None:
+    make(tmp_path, 1, 2)
+    query = Query(tmp_path)
+    assert query.ids() == [1, 2]
+    append(tmp_path, 3)
+    append(tmp_path, 4)
+    assert query.ids() == [3, 4]
+    assert query.batch() is None
+
+
+def test_offsets_are_plain_and_say_where_the_query_is(tmp_path: Path) -> None:
+    make(tmp_path, 1)
+    query = Query(tmp_path)
+    assert query.offset is not None
+    first = {key: query.offset[key] for key in ("version", "index", "isStartingVersion")}
+    assert first == {"version": 0, "index": 0, "isStartingVersion": True}
+    query.ids()
+    assert (query.offset["version"], query.offset["isStartingVersion"]) == (1, False)
+
+
+@pytest.mark.parametrize("stops", [1, 2, 3])
+def test_each_row_comes_once_however_often_the_query_is_stopped(tmp_path: Path, stops: int) -> None:
+    make(tmp_path, 0)
+    for number in range(1, 4):
+        append(tmp_path, number)
+    query = Query(tmp_path, maxFilesPerTrigger="1")
+    found: list[Any] = []
+    for number in range(4, 12):
+        append(tmp_path, number)
+        found += [row[0] for row in query.batch() or []]
+        if number % stops == 0:
+            query.start()
+    assert sorted(found + query.ids()) == list(range(12))
+
+
+def test_a_batch_that_is_planned_again_is_the_same(tmp_path: Path) -> None:
+    """As after a crash between the log of offsets and the end of the batch."""
+    make(tmp_path, 1)
+    append(tmp_path, 2)
+    query = Query(tmp_path, maxFilesPerTrigger="1")
+    start = query.offset
+    assert start is not None
+    rows, end = query.batch(), query.offset
+    assert end is not None
+    append(tmp_path, 3)
+    query.start()
+    assert query.rows_between(start, end) == rows
+
+
+@pytest.mark.parametrize(
+    ("options", "limit", "sizes"),
+    [
+        ({"maxFilesPerTrigger": "2"}, None, [2, 2, 1]),
+        ({"maxBytesPerTrigger": "1b"}, None, [1, 1, 1, 1, 1]),
+        ({"maxFilesPerTrigger": "3", "maxBytesPerTrigger": "1g"}, None, [3, 2]),
+        ({"maxFilesPerTrigger": "2"}, ReadAllAvailable(), [5]),
+        ({"maxFilesPerTrigger": "1", "withEventTimeOrder": "true"}, None, [5]),
+        ({}, None, [5]),
+    ],
+)
+def test_how_much_a_batch_takes(
+    tmp_path: Path, options: dict[str, str], limit: Any, sizes: list[int]
+) -> None:
+    make(tmp_path, 0)
+    for number in range(1, 5):
+        append(tmp_path, number)
+    query = Query(tmp_path, **options)
+    assert [len(batch) for batch in query.batches(limit)] == sizes
+
+
+def test_the_limit_that_spark_is_told(tmp_path: Path) -> None:
+    make(tmp_path, 0)
+    assert Query(tmp_path).reader.getDefaultReadLimit() == ReadMaxFiles(1000)
+    by_bytes = Query(tmp_path, maxBytesPerTrigger="10m").reader.getDefaultReadLimit()
+    assert by_bytes == ReadMaxBytes(10 << 20)
+
+
+def test_what_is_available_now_ends(tmp_path: Path) -> None:
+    make(tmp_path, 0)
+    append(tmp_path, 1)
+    query = Query(tmp_path, maxFilesPerTrigger="1")
+    query.reader.prepareForTriggerAvailableNow()
+    append(tmp_path, 2)
+    assert query.ids() == [0, 1]
+    query.start()
+    assert query.ids() == [2]
+
+
+def test_without_limits_as_pyspark_4_1_asks(tmp_path: Path) -> None:
+    make(tmp_path, 0)
+    append(tmp_path, 1)
+    query = Query(tmp_path, maxFilesPerTrigger="1")
+    assert query.offset is not None
+    end = query.reader.latestOffset()
+    assert sorted(query.rows_between(query.offset, end)) == [(0,), (1,)]
+    assert query.reader.latestOffset() == end
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"startingVersion": "0"}, [1, 2, 3]),
+        ({"startingVersion": "1"}, [2, 3]),
+        ({"startingVersion": "latest"}, []),
+        ({"startingTimestamp": "2001-01-01"}, [1, 2, 3]),
+        ({"startingTimestamp": "2999-01-01T00:00:00Z"}, []),
+    ],
+)
+def test_where_to_start(tmp_path: Path, options: dict[str, str], expected: list[int]) -> None:
+    make(tmp_path, 1)
+    append(tmp_path, 2)
+    append(tmp_path, 3)
+    query = Query(tmp_path, **options)
+    assert query.ids() == expected
+    append(tmp_path, 4)
+    assert query.ids() == [4]
+
+
+def test_deletes_and_rewrites_are_errors(tmp_path: Path) -> None:
+    make(tmp_path, 1, 2)
+    query = Query(tmp_path)
+    query.ids()
+    DeltaTable(tmp_path).delete("id = 1")
+    with pytest.raises(RowsChangedError, match="version 1 rewrote rows"):
+        query.batch()
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [("ignoreDeletes", [9]), ("ignoreChanges", [9]), ("skipChangeCommits", [9])],
+)
+def test_deletes_may_be_passed_over(tmp_path: Path, option: str, expected: list[int]) -> None:
+    make(tmp_path, 1)
+    query = Query(tmp_path, **{option: "true"})
+    query.ids()
+    DeltaTable(tmp_path).delete("id = 1")
+    append(tmp_path, 9)
+    assert query.ids() == expected
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"), [("ignoreChanges", [2, 9]), ("skipChangeCommits", [9])]
+)
+def test_rewrites_may_be_passed_over(tmp_path: Path, option: str, expected: list[int]) -> None:
+    make(tmp_path, 1, 2)
+    query = Query(tmp_path, **{option: "true"})
+    query.ids()
+    DeltaTable(tmp_path).delete("id = 1")
+    append(tmp_path, 9)
+    assert query.ids() == expected
+
+
+def test_moved_rows_do_not_come_again(tmp_path: Path) -> None:
+    make(tmp_path, 1)
+    append(tmp_path, 2)
+    query = Query(tmp_path)
+    query.ids()
+    DeltaTable(tmp_path).optimize.compact()
+    assert query.batch() is None
+    append(tmp_path, 3)
+    assert query.ids() == [3]
+
+
+def test_the_change_feed_is_followed(tmp_path: Path) -> None:
+    make(tmp_path, 1, 2, configuration=FEED)
+    query = Query(tmp_path, readChangeFeed="true")
+    assert query.schema.names == ["id", "_change_type", "_commit_version", "_commit_timestamp"]
+    assert [row[:3] for row in query.batch() or []] == [(1, "insert", 0), (2, "insert", 0)]
+    DeltaTable(tmp_path).update({"id": "7"}, predicate="id = 1")
+    assert sorted(row[:3] for row in query.batch() or []) == [
+        (1, "update_preimage", 1),
+        (7, "update_postimage", 1),
+    ]
+
+
+def test_a_new_column_stops_the_stream_until_it_is_started_again(tmp_path: Path) -> None:
+    make(tmp_path, 1)
+    query = Query(tmp_path)
+    query.ids()
+    append(tmp_path, 2)
+    DeltaTable(tmp_path).alter.add_columns([Field("more", "string")])
+    write_deltalake(tmp_path, pa.table({"id": [3], "more": ["x"]}), mode="append")
+    assert query.batch() == [(2,)]
+    with pytest.raises(IncompatibleChangesError, match="start the query again"):
+        query.batch()
+    again = Query(tmp_path)
+    again.offset = query.offset
+    assert list(again.batches()) == [[(3, "x")]]
+
+
+def test_a_column_that_was_there_later_is_null_before(tmp_path: Path) -> None:
+    make(tmp_path, 1)
+    append(tmp_path, 2)
+    DeltaTable(tmp_path).alter.add_columns([Field("more", "string")])
+    assert [row for batch in Query(tmp_path, startingVersion="0").batches() for row in batch] == [
+        (1, None),
+        (2, None),
+    ]
+
+
+def test_a_lost_commit_is_an_error_unless_the_query_takes_what_is_left(tmp_path: Path) -> None:
+    make(tmp_path, 1)
+    strict, lenient = Query(tmp_path), Query(tmp_path, failOnDataLoss="false")
+    assert strict.ids() == lenient.ids() == [1]
+    append(tmp_path, 2)
+    append(tmp_path, 3)
+    DeltaTable(tmp_path).create_checkpoint()
+    for version in (0, 1):
+        (tmp_path / f"_delta_log/{version:020}.json").unlink()
+    append(tmp_path, 4)
+    strict.start()
+    lenient.start()
+    with pytest.raises(DeltaError, match="the commits begin at 2"):
+        strict.batch()
+    assert lenient.ids() == [3, 4]
+
+
+def test_another_table_at_the_place_is_an_error(tmp_path: Path) -> None:
+    import shutil
+
+    make(tmp_path / "t", 1)
+    query = Query(tmp_path / "t")
+    query.ids()
+    shutil.rmtree(tmp_path / "t")
+    make(tmp_path / "t", 2)
+    query.start()
+    with pytest.raises(DeltaError, match="the offset is of table"):
+        query.batch()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"maxFilesPerTriger": "1"}, "did you mean 'maxFilesPerTrigger'"),
+        ({"maxFilesPerTrigger": "0"}, "expected 1 or more"),
+        ({"maxBytesPerTrigger": "0"}, "expected a size"),
+        ({"startingVersion": "1", "startingTimestamp": "2024-01-01"}, "give one of them"),
+        ({"versionAsOf": "1"}, "cannot take the option 'versionAsOf'"),
+        ({"ignoreDeletes": "perhaps"}, "expected true or false"),
+    ],
+)
+def test_bad_options_are_named(options: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        parse_stream_options({"path": "t", **options})
+
+
+def test_splits_keep_the_order_of_files(tmp_path: Path) -> None:
+    make(tmp_path, 0)
+    for number in range(1, 6):
+        append(tmp_path, number)
+    query = Query(tmp_path, maxPartitionBytes="9m")
+    assert query.offset is not None
+    end = query.reader.latestOffset(query.offset, ReadAllAvailable())
+    partitions = query.reader.partitions(query.offset, end)
+    sizes = [len(one.tasks) for one in partitions if isinstance(one, TaskPartition)]
+    assert sizes == [2, 2, 2]
+
+
+def test_a_query_of_spark_goes_on_from_its_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    table, checkpoint = tmp_path / "t", str(tmp_path / "checkpoint")
+    make(table, 1, 2)
+    append(table, 3)
+    seen: list[int] = []
+
+    def run() -> int:
+        before = len(seen)
+        query = (
+            spark.readStream.format("deltalog")
+            .option("maxFilesPerTrigger", 1)
+            .load(str(table))
+            .writeStream.option("checkpointLocation", checkpoint)
+            .foreachBatch(lambda frame, _: seen.extend(row.id for row in frame.collect()))
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(120)
+        return len(seen) - before
+
+    assert run() == 3
+    append(table, 4)
+    DeltaTable(table).optimize.compact()
+    append(table, 5)
+    assert run() == 2
+    assert sorted(seen) == [1, 2, 3, 4, 5]
