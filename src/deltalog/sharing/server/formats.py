@@ -37,6 +37,13 @@ if TYPE_CHECKING:
     from deltalog.configuration import TableConfiguration
     from deltalog.snapshot import Snapshot
 
+_OF_COMMITS: Final = frozenset(
+    {
+        "delta.enableInCommitTimestamps",
+        "delta.inCommitTimestampEnablementVersion",
+        "delta.inCommitTimestampEnablementTimestamp",
+    }
+)
 _CHECKPOINT_ONLY: Final = frozenset({"v2Checkpoint", "vacuumProtocolCheck"})
 
 
@@ -212,7 +219,7 @@ def metadata_line(
     metadata = configuration.metadata
     if form.is_delta:
         return DeltaMetadata(
-            metadata=_without_places(metadata),
+            metadata=_for_others(metadata),
             version=version,
             size_bytes=size_bytes,
             num_files=num_files,
@@ -232,12 +239,16 @@ def metadata_line(
     )
 
 
-def _without_places(metadata: Metadata) -> Metadata:
-    """The metadata without properties that tell where something is stored (D-77)."""
+def _for_others(metadata: Metadata) -> Metadata:
+    """The metadata without properties that tell where something is stored (D-77).
+
+    Nor that commits carry their own times: a client that makes a log of its own of the answer has
+    no such commits, and the official one fails on that. Each line tells the time anyway.
+    """
     kept = {
         key: value
         for key, value in metadata.configuration.items()
-        if "://" not in value and not value.startswith("/")
+        if "://" not in value and not value.startswith("/") and key not in _OF_COMMITS
     }
     options = {key: value for key, value in metadata.format.options.items() if "://" not in value}
     return replace(
