@@ -15,6 +15,8 @@ import pytest
 from deltalog import write_deltalake
 from deltalog.sharing.server import app
 from deltalog.sharing.server import endpoints as endpoints_module
+from deltalog.sharing.server.faults import Fault
+from deltalog.sharing.server.rates import RateLimit
 from deltalog.sharing.server.recipients import Recipient
 from deltalog.sharing.server.tables import TableName, present_ms
 from deltalog.sharing.server.tokens import InvalidTokenError, Sealer, encode_base64
@@ -366,6 +368,34 @@ def test_a_body_that_does_not_come(table: Path) -> None:
     }
     asyncio.run(caller.app(scope, silent, send))  # type: ignore[arg-type]  # a plain dict
     assert statuses == [408]
+
+
+@pytest.mark.protocol("SHARE-SEC-06")
+def test_rates_are_bounded(table: Path) -> None:
+    caller = sharing({T: table}, limits={"requestsPerMinute": 3})
+    replies = [caller.get("/shares") for _ in range(4)]
+    assert [reply.status for reply in replies] == [200, 200, 200, 429]
+    assert 1 <= int(replies[3].headers["retry-after"]) <= 20
+    assert replies[3].json()["errorCode"] == "TOO_MANY_REQUESTS"
+
+
+def test_rates_recover_and_are_each_recipients_own() -> None:
+    now = [0.0]
+    limit = RateLimit(2, lambda: now[0])
+    for name in ("alice", "alice", "bob"):
+        limit.take(name)
+    with pytest.raises(Fault) as caught:
+        limit.take("alice")
+    assert caught.value.headers == {"Retry-After": "30"}
+    now[0] = 30.0
+    limit.take("alice")
+    with pytest.raises(Fault):
+        limit.take("alice")
+    now[0] = 1000.0
+    for _ in range(2):
+        limit.take("alice")
+    with pytest.raises(Fault):
+        limit.take("alice")
 
 
 # -- what is told and logged

@@ -12,7 +12,7 @@ from deltalog.errors import MalformedMessageError
 from deltalog.expressions import Expression, col, lit, parse_sql, resolve_predicate, to_sql
 from deltalog.schema import parse_schema
 from deltalog.sharing.wire import encode_json_hint, parse_json_hint, parse_sql_hint
-from deltalog.sharing.wire.hints import MOST_BYTES, MOST_DEPTH
+from deltalog.sharing.wire.hints import MOST_BYTES, MOST_DEPTH, MOST_OPERATIONS
 
 Json = dict[str, Any]
 
@@ -131,6 +131,8 @@ def test_size_and_depth_are_bounded() -> None:
         parse_json_hint(" " * (MOST_BYTES + 1))
     with pytest.raises(MalformedMessageError):
         parse_json_hint('{"op":"not","children":[' * 100_000)
+    with pytest.raises(MalformedMessageError, match="more than"):
+        _parse(_op("or", *[_op("isNull", _column())] * MOST_OPERATIONS))
 
 
 @pytest.mark.protocol("SHARE-QT-05", "SHARE-SQL-01")

@@ -23,6 +23,7 @@ from deltalog.sharing.server.endpoints import Endpoints, Server
 from deltalog.sharing.server.guard import Guard, unforeseen, unknown_method, unknown_route
 from deltalog.sharing.server.metrics import CONTENT_TYPE, Metrics
 from deltalog.sharing.server.oauth import TokenVerifier
+from deltalog.sharing.server.rates import RateLimit
 from deltalog.sharing.server.recipients import Recipients
 from deltalog.sharing.server.tables import Tables
 from deltalog.sharing.server.tokens import Sealer
@@ -87,6 +88,7 @@ def make_server(
         tables=Tables(config, make_store),
         recipients=Recipients(config, verify),
         jobs=Jobs() if before is None else before.jobs,
+        rates=RateLimit(config.limits.requests_per_minute),
         limiter=anyio.CapacityLimiter(config.limits.concurrent_queries),
     )
 

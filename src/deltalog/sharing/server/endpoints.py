@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from deltalog.sharing.server.rates import RateLimit
     from deltalog.sharing.server.recipients import Recipient, Recipients
     from deltalog.sharing.server.tables import SharedTable
     from deltalog.sharing.wire import TableQuery
@@ -71,18 +72,20 @@ class Server:
     tables: Tables
     recipients: Recipients
     jobs: Jobs
+    rates: RateLimit
     limiter: anyio.CapacityLimiter
 
     def recipient(self, request: Request) -> Recipient:
         """Who sends the request.
 
         Raises:
-            Fault: 401 or 403.
+            Fault: 401, 403 or 429.
         """
         address = None if request.client is None else request.client.host
         header = request.headers.get("authorization")
         found = self.recipients.authenticate(header, address, present_ms())
         note(request.scope, recipient=found.name)
+        self.rates.take(found.name)
         return found
 
     def table(self, request: Request, recipient: Recipient) -> SharedTable:

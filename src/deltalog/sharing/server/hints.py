@@ -7,7 +7,7 @@ Protocol: SQL Expressions for Filtering, JSON predicates for Filtering
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.config import ServerConfig
     from deltalog.sharing.wire import TableQuery
     from deltalog.snapshot import Snapshot
+
+
+# Every one costs a look at each file; what is left out only makes the answer longer.
+_MOST_HINTS: Final = 100
 
 
 def predicate_of(query: TableQuery, schema: StructType, config: ServerConfig) -> Expression | None:
@@ -62,7 +66,7 @@ def _understood(
     texts: Sequence[str], parse: Callable[[str], Expression], schema: StructType
 ) -> list[Expression]:
     found = []
-    for text in texts:
+    for text in texts[:_MOST_HINTS]:
         try:
             found.append(resolve_predicate(parse(text), schema))
         except (DeltaError, RecursionError):

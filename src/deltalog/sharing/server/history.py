@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from deltalog.actions.codec import metadata_from_json, protocol_from_json
 from deltalog.configuration import TableConfiguration
+from deltalog.log.history import file_times_ms
 from deltalog.log.listing import list_log
 from deltalog.log.reader import VERSION_COLUMN, parse_commits, read_in_batches
 from deltalog.sharing.server.faults import invalid
@@ -74,13 +75,13 @@ class History:
         self._first = first
         self._last = last
         self._with_feed = with_feed
-        listing = list_log(table.store, from_version=first.version)
+        listing = list_log(table.store, from_version=0)
         self._commits: list[LogFile] = []
         for version in range(first.version, last.version + 1):
             if version not in listing.commits:
                 raise invalid(f"the changes of version {version} cannot be read any more")
             self._commits.append(listing.commits[version])
-        self._times = table.commit_times(last)
+        self._times = file_times_ms(listing.commits.values())
         self._single: CommitTable | None = None
 
     def check(self) -> None:
@@ -142,11 +143,19 @@ class History:
         metadatas = {v: node for v, node in table.metadata_nodes if v == version}
         return VersionChanges(
             version=version,
-            timestamp_ms=self._times.get(version, 0),
+            timestamp_ms=self._time_ms(version, info),
             parts=tuple(self._parts(version, table, info)),
             protocol=protocol_from_json(protocols[version]) if protocols else None,
             metadata=metadata_from_json(metadatas[version]) if metadatas else None,
         )
+
+    def _time_ms(self, version: int, info: Mapping[str, Any]) -> int:
+        """When a version was committed: by itself where the table has in-commit timestamps."""
+        own = self._last.configuration.in_commit_timestamps
+        time_ms = info.get("inCommitTimestamp")
+        if own is not None and own.covers(version) and isinstance(time_ms, int):
+            return time_ms
+        return self._times.get(version, 0)
 
     def _parts(
         self, version: int, table: CommitTable, info: Mapping[str, Any]

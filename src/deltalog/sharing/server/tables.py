@@ -162,8 +162,6 @@ class SharedTable:
         if not found:
             raise invalid("the timestamp is after the latest version of the table")
         version = min(found)
-        if version == min(times) and version > 0 and times[version] > timestamp_ms:
-            version = max(version, self.config.start_version)
         self.check_version(version, latest)
         return version
 

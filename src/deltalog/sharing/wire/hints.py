@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MOST_BYTES: Final = 1 << 20
 MOST_DEPTH: Final = 100
+MOST_OPERATIONS: Final = 2000
 _MOST_SQL: Final = 4096
 
 _COMPARISONS: Final = {
@@ -63,7 +64,9 @@ def parse_json_hint(text: str) -> Expression:
     if len(text) > MOST_BYTES:
         raise MalformedMessageError(f"hint: longer than {MOST_BYTES} characters")
     try:
-        return _condition(loads(text, "hint"), 1)
+        tree = loads(text, "hint")
+        _check_size(tree)
+        return _condition(tree, 1)
     except MalformedMessageError:
         raise
     except (DeltaError, ValueError, TypeError, OverflowError) as error:
@@ -100,6 +103,19 @@ def parse_sql_hint(text: str) -> Expression:
         raise MalformedMessageError(f"hint: {error}") from None
     _check_plain(tree, 1)
     return tree
+
+
+def _check_size(tree: Any) -> None:
+    """Each operation is a look at every file of a table."""
+    pending, count = [tree], 0
+    while pending:
+        node = pending.pop()
+        count += isinstance(node, dict)
+        if count > MOST_OPERATIONS:
+            raise MalformedMessageError(f"hint: more than {MOST_OPERATIONS} operations")
+        children = node.get("children") if isinstance(node, dict) else node
+        if isinstance(children, list):
+            pending += children
 
 
 def _condition(node: Any, depth: int) -> Expression:
