@@ -1,5 +1,7 @@
 """Runs every Python block of the README and of these pages, beside a small table `flights`.
 
+Pages that name the profile `flights.share` have a server that shares it.
+
 Blocks of one page share their names, as a reader would type them one after the other. A block that
 is not run says why: `<!-- not run: reason -->` stands before it.
 """
@@ -7,11 +9,17 @@ is not run says why: `<!-- not run: reason -->` stands before it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+
+from deltalog.sharing.server import app
+from tests.support.asgi import serving
+from tests.support.sharing import config_of, write_profile
 
 DOCS = Path(__file__).resolve().parent
 PAGES = [
@@ -38,6 +46,15 @@ def _make_flights() -> None:
     DeltaTable("flights").delete("carrier = 'DL'")
 
 
+@contextmanager
+def _sharing() -> Iterator[None]:
+    """The table as `travel.default.flights` of the profile `flights.share`."""
+    table = {"location": "flights", "historyShared": True}
+    with serving(app(config_of({"travel.default.flights": table}))) as url:
+        write_profile(Path("flights.share"), f"{url}/delta-sharing/")
+        yield
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS.parent).as_posix())
 def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page does what it shows."""
@@ -45,9 +62,10 @@ def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
     _make_flights()
     text = page.read_text("utf-8")
     names: dict[str, object] = {"__name__": "__main__"}
-    for block in BLOCK.finditer(text):
-        if not block["why"]:
-            line = text.count("\n", 0, block.start("code"))
-            # Line numbers of a traceback are the page's.
-            code = compile("\n" * line + block["code"], str(page), "exec")
-            exec(code, names)  # noqa: S102 - running the page is the test
+    with _sharing() if "flights.share" in text else nullcontext():
+        for block in BLOCK.finditer(text):
+            if not block["why"]:
+                line = text.count("\n", 0, block.start("code"))
+                # Line numbers of a traceback are the page's.
+                code = compile("\n" * line + block["code"], str(page), "exec")
+                exec(code, names)  # noqa: S102 - running the page is the test
