@@ -24,6 +24,7 @@ from deltalog.spark.results import (
 )
 from deltalog.table import DeltaTable as CoreTable
 from deltalog.transaction import CommitProperties
+from deltalog.transaction.properties import AppTransaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,6 +55,7 @@ class TendedTable:
         self._options = FileOptions(default_timezone=self._scan.time_zone)
         self._table = CoreTable(self._scan.snapshot.store, default_timezone=self._scan.time_zone)
         self._alias: str | None = None
+        self._app: AppTransaction | None = None
 
     def history(self, limit: int | None = None) -> DataFrame:
         """The commits, newest first."""
@@ -129,7 +131,10 @@ class TendedTable:
 
     def _commit_properties(self) -> CommitProperties:
         told = self._spark.conf.get(_USER_METADATA, None)
-        return CommitProperties(custom_metadata={"userMetadata": told} if told else None)
+        return CommitProperties(
+            custom_metadata={"userMetadata": told} if told else None,
+            app_transactions=None if self._app is None else [self._app],
+        )
 
 
 class DeltaOptimizeBuilder:

@@ -75,7 +75,9 @@ def stage_spark_merge(
     names = before.schema.names
     target = found.frame.withColumn(TARGET, row_struct(names))
     rows = joined(merge, target, merge.source.withColumn(SOURCE, row_struct(source.names)))
-    rows = rows.withColumn(STEP, step_column(merge)).where(F.col(STEP).isNotNull())
+    rows = rows.withColumn(STEP, step_column(merge, before.schema, source)).where(
+        F.col(STEP).isNotNull()
+    )
     steps = tuple(clause.action for clause in merge.ordered)
     columns: list[Column] = [F.col(STEP), *new_columns(merge, before, after, source)]
     if any(step is not Action.INSERT for step in steps):

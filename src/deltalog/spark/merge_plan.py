@@ -21,7 +21,8 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 
 from deltalog.clock import now_ms
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.expressions import Literal, columns, parse_sql, resolve, to_sql
+from deltalog.expressions import Column as Name
+from deltalog.expressions import Literal, columns, map_columns, parse_sql, resolve, to_sql
 from deltalog.expressions.nodes import Comparison
 from deltalog.features.default_columns import default_expressions
 from deltalog.features.generated_columns import generation_expressions
@@ -227,8 +228,14 @@ def joined(merge: SparkMerge, target: DataFrame, source: DataFrame) -> DataFrame
     return target.join(source, on, merge.join)
 
 
-def step_column(merge: SparkMerge) -> Column:
-    """The number of the step that is done to a row of the joined frame; NULL for none."""
+def step_column(merge: SparkMerge, schema: StructType, source: StructType) -> Column:
+    """The number of the step that is done to a row of the joined frame; NULL for none.
+
+    Args:
+        merge: what is to be done.
+        schema: of the table.
+        source: schema of the source.
+    """
     mine, theirs = F.col(ROW).isNotNull(), F.col(SOURCE).isNotNull()
     held = {
         When.MATCHED: mine & theirs,
@@ -239,10 +246,32 @@ def step_column(merge: SparkMerge) -> Column:
     for number, clause in enumerate(merge.ordered):
         applies = held[clause.when]
         if clause.condition is not None:
-            applies &= as_value(clause.condition)
+            applies &= _on_its_side(clause, clause.condition, schema, source)
         found = found.when(applies, F.lit(number))
     step: Column = found
     return step
+
+
+def _on_its_side(clause: SparkClause, value: Any, schema: StructType, source: StructType) -> Column:
+    """A condition or value; where there is one row only, its columns need no name before them."""
+    if not isinstance(value, str) or clause.when is When.MATCHED:
+        return as_value(value)
+    both = {name.lower() for name in schema.names} & {name.lower() for name in source.names}
+    side = SOURCE if clause.when is When.NOT_MATCHED else TARGET
+    try:
+        parsed = parse_sql(value)
+    except DeltaError:  # Spark may know what we do not
+        return as_value(value)
+    if not any(path[0].lower() in both for path in columns(parsed)):
+        return as_value(value)
+    return F.expr(
+        to_sql(
+            map_columns(
+                parsed,
+                lambda name: Name((side, *name.path)) if name.path[0].lower() in both else name,
+            )
+        )
+    )
 
 
 def new_columns(
@@ -303,7 +332,10 @@ def _assigned(
 ) -> dict[tuple[str, ...], Column]:
     schema = after.schema
     if clause.values is not None:
-        return parse_assignments(schema, clause.values, merge.alias)
+        values = {
+            key: _on_its_side(clause, value, schema, source) for key, value in clause.values.items()
+        }
+        return parse_assignments(schema, values, merge.alias)
     theirs = {name.lower(): name for name in source.names}
     missing = [name for name in schema.names if name.lower() not in theirs]
     needed = [name for name in missing if name not in _filled_in(after)]

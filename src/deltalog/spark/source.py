@@ -14,6 +14,7 @@ from pyspark.sql.datasource import DataSource
 
 from deltalog.spark.batch_source import BatchReader, resolve
 from deltalog.spark.options import parse_any_read_options, parse_read_options, parse_stream_options
+from deltalog.spark.sink import StreamWriter
 from deltalog.spark.stream_source import StreamReader
 from deltalog.spark.types import to_spark_schema
 from deltalog.spark.write_options import parse_write_options
@@ -21,7 +22,12 @@ from deltalog.spark.write_plan import open_to_write
 from deltalog.spark.writer import BatchWriter
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, DataSourceWriter
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
     from pyspark.sql.types import StructType
 
 
@@ -58,6 +64,12 @@ class DeltalogSource(DataSource):
         """A writer of one data frame."""
         path, storage, options = parse_write_options(self.options, overwrite=overwrite)
         return BatchWriter(open_to_write(path, storage), schema, options)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802  # PySpark's
+        """A writer of a stream's batches; in complete mode each of them overwrites the table."""
+        given = parse_write_options(self.options, overwrite=overwrite, streams=True)
+        path, storage, options = given
+        return StreamWriter(open_to_write(path, storage), schema, options)
 
 
 class DeltaSource(DeltalogSource):

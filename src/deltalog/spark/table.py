@@ -8,10 +8,12 @@ Protocol: none
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from deltalog.errors import InvalidInputError, TableNotFoundError
+from deltalog.operations.merge import Counts
 from deltalog.spark.builders import (
     DeltaTableBuilder,
     IdentityGenerator,
@@ -28,6 +30,7 @@ from deltalog.spark.results import (
 from deltalog.spark.statements import stage_spark_delete, stage_spark_update
 from deltalog.table import DeltaTable as CoreTable
 from deltalog.table.convert import convert_to_deltalake
+from deltalog.transaction.properties import AppTransaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from deltalog.operations.merge import Merged
     from deltalog.storage.store import Store
     from deltalog.transaction import PendingTransaction
+    from deltalog.transaction.commit import Ran
 
 __all__ = [
     "DeltaMergeBuilder",
@@ -172,9 +176,19 @@ class DeltaTable(TendedTable):
 
     def alias(self, aliasName: str) -> Self:  # noqa: N803  # Delta's
         """The same table under a name for conditions."""
-        other = type(self).__new__(type(self))
-        other.__dict__.update(self.__dict__)
+        other = copy(self)
         other._alias = aliasName  # noqa: SLF001  # of the same class
+        return other
+
+    def inTransaction(self, appId: str, version: int) -> Self:  # noqa: N802, N803  # as Delta's would be
+        """The same table; the next change of it happens once for an application and its version.
+
+        Args:
+            appId: name of the application, of its choice.
+            version: grows with every change; one that is in the table already is skipped.
+        """
+        other = copy(self)
+        other._app = AppTransaction(appId, version)  # noqa: SLF001  # of the same class
         return other
 
     def delete(self, condition: str | Column | None = None) -> DataFrame:
@@ -193,7 +207,7 @@ class DeltaTable(TendedTable):
             return deleted.num_rows
 
         ran = self._run("DELETE", stage)
-        return numbers(self._spark, {"num_affected_rows": ran.value})
+        return numbers(self._spark, {"num_affected_rows": _affected(ran)})
 
     def update(
         self,
@@ -224,7 +238,7 @@ class DeltaTable(TendedTable):
             return updated.num_rows
 
         ran = self._run("UPDATE", stage)
-        return numbers(self._spark, {"num_affected_rows": ran.value})
+        return numbers(self._spark, {"num_affected_rows": _affected(ran)})
 
     def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:
         """Begin a merge: rows of a source change, remove and add rows of the table.
@@ -249,8 +263,7 @@ class DeltaTable(TendedTable):
             rows = self._run("MERGE", stage).value
         finally:
             kept.source.unpersist()
-        counts = {} if rows is None else vars_of(rows)
-        return numbers(self._spark, counts)
+        return numbers(self._spark, _merge_counts(Counts() if rows is None else rows.rows))
 
     # --- copies
 
@@ -316,9 +329,13 @@ class DeltaTable(TendedTable):
         return type(self)(self._spark, clone.snapshot.store)
 
 
-def vars_of(merged: Merged) -> dict[str, int | None]:
+def _affected(ran: Ran[int | None]) -> int | None:
+    """Rows that changed; None if the log does not tell."""
+    return 0 if ran.committed.skipped else ran.value
+
+
+def _merge_counts(rows: Counts) -> dict[str, int | None]:
     """The counts of a merge, as Delta calls them."""
-    rows = merged.rows
     return {
         "num_affected_rows": rows.all_updated + rows.all_deleted + rows.inserted,
         "num_updated_rows": rows.all_updated,

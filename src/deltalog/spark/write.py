@@ -8,6 +8,7 @@ Protocol: none
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
@@ -19,6 +20,8 @@ from deltalog.operations.optimized_write import optimizes_writes
 from deltalog.schema import to_arrow_schema
 from deltalog.spark.opening import session_time_zone
 from deltalog.spark.parts import TaskSpec, run_tasks, write_task, written_by
+from deltalog.spark.read import scan
+from deltalog.spark.statements import stage_spark_delete
 from deltalog.spark.types import quoted
 from deltalog.spark.write_options import WriteOptions
 from deltalog.spark.write_plan import (
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from deltalog.expressions import Expression
+    from deltalog.spark.read import SparkScan
     from deltalog.storage.store import Store
     from deltalog.transaction import PendingTransaction
     from deltalog.write.spec import WriteSpec
@@ -138,7 +142,7 @@ def write(  # noqa: PLR0913  # each is the caller's choice
             f"cannot create a table at {store.root}: there is one; use mode='append' or "
             "mode='overwrite'"
         )
-    return _change(store, rows, options)
+    return _change(rows, options, scan(frame.sparkSession, table, storage_options=storage_options))
 
 
 class SparkRows:
@@ -186,12 +190,13 @@ def _make(store: Store, rows: SparkRows, options: WriteOptions) -> int | None:
     return committed.version
 
 
-def _change(store: Store, rows: SparkRows, options: WriteOptions) -> int | None:
-    table = DeltaTable(store, default_timezone=options.time_zone)
+def _change(rows: SparkRows, options: WriteOptions, found: SparkScan) -> int | None:
+    table = DeltaTable(found.snapshot.store, default_timezone=options.time_zone)
     check_partitions(table.snapshot, options)
+    delete = partial(stage_spark_delete, scan=found)
 
     def stage(pending: PendingTransaction) -> object:
-        return stage_write(pending, rows, options)
+        return stage_write(pending, rows, options, delete=delete)
 
     ran = table.run(
         "WRITE",

@@ -152,7 +152,7 @@ def parse_write_options(
             overwrite_schema=options.truth("overwriteSchema"),
             replace_where=options.text("replaceWhere"),
             dynamic=_is_dynamic(options),
-            app=_app(options),
+            app=_stream_app(options) if streams else _app(options),
             user_metadata=options.text("userMetadata"),
             target_file_size_bytes=options.size("targetFileSize"),
             time_zone=options.text("timeZone") or "UTC",
@@ -181,3 +181,13 @@ def _app(options: Options) -> AppTransaction | None:
     if (name is None) is not (version is None):
         raise InvalidInputError("cannot take one of txnAppId and txnVersion: give both")
     return None if name is None or version is None else AppTransaction(name, version)
+
+
+def _stream_app(options: Options) -> AppTransaction | None:
+    """The application that stands for a query; its versions are the numbers of batches."""
+    name = options.text("txnAppId")
+    if options.text("txnVersion") is not None:
+        raise InvalidInputError(
+            "cannot take txnVersion for a stream: the numbers of its batches are the versions"
+        )
+    return None if name is None else AppTransaction(name, -1)

@@ -35,10 +35,12 @@ class TaskMessage(WriterCommitMessage):
     Args:
         message: from `write_task`.
         query: of a stream, as Spark calls it.
+        plan: of a stream's batch, from `telling`.
     """
 
     message: bytes
     query: str | None = None
+    plan: bytes | None = None
 
 
 class BatchWriter(DataSourceArrowWriter):

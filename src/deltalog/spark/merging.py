@@ -1,0 +1,50 @@
+"""Merging a stream into a table, for `foreachBatch`.
+
+Owns that a batch is merged once, however often Spark hands it over.
+
+Protocol: Transaction Identifiers
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from deltalog.spark.table import DeltaTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import DataFrame
+
+    from deltalog.spark.merge import DeltaMergeBuilder
+
+
+def merge_batches(
+    table: str,
+    condition: str,
+    clauses: Callable[[DeltaMergeBuilder], DeltaMergeBuilder],
+    *,
+    app_id: str,
+    prepare: Callable[[DataFrame], DataFrame] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Callable[[DataFrame, int], None]:
+    """What `foreachBatch` calls to merge each batch of a stream into a table, once.
+
+    Args:
+        table: its location; conditions call it `t`.
+        condition: Spark SQL, which rows match; batches are called `s`.
+        clauses: adds them, such as `lambda m: m.whenMatchedUpdateAll().whenNotMatchedInsertAll()`.
+        app_id: of the query, and of no other: with the batch's number it is recorded in the table,
+            so that a batch that comes again is skipped.
+        prepare: makes the source of a batch, such as `lambda df: df.dropDuplicates(["id"])`: a
+            batch may hold several rows of a key, and a merge takes one.
+        storage_options: credentials and settings for the store.
+    """
+
+    def merge(batch: DataFrame, number: int) -> None:
+        source = batch if prepare is None else prepare(batch)
+        found = DeltaTable.forPath(batch.sparkSession, table, storage_options=storage_options)
+        begun = found.inTransaction(app_id, number).alias("t").merge(source.alias("s"), condition)
+        clauses(begun).execute()
+
+    return merge

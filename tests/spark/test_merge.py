@@ -1,0 +1,165 @@
+"""Merges on Spark: every clause, with copies of files and with deletion vectors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+
+import deltalog.spark
+from deltalog import DeltaTable as CoreTable
+from deltalog.errors import AmbiguousMergeError, InvalidInputError
+from deltalog.spark import DeltaTable
+from deltalog.spark.merge import DeltaMergeBuilder
+
+VECTORS = {"delta.enableDeletionVectors": "true"}
+FEED = {"delta.enableChangeDataFeed": "true"}
+IDS = {"delta.enableRowTracking": "true"}
+
+kinds = pytest.mark.parametrize(
+    "properties",
+    [{}, VECTORS, {**VECTORS, **FEED, **IDS}],
+    ids=["copied", "masked", "masked-feed-ids"],
+)
+
+
+def begin(
+    spark: SparkSession,
+    path: Path,
+    properties: dict[str, str],
+    source: str = "VALUES (1, 'a'), (2, 'b'), (7, 'g'), (9, NULL) AS s(k, v)",
+    condition: Any = "t.k = s.k",
+) -> DeltaMergeBuilder:
+    """A merge into rows 0…5 of two files; the source is called `s`."""
+    frame = spark.range(0, 6, 1, 2).selectExpr("id AS k", "concat('v', id) AS v")
+    deltalog.spark.write(frame, path, properties=properties)
+    return DeltaTable.forPath(spark, path).alias("t").merge(given(spark, source), condition)
+
+
+def given(spark: SparkSession, source: str) -> DataFrame:
+    return spark.sql(f"SELECT * FROM {source}").alias("s")  # noqa: S608  # ours
+
+
+def rows(path: Path) -> list[tuple[Any, ...]]:
+    found = CoreTable(path).to_pyarrow_table().to_pylist()
+    return sorted(tuple(row.values()) for row in found)
+
+
+def counts(builder: DeltaMergeBuilder) -> tuple[int, ...]:
+    (row,) = builder.execute().collect()
+    return tuple(row)
+
+
+@kinds
+def test_known_rows_change_and_new_ones_come(
+    spark: SparkSession, tmp_path: Path, properties: dict[str, str]
+) -> None:
+    path = tmp_path / "t"
+    merge = begin(spark, path, properties).whenMatchedUpdateAll().whenNotMatchedInsertAll()
+    assert counts(merge) == (4, 2, 0, 2)
+    assert rows(path) == [
+        (0, "v0"), (1, "a"), (2, "b"), (3, "v3"), (4, "v4"), (5, "v5"), (7, "g"), (9, None)
+    ]  # fmt: skip
+    if properties.get("delta.enableChangeDataFeed"):
+        feed = CoreTable(path).load_cdf(starting_version=1).read_all().to_pylist()
+        assert sorted((row["_change_type"], row["k"], row["v"]) for row in feed if row["v"]) == [
+            ("insert", 7, "g"),
+            ("update_postimage", 1, "a"),
+            ("update_postimage", 2, "b"),
+            ("update_preimage", 1, "v1"),
+            ("update_preimage", 2, "v2"),
+        ]
+
+
+@kinds
+def test_the_first_clause_that_applies_decides(
+    spark: SparkSession, tmp_path: Path, properties: dict[str, str]
+) -> None:
+    path = tmp_path / "t"
+    merge = (
+        begin(spark, path, properties)
+        .whenMatchedDelete("s.v = 'a'")
+        .whenMatchedUpdate(F.col("t.k") > 1, {"v": F.concat("t.v", F.lit("+"), "s.v")})
+        .whenNotMatchedInsert("s.v IS NULL", {"t.k": "s.k * 10", "v": "'none'"})
+        .whenNotMatchedInsert(values={"k": "s.k"})
+        .whenNotMatchedBySourceUpdate("t.k = 0", {"v": "concat(v, '?')"})
+        .whenNotMatchedBySourceDelete("t.k > 4")
+    )
+    assert counts(merge) == (6, 2, 2, 2)
+    assert rows(path) == [(0, "v0?"), (2, "v2+b"), (3, "v3"), (4, "v4"), (7, None), (90, "none")]
+
+
+def test_only_files_that_the_keys_allow_are_touched(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    begin(spark, path, {}, "VALUES (4, 'x') AS s(k, v)").whenMatchedUpdateAll().execute()
+    (newest, _) = CoreTable(path).history()
+    metrics = newest["operationMetrics"]
+    assert metrics["numTargetFilesRemoved"] == "1"
+    assert metrics["numTargetRowsCopied"] == "2"
+    assert metrics["numSourceRows"] == "1"
+
+
+@kinds
+def test_inserts_alone_look_for_no_row_to_change(
+    spark: SparkSession, tmp_path: Path, properties: dict[str, str]
+) -> None:
+    path = tmp_path / "t"
+    assert counts(begin(spark, path, properties).whenNotMatchedInsertAll()) == (2, 0, 0, 2)
+    assert [row for row in rows(path) if row[0] > 5] == [(7, "g"), (9, None)]
+    again = DeltaTable.forPath(spark, path).merge(
+        given(spark, "VALUES (7, 'z') AS s(k, v)"), F.expr("s.v IS NULL")
+    )
+    assert counts(again.whenNotMatchedInsertAll()) == (1, 0, 0, 1)
+
+
+@kinds
+def test_several_rows_of_the_source_for_one_of_the_table(
+    spark: SparkSession, tmp_path: Path, properties: dict[str, str]
+) -> None:
+    path = tmp_path / "t"
+    twice = "VALUES (1, 'a'), (1, 'b'), (3, 'c') AS s(k, v)"
+    merge = begin(spark, path, properties, twice)
+    before = rows(path)
+    files = set(path.rglob("*.parquet"))
+    with pytest.raises(AmbiguousMergeError, match="several rows of the source"):
+        merge.whenMatchedUpdateAll().execute()
+    assert (rows(path), set(path.rglob("*.parquet"))) == (before, files)
+    table = DeltaTable.forPath(spark, path).alias("t")
+    apart = table.merge(given(spark, twice), "t.k = s.k").whenMatchedUpdate(
+        "s.v <> 'b'", {"v": "s.v"}
+    )
+    assert counts(apart) == (2, 2, 0, 0)
+    gone = table.merge(given(spark, twice), "t.k = s.k").whenMatchedDelete()
+    gone.execute()
+    assert [row[0] for row in rows(path)] == [0, 2, 4, 5]
+
+
+def test_columns_of_the_source_may_be_added(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    wider = "VALUES (1, 'a', 0.5D), (8, 'h', 1.5D) AS s(k, v, w)"
+    merge = begin(spark, path, VECTORS, wider).whenMatchedUpdateAll().whenNotMatchedInsertAll()
+    merge.withSchemaEvolution().execute()
+    assert (1, "a", 0.5) in rows(path)
+    assert (8, "h", 1.5) in rows(path)
+    assert (0, "v0", None) in rows(path)
+
+
+def test_what_is_left_out_and_what_is_too_much(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    merge = begin(spark, path, {}, "VALUES (1) AS s(k)")
+    with pytest.raises(InvalidInputError, match="it lacks 'v'"):
+        merge.whenMatchedUpdateAll().execute()
+    other = (
+        DeltaTable.forPath(spark, path)
+        .alias("t")
+        .merge(given(spark, "VALUES (1, 'a', 2) AS s(k, v, w)"), "t.k = s.k")
+    )
+    other.whenMatchedUpdateAll().execute()
+    assert rows(path)[1] == (1, "a")
+    with pytest.raises(InvalidInputError, match="at least one WHEN"):
+        begin(spark, tmp_path / "u", {}).execute()
+    with pytest.raises(InvalidInputError, match="never be reached"):
+        begin(spark, tmp_path / "v", {}).whenMatchedDelete().whenMatchedUpdateAll().execute()
