@@ -273,6 +273,7 @@ class _Loop:
         self._check_catalog()
         retries = 0
         while True:
+            settle(self.pending)
             made = assemble(
                 self.pending,
                 base,
@@ -300,7 +301,6 @@ class _Loop:
                 if self._is_repeated(winner):
                     return _skipped(self._newest())
                 base = self._after(base, winner, made)
-            settle(self.pending)
             if base.version == lost_at:
                 raise ObjectNotFoundError(
                     f"cannot commit to {self.store.root}: version {made.version} is taken, and "
