@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
+import json
 import logging
+import os
+import socket
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -278,3 +286,51 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(["token"]) == 0
     token, digest = (line.partition(": ")[2] for line in capsys.readouterr().out.splitlines())
     assert digest == f"sha256:{token_digest(token)}"
+
+
+def test_the_server_runs_from_its_file(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", pa.table({"a": [1]}))
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    path = tmp_path / "c.yaml"
+    reference = '"${TOKEN}"'
+    text = RELOADED.format(share="s", token=reference, table=tmp_path / "t")
+    path.write_text(f"{text}port: {port}\nhost: 127.0.0.1\n")
+    command = [sys.executable, "-m", "deltalog", "share", "serve", str(path)]
+    environment = {**os.environ, "TOKEN": "token-of-alice"}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as server:
+        try:
+            _wait(port, server)
+            found = _get(port, "/delta-sharing/shares/s/schemas/d/tables/t/version")
+        finally:
+            server.terminate()
+            assert server.stderr is not None
+            logged = server.stderr.read().decode()
+    assert found["delta-table-version"] == "0"
+    assert "server" not in found
+    lines = [json.loads(line) for line in logged.splitlines() if line.startswith("{")]
+    assert lines[-1]["action"] == "get_version"
+    assert "token-of-alice" not in logged
+
+
+def _get(port: int, target: str) -> dict[str, str]:
+    """The headers of an answer that is a success."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        connection.request("GET", target, headers={"Authorization": "Bearer token-of-alice"})
+        answer = connection.getresponse()
+        assert answer.status == 200
+        return {name.lower(): value for name, value in answer.getheaders()}
+    finally:
+        connection.close()
+
+
+def _wait(port: int, server: subprocess.Popen[bytes]) -> None:
+    for _ in range(600):
+        with contextlib.suppress(OSError):
+            _get(port, "/health")
+            return
+        assert server.poll() is None, "the server ended"
+        time.sleep(0.05)
+    raise AssertionError("the server did not start")
