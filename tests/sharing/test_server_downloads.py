@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
 from deltalog import write_deltalake
 from deltalog.errors import ObjectNotFoundError
@@ -119,3 +121,27 @@ def test_a_store_that_signs_is_not_read_through_us(s3: Emulator) -> None:
     (file,) = actions(through_us.query(T), "file")
     assert "_files" in file["url"]
     assert len(through_us.download(file["url"]).body) == file["size"]
+
+
+def test_the_application_can_be_mounted(caller: Caller) -> None:
+    mounted = Caller(Starlette(routes=[Mount("/inner", caller.app)]), prefix="/inner/delta-sharing")
+    url = actions(mounted.query(T), "file")[0]["url"]
+    assert url.startswith("http://sharing.test/inner/delta-sharing/_files/")
+    assert mounted.download(url).body == DATA
+
+
+def test_urls_lead_where_the_configuration_says(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", pa.table({"a": [1]}))
+    caller = sharing({T: tmp_path / "t"}, publicUrl="https://data.example/share/")
+    url = actions(caller.query(T), "file")[0]["url"]
+    assert url.startswith("https://data.example/share/delta-sharing/_files/")
+
+
+def test_tables_in_memory_are_shared() -> None:
+    store = open_store("memory://shared/t")
+    write_deltalake("memory://shared/t", pa.table({"a": [1]}))
+    caller = sharing({T: "memory://shared/t"})
+    (file,) = actions(caller.query(T), "file")
+    assert len(caller.download(file["url"]).body) == file["size"]
+    assert "memory" not in file["url"]
+    assert store.root == "memory:///shared/t"
