@@ -297,7 +297,7 @@ def test_the_server_runs_from_its_file(tmp_path: Path) -> None:
     reference = '"${TOKEN}"'
     text = RELOADED.format(share="s", token=reference, table=tmp_path / "t")
     path.write_text(f"{text}port: {port}\nhost: 127.0.0.1\n")
-    command = [sys.executable, "-m", "deltalog", "share", "serve", str(path)]
+    command = [sys.executable, "-m", "deltalog.sharing", "serve", str(path)]
     environment = {**os.environ, "TOKEN": "token-of-alice"}
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as server:
         try:
@@ -334,3 +334,15 @@ def _wait(port: int, server: subprocess.Popen[bytes]) -> None:
         assert server.poll() is None, "the server ended"
         time.sleep(0.05)
     raise AssertionError("the server did not start")
+
+
+def test_the_command_of_the_whole_library(tmp_path: Path) -> None:
+    testing = pytest.importorskip("typer.testing", reason="typer is not installed")
+    from deltalog.cli import app as commands
+
+    runner = testing.CliRunner()
+    assert "hash: sha256:" in runner.invoke(commands, ["share", "token"]).output
+    wrong = tmp_path / "c.yaml"
+    wrong.write_text("prot: 1")
+    for command in (["share", "check", str(wrong)], ["share", "serve", str(wrong), "--port", "1"]):
+        assert runner.invoke(commands, command).exit_code == 2
