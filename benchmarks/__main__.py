@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.report import Measured, Result, render
+from benchmarks.report import Measured, Result, render, summary
 from benchmarks.tables import build
 from benchmarks.workloads import SIZES, WORKLOADS, Size, Workload
 
@@ -35,7 +35,7 @@ def _measure(subject: str, path: Path, needle: int) -> dict[str, object]:
 def _run(workload: Workload, directory: Path, size: Size) -> Result:
     path = build(workload.table, directory, size)
     plain = build(workload.other_table or workload.table, directory, size)
-    rows = size.files * 1_000 if workload.table == "checkpointed" else size.rows
+    rows = size.files * 1_000 if workload.table == "checkpointed" else size.rows * workload.scale
     needle = rows * 2 // 3
     subjects = (workload.ours, *workload.others)
     found: dict[str, list[dict[str, object]]] = {subject: [] for subject in subjects}
@@ -48,7 +48,8 @@ def _run(workload: Workload, directory: Path, size: Size) -> Result:
         answers = {subject.subject: str(subject.answer) for subject in measured}
         assert len(set(answers.values())) == 1, f"{workload.name}: answers differ: {answers}"
     ours, *others = measured
-    return Result(workload=workload, ours=ours, other=min(others, key=lambda one: one.seconds))
+    quickest = min(others, key=lambda one: one.seconds) if others else None
+    return Result(workload=workload, ours=ours, other=quickest)
 
 
 def _medians(subject: str, runs: list[dict[str, object]]) -> Measured:
@@ -74,13 +75,7 @@ def main() -> None:
         if not arguments.only or workload.name in arguments.only:
             print(f"==> {workload.name}", flush=True)
             results.append(_run(workload, arguments.directory, size))
-            last = results[-1]
-            print(
-                f"    {last.ours.seconds:.4f} s, {last.other.subject} {last.other.seconds:.4f} s: "
-                f"{last.ratio:.2f} times, goal {last.workload.goal:.2f}, "
-                f"memory {last.memory_ratio:.2f}",
-                flush=True,
-            )
+            print(f"    {summary(results[-1])}", flush=True)
     whole = arguments.size == "full" and not arguments.only
     page = arguments.report or (ROOT / "docs" / "benchmarks.md" if whole else None)
     if page is not None:

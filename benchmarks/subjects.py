@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from benchmarks.sharers import SHARERS
 from benchmarks.writers import WRITERS
 
 Call = Callable[[], object]
@@ -144,4 +145,4 @@ SUBJECTS: Mapping[str, Callable[[Path, int], Call]] = {
         deltalake_lookup,
         deltalake_lookup_query,
     )
-} | {"deltalog_read_vectors": deltalog_read_vectors, **WRITERS}
+} | {"deltalog_read_vectors": deltalog_read_vectors, **WRITERS, **SHARERS}

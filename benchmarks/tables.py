@@ -273,6 +273,10 @@ def _build_vectors(path: Path, size: Size) -> None:
     _build_rows(path, size, vector)
 
 
+def _large(size: Size) -> Size:
+    return replace(size, rows=size.rows * 10, row_files=size.row_files * 10)
+
+
 BUILDERS: dict[str, Callable[[Path, Size], None]] = {
     "checkpointed": _build_checkpointed,
     "commits": _build_commits,
@@ -283,4 +287,8 @@ BUILDERS: dict[str, Callable[[Path, Size], None]] = {
         path, replace(size, rows=size.rows // 10, row_files=size.small_files)
     ),
     "tombstones": _build_tombstones,
+    "large": lambda path, size: _build_rows(path, _large(size), is_maskable=True),
+    "large_plain": lambda path, size: _build_rows(path, _large(size)),
+    "shared": lambda path, size: _build_rows(path, replace(size, row_files=size.shared_files)),
+    "many": lambda path, size: _build_checkpointed(path, replace(size, files=size.many_files)),
 }

@@ -15,6 +15,8 @@ class Size:
     row_files: int
     small_files: int
     tombstones: int
+    shared_files: int
+    many_files: int
     repeats: int
 
 
@@ -26,6 +28,8 @@ SIZES = {
         row_files=20,
         small_files=1_000,
         tombstones=100_000,
+        shared_files=200,
+        many_files=100_000,
         repeats=3,
     ),
     "small": Size(
@@ -35,6 +39,8 @@ SIZES = {
         row_files=4,
         small_files=200,
         tombstones=10_000,
+        shared_files=40,
+        many_files=10_000,
         repeats=3,
     ),
     "smallest": Size(
@@ -44,6 +50,8 @@ SIZES = {
         row_files=2,
         small_files=20,
         tombstones=1_000,
+        shared_files=4,
+        many_files=1_000,
         repeats=1,
     ),
 }
@@ -61,6 +69,9 @@ class Workload:
         others: functions that answer the same; the quickest of them is compared with.
         goal: least times that we are quicker than the others.
         memory_goal: most of the others' memory, or None.
+        most_seconds: what counts in place of `goal` where there is nobody to compare with.
+        most_bytes: of memory, whatever the others take.
+        scale: how many times the rows of the size the table has.
         same_answer: whether all subjects must return the same.
         other_table: where the others work if not on `table`: they cannot write deletion vectors.
         why: what stands in the way where the goal is not met.
@@ -70,9 +81,12 @@ class Workload:
     title: str
     table: str
     ours: str
-    others: tuple[str, ...]
-    goal: float
+    others: tuple[str, ...] = ()
+    goal: float = 1
     memory_goal: float | None = None
+    most_seconds: float | None = None
+    most_bytes: int | None = None
+    scale: int = 1
     same_answer: bool = True
     other_table: str | None = None
     why: str = ""
@@ -244,6 +258,17 @@ WORKLOADS = (
         why="the cause was not examined",
     ),
     Workload(
+        name="merge-large",
+        title="merge 200,000 rows into ten times as many, spread over all files, in under 2 GB",
+        table="large",
+        ours="deltalog_merge",
+        others=("deltalake_merge",),
+        goal=1,
+        most_bytes=2_000_000_000,
+        scale=10,
+        other_table="large_plain",
+    ),
+    Workload(
         name="compact",
         title="put {small_files:,} small files together, a tenth of those rows",
         table="small_files",
@@ -270,5 +295,43 @@ WORKLOADS = (
         others=("deltalake_vacuum_lite",),
         goal=2,
         why="the cause was not examined",
+    ),
+    Workload(
+        name="share-load",
+        title="load a shared table of {rows:,} rows in {shared_files:,} files into pandas",
+        table="shared",
+        ours="deltalog_share_load",
+        others=("official_share_load",),
+        goal=3,
+    ),
+    Workload(
+        name="share-column",
+        title="load one column of it",
+        table="shared",
+        ours="deltalog_share_column",
+        others=("official_share_column",),
+        goal=5,
+    ),
+    Workload(
+        name="share-point",
+        title="find one row of it by its id, with hints",
+        table="shared",
+        ours="deltalog_share_point",
+        others=("official_share_point",),
+        goal=5,
+    ),
+    Workload(
+        name="share-first-line",
+        title="the first file of {many_files:,} that a fresh server answers a query with",
+        table="many",
+        ours="deltalog_serve_first_line",
+        most_seconds=0.5,
+    ),
+    Workload(
+        name="share-lines",
+        title="all {many_files:,} lines of the answer, at 50,000 a second",
+        table="many",
+        ours="deltalog_serve_lines",
+        most_seconds=2,
     ),
 )
