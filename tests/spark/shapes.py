@@ -101,6 +101,12 @@ def with_namesakes(path: Path) -> None:
     _rename(path, lambda directory, _: f"{directory}/part-0.parquet")
 
 
+def with_odd_values(path: Path) -> None:
+    """A text that is also how directories write NULL."""
+    data = pa.table({"id": [1, 2, 3], "part": ["__HIVE_DEFAULT_PARTITION__", None, " a "]})
+    write_deltalake(path, data, partition_by=["part"])
+
+
 def with_odd_names(path: Path) -> None:
     """Names that Spark passes over or takes for patterns."""
     _write(path, ["day"])
@@ -144,4 +150,5 @@ SHAPES: Final[tuple[Build, ...]] = (
     tracked,
     with_namesakes,
     with_odd_names,
+    with_odd_values,
 )

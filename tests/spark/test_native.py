@@ -12,7 +12,21 @@ from pyspark.sql import DataFrame, SparkSession
 import deltalog.spark
 from deltalog import DeltaTable, col
 from deltalog.errors import InvalidInputError
-from tests.spark.shapes import SHAPES, Build, partitioned, plain, with_odd_names, with_vectors
+from deltalog.scan import plan_scan
+from deltalog.spark.hive_layout import hive_partitions
+from deltalog.spark.native import plan_native
+from tests.spark.shapes import (
+    SHAPES,
+    Build,
+    mapped,
+    partitioned,
+    partitioned_by_moment,
+    partitioned_with_vectors,
+    plain,
+    with_odd_names,
+    with_odd_values,
+    with_vectors,
+)
 
 METADATA = ("file_path", "file_name", "file_size", "file_modification_time", "row_index")
 
@@ -116,3 +130,26 @@ def test_an_unknown_metadata_column_is_named(spark: SparkSession, tmp_path: Path
     plain(tmp_path)
     with pytest.raises(InvalidInputError, match="did you mean 'row_id'"):
         deltalog.spark.read(spark, tmp_path, metadata_columns=["rowid"])
+
+
+@pytest.mark.parametrize(
+    ("build", "is_read_from_directories"),
+    [
+        (partitioned, True),
+        (partitioned_with_vectors, True),
+        (mapped, False),  # the directories have the names of before
+        (partitioned_by_moment, False),
+        (with_odd_values, False),
+    ],
+)
+def test_spark_prunes_partitions_where_directories_tell_them(
+    spark: SparkSession, tmp_path: Path, build: Build, is_read_from_directories: bool
+) -> None:
+    build(tmp_path)
+    snapshot = DeltaTable(tmp_path).snapshot
+    files = plan_native(plan_scan(snapshot)).groups[-1]
+    found = hive_partitions(snapshot.configuration, files, snapshot.store.root)
+    assert (found is not None) == is_read_from_directories
+    assert rows(deltalog.spark.read(spark, tmp_path)) == rows(
+        DeltaTable(tmp_path).to_pyarrow_table()
+    )

@@ -50,13 +50,14 @@ class FileValues:
     Args:
         spec: what is read.
         files: `TASK_COLUMNS`, with `location` and `name` of each file.
+        partitions: whether partition values are among them.
     """
 
-    def __init__(self, spec: ReadSpec, files: pa.Table) -> None:
+    def __init__(self, spec: ReadSpec, files: pa.Table, *, partitions: bool = True) -> None:
         self._names = files.column("name")
         self._types: dict[str, DataType] = {}
         self._arrays: dict[str, Any] = {}
-        for field in spec.partition_columns:
+        for field in spec.partition_columns if partitions else ():
             texts = extract(files.column("partitionValues"), spec.physical_names[field.name])
             self._add(
                 field.name,
@@ -84,6 +85,10 @@ class FileValues:
     def need_join(self) -> bool:
         """Whether the files differ, so that each row must find its own."""
         return any(not _is_constant(array) for array in self._arrays.values())
+
+    def has(self, name: str) -> bool:
+        """Whether it is these that give the column."""
+        return name in self._arrays
 
     def join_to(self, frame: DataFrame, spark: SparkSession) -> DataFrame:
         """The frame, which has the column `KEY`, with the values that differ among the files."""

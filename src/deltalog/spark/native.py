@@ -34,6 +34,7 @@ from deltalog.spark.fitness import (
     objection_to_columns,
     objection_to_place,
 )
+from deltalog.spark.hive_layout import hive_partitions
 from deltalog.spark.options import MAX_PARTITION_BYTES
 from deltalog.spark.positions import ROW, without_deleted
 from deltalog.spark.task_frame import task_frame
@@ -47,6 +48,7 @@ from deltalog.spark.types import (
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
+    from pyspark.sql.types import StructType as StoredType
 
     from deltalog.scan import ReadSpec, Scan
 
@@ -204,24 +206,22 @@ def native_frame(spark: SparkSession, plan: NativePlan) -> DataFrame:
 
 def _group_frame(spark: SparkSession, plan: NativePlan, files: pa.Table) -> DataFrame:
     """The rows of files that Spark reads, under the names of the table's columns."""
-    spec = plan.scan.spec
+    spec, snapshot = plan.scan.spec, plan.scan.snapshot
     stored = stored_spark_schema(spec.data_columns, spec.mode)
-    kept = [name for name in _kept_columns(spec) if name is not None]
-    for name in kept:
-        stored = stored.add(name, "long")
-    paths = [spark_path(location) for location in _texts(files, "location")]
-    try:
-        raw = spark.read.options(**_READER_OPTIONS).schema(stored).parquet(*paths)
-    except AnalysisException as error:
-        if error.getCondition() != "PATH_NOT_FOUND":
-            raise
-        raise DataFileMissingError(
-            f"cannot read table {spec.table!r}: Spark finds a file of it not there: {error}; "
-            "restore it, or read a version that does not need it"
-        ) from error
+    for name in _kept_columns(spec):
+        stored = stored if name is None else stored.add(name, "long")
+    values = FileValues(spec, files)
+    options = dict(_READER_OPTIONS)
+    if values.need_join and spec.partition_columns.names:
+        partitions = hive_partitions(snapshot.configuration, files, snapshot.store.root)
+        if partitions is not None:
+            values = FileValues(spec, files, partitions=False)
+            options["basePath"] = spark_path(snapshot.store.root)
+            for one in to_spark_schema(partitions).fields:
+                stored = stored.add(one)
+    raw = _parquet(spark, spec, options, stored, files)
     hidden = raw.metadataColumn(METADATA)
     has_vectors = files.column("deletionVector").null_count < files.num_rows
-    values = FileValues(spec, files)
     columns = [F.col(quoted(name)) for name in stored.names]
     if has_vectors or values.need_join:
         columns.append(hidden["file_name"].alias(KEY))
@@ -229,9 +229,28 @@ def _group_frame(spark: SparkSession, plan: NativePlan, files: pa.Table) -> Data
         columns.append(hidden["row_index"].alias(ROW))
     frame = raw.select(*columns)
     if has_vectors:
-        frame = without_deleted(frame, spark, plan.scan.snapshot.store, files)
+        frame = without_deleted(frame, spark, snapshot.store, files)
     frame = values.join_to(frame, spark)
     return frame.select(*_output(spec, values))
+
+
+def _parquet(
+    spark: SparkSession,
+    spec: ReadSpec,
+    options: dict[str, str],
+    stored: StoredType,
+    files: pa.Table,
+) -> DataFrame:
+    paths = [spark_path(location) for location in _texts(files, "location")]
+    try:
+        return spark.read.options(**options).schema(stored).parquet(*paths)
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise
+        raise DataFileMissingError(
+            f"cannot read table {spec.table!r}: Spark finds a file of it not there: {error}; "
+            "restore it, or read a version that does not need it"
+        ) from error
 
 
 def _texts(files: pa.Table, column: str) -> list[str]:
@@ -249,8 +268,12 @@ def _output(spec: ReadSpec, values: FileValues) -> list[Column]:
         elif name in METADATA_COLUMNS:
             hidden.append(_metadata(spec, values, name).alias(name.partition(".")[2]))
         else:
-            found.append(values.column(name).alias(name))
+            found.append(_partition(spec, values, name).alias(name))
     return [*found, F.struct(*hidden).alias(METADATA)] if hidden else found
+
+
+def _partition(spec: ReadSpec, values: FileValues, name: str) -> Column:
+    return values.column(name) if values.has(name) else F.col(quoted(spec.physical_names[name]))
 
 
 def _shown(field: Field, mode: Mode) -> Column:
