@@ -11,6 +11,7 @@ from deltalog.sharing.client.client import (
     load_as_pandas,
     load_table_changes_as_pandas,
 )
+from deltalog.sharing.client.follow import SharedFollower, SharedFollowOptions
 from deltalog.sharing.client.http import HttpOptions
 from deltalog.sharing.client.pages import LineList, TableHead, TablePage
 from deltalog.sharing.client.profile import parse_table_url, read_profile
@@ -26,6 +27,8 @@ __all__ = [
     "HttpOptions",
     "LineList",
     "Retry",
+    "SharedFollowOptions",
+    "SharedFollower",
     "SharedTable",
     "SharingClient",
     "TableHead",

@@ -111,7 +111,7 @@ class LogLines:
 
 def _part(name: str) -> str:
     """An id as one part of a path, whatever a server takes for its ids."""
-    return name if name.isalnum() and name.isascii() else quote(name, safe="-")
+    return name if name.isalnum() and name.isascii() else quote(name, safe="")
 
 
 def _encoded(path: str) -> str:

@@ -14,27 +14,24 @@ from deltalog.column_mapping import Mode
 from deltalog.expressions import as_expression
 from deltalog.log.names import LogFile, LogFileKind, commit_path
 from deltalog.log.reader import parse_commits
-from deltalog.log.segment import LogSegment
 from deltalog.scan.changes import CHANGE_COLUMNS, Changes, changes_spec
 from deltalog.scan.plan import check_snapshot
 from deltalog.schema import Field, StructType, from_arrow_type
 from deltalog.sharing.client.answers import ask_changes
 from deltalog.sharing.client.bridge import run
-from deltalog.sharing.client.snapshots import open_store, with_own_urls
+from deltalog.sharing.client.snapshots import bare_snapshot, open_store, with_own_urls
 from deltalog.sharing.client.urls import Question
 from deltalog.sharing.wire import ChangesQuery
-from deltalog.snapshot import Snapshot
-from deltalog.snapshot.state import LogState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from deltalog.actions.model import Metadata, Protocol
     from deltalog.scan.task import ScanTask
     from deltalog.sharing.client.answers import TableAnswer
     from deltalog.sharing.client.rest import AsyncRestClient
     from deltalog.sharing.client.store import SharedStore
     from deltalog.sharing.wire import Table
+    from deltalog.snapshot import Snapshot
 
 
 @dataclass(frozen=True)
@@ -83,7 +80,7 @@ def load_changes(
     store = open_store(question, answer, log)
     last = max([answer.version - 1 if end is None else end, *commits])
     files = tuple(_log_file(store, number) for number in commits)
-    first = _snapshot(store, answer.version, answer.protocol, answer.metadata)
+    first = bare_snapshot(store, answer.version, answer.protocol, answer.metadata)
     snapshot = _shown(store, first, shown, last, files)
     check_snapshot(snapshot)
     if predicate is not None:
@@ -107,7 +104,7 @@ def no_changes(rest: AsyncRestClient, table: Table, shown: TableAnswer, **spec: 
     query = ChangesQuery(starting_version=shown.version)
     question = Question(rest=rest, table=table, query=query, version=shown.version)
     store = open_store(question, shown, {})
-    snapshot = _snapshot(store, shown.version, shown.protocol, shown.metadata)
+    snapshot = bare_snapshot(store, shown.version, shown.protocol, shown.metadata)
     columns, zone = spec.get("columns"), spec.get("default_timezone", "UTC")
     empty = changes_spec(snapshot, columns, None, zone)
     return SharedChanges(snapshot, snapshot, shown.version - 1, (), {}, empty)
@@ -122,19 +119,12 @@ def _shown(
 ) -> Snapshot:
     """The version in whose schema the rows are shown, as `open_changes` chooses it."""
     if first.configuration.column_mapping_mode is Mode.NONE:
-        return _snapshot(store, shown.version, shown.protocol, shown.metadata)
+        return bare_snapshot(store, shown.version, shown.protocol, shown.metadata)
     told = parse_commits((file, store.read(file.info.path)) for file in files)
     metadatas = [metadata for _, metadata in told.metadatas]
     metadata = metadatas[-1] if metadatas else first.metadata
-    return _snapshot(store, last, first.protocol, replace(metadata))
+    return bare_snapshot(store, last, first.protocol, replace(metadata))
 
 
 def _log_file(store: SharedStore, version: int) -> LogFile:
     return LogFile(LogFileKind.COMMIT, version, store.log_info(commit_path(version)))
-
-
-def _snapshot(store: SharedStore, version: int, protocol: Protocol, metadata: Metadata) -> Snapshot:
-    """A version whose files nobody asks for."""
-    segment = LogSegment(version=version, checkpoint=None, commits=())
-    state = LogState(store, segment)
-    return Snapshot(store, state, protocol=protocol, metadata=metadata)

@@ -23,6 +23,7 @@ from deltalog.snapshot.state import LogState
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from deltalog.actions.model import Metadata, Protocol
     from deltalog.scan.task import ScanTask
     from deltalog.sharing.client.answers import TableAnswer
     from deltalog.sharing.client.urls import Question
@@ -69,6 +70,14 @@ def open_files(question: Question, answer: TableAnswer) -> Snapshot:
         protocol=answer.protocol,
         metadata=answer.metadata,
     )
+
+
+def bare_snapshot(
+    store: SharedStore, version: int, protocol: Protocol, metadata: Metadata
+) -> Snapshot:
+    """A version whose files nobody asks for."""
+    segment = LogSegment(version=version, checkpoint=None, commits=())
+    return Snapshot(store, LogState(store, segment), protocol=protocol, metadata=metadata)
 
 
 @dataclass(frozen=True)

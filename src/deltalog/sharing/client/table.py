@@ -8,7 +8,7 @@ Protocol: Read Data from a Table, Query Table Metadata, Query Table Version
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from deltalog.arguments import (
     as_arrow_schema,
@@ -19,11 +19,13 @@ from deltalog.arguments import (
     with_blanks_as_nulls,
 )
 from deltalog.errors import InvalidInputError
+from deltalog.operations.follow_steps import Offset
 from deltalog.scan.files import add_actions, file_uris, partitions
 from deltalog.scan.plan import Scan, plan_scan
 from deltalog.scan.rows import duckdb_relation
 from deltalog.sharing.client.bridge import run
 from deltalog.sharing.client.changes import load_changes, no_changes
+from deltalog.sharing.client.follow import SharedFollower, SharedFollowOptions
 from deltalog.sharing.client.profile import parse_table_name, parse_table_url, read_profile
 from deltalog.sharing.client.rest import AsyncRestClient
 from deltalog.sharing.client.snapshots import SharedScan, table_root
@@ -296,6 +298,27 @@ class SharedTable:
             predicate=predicate,
             default_timezone=self._default_timezone,
         )
+
+    def follow(
+        self,
+        start: Offset | int | str | datetime | None = None,
+        *,
+        options: SharedFollowOptions | None = None,
+    ) -> SharedFollower:
+        """What is in the table, then what comes, step by step; the server must share history.
+
+        Args:
+            start: an offset that a step gave, a version or a moment whose changes come first,
+                or `latest` for what comes from now on; None gives all rows first.
+            options: what is given, and how often the server is asked.
+        """
+        begin: Offset | Moment | Literal["latest"] | None
+        if start is None or isinstance(start, Offset):
+            begin = start
+        else:
+            begin = "latest" if start == "latest" else as_moment(start)
+        view = TableView(self.client, self._view.table, Moment())
+        return SharedFollower(view, start=begin, options=options)
 
     def file_uris(
         self,

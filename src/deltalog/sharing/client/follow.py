@@ -1,0 +1,329 @@
+"""Following a shared table: what is in it, then what comes, range of versions by range.
+
+Owns how often a server is asked, how many versions at a time, and which commits cannot be given as
+new rows. Offsets and steps are those of following any table.
+
+Protocol: Delta Sharing Streaming Specs
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.arguments import as_columns, as_condition
+from deltalog.clock import SystemClock
+from deltalog.column_mapping import physical_name
+from deltalog.configuration import TableConfiguration
+from deltalog.errors import IncompatibleChangesError, InvalidInputError, RowsChangedError
+from deltalog.log.names import LogFile, LogFileKind, commit_path
+from deltalog.log.reader import VERSION_COLUMN, parse_commits
+from deltalog.operations.follow_steps import Offset, Step
+from deltalog.paths import FileInfo
+from deltalog.scan.plan import TASK_COLUMNS, check_snapshot, make_task, read_spec
+from deltalog.schema.columns import walk
+from deltalog.sharing.client.answers import TableAnswer, ask_changes
+from deltalog.sharing.client.bridge import run
+from deltalog.sharing.client.changes import load_changes
+from deltalog.sharing.client.snapshots import bare_snapshot, open_store, with_own_urls
+from deltalog.sharing.client.urls import Question
+from deltalog.sharing.client.view import Moment, TableView
+from deltalog.sharing.wire import ChangesQuery, TableQuery
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from deltalog.clock import Clock
+    from deltalog.log.reader import CommitTable
+    from deltalog.snapshot import Snapshot
+
+SHORTEST_INTERVAL_S: Final = 30
+_compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedFollowOptions:
+    """How a shared table is followed.
+
+    Args:
+        changes: give the change data feed instead of new rows.
+        columns: which; None is all.
+        predicate: anything that `scan` takes.
+        version_interval_s: the server is asked for its latest version no more often than this.
+        shortest_interval_s: the least of it; servers of today allow 10.
+        max_versions_per_request: so many versions are asked for at a time.
+        ignore_deletes: commits that only delete are passed over.
+        ignore_changes: of commits that rewrite, all rows of the new files are given.
+        skip_change_commits: commits that delete or rewrite are passed over, with what they add.
+    """
+
+    changes: bool = False
+    columns: Sequence[str] | None = None
+    predicate: Any = None
+    version_interval_s: float = SHORTEST_INTERVAL_S
+    shortest_interval_s: float = SHORTEST_INTERVAL_S
+    max_versions_per_request: int = 100
+    ignore_deletes: bool = False
+    ignore_changes: bool = False
+    skip_change_commits: bool = False
+
+    def __post_init__(self) -> None:
+        if self.version_interval_s < self.shortest_interval_s:
+            raise InvalidInputError(
+                f"cannot ask for the version every {self.version_interval_s} s: expected "
+                f"{self.shortest_interval_s} s or more, to spare the server"
+            )
+        if self.max_versions_per_request < 1:
+            raise InvalidInputError(
+                f"max_versions_per_request: expected 1 or more, found "
+                f"{self.max_versions_per_request}"
+            )
+
+
+class SharedFollower:
+    """Steps through a shared table; an iterator that waits for what comes.
+
+    The server must share history. Rows are shown in the schema that the first step met: when it
+    changes, every row before was given, and a new follower goes on from the offset.
+
+    Args:
+        view: of the table.
+        start: an offset that a step gave, a version whose changes come first, a moment, `latest`
+            for what comes from now on; None gives all rows first.
+        options: what is given and how.
+        clock: lets time pass.
+    """
+
+    def __init__(
+        self,
+        view: TableView,
+        *,
+        start: Offset | Moment | Literal["latest"] | None = None,
+        options: SharedFollowOptions | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._view = view
+        self._options = options or SharedFollowOptions()
+        self._clock = clock or SystemClock()
+        self._shown: TableConfiguration | None = None
+        self._latest = -1
+        self._asked_ms: int | None = None
+        self._offset = self._start(start)
+
+    @property
+    def offset(self) -> Offset:
+        """Where the next step starts."""
+        return self._offset
+
+    def poll(self) -> Step | None:
+        """The next step, or None if nothing is left now.
+
+        Raises:
+            RowsChangedError: rows were deleted or rewritten, and no option says what to do.
+            IncompatibleChangesError: the schema changed.
+            SharingError: the server refuses.
+
+        Cost: one request for the version, at most as often as the options say, and one for a range.
+        """
+        if self._offset.is_starting_version:
+            return self._whole_version()
+        while (last := self._last_of_range()) is not None:
+            step = self._changes(last) if self._options.changes else self._appended(last)
+            self._offset = step.offset
+            if step.tasks:
+                return step
+        return None
+
+    def available(self) -> Iterator[Step]:
+        """Steps until nothing is left now."""
+        while (step := self.poll()) is not None:
+            yield step
+
+    def __iter__(self) -> Self:
+        """Itself."""
+        return self
+
+    def __next__(self) -> Step:
+        """The next step, however long that takes."""
+        while (step := self.poll()) is None:
+            self._clock.sleep(self._options.version_interval_s)
+        return step
+
+    def _start(self, start: Offset | Moment | Literal["latest"] | None) -> Offset:
+        head = self._view.head
+        if isinstance(start, Offset):
+            if start.table_id != head.metadata.id:
+                raise InvalidInputError(
+                    f"cannot follow {self._name}: the offset is of table {start.table_id}, and "
+                    f"this one is {head.metadata.id}"
+                )
+            return start
+        first = Offset(table_id=head.metadata.id, version=head.version)
+        if start is None:
+            return replace(first, is_starting_version=True)
+        if start == "latest":
+            return replace(first, version=head.version + 1)
+        version = start.version
+        if version is None:
+            at_ms = start.timestamp_ms
+            version = run(self._view.client.table_version, self._view.table, at_ms)
+        return replace(first, version=version)
+
+    @property
+    def _name(self) -> str:
+        table = self._view.table
+        return f"{table.share}.{table.schema}.{table.name}"
+
+    def _last_of_range(self) -> int | None:
+        """The last version to ask for now; None if there is no new one."""
+        first = self._offset.version
+        if self._latest < first and self._may_ask():
+            self._latest = run(self._view.client.table_version, self._view.table)
+        if self._latest < first:
+            return None
+        return min(self._latest, first + self._options.max_versions_per_request - 1)
+
+    def _may_ask(self) -> bool:
+        now_ms = self._clock.now_ms()
+        interval_ms = self._options.version_interval_s * 1000
+        if self._asked_ms is not None and now_ms - self._asked_ms < interval_ms:
+            return False
+        self._asked_ms = now_ms
+        return True
+
+    def _whole_version(self) -> Step:
+        version = self._offset.version
+        here = self._view.at.is_latest and self._view.head.version == version
+        snapshot = self._view.snapshot_for(None, None, None if here else Moment(version=version))
+        # A server that shares no history may have moved on: what it gave counts.
+        next_offset = Offset(table_id=self._offset.table_id, version=snapshot.version + 1)
+        step = self._step(snapshot, snapshot.files(TASK_COLUMNS), next_offset)
+        self._shown = snapshot.configuration
+        self._offset = next_offset
+        return step
+
+    def _changes(self, last: int) -> Step:
+        query = ChangesQuery(
+            starting_version=self._offset.version,
+            ending_version=last,
+            include_historical_metadata=True,
+        )
+        changes = load_changes(
+            self._view.client,
+            self._view.table,
+            query,
+            self._view.head,
+            columns=as_columns(self._options.columns),
+            predicate=self._options.predicate,
+        )
+        return Step(tasks=tuple(changes.tasks()), offset=self._after(last), output=changes.schema)
+
+    def _appended(self, last: int) -> Step:
+        first = self._offset.version
+        query = TableQuery(starting_version=first, ending_version=last)
+        answer = run(ask_changes, self._view.client, self._view.table, query)
+        configuration = TableConfiguration(answer.protocol, answer.metadata)
+        if self._shown is not None and _shape(self._shown) != _shape(configuration):
+            raise IncompatibleChangesError(
+                f"cannot follow {self._name} beyond version {first - 1}: its schema changed in "
+                f"version {first}; every row before was given: follow on from the offset "
+                f"{self._offset.to_json()}"
+            )
+        self._shown = self._shown or configuration
+        table = _parsed(answer, last)
+        last = self._last_of_schema(table, last)
+        question = Question(
+            rest=self._view.client, table=self._view.table, query=query, version=first
+        )
+        shown = self._shown
+        store = open_store(question, answer, {})
+        snapshot = bare_snapshot(store, first, shown.protocol, shown.metadata)
+        check_snapshot(snapshot)
+        added, removed = _versions(table.adds), _versions(table.removes)
+        given = [
+            version
+            for version in sorted(added | removed)
+            if version <= last and self._may_pass(version, version in added, version in removed)
+        ]
+        files = _of_versions(_changing(table.adds), given)
+        return self._step(snapshot, files, self._after(last))
+
+    def _last_of_schema(self, table: CommitTable, last: int) -> int:
+        """The last version before the schema becomes another one."""
+        for version, metadata in table.metadatas:
+            if self._shown is None or version > last:
+                continue
+            if _shape(replace(self._shown, metadata=metadata)) != _shape(self._shown):
+                return version - 1
+        return last
+
+    def _may_pass(self, version: int, adds: bool, removes: bool) -> bool:  # noqa: FBT001  # two facts
+        """Whether the files that a commit adds are given."""
+        options = self._options
+        if not removes:
+            return True
+        if options.skip_change_commits:
+            return False
+        if options.ignore_changes:
+            return True
+        if options.ignore_deletes and not adds:
+            return False
+        raise RowsChangedError(
+            f"cannot follow {self._name} beyond version {version - 1}: version {version} "
+            f"{'rewrote' if adds else 'deleted'} rows; ignore_deletes=True passes over deletes, "
+            "ignore_changes=True gives rewritten rows again, skip_change_commits=True passes over "
+            "the whole commit, and changes=True follows the change data feed"
+        )
+
+    def _step(self, snapshot: Snapshot, files: pa.Table, offset: Offset) -> Step:
+        options = self._options
+        condition = options.predicate
+        if condition is not None:
+            condition = as_condition(snapshot.configuration.schema, condition)
+        spec = read_spec(snapshot, columns=as_columns(options.columns), predicate=condition)
+        every = len(snapshot.configuration.data_columns)
+        tasks = tuple(
+            with_own_urls(make_task(snapshot, spec, row), every)
+            for batch in files.to_batches(max_chunksize=4096)
+            for row in batch.to_pylist()
+        )
+        return Step(tasks=tasks, offset=offset, output=spec.output)
+
+    def _after(self, version: int) -> Offset:
+        return Offset(table_id=self._offset.table_id, version=version + 1)
+
+
+def _parsed(answer: TableAnswer, last: int) -> CommitTable:
+    return parse_commits(
+        (LogFile(LogFileKind.COMMIT, version, FileInfo(commit_path(version), 0, 0)), data)
+        for version, data in answer.commits.items()
+        if version <= last
+    )
+
+
+def _changing(files: pa.Table) -> pa.Table:
+    """The files that change data."""
+    changing = _compute.coalesce(files.column("dataChange"), pa.scalar(value=True))
+    return files.filter(changing)
+
+
+def _versions(files: pa.Table) -> set[int]:
+    found: list[Any] = _changing(files).column(VERSION_COLUMN).to_pylist()
+    return set(found)
+
+
+def _of_versions(files: pa.Table, versions: Sequence[int]) -> pa.Table:
+    wanted = pa.array(versions, pa.int64())
+    return files.filter(_compute.is_in(files.column(VERSION_COLUMN), value_set=wanted))
+
+
+def _shape(configuration: TableConfiguration) -> list[tuple[Any, ...]]:
+    """What of a schema decides how rows look and where their values are."""
+    mode = configuration.column_mapping_mode
+    return [
+        (path, physical_name(field, mode), str(field.type), field.nullable)
+        for path, field in walk(configuration.schema)
+    ]
