@@ -11,6 +11,7 @@ import secrets
 from typing import TYPE_CHECKING
 
 import anyio
+import pyarrow as pa
 from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Route
@@ -95,6 +96,7 @@ def make_server(
 
 def make_app(current: Callable[[], Server]) -> ASGIApp:
     """The application over a server that may be another one at the next request."""
+    pa.array([None])  # pyarrow imports pandas with the first one: not while somebody waits
     metrics = Metrics()
     config = current().tools.config
     routes = Endpoints(current).routes(config.endpoint)
