@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import json
+import os
 import pickle
+import signal
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -474,6 +478,21 @@ def test_tasks_go_to_other_processes_with_their_own_urls_alone(
     again = pickle.loads(pickle.dumps(shared.scan(predicate="id > 2")))
     assert again.to_table()["id"].to_pylist() == [3, 11, 12]
     assert scripted.find("/query")[1:] == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # that is what is tested
+def test_a_forked_child_reads_too(shared: SharedTable, tmp_path: Path) -> None:
+    assert shared.to_pyarrow_table().num_rows == 5  # connections and threads are there
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # a child that hangs ends, and the test fails
+        with contextlib.suppress(BaseException):
+            (tmp_path / "rows").write_text(str(shared.scan(["id"]).to_table().num_rows), "utf-8")
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert (tmp_path / "rows").read_text("utf-8") == "5"
+    assert shared.to_pyarrow_table().num_rows == 5
 
 
 def test_a_missing_file_is_named_by_its_id(shared: SharedTable, scripted: ScriptedServer) -> None:
