@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from deltalog.clock import Stopwatch
 from deltalog.errors import InternalError
 from deltalog.operations.fates import Fate, choose_fates, copied_rows, explain_fates
-from deltalog.operations.rewrite import ROW_GROUP_BYTES, copy_rows, is_not_true, read_rows
+from deltalog.operations.rewrite import ROW_GROUP_BYTES, copy_rows, read_rows
 from deltalog.operations.row_changes import mask_files
 from deltalog.operations.touched import find_touched
 from deltalog.progress import Steps
@@ -126,7 +126,7 @@ def stage_delete(
     if deleted.num_masked_files:
         mask_files(pending, touched, _numbers(fates, Fate.MASKED))
     if deleted.num_rewritten_files and predicate is not None:
-        cut = _of(touched, fates, Fate.REWRITTEN)
+        cut = _numbers(fates, Fate.REWRITTEN)
         deleted = _rewrite(pending, touched, cut, predicate, deleted, options=options, steps=steps)
     return replace(deleted, rewrite_time_ms=watch.elapsed_ms() - scan_time_ms)
 
@@ -180,7 +180,7 @@ def _of(touched: Touched, fates: Sequence[Fate], fate: Fate) -> pa.Table:
 def _rewrite(
     pending: PendingTransaction,
     touched: Touched,
-    cut: pa.Table,
+    cut: Sequence[int],
     predicate: Expression,
     planned: Deleted,
     *,
@@ -189,7 +189,8 @@ def _rewrite(
 ) -> Deleted:
     """Write the rows that stay into new files, and for the change feed those that do not."""
     snapshot = _snapshot_of(pending)
-    pending.remove_files(cut, data_change=True)
+    files = touched.files.take(pa.array(cut, pa.int64()))
+    pending.remove_files(files, data_change=True)
     spec = options.spec_for(pending)
     # Which may have more columns than the rows that are there.
     schema = spec.configuration.arrow_schema
@@ -197,10 +198,10 @@ def _rewrite(
     with FileWriter(spec, limits=Limits(row_group_bytes=ROW_GROUP_BYTES)) as writer:
         copied = copy_rows(
             snapshot,
-            cut,
+            files,
             writer,
             schema,
-            keep=is_not_true(predicate),
+            without=[touched.positions[number] for number in cut],
             default_timezone=zone,
             steps=steps,
         )

@@ -8,12 +8,14 @@ Protocol: Row Tracking, Writer Requirements for Add File
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltalog.expressions.nodes import IsNull, Not, Or
+from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
 from deltalog.progress import Steps
+from deltalog.scan.deletion_vectors import load_bitmap
 from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
 from deltalog.scan.reader import read_tasks
 from deltalog.schema.conform import conform
@@ -34,11 +36,6 @@ ROW_GROUP_BYTES: Final = 16 * 1024 * 1024
 
 A row group is encoded while the next one is read; the last one is encoded when all else is done.
 """
-
-
-def is_not_true(predicate: Expression) -> Expression:
-    """What holds where `predicate` is false or unknown: the rows that a deletion leaves."""
-    return Or((Not(predicate), IsNull(predicate)))
 
 
 def tasks_of(snapshot: Snapshot, spec: ReadSpec, files: pa.Table) -> Iterator[ScanTask]:
@@ -86,7 +83,7 @@ def copy_rows(
     writer: FileWriter,
     schema: pa.Schema,
     *,
-    keep: Expression | None = None,
+    without: Sequence[pa.Int64Array | None] | None = None,
     default_timezone: str = "UTC",
     steps: Steps | None = None,
 ) -> int:
@@ -97,7 +94,7 @@ def copy_rows(
         files: rows of `snapshot.files`, at least with `TASK_COLUMNS`.
         writer: takes the rows.
         schema: that the writer takes; it may have more columns than the snapshot's.
-        keep: only rows for which it is true.
+        without: for each file, positions of rows that are left out besides those of its vector.
         default_timezone: of partition values without a zone.
         steps: counts the files.
 
@@ -105,18 +102,32 @@ def copy_rows(
         How many rows were copied.
     """
     ids = (ROW_ID, ROW_COMMIT_VERSION) if snapshot.configuration.row_ids_enabled else ()
-    copied = 0
-    for batch in read_rows(
+    spec = read_spec(
         snapshot,
-        files,
-        predicate=keep,
-        more_columns=ids,
+        columns=[*snapshot.configuration.schema.names, *ids],
+        predicate=None,
         default_timezone=default_timezone,
-        steps=steps,
-    ):
+    )
+    tasks = tasks_of(snapshot, spec, files)
+    if without is not None:
+        tasks = map(_without, tasks, without)
+    steps = steps or Steps(None)
+    steps.expect(files.num_rows)
+    copied = 0
+    for batch in read_tasks(steps.each(tasks)):
         write_copied(writer, batch, schema)
         copied += batch.num_rows
     return copied
+
+
+def _without(task: ScanTask, positions: pa.Int64Array | None) -> ScanTask:
+    """The same task, as if these rows were deleted."""
+    if positions is None:
+        return task
+    bitmap = DeletionBitmap.from_arrow(positions)
+    if task.deletion_vector is not None:
+        bitmap |= load_bitmap(task.store, task.deletion_vector)
+    return replace(task, deletion_vector=inline_descriptor(bitmap))
 
 
 def write_copied(writer: FileWriter, batch: pa.RecordBatch, schema: pa.Schema) -> None:
