@@ -236,7 +236,10 @@ WORKLOADS = (
         others=("deltalake_update",),
         goal=5,
         other_table="rows",
-        why="the cause was not examined",
+        why=(
+            "a row group is decoded whole, 128,000 rows of five columns in each of two files for "
+            "10,000 rows that change: half of the time"
+        ),
     ),
     Workload(
         name="merge",
