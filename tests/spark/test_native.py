@@ -13,8 +13,10 @@ import deltalog.spark
 from deltalog import DeltaTable, col
 from deltalog.errors import InvalidInputError
 from deltalog.scan import plan_scan
+from deltalog.spark.file_keys import FileKey, key_of
 from deltalog.spark.hive_layout import hive_partitions
 from deltalog.spark.native import plan_native
+from deltalog.storage import open_store
 from tests.spark.shapes import (
     SHAPES,
     Build,
@@ -23,6 +25,7 @@ from tests.spark.shapes import (
     partitioned_by_moment,
     partitioned_with_vectors,
     plain,
+    tracked,
     with_odd_names,
     with_odd_values,
     with_vectors,
@@ -124,6 +127,37 @@ def test_deleted_rows_are_found_on_the_cluster_when_they_are_many(
     with_vectors(tmp_path)
     found = deltalog.spark.read(spark, tmp_path)
     assert rows(found) == rows(DeltaTable(tmp_path).to_pyarrow_table())
+
+
+@pytest.mark.parametrize("most", [0, 1000])
+@pytest.mark.parametrize("build", [partitioned_with_vectors, with_vectors, tracked])
+def test_files_are_told_apart_by_length_or_by_name(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    build: Build,
+    most: int,
+) -> None:
+    monkeypatch.setattr("deltalog.spark.file_keys.MOST_LOOKED_AT", most)
+    build(tmp_path)
+    found = deltalog.spark.read(spark, tmp_path, metadata_columns=["file_path"])
+    names = [*DeltaTable(tmp_path).schema().names, "_metadata.file_path"]
+    assert rows(found.select(*names)) == rows(DeltaTable(tmp_path).scan(names).to_table())
+
+
+def test_lengths_tell_files_apart_only_where_they_differ_and_are_true(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    for name, size in {"a": 7, "b": 17, "c": 7}.items():
+        store.put(name, b"x" * size)
+
+    def key(**sizes: int | None) -> FileKey:
+        files = pa.table({"path": list(sizes), "name": list(sizes), "size": [*sizes.values()]})
+        return key_of(store, files)
+
+    assert key(a=7, b=17) == FileKey("file_size", 3)
+    assert key(a=7, c=7) == FileKey("file_name")
+    assert key(a=7, b=18) == FileKey("file_name")
+    assert key(a=7, b=None) == FileKey("file_name")
 
 
 def test_an_unknown_metadata_column_is_named(spark: SparkSession, tmp_path: Path) -> None:

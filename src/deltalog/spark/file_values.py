@@ -18,6 +18,7 @@ from deltalog.expressions import Literal, to_sql
 from deltalog.partition_values import extract, parse_column
 from deltalog.scan import METADATA_COLUMNS
 from deltalog.schema import from_arrow_type
+from deltalog.spark.file_keys import KEY
 from deltalog.spark.types import to_spark_type
 
 if TYPE_CHECKING:
@@ -27,10 +28,9 @@ if TYPE_CHECKING:
 
     from deltalog.scan import ReadSpec
     from deltalog.schema import DataType
+    from deltalog.spark.file_keys import FileKey
 
 _compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
-KEY: Final = "__deltalog_file"
-"""The column that names the file of a row."""
 _PREFIX: Final = "__deltalog_value_"
 _BASE_ROW_ID: Final = "baseRowId"
 _ROW_COMMIT_VERSION: Final = "defaultRowCommitVersion"
@@ -54,7 +54,7 @@ class FileValues:
     """
 
     def __init__(self, spec: ReadSpec, files: pa.Table, *, partitions: bool = True) -> None:
-        self._names = files.column("name")
+        self._files = files
         self._types: dict[str, DataType] = {}
         self._arrays: dict[str, Any] = {}
         for field in spec.partition_columns if partitions else ():
@@ -90,16 +90,16 @@ class FileValues:
         """Whether it is these that give the column."""
         return name in self._arrays
 
-    def join_to(self, frame: DataFrame, spark: SparkSession) -> DataFrame:
+    def join_to(self, frame: DataFrame, spark: SparkSession, key: FileKey) -> DataFrame:
         """The frame, which has the column `KEY`, with the values that differ among the files."""
         varying = {name: a for name, a in self._arrays.items() if not _is_constant(a)}
         if not varying:
             return frame
-        columns = {KEY: self._names.combine_chunks()}
+        columns: dict[str, Any] = {KEY: key.of_files(self._files)}
         columns |= {_column(number): varying[name] for number, name in self._numbered(varying)}
         schema = ", ".join(
             [
-                f"{KEY} STRING",
+                f"{KEY} {key.ddl}",
                 *(f"{_column(n)} {_ddl(self._types[x])}" for n, x in self._numbered(varying)),
             ]
         )

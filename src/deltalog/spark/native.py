@@ -27,7 +27,8 @@ from deltalog.scan import METADATA_COLUMNS
 from deltalog.scan.plan import TASK_COLUMNS, make_task
 from deltalog.schema import Field, StructType
 from deltalog.spark.batch_source import METADATA, rows_schema
-from deltalog.spark.file_values import KEY, FileValues
+from deltalog.spark.file_keys import FileKey, key_of
+from deltalog.spark.file_values import FileValues
 from deltalog.spark.fitness import (
     are_unfit_by_id,
     are_unfit_by_name,
@@ -223,14 +224,16 @@ def _group_frame(spark: SparkSession, plan: NativePlan, files: pa.Table) -> Data
     hidden = raw.metadataColumn(METADATA)
     has_vectors = files.column("deletionVector").null_count < files.num_rows
     columns = [F.col(quoted(name)) for name in stored.names]
+    key = FileKey("file_name")
     if has_vectors or values.need_join:
-        columns.append(hidden["file_name"].alias(KEY))
+        key = key_of(snapshot.store, files)
+        columns.append(key.of_row(hidden))
     if has_vectors or {"_metadata.row_index", "_metadata.row_id"} & {*spec.metadata_columns}:
         columns.append(hidden["row_index"].alias(ROW))
     frame = raw.select(*columns)
     if has_vectors:
-        frame = without_deleted(frame, spark, snapshot.store, files)
-    frame = values.join_to(frame, spark)
+        frame = without_deleted(frame, spark, snapshot.store, files, key)
+    frame = values.join_to(frame, spark, key)
     return frame.select(*_output(spec, values))
 
 

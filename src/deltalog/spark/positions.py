@@ -8,14 +8,16 @@ Protocol: Deletion Vectors
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
 from deltalog.scan.deletion_vectors import load_bitmap
 from deltalog.scan.plan import descriptor_of
-from deltalog.spark.file_values import KEY
+from deltalog.spark.file_keys import KEY
 from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:
@@ -24,21 +26,47 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from deltalog.actions.model import DeletionVectorDescriptor
+    from deltalog.spark.file_keys import FileKey
     from deltalog.storage.store import Store
 
-    Named = tuple[str, DeletionVectorDescriptor]
-
+_compute: Final[Any] = pc  # the stubs know no kernel over arrays of any type
 ROW: Final = "__deltalog_row"
 """The column that says where in its file a row is."""
-_SCHEMA: Final = f"{KEY} STRING, {ROW} BIGINT"
+_POSITION: Final = "__deltalog_position"
 MOST_READ_HERE: Final = 200_000
 """Deleted rows up to which the driver reads the vectors itself: 3 MB."""
 MOST_BROADCAST: Final = 10_000_000
 """Deleted rows up to which every executor gets all positions."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Vector:
+    """The deleted rows of one file, to be read.
+
+    Args:
+        descriptor: of the deletion vector.
+        key: that tells the file apart.
+        modulus: of the keys, if they are numbers.
+    """
+
+    descriptor: DeletionVectorDescriptor
+    key: str | int
+    modulus: int
+
+    def positions(self, store: Store) -> pa.Table:
+        """The columns that a scan is joined by."""
+        rows = load_bitmap(store, self.descriptor).to_arrow().cast(pa.int64())
+        if self.modulus:
+            number = pa.scalar(int(self.key) % self.modulus, pa.int64())
+            scaled = _compute.multiply(rows, pa.scalar(self.modulus, pa.int64()))
+            return pa.table({_POSITION: _compute.add(scaled, number)})
+        zeros = pa.repeat(pa.scalar(0, pa.int32()), len(rows))
+        names: Any = pa.DictionaryArray.from_arrays(zeros, pa.array([str(self.key)]))
+        return pa.table({KEY: names.dictionary_decode(), ROW: rows})
+
+
 def without_deleted(
-    frame: DataFrame, spark: SparkSession, store: Store, files: pa.Table
+    frame: DataFrame, spark: SparkSession, store: Store, files: pa.Table, key: FileKey
 ) -> DataFrame:
     """The frame, which has the columns `KEY` and `ROW`, without the rows that are deleted.
 
@@ -46,52 +74,50 @@ def without_deleted(
         frame: rows of files with deletion vectors.
         spark: the session.
         store: of the table.
-        files: `name` and `deletionVector` of each.
+        files: `deletionVector`, `size` and `name` of each.
+        key: what tells them apart.
     """
-    vectors = _vectors(files)
-    num_rows = sum(vector.cardinality for _, vector in vectors)
-    if num_rows <= MOST_READ_HERE:
-        tables = map_in_pool(lambda one: _positions(store, one), vectors)
-        positions = spark.createDataFrame(pa.concat_tables(tables), _SCHEMA)
+    if key.modulus:  # one number for a row of any file
+        position = F.col(ROW) * F.lit(key.modulus) + F.col(KEY) % F.lit(key.modulus)
+        frame, names = frame.withColumn(_POSITION, position), [_POSITION]
+        schema = f"{_POSITION} BIGINT"
     else:
-        positions = _read_on_cluster(spark, store, vectors)
+        names, schema = [KEY, ROW], f"{KEY} STRING, {ROW} BIGINT"
+    vectors = _vectors(files, key)
+    num_rows = sum(vector.descriptor.cardinality for vector in vectors)
+    if num_rows <= MOST_READ_HERE:
+        tables = map_in_pool(lambda vector: vector.positions(store), vectors)
+        positions = spark.createDataFrame(pa.concat_tables(tables), schema)
+    else:
+        positions = _read_on_cluster(spark, store, vectors, schema)
     if num_rows <= MOST_BROADCAST:
         positions = F.broadcast(positions)
-    return frame.join(positions, [KEY, ROW], "left_anti")
+    return frame.join(positions, names, "left_anti")
 
 
-def _vectors(files: pa.Table) -> list[Named]:
-    found = []
-    for row in files.select(["name", "deletionVector"]).to_pylist():
-        vector = descriptor_of(row["deletionVector"])
-        if vector is not None:
-            found.append((row["name"], vector))
-    return found
+def _vectors(files: pa.Table, key: FileKey) -> list[_Vector]:
+    keys: list[Any] = key.of_files(files).to_pylist()
+    rows = files.column("deletionVector").to_pylist()
+    found = ((descriptor_of(row), one) for row, one in zip(rows, keys, strict=True))
+    return [_Vector(vector, one, key.modulus) for vector, one in found if vector is not None]
 
 
-def _positions(store: Store, one: Named) -> pa.Table:
-    name, vector = one
-    rows = load_bitmap(store, vector).to_arrow().cast(pa.int64())
-    names: Any = pa.DictionaryArray.from_arrays(
-        pa.repeat(pa.scalar(0, pa.int32()), len(rows)), pa.array([name])
-    )
-    return pa.table({KEY: names.dictionary_decode(), ROW: rows})
-
-
-def _read_on_cluster(spark: SparkSession, store: Store, vectors: Sequence[Named]) -> DataFrame:
+def _read_on_cluster(
+    spark: SparkSession, store: Store, vectors: Sequence[_Vector], schema: str
+) -> DataFrame:
     count = min(len(vectors), 64)
     groups = [vectors[start::count] for start in range(count)]
     numbers = spark.range(0, count, 1, count)
-    return numbers.mapInArrow(_reading(store, groups), _SCHEMA)
+    return numbers.mapInArrow(_reading(store, groups), schema)
 
 
 def _reading(
-    store: Store, groups: Sequence[Sequence[Named]]
+    store: Store, groups: Sequence[Sequence[_Vector]]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
             for number in batch.column(0).to_pylist():
-                for one in groups[int(number or 0)]:
-                    yield from _positions(store, one).to_batches(max_chunksize=1 << 18)
+                for vector in groups[int(number or 0)]:
+                    yield from vector.positions(store).to_batches(max_chunksize=1 << 18)
 
     return read
