@@ -4,10 +4,11 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 AZURITE := .cache/azurite
 REFERENCE := .cache/reference
+SPARKS := 4.1.4 4.2.1 4.3.0
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 say = @printf '\n==> %s\n'
 
-.PHONY: help demo test soak reference reference-full check lint doctest docs bench clean
+.PHONY: help demo test soak reference reference-full matrix check lint doctest docs bench clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -25,6 +26,11 @@ reference: $(REFERENCE)/.ready ## set up Delta Spark, to which the tests compare
 	$(say) "Delta Spark is in $(REFERENCE)"
 reference-full: $(BIN)/.ready-dev $(REFERENCE)/.ready ## every comparison with Delta Spark, long ones too
 	DELTALOG_REFERENCE_FULL=1 $(BIN)/python -m pytest tests/reference $(PYTEST)
+matrix: $(SPARKS:%=.cache/spark-%/.ready) ## the Spark tests on every PySpark, and on Spark Connect
+	@for version in $(SPARKS); do for connect in "" 1; do \
+	printf '\n==> PySpark %s%s\n' $$version "$${connect:+ through Connect}"; \
+	DELTALOG_SPARK_CONNECT=$$connect .cache/spark-$$version/bin/python -m pytest -q tests/spark $(PYTEST) || exit 1; \
+	done; done
 check: lint doctest docs ## everything but the tests
 lint: $(BIN)/.ready-dev ## format, lint, types, import contracts, spelling
 	$(say) "format, lint" && $(BIN)/ruff format --check . && $(BIN)/ruff check .
@@ -53,3 +59,10 @@ $(REFERENCE)/.ready: tests/reference/pom.xml constraints.txt
 	@test -x $(REFERENCE)/venv/bin/python || $(PYTHON) -m venv $(REFERENCE)/venv
 	@$(REFERENCE)/venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt pyspark pyarrow
 	@mvn --batch-mode --quiet -f tests/reference/pom.xml -Djars=$(CURDIR)/$(REFERENCE)/jars package && touch $@
+.cache/spark-%/.ready: pyproject.toml constraints.txt # constraints.txt pins one PySpark; this is about others
+	$(say) "preparing PySpark $*"
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	@grep -v '^pyspark==' constraints.txt > $(@D)/constraints.txt
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt pip
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c $(@D)/constraints.txt \
+	--build-constraint constraints.txt -e . --group test 'pyspark[connect]==$*' && touch $@

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from benchmarks.sharers import SHARERS
+from benchmarks.sparkers import SPARKERS
 from benchmarks.writers import WRITERS
 
 Call = Callable[[], object]
@@ -145,4 +146,4 @@ SUBJECTS: Mapping[str, Callable[[Path, int], Call]] = {
         deltalake_lookup,
         deltalake_lookup_query,
     )
-} | {"deltalog_read_vectors": deltalog_read_vectors, **WRITERS, **SHARERS}
+} | {"deltalog_read_vectors": deltalog_read_vectors, **WRITERS, **SHARERS, **SPARKERS}

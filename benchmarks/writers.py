@@ -29,7 +29,7 @@ def _scratch() -> Path:
     return Path(tempfile.mkdtemp(prefix="written-", dir=os.environ["DELTALOG_SCRATCH"]))
 
 
-def _copy(path: Path) -> Path:
+def copy_table(path: Path) -> Path:
     target = _scratch() / "table"
     shutil.copytree(path, target, copy_function=os.link)
     for file in (target / "_delta_log").iterdir():  # the log is written to
@@ -167,7 +167,7 @@ def deltalog_checkpoint(path: Path, needle: int) -> Call:
     _load_verbs()
 
     del needle
-    target = _copy(path)
+    target = copy_table(path)
     return lambda: DeltaTable(target).create_checkpoint()
 
 
@@ -175,7 +175,7 @@ def deltalake_checkpoint(path: Path, needle: int) -> Call:
     from deltalake import DeltaTable
 
     del needle
-    target = _copy(path)
+    target = copy_table(path)
     return lambda: DeltaTable(target).create_checkpoint()
 
 
@@ -193,14 +193,14 @@ def deltalog_delete(path: Path, needle: int) -> Call:
 
     _load_verbs()
 
-    target, where = _copy(path), _range(path, needle)
+    target, where = copy_table(path), _range(path, needle)
     return lambda: DeltaTable(target).delete(where)["num_deleted_rows"]
 
 
 def deltalake_delete(path: Path, needle: int) -> Call:
     from deltalake import DeltaTable
 
-    target, where = _copy(path), _range(path, needle)
+    target, where = copy_table(path), _range(path, needle)
     return lambda: DeltaTable(target).delete(where)["num_deleted_rows"]
 
 
@@ -209,7 +209,7 @@ def deltalog_update(path: Path, needle: int) -> Call:
 
     _load_verbs()
 
-    target, where = _copy(path), _range(path, needle)
+    target, where = copy_table(path), _range(path, needle)
     return lambda: DeltaTable(target).update({"quantity": "quantity + 1"}, predicate=where)[
         "num_updated_rows"
     ]
@@ -218,7 +218,7 @@ def deltalog_update(path: Path, needle: int) -> Call:
 def deltalake_update(path: Path, needle: int) -> Call:
     from deltalake import DeltaTable
 
-    target, where = _copy(path), _range(path, needle)
+    target, where = copy_table(path), _range(path, needle)
     return lambda: DeltaTable(target).update({"quantity": "quantity + 1"}, predicate=where)[
         "num_updated_rows"
     ]
@@ -247,14 +247,14 @@ def deltalog_merge(path: Path, needle: int) -> Call:
 
     _load_verbs()
 
-    source, target = _changes(path, needle, spread=True), _copy(path)
+    source, target = _changes(path, needle, spread=True), copy_table(path)
     return lambda: _merge(DeltaTable(target), source)
 
 
 def deltalake_merge(path: Path, needle: int) -> Call:
     from deltalake import DeltaTable
 
-    source, target = _changes(path, needle, spread=True), _copy(path)
+    source, target = _changes(path, needle, spread=True), copy_table(path)
     return lambda: _merge(DeltaTable(target), source)
 
 
@@ -263,14 +263,14 @@ def deltalog_merge_near(path: Path, needle: int) -> Call:
 
     _load_verbs()
 
-    source, target = _changes(path, needle, spread=False), _copy(path)
+    source, target = _changes(path, needle, spread=False), copy_table(path)
     return lambda: _merge(DeltaTable(target), source)
 
 
 def deltalake_merge_near(path: Path, needle: int) -> Call:
     from deltalake import DeltaTable
 
-    source, target = _changes(path, needle, spread=False), _copy(path)
+    source, target = _changes(path, needle, spread=False), copy_table(path)
     return lambda: _merge(DeltaTable(target), source)
 
 
@@ -285,7 +285,7 @@ def deltalog_compact(path: Path, needle: int) -> Call:
     _load_verbs()
 
     del needle
-    target = _copy(path)
+    target = copy_table(path)
     return lambda: _compact(DeltaTable(target))
 
 
@@ -293,7 +293,7 @@ def deltalake_compact(path: Path, needle: int) -> Call:
     from deltalake import DeltaTable
 
     del needle
-    target = _copy(path)
+    target = copy_table(path)
     return lambda: _compact(DeltaTable(target))
 
 
@@ -308,7 +308,7 @@ def deltalog_z_order(path: Path, needle: int) -> Call:
     _load_verbs()
 
     del needle
-    target = _copy(path)
+    target = copy_table(path)
     return lambda: _z_order(DeltaTable(target))
 
 
@@ -316,7 +316,7 @@ def deltalake_z_order(path: Path, needle: int) -> Call:
     from deltalake import DeltaTable
 
     del needle
-    target = _copy(path)
+    target = copy_table(path)
     return lambda: _z_order(DeltaTable(target))
 
 
@@ -330,7 +330,7 @@ def deltalog_vacuum_lite(path: Path, needle: int) -> Call:
     _load_verbs()
 
     del needle
-    target = _copy(path)
+    target = copy_table(path)
     return lambda: _vacuum(DeltaTable(target))
 
 
@@ -338,7 +338,7 @@ def deltalake_vacuum_lite(path: Path, needle: int) -> Call:
     from deltalake import DeltaTable
 
     del needle
-    target = _copy(path)
+    target = copy_table(path)
     return lambda: _vacuum(DeltaTable(target))
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 HERE = Path(__file__).parent
+CONNECT = bool(os.environ.get("DELTALOG_SPARK_CONNECT"))
+"""Whether the session is one of Spark Connect: `make matrix` runs the tests either way."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -38,8 +40,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         warnings.simplefilter("ignore")
         from pyspark.sql import SparkSession
 
+        local = SparkSession.builder
         session = (
-            SparkSession.builder.master("local[2]")
+            (local.remote("local[2]") if CONNECT else local.master("local[2,3]"))
             .appName("deltalog")
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")

@@ -1,0 +1,222 @@
+"""Who is measured on Spark: its own Parquet reader, Delta Spark with its jar, and deltalog without.
+
+Each has a session of its own in a process of its own; what is measured is a job in a session that
+has run one before. Delta Spark is there after `make reference`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.writers import copy_table
+
+Call = Callable[[], object]
+JARS = Path(__file__).resolve().parent.parent / ".cache" / "reference" / "jars"
+DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+_ALL = ("sum(id)", "sum(amount)", "sum(quantity)", "max(name)", "max(at)")
+
+
+def _session(path: Path, settings: Mapping[str, str] | None = None) -> Any:
+    """A session in which everything was loaded once."""
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    scratch = os.environ["DELTALOG_SCRATCH"]
+    builder = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.memory", "4g")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.local.dir", scratch)
+        .config("spark.sql.warehouse.dir", f"{scratch}/warehouse")
+        .config("spark.log.level", "OFF")
+    )
+    for name, value in (settings or {}).items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    files = [str(file) for file in sorted(path.glob("*.parquet"))[:1]]
+    if files:
+        session.read.parquet(*files).selectExpr(*_ALL).collect()
+    return session
+
+
+def _delta_session(path: Path) -> Any:
+    jars = ",".join(str(jar) for jar in sorted(JARS.glob("*.jar")))
+    session = _session(path, {**DELTA, "spark.jars": jars})
+    if any(path.glob("*.parquet")):
+        session.read.format("delta").load(str(path)).limit(1).collect()
+    return session
+
+
+def _ours(session: Any, path: Path) -> Any:
+    import deltalog.spark
+
+    return deltalog.spark.read(session, str(path))
+
+
+def _answer(frame: Any, *columns: str) -> object:
+    return [str(value) for value in frame.selectExpr(*columns).collect()[0]]
+
+
+def native_spark_read(path: Path, needle: int) -> Call:
+    del needle
+    session = _session(path)
+    files = [str(file) for file in sorted(path.glob("*.parquet"))]
+    return lambda: _answer(session.read.parquet(*files), *_ALL)
+
+
+def native_spark_column(path: Path, needle: int) -> Call:
+    del needle
+    session = _session(path)
+    files = [str(file) for file in sorted(path.glob("*.parquet"))]
+    return lambda: _answer(session.read.parquet(*files), "sum(id)")
+
+
+def delta_spark_read(path: Path, needle: int) -> Call:
+    del needle
+    session = _delta_session(path)
+    return lambda: _answer(session.read.format("delta").load(str(path)), *_ALL)
+
+
+def delta_spark_column(path: Path, needle: int) -> Call:
+    del needle
+    session = _delta_session(path)
+    return lambda: _answer(session.read.format("delta").load(str(path)), "sum(id)")
+
+
+def deltalog_spark_read(path: Path, needle: int) -> Call:
+    del needle
+    session = _session(path)
+    _ours(session, path).limit(1).collect()
+    return lambda: _answer(_ours(session, path), *_ALL)
+
+
+def deltalog_spark_column(path: Path, needle: int) -> Call:
+    del needle
+    session = _session(path)
+    _ours(session, path).limit(1).collect()
+    return lambda: _answer(_ours(session, path), "sum(id)")
+
+
+def deltalog_spark_append(path: Path, needle: int) -> Call:
+    import deltalog.spark
+
+    del needle
+    session = _session(path)
+    files = [str(file) for file in sorted(path.glob("*.parquet"))]
+    target = f"{os.environ['DELTALOG_SCRATCH']}/table"
+    deltalog.spark.write(session.read.parquet(*files).limit(1), target)
+
+    def call() -> object:
+        deltalog.spark.write(session.read.parquet(*files), target, mode="append")
+
+    return call
+
+
+def delta_spark_append(path: Path, needle: int) -> Call:
+    del needle
+    session = _delta_session(path)
+    files = [str(file) for file in sorted(path.glob("*.parquet"))]
+    target = f"{os.environ['DELTALOG_SCRATCH']}/table"
+    session.read.parquet(*files).limit(1).write.format("delta").save(target)
+
+    def call() -> object:
+        frame = session.read.parquet(*files)
+        frame.write.format("delta").mode("append").save(target)
+
+    return call
+
+
+def _source(session: Any, path: Path, needle: int) -> str:
+    """200,000 rows as Parquet, half of which are in the table, spread over all files."""
+    rows = needle * 3 // 2
+    changes = min(200_000, rows // 10)
+    first = session.read.parquet(str(min(path.glob("*.parquet"))))
+    step = 2 * rows // changes
+    source = f"{os.environ['DELTALOG_SCRATCH']}/source"
+    frame = session.range(0, 2 * rows, step).selectExpr(
+        "id", "0.5D AS amount", "1 AS quantity", "'merged' AS name", "timestamp_micros(id) AS at"
+    )
+    frame.select(*first.columns).write.parquet(source)
+    return source
+
+
+def deltalog_spark_merge(path: Path, needle: int) -> Call:
+    from deltalog.spark import DeltaTable
+
+    session = _session(path)
+    target, source = str(copy_table(path)), _source(session, path, needle)
+
+    def call() -> object:
+        _merge(DeltaTable.forPath(session, target), session.read.parquet(source))
+
+    return call
+
+
+def delta_spark_merge(path: Path, needle: int) -> Call:
+    session = _delta_session(path)
+    target, source = str(copy_table(path)), _source(session, path, needle)
+
+    def call() -> object:
+        session.sql(
+            f"MERGE INTO delta.`{target}` AS t USING parquet.`{source}` AS s ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        ).collect()
+
+    return call
+
+
+def _merge(table: Any, source: Any) -> None:
+    merger = table.alias("t").merge(source.alias("s"), "t.id = s.id")
+    merger.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+
+
+def deltalog_spark_plan(path: Path, needle: int) -> Call:
+    import deltalog.spark
+
+    session = _session(path)
+
+    def call() -> object:
+        return len(deltalog.spark.read(session, str(path), where=f"id = {needle}").inputFiles())
+
+    return call
+
+
+def delta_spark_plan(path: Path, needle: int) -> Call:
+    session = _delta_session(path)
+
+    def call() -> object:
+        frame = session.read.format("delta").load(str(path)).where(f"id = {needle}")
+        return len(frame.inputFiles())
+
+    return call
+
+
+SPARKERS: Mapping[str, Callable[[Path, int], Call]] = {
+    function.__name__: function
+    for function in (
+        native_spark_read,
+        native_spark_column,
+        delta_spark_read,
+        delta_spark_column,
+        deltalog_spark_read,
+        deltalog_spark_column,
+        deltalog_spark_append,
+        delta_spark_append,
+        deltalog_spark_merge,
+        delta_spark_merge,
+        deltalog_spark_plan,
+        delta_spark_plan,
+    )
+}
