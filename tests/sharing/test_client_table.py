@@ -203,19 +203,12 @@ def test_the_token_stays_with_the_sharing_server(
 
 @pytest.mark.protocol("D-76")
 def test_signed_urls_are_sent_as_they_stand(scripted: ScriptedServer) -> None:
-    name = "p=a%253Ab%20c"
-    line = file_line(scripted, name, parquet(id=[1]), query="?sig=a%2Fb%2B+%3D&x=%7E~")
-    seen: list[str] = []
-
-    def note(asked: Asked) -> Any:
-        seen.append(asked.path)
-        return fault(404)
-
-    scripted.at(f"/data/{name}", note)
+    name, query = "p=a%253Ab%20c%7E", "?sig=a%2Fb%2B+%3D&x=%7E~&y"
+    line = file_line(scripted, name, parquet(id=[1]), query=query)
     table = _opened(scripted, PROTOCOL, metadata(columns={"id": "long"}), line)
-    with pytest.raises(DataFileMissingError):
-        table.to_pyarrow_table()
-    assert seen[0] == f"/data/{name}"
+    assert table.to_pyarrow_table().num_rows == 1
+    (asked,) = scripted.find(f"/data/{name}")
+    assert asked.target == f"/data/{name}{query}"
 
 
 @pytest.mark.protocol("SHARE-PV-01", "SHARE-JP-08")
@@ -521,20 +514,35 @@ def test_urls_of_other_kinds_are_refused(scripted: ScriptedServer, url: str) -> 
         table.to_pyarrow_table()
 
 
+WIDE = metadata(columns={"id": "long", "more": "double"})
+
+
+def _wide(server: ScriptedServer) -> dict[str, Any]:
+    """A file that is too large to be fetched whole for one of its columns."""
+    numbers = range(50_000)
+    data = parquet(
+        id=pa.array(numbers, pa.int64()), more=pa.array([n / 7 for n in numbers], pa.float64())
+    )
+    assert len(data) > 1 << 18
+    return file_line(server, "f", data)
+
+
 def test_a_server_that_knows_no_ranges_is_read_too(scripted: ScriptedServer) -> None:
-    data = parquet(id=pa.array(range(50_000), pa.int64()))
-    line = file_line(scripted, "f", data)
-    scripted.at("/data/f", Answer(200, data))
-    table = _opened(scripted, PROTOCOL, metadata(columns={"id": "long"}), line)
-    assert table.to_pyarrow_table().num_rows == 50_000
+    line = _wide(scripted)
+    scripted.at("/data/f", Answer(200, scripted.files["/data/f"]))
+    table = _opened(scripted, PROTOCOL, WIDE, line)
+    assert table.scan(["id"]).to_table()["id"].to_pylist() == list(range(50_000))
 
 
-def test_a_size_that_is_wrong_is_found_out(scripted: ScriptedServer) -> None:
-    for wrong in (-7, 7, 10_000):
-        line = file_line(scripted, "f", parquet(id=[1, 2]))
-        line["file"]["size"] += wrong
-        table = _opened(scripted, PROTOCOL, metadata(columns={"id": "long"}), line)
-        assert table.to_pyarrow_table().num_rows == 2
+@pytest.mark.parametrize("wrong", [-7, 7, 100_000])
+@pytest.mark.parametrize("columns", [["id"], ["id", "more"]])
+def test_a_size_that_is_wrong_is_found_out(
+    scripted: ScriptedServer, wrong: int, columns: list[str]
+) -> None:
+    line = _wide(scripted)
+    line["file"]["size"] += wrong
+    table = _opened(scripted, PROTOCOL, WIDE, line)
+    assert table.scan(columns).to_table().num_rows == 50_000
 
 
 def test_nothing_can_be_written(shared: SharedTable) -> None:

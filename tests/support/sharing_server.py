@@ -24,6 +24,7 @@ class Asked:
     query: Mapping[str, str]
     headers: Mapping[str, str]
     body: bytes
+    target: str = ""
 
     @property
     def json(self) -> Any:
@@ -158,6 +159,7 @@ class ScriptedServer:
             dict(parse_qsl(parts.query, keep_blank_values=True)),
             {name.lower(): value for name, value in handler.headers.items()},
             handler.rfile.read(size),
+            handler.path,
         )
         with self._lock:
             self.asked.append(asked)
