@@ -38,10 +38,12 @@ if TYPE_CHECKING:
     from deltalog.scan.task import ReadSpec, ScanTask
     from deltalog.storage.parquet import ParquetReader
 
+    _Columns = Mapping[str, pa.ChunkedArray[Any]]
+
 _PIECE_ROWS: Final = 1 << 20
-# Of a run of rows: from this share of kept rows on, a filter is quickest column by column.
-_MOST: Final = 0.97
 """Row groups are read together up to so many rows: that bounds what is decoded at once."""
+_MOST: Final = 0.97
+"""From this share of kept rows on, a filter is quickest column by column."""
 
 _compute: Final[Any] = pc  # the stubs know no kernel over arrays of any type
 _arrow: Final[Any] = pa  # nor `arange` and `repeat` of any scalar
@@ -218,38 +220,71 @@ class _Piece:
             return []
         found = self._columns(file.first) | self._columns(file.unmapped)
         if spec.predicate is not None:
-            rows = _Rows(file.task, found, first_row, num_rows, None)
+            rows = _Rows(file.task, found, first_row, num_rows, None, {})
             used = sorted({path[0] for path in columns(spec.predicate)})
             hits = filter_mask(spec.predicate, rows.table(used))
             mask = as_mask(hits if mask is None else _compute.and_(mask, hits))
             if not mask.true_count:
                 return []
-        found |= self._columns(file.rest)
         if mask is not None and mask.true_count == num_rows:
             mask = None
-        rows = _Rows(file.task, found, first_row, num_rows, mask)
+        rest = self._rest(mask, first_row)
+        rows = _Rows(file.task, found, first_row, num_rows, mask, rest)
         output = rows.table(spec.output.names)
         if spec.output.names:
             # The columns are in these types already; only NOT NULL is the schema's to say.
             output = pa.Table.from_arrays(output.columns, schema=spec.output)
         return output.to_batches()
 
-    def _columns(self, projection: FileProjection) -> dict[str, pa.ChunkedArray[Any]]:
+    def _rest(self, mask: pa.BooleanArray | None, first_row: int) -> _Columns:
+        """The columns that the predicate does not need, of the rows that are kept.
+
+        Cost: the row groups that have such rows.
+        """
+        projection = self.file.rest
+        if mask is None or not projection.schema.names:
+            return self._columns(projection)
+        starts = self.file.reader.row_group_starts
+        hits: list[tuple[int, pa.BooleanArray]] = []
+        for group in self.row_groups:
+            part = mask.slice(starts[group] - first_row, starts[group + 1] - starts[group])
+            if part.true_count:
+                hits.append((group, part))
+        found = self._columns(projection, tuple(group for group, _ in hits))
+        whole = (
+            mask if len(hits) == len(self.row_groups) else pa.concat_arrays([m for _, m in hits])
+        )
+        return _filtered(found, whole)
+
+    def _columns(
+        self, projection: FileProjection, row_groups: tuple[int, ...] | None = None
+    ) -> dict[str, pa.ChunkedArray[Any]]:
         if not projection.schema.names:
             return {}
-        table = self.file.read(self.row_groups, projection.leaves)
+        groups = self.row_groups if row_groups is None else row_groups
+        table = self.file.read(groups, projection.leaves)
         return dict(zip(projection.schema.names, projection.apply(table), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Any column of a run of physical rows, of which `mask` keeps some."""
+    """Any column of a run of physical rows, of which `mask` keeps some.
+
+    Args:
+        task: whose rows they are.
+        found: columns of all rows.
+        first_row: physical number of the first.
+        num_rows: how many there are.
+        mask: which of them are kept; None is all.
+        kept: columns of the rows that are kept.
+    """
 
     task: ScanTask
-    found: dict[str, pa.ChunkedArray[Any]]
+    found: _Columns
     first_row: int
     num_rows: int
     mask: pa.BooleanArray | None
+    kept: _Columns
 
     @property
     def count(self) -> int:
@@ -261,18 +296,10 @@ class _Rows:
             rows = pa.Array.from_buffers(pa.struct([]), self.count, [None], children=[])
             return pa.Table.from_batches([pa.RecordBatch.from_struct_array(rows)])  # type: ignore[arg-type]  # a struct array
         data = {name: self.found[name] for name in names if name in self.found}
-        if self.mask is not None and data:
-            data = self._kept(data, self.mask)
+        if self.mask is not None:
+            data = _filtered(data, self.mask)
+        data |= {name: self.kept[name] for name in names if name in self.kept}
         return _table({name: data[name] if name in data else self._derived(name) for name in names})
-
-    def _kept(
-        self, data: Mapping[str, pa.ChunkedArray[Any]], mask: pa.BooleanArray
-    ) -> dict[str, pa.ChunkedArray[Any]]:
-        if mask.true_count >= _MOST * self.num_rows:
-            # Arrow copies the long runs between few gaps as they are, but only column by column.
-            return {name: column.filter(mask) for name, column in data.items()}
-        kept = _table(data).filter(mask)
-        return dict(zip(data, kept.columns, strict=True))
 
     def _derived(self, name: str) -> pa.Array[Any]:
         constants = dict(self.task.constants)
@@ -315,6 +342,16 @@ class _Rows:
             kept = kept.filter(self.mask)
         merged: pa.Array[Any] = _compute.coalesce(kept.combine_chunks(), fresh)
         return merged
+
+
+def _filtered(data: _Columns, mask: pa.BooleanArray) -> dict[str, pa.ChunkedArray[Any]]:
+    """The rows of columns for which a mask is true."""
+    if not data:
+        return {}
+    if mask.true_count >= _MOST * len(mask):
+        # Arrow copies the long runs between few gaps as they are, but only column by column.
+        return {name: column.filter(mask) for name, column in data.items()}
+    return dict(zip(data, _table(data).filter(mask).columns, strict=True))
 
 
 def _table(columns: Mapping[str, Any]) -> pa.Table:

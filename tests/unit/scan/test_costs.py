@@ -173,3 +173,17 @@ def test_statistics_of_other_columns_are_not_looked_at() -> None:
     )
     assert table.rows("other = 1") == [(1, 1)]
     assert table.scan("id = 1").count() == 0  # as its statistics say, wrongly
+
+
+def test_only_row_groups_with_matches_are_read_whole(table: DataTable) -> None:
+    """Statistics do not tell where these rows are; once their ids were read, it is known."""
+    read = {}
+    for where in ("id % 1000 = 999", "id % 100 = 99"):
+        store, scan = counted(table, where)
+        found = scan.to_table()
+        assert found.column("s").to_pylist() == [
+            f"text {value} " * 9 for value in found.column("id").to_pylist()
+        ]
+        read[found.num_rows] = store.bytes_read
+    texts = sum(len(f"text {value} " * 9) for value in range(1000 * NUM_FILES))
+    assert read[10 * NUM_FILES] - read[NUM_FILES] > 0.85 * texts
