@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import threading
+import traceback
 from typing import Any
 
 import aiohttp
@@ -15,10 +17,18 @@ from deltalog.errors import (
     SharingError,
     SharingUnavailableError,
 )
-from deltalog.sharing.client import HttpOptions, Retry, SharingClient
+from deltalog.sharing.client import HttpOptions, Retry, SharedTable, SharingClient
 from deltalog.sharing.client.http import is_loopback, is_same_origin
 from deltalog.sharing.client.retry import is_passing, retry_after_ms
-from tests.support.sharing_server import Answer, ScriptedServer, fault, listed
+from tests.support.shared_files import PROTOCOL, file_line, metadata, parquet
+from tests.support.sharing_server import (
+    Answer,
+    Asked,
+    ScriptedServer,
+    fault,
+    lines,
+    listed,
+)
 
 QUICK = HttpOptions(retry=Retry(attempts=4, first_delay_ms=1))
 SHARES = listed([{"name": "s"}])
@@ -159,6 +169,39 @@ def test_the_token_follows_no_redirect_to_another_host(scripted: ScriptedServer)
         _client(scripted).list_shares()
     assert other.asked == []
     other.close()
+
+
+@pytest.mark.protocol("SHARE-SEC-09")
+def test_a_signed_url_that_fails_is_not_shown(scripted: ScriptedServer) -> None:
+    done = threading.Event()
+
+    def wait(_: Asked) -> Answer:
+        done.wait(20)
+        return Answer()
+
+    line = file_line(scripted, "f", parquet(id=[1]), query="?X-Amz-Signature=geheim")
+    scripted.at("/data/f", wait)
+    scripted.on_table("POST query", lines(PROTOCOL, metadata(columns={"id": "long"}), line))
+    options = HttpOptions(retry=Retry(attempts=1), read_timeout_s=0.2)
+    table = SharedTable("s.d.t", profile=scripted.profile(), options=options)
+    with pytest.raises(SharingUnavailableError, match="files/f") as caught:
+        table.to_pyarrow_table()
+    done.set()
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "geheim" not in shown
+
+
+@pytest.mark.protocol("SHARE-SEC-09")
+@pytest.mark.parametrize("url", ["https://127.0.0.1:9/x?sig=geheim", "https://[x]/?sig=geheim"])
+def test_a_signed_url_that_leads_nowhere_is_not_shown(scripted: ScriptedServer, url: str) -> None:
+    line = file_line(scripted, "f", parquet(id=[1]))
+    line["file"]["url"] = url
+    scripted.on_table("POST query", lines(PROTOCOL, metadata(columns={"id": "long"}), line))
+    options = HttpOptions(retry=Retry(attempts=1))
+    table = SharedTable("s.d.t", profile=scripted.profile(), options=options)
+    with pytest.raises(SharingError) as caught:
+        table.to_pyarrow_table()
+    assert "geheim" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_a_redirect_within_the_server_is_followed(scripted: ScriptedServer) -> None:

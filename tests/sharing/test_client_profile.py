@@ -106,6 +106,18 @@ def test_secrets_are_not_shown() -> None:
     assert not [text for text in shown if "geheim" in text]
 
 
+@pytest.mark.protocol("SHARE-PRO-05")
+@pytest.mark.parametrize(("mode", "hints"), [(0o600, 0), (0o640, 1), (0o604, 1)])
+def test_a_profile_that_others_can_read_is_hinted_at(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, mode: int, hints: int
+) -> None:
+    path = _file(tmp_path)
+    path.chmod(mode)
+    read_profile(path)
+    read_profile(path.as_uri())
+    assert [record.getMessage().count("chmod 600") for record in caplog.records] == [1] * 2 * hints
+
+
 @pytest.mark.protocol("SHARE-CLI-01")
 def test_the_last_hash_parts_profile_and_table() -> None:
     location, table = parse_table_url("C:\\my #1\\p.share#sales.default.orders")

@@ -21,6 +21,7 @@ from deltalog import __version__
 from deltalog.clock import now_ms
 from deltalog.errors import DeltaError, InvalidInputError, SharingError, SharingUnavailableError
 from deltalog.sharing.client.retry import Retry, is_passing, retry_after_ms
+from deltalog.storage.faults import redact
 
 try:
     import aiohttp
@@ -152,7 +153,9 @@ class Http:
             except _LASTING as fault:
                 raise _unanswered(request, fault, 1) from None
             except _TEMPORARY as fault:
-                error, cause = _unanswered(request, fault, failures + 1), fault
+                error = _unanswered(request, fault, failures + 1)
+                # A signed URL is a secret, which no traceback shall show.
+                cause = None if request.url in str(fault) else fault
             failures += 1
             delay_ms = self.options.retry.delay_ms(failures, asked_ms)
             if delay_ms is None:
@@ -294,9 +297,7 @@ def _redirected(request: Request, target: str) -> Request:
 
 def _unanswered(request: Request, fault: BaseException, attempts: int) -> SharingUnavailableError:
     host = urlsplit(request.url).netloc.rpartition("@")[2]
-    told = type(fault).__name__ if isinstance(fault, aiohttp.ClientResponseError) else repr(fault)
-    # A signed URL is a secret, and some faults show it.
-    told = told.replace(request.url, "…")
+    told = redact(f"{type(fault).__name__}: {fault}".replace(request.url, host))
     times = "once" if attempts == 1 else f"{attempts} times"
     return SharingUnavailableError(f"cannot {request.what}: asked {host} {times}: {told}")
 

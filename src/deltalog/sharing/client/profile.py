@@ -7,8 +7,12 @@ Protocol: Profile File Format
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import os
 from collections.abc import Mapping
 from os import PathLike, fspath
+from pathlib import Path
 from typing import Any, Final, Protocol, runtime_checkable
 
 import fsspec
@@ -17,6 +21,8 @@ from deltalog._json import dumps
 from deltalog.errors import InvalidInputError
 from deltalog.sharing.wire import Profile, Table, parse_profile
 from deltalog.storage.faults import redact
+
+logger = logging.getLogger(__name__)
 
 _MOST_BYTES: Final = 1 << 20
 
@@ -97,8 +103,17 @@ def _read_file(location: str) -> bytes:
         raise InvalidInputError(
             f"cannot read the profile {redact(location)!r}: {type(error).__name__}"
         ) from None
+    _hint_at_mode(location)
     if len(data) > _MOST_BYTES:
         raise InvalidInputError(
             f"cannot read the profile {redact(location)!r}: expected a small JSON file"
         )
     return data
+
+
+def _hint_at_mode(location: str) -> None:
+    """Say it when others on the machine can read the secret (ledger SHARE-PRO-05)."""
+    with contextlib.suppress(OSError, ValueError):
+        mode = Path(location.removeprefix("file://")).stat().st_mode
+        if os.name == "posix" and mode & 0o077:
+            logger.warning("the profile %s can be read by others: chmod 600", location)
