@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute as pc
+from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
 from deltalog.paths import decode_path
 from deltalog.storage.pool import map_in_pool
@@ -36,7 +37,8 @@ class FileKey:
 
     Args:
         column: of Spark's `_metadata`.
-        modulus: file lengths differ by it, so that a row of any file is one number; 0 for names.
+        modulus: a power of two by which file lengths leave different remainders, so that a row of
+            any file is one number; 0 for names.
     """
 
     column: str
@@ -50,6 +52,11 @@ class FileKey:
     def of_row(self, hidden: Column) -> Column:
         """`KEY`, from Spark's `_metadata`."""
         return hidden[self.column].alias(KEY)
+
+    def position(self, row: Column) -> Column:
+        """One number for a row of any file, in a few instructions."""
+        remainder = F.col(KEY).bitwiseAND(F.lit(self.modulus - 1))
+        return F.shiftleft(row, self.modulus.bit_length() - 1).bitwiseOR(remainder)
 
     def of_files(self, files: pa.Table) -> pa.ChunkedArray[Any]:
         """The value of `KEY` for each file."""
@@ -75,12 +82,12 @@ def key_of(store: Store, files: pa.Table) -> FileKey:
 
 
 def _modulus(sizes: list[Any]) -> int:
-    """A number by which all sizes leave different remainders; 0 if there is no small one."""
+    """The least power of two by which all sizes leave different remainders; 0 if it is large."""
     if len(set(sizes)) < len(sizes):
         return 0
-    modulus = len(sizes)
-    while modulus < _MOST_NUMBERS:
+    modulus = 1
+    while modulus <= _MOST_NUMBERS:
         if len({size % modulus for size in sizes}) == len(sizes):
             return modulus
-        modulus += 1 + modulus // 16
+        modulus *= 2
     return 0

@@ -78,7 +78,7 @@ def without_deleted(
         key: what tells them apart.
     """
     if key.modulus:  # one number for a row of any file
-        position = F.col(ROW) * F.lit(key.modulus) + F.col(KEY) % F.lit(key.modulus)
+        position = key.position(F.col(ROW))
         frame, names = frame.withColumn(_POSITION, position), [_POSITION]
         schema = f"{_POSITION} BIGINT"
     else:
