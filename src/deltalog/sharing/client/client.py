@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from deltalog.arguments import as_timestamp_ms
-from deltalog.errors import InvalidInputError, MalformedMessageError
+from deltalog.errors import InvalidInputError
 from deltalog.sharing.client.bridge import run
 from deltalog.sharing.client.listing import all_schemas, all_shares, all_tables, every_table
 from deltalog.sharing.client.pages import CAPABILITIES
 from deltalog.sharing.client.profile import parse_table_url, read_profile
 from deltalog.sharing.client.rest import AsyncRestClient
 from deltalog.sharing.client.table import SharedTable
-from deltalog.sharing.wire import DELTA, PARQUET, parse_json_hint
+from deltalog.sharing.wire import DELTA, PARQUET
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -117,14 +117,12 @@ def load_as_pandas(  # noqa: PLR0917  # the official signature
         SharingError: the server refuses.
     """
     del convert_in_batches
-    table = _table(url, use_delta_format)
-    predicate = None
-    if jsonPredicateHints is not None:
-        try:
-            predicate = parse_json_hint(jsonPredicateHints)
-        except MalformedMessageError as error:
-            raise InvalidInputError(f"cannot use jsonPredicateHints: {error}") from None
-    scan = table.scan(predicate=predicate, limit=limit, version=version, timestamp=timestamp)
+    scan = _table(url, use_delta_format).scan(
+        limit=limit,
+        version=version,
+        timestamp=timestamp,
+        json_predicate_hints=jsonPredicateHints,
+    )
     return scan.to_pandas()
 
 

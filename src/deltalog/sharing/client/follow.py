@@ -197,7 +197,7 @@ class SharedFollower:
     def _whole_version(self) -> Step:
         version = self._offset.version
         here = self._view.at.is_latest and self._view.head.version == version
-        snapshot = self._view.snapshot_for(None, None, None if here else Moment(version=version))
+        snapshot = self._view.snapshot_for(at=None if here else Moment(version=version))
         # A server that shares no history may have moved on: what it gave counts.
         next_offset = Offset(table_id=self._offset.table_id, version=snapshot.version + 1)
         step = self._step(snapshot, snapshot.files(TASK_COLUMNS), next_offset)

@@ -12,10 +12,11 @@ import re
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Final
 
+from deltalog.errors import InvalidInputError, MalformedMessageError
 from deltalog.expressions import Column, Literal, columns, conjuncts, resolve_predicate
 from deltalog.expressions.nodes import And, Comparison, IsNull, Not
 from deltalog.schema import PrimitiveType, find_field
-from deltalog.sharing.wire import encode_json_hint
+from deltalog.sharing.wire import encode_json_hint, parse_json_hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +29,18 @@ _UNSAFE: Final = frozenset({"float", "double"})
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLAIN_TEXT: Final = re.compile(r"[^'\\\x00-\x1f]*")
 _OPERATORS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
+
+
+def as_json_hint(text: str) -> Expression:
+    """The predicate that a caller says as a JSON tree.
+
+    Raises:
+        InvalidInputError: it is none.
+    """
+    try:
+        return parse_json_hint(text)
+    except MalformedMessageError as error:
+        raise InvalidInputError(f"cannot use the JSON predicate: {error}") from None
 
 
 def json_hint(predicate: Expression, schema: StructType) -> str | None:

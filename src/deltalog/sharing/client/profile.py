@@ -24,6 +24,7 @@ from deltalog.storage.faults import redact
 
 logger = logging.getLogger(__name__)
 
+_HINTED: Final[set[str]] = set()  # once is enough
 _MOST_BYTES: Final = 1 << 20
 
 
@@ -113,7 +114,10 @@ def _read_file(location: str) -> bytes:
 
 def _hint_at_mode(location: str) -> None:
     """Say it when others on the machine can read the secret (ledger SHARE-PRO-05)."""
+    if location in _HINTED:
+        return
     with contextlib.suppress(OSError, ValueError):
         mode = Path(location.removeprefix("file://")).stat().st_mode
         if os.name == "posix" and mode & 0o077:
+            _HINTED.add(location)
             logger.warning("the profile %s can be read by others: chmod 600", location)

@@ -26,6 +26,7 @@ from deltalog.scan.rows import duckdb_relation
 from deltalog.sharing.client.bridge import run
 from deltalog.sharing.client.changes import load_changes, no_changes
 from deltalog.sharing.client.follow import SharedFollower, SharedFollowOptions
+from deltalog.sharing.client.hints import as_json_hint
 from deltalog.sharing.client.profile import parse_table_name, parse_table_url, read_profile
 from deltalog.sharing.client.rest import AsyncRestClient
 from deltalog.sharing.client.snapshots import SharedScan, table_root
@@ -159,6 +160,7 @@ class SharedTable:
         limit: int | None = None,
         version: int | None = None,
         timestamp: str | datetime | None = None,
+        json_predicate_hints: str | None = None,
     ) -> Scan:
         """Rows of the table: streamed, counted, explained, or split into picklable tasks.
 
@@ -170,6 +172,8 @@ class SharedTable:
             limit: at most so many rows.
             version: another version than the one shown.
             timestamp: the version of a moment.
+            json_predicate_hints: a predicate as the protocol writes it in JSON, told to the server
+                as it stands. It is applied here too, beside `predicate`.
 
         Raises:
             InvalidInputError: an unknown column, or a predicate that is not understood.
@@ -181,8 +185,14 @@ class SharedTable:
         refuse_both(version=version, timestamp=timestamp)
         moment = version if timestamp is None else timestamp
         at = None if moment is None else as_moment(moment)
+        said = None if json_predicate_hints is None else as_json_hint(json_predicate_hints)
         return self._scan(
-            as_columns(columns), [predicate], parameters=parameters, limit=as_limit(limit), at=at
+            as_columns(columns),
+            [said, predicate],
+            parameters=parameters,
+            limit=as_limit(limit),
+            at=at,
+            json_hint=json_predicate_hints,
         )
 
     def count(self) -> int:
@@ -358,13 +368,16 @@ class SharedTable:
         parameters: Sequence[object] | Mapping[str, object] | None = None,
         limit: int | None = None,
         at: Moment | None = None,
+        json_hint: str | None = None,
     ) -> Scan:
         given = [one for one in conditions if one is not None]
 
         def condition(configuration: TableConfiguration) -> Expression | None:
             return as_condition(configuration.schema, *given, parameters=parameters)
 
-        snapshot = self._view.snapshot_for(condition if given else None, limit, at)
+        snapshot = self._view.snapshot_for(
+            condition if given else None, limit=limit, at=at, json_hint=json_hint
+        )
         scan = plan_scan(
             snapshot,
             columns=columns,

@@ -99,7 +99,12 @@ class TableView:
         return self._files
 
     def snapshot_for(
-        self, conditions: Conditions | None, limit: int | None, at: Moment | None
+        self,
+        conditions: Conditions | None = None,
+        *,
+        limit: int | None = None,
+        at: Moment | None = None,
+        json_hint: str | None = None,
     ) -> Snapshot:
         """The files that may hold the rows of a scan.
 
@@ -107,12 +112,15 @@ class TableView:
             conditions: what the rows must fulfil.
             limit: so many are enough.
             at: another version than the one shown.
+            json_hint: what is told of `conditions`, if it is said already.
 
-        Cost: one query, unless all files are known; with conditions, `head` too.
+        Cost: one query, unless all files are known; with conditions and no hint, `head` too.
         """
         at = self.at if at is None else at
         if at == self.at and (self._files is not None or (conditions is None and limit is None)):
             return self.snapshot
+        if json_hint is not None:
+            return self._open(replace(_query(), json_predicate_hints=json_hint), at)
         if conditions is not None:
             return self._open_hinting(conditions, at)
         # A limit is told alone: how many rows of a file match a predicate, no server knows.
