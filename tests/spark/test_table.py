@@ -41,7 +41,11 @@ def make(
 
 
 def rows(path: Path) -> list[tuple[Any, ...]]:
-    found = CoreTable(path).to_pyarrow_table().select(["id", "p", "s"]).to_pylist()
+    """The rows, of a table in which nothing is wrong."""
+    table = CoreTable(path)
+    report = table.doctor()
+    assert report.is_healthy, report.summary
+    found = table.to_pyarrow_table().select(["id", "p", "s"]).to_pylist()
     return sorted(tuple(row.values()) for row in found)
 
 

@@ -22,7 +22,9 @@ from deltalog.spark.results import (
     paths_frame,
     restored_frame,
 )
+from deltalog.spark.rewriting import on_cluster
 from deltalog.table import DeltaTable as CoreTable
+from deltalog.table.optimize import TableOptimizer
 from deltalog.transaction import CommitProperties
 from deltalog.transaction.properties import AppTransaction
 
@@ -69,7 +71,9 @@ class TendedTable:
 
     def optimize(self) -> DeltaOptimizeBuilder:
         """Begin putting the same rows into better files."""
-        return DeltaOptimizeBuilder(self._spark, self._table, self._commit_properties())
+        return DeltaOptimizeBuilder(
+            self._spark, self._table, self._scan.time_zone, self._commit_properties()
+        )
 
     def vacuum(self, retentionHours: float | None = None) -> DataFrame:  # noqa: N803  # Delta's
         """Delete files that no version within the retention needs.
@@ -143,14 +147,20 @@ class DeltaOptimizeBuilder:
     Args:
         spark: the session.
         table: of the core.
+        time_zone: of partition values that name none.
         commit_properties: of its commits.
     """
 
     def __init__(
-        self, spark: SparkSession, table: CoreTable, commit_properties: CommitProperties
+        self,
+        spark: SparkSession,
+        table: CoreTable,
+        time_zone: str,
+        commit_properties: CommitProperties,
     ) -> None:
         self._spark = spark
         self._table = table
+        self._optimizer = TableOptimizer(table, time_zone, elsewhere=on_cluster(spark))
         self._commit_properties = commit_properties
         self._filter: str | None = None
 
@@ -161,15 +171,13 @@ class DeltaOptimizeBuilder:
 
     def executeCompaction(self) -> DataFrame:  # noqa: N802  # Delta's
         """Put small files together, and leave deleted rows behind."""
-        found = self._table.optimize.compact(
-            self._filter, commit_properties=self._commit_properties
-        )
+        found = self._optimizer.compact(self._filter, commit_properties=self._commit_properties)
         return optimized_frame(self._spark, self._table.table_uri, found)
 
     def executeZOrderBy(self, *cols: str | list[str]) -> DataFrame:  # noqa: N802  # Delta's
         """Arrange rows so that predicates on any of some columns leave few files to read."""
         names = [n for one in cols for n in ([one] if isinstance(one, str) else one)]
-        found = self._table.optimize.z_order(
+        found = self._optimizer.z_order(
             names, self._filter, commit_properties=self._commit_properties
         )
         return optimized_frame(self._spark, self._table.table_uri, found)

@@ -173,7 +173,12 @@ class Change:
         spec = self.options.spec_for(pending)
         tells = snapshot.configuration.change_data_feed_enabled
         rows = RowSpec(spec=spec, steps=self.steps, tells_changes=tells)
-        done = united(spec, run_tasks(self.frame, partial(change_task, rows)))
+        done = united(
+            spec,
+            run_tasks(
+                self.frame, partial(change_task, rows), f"changing rows of {snapshot.store.root}"
+            ),
+        )
         pending.add_files(done.written)
         if not self.allows_repeats:
             self._check_repeats(done.places)
@@ -261,7 +266,10 @@ class Change:
         )
         spark = self.frame.sparkSession
         numbers = spark.range(0, len(groups), 1, len(groups))
-        return united(spec, run_tasks(numbers, partial(copy_task, copy)))
+        return united(
+            spec,
+            run_tasks(numbers, partial(copy_task, copy), f"copying rows of {snapshot.store.root}"),
+        )
 
 
 def united(spec: WriteSpec, messages: Iterable[bytes]) -> RowsDone:

@@ -28,6 +28,7 @@ from deltalog.spark.merge_plan import (
     reach,
     step_column,
 )
+from deltalog.spark.parts import described
 from deltalog.spark.row_tasks import FILE, OLD, ROW, ROW_ID, STEP
 from deltalog.spark.statements import at_version
 from deltalog.spark.write_plan import schema_of
@@ -70,7 +71,8 @@ def stage_spark_merge(
         pending.set_configuration(after)
     pending.parameters.update(_parameters(merge))
     keys = find_keys(merge, before, source)
-    pruning, num_source = reach(merge, keys, merge.source, before.schema)
+    with described(scan.spark, "looking at the source of a merge"):
+        pruning, num_source = reach(merge, keys, merge.source, before.schema)
     found = find_rows(scan, pruning, merge.alias)
     names = before.schema.names
     target = found.frame.withColumn(TARGET, row_struct(names))

@@ -10,11 +10,13 @@ Protocol: Identity Columns
 from __future__ import annotations
 
 import pickle
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.errors import PySparkException
 
 from deltalog import __version__
 from deltalog.errors import ConstraintViolationError, InvalidInputError, SchemaMismatchError
@@ -27,7 +29,7 @@ from deltalog.write.written import WrittenFiles
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from deltalog.expressions import Expression
     from deltalog.write.spec import WriteSpec
@@ -36,6 +38,7 @@ RANGE: Final = 1 << 30
 """Identity values that one task may give; what it does not need is a gap."""
 _IN_THE_DATA: Final = (ConstraintViolationError, InvalidInputError, SchemaMismatchError)
 _SCHEMA: Final = "told binary"
+_DESCRIPTION: Final = "spark.job.description"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,11 +160,36 @@ def _write(task: TaskSpec, batches: Iterator[pa.RecordBatch]) -> WrittenFiles:
     return write_matching(spec, reader, task.predicate, tells_changes=task.tells_changes)
 
 
-def run_tasks(frame: DataFrame, work: Callable[[Iterable[pa.RecordBatch]], bytes]) -> list[bytes]:
-    """What each task of a job says that hands its rows to `work`; no row comes here."""
+def run_tasks(
+    frame: DataFrame, work: Callable[[Iterable[pa.RecordBatch]], bytes], what: str
+) -> list[bytes]:
+    """What each task of a job says that hands its rows to `work`; no row comes here.
+
+    Args:
+        frame: the rows.
+        work: what a task does.
+        what: the job is, for Spark's UI.
+    """
 
     def tell(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         message: Any = pa.array([work(batches)], pa.binary())
         yield pa.RecordBatch.from_arrays([message], names=["told"])
 
-    return [bytes(row["told"]) for row in frame.mapInArrow(tell, _SCHEMA).collect()]
+    with described(frame.sparkSession, what):
+        return [bytes(row["told"]) for row in frame.mapInArrow(tell, _SCHEMA).collect()]
+
+
+@contextmanager
+def described(spark: SparkSession, what: str) -> Iterator[None]:
+    """Spark's UI says so of the jobs of this block; remote sessions have no place for it."""
+    try:
+        context = spark.sparkContext
+    except (AttributeError, PySparkException):
+        yield
+        return
+    before = context.getLocalProperty(_DESCRIPTION)
+    context.setLocalProperty(_DESCRIPTION, f"deltalog: {what}")
+    try:
+        yield
+    finally:
+        context.setLocalProperty(_DESCRIPTION, before)  # type: ignore[arg-type]  # None ends it

@@ -165,7 +165,11 @@ class SparkRows:
         """One job that writes them."""
         Enforcer.of_spec(spec, self.schema)  # what does not fit is told before a task runs
         task = TaskSpec(spec=spec, predicate=predicate, tells_changes=tells_changes)
-        messages = run_tasks(self._gathered(spec), lambda batches: write_task(task, batches))
+        messages = run_tasks(
+            self._gathered(spec),
+            lambda batches: write_task(task, batches),
+            f"writing to {spec.store.root}",
+        )
         return written_by(spec, messages)
 
     def _gathered(self, spec: WriteSpec) -> DataFrame:

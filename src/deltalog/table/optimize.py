@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.operations.optimize.bins import Bin
     from deltalog.operations.optimize.curves import Curve
+    from deltalog.operations.optimize.run import Elsewhere
     from deltalog.progress import Progress
     from deltalog.table.standing import Standing
     from deltalog.transaction import (
@@ -52,9 +53,12 @@ class TableOptimizer:
     `numDeletionVectorsRemoved` and `numDeletedRowsPurged`.
     """
 
-    def __init__(self, table: Standing, default_timezone: str = "UTC") -> None:
+    def __init__(
+        self, table: Standing, default_timezone: str = "UTC", *, elsewhere: Elsewhere | None = None
+    ) -> None:
         self._table = table
         self._zone = default_timezone
+        self._elsewhere = elsewhere
 
     def __repr__(self) -> str:
         """Of which table."""
@@ -329,6 +333,7 @@ class TableOptimizer:
             max_concurrent_tasks=max_concurrent_tasks,
             min_commit_interval_s=interval,
             progress=progress,
+            elsewhere=self._elsewhere,
         )
 
 

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
@@ -58,6 +58,20 @@ _JOINED_ROWS: Final = 64 * 1024
 _GROUPS_AHEAD: Final = 4
 
 
+class Elsewhere(Protocol):
+    """Rewrites bins on other machines."""
+
+    def __call__(
+        self,
+        pending: PendingTransaction,
+        files: FileOptions,
+        bins: Sequence[Bin],
+        rewrite: Rewrite,
+    ) -> Sequence[Rewritten]:
+        """What has come of each bin; where one fails, the others' files are removed."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     """How an optimization goes about its work.
@@ -69,12 +83,15 @@ class RunOptions:
             on in a commit of its own; 0 is a commit per partition, None one commit.
         progress: True for a bar, or told how many files of how many are read; what it raises
             ends the work. It may be called from any thread, by one at a time.
+        elsewhere: rewrites bins on other machines, all in one commit, and tells no progress; None
+            is here.
     """
 
     files: FileOptions = field(default_factory=FileOptions)
     max_concurrent_tasks: int | None = None
     min_commit_interval_s: float | None = None
     progress: Progress | None = None
+    elsewhere: Elsewhere | None = None
 
     def __post_init__(self) -> None:
         """Refuse numbers that mean nothing."""
@@ -241,8 +258,12 @@ def rewrite_bins(
     Cost: the files of `max_concurrent_tasks` bins are read and written at a time. Whatever fails
     leaves no file.
     """
-    with shown(options.progress, "rewriting files") as tell:
-        done = _Work(pending, bins, rewrite, options, tell).run()
+    if options.elsewhere is not None and bins:
+        made = options.elsewhere(pending, options.files, bins, rewrite)
+        done = list(zip(bins, made, strict=True))
+    else:
+        with shown(options.progress, "rewriting files") as tell:
+            done = _Work(pending, bins, rewrite, options, tell).run()
     for one, rewritten in done:
         pending.read_files(one.files)
         pending.remove_files(one.files, data_change=False)
