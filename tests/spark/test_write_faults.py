@@ -1,0 +1,128 @@
+"""What goes wrong between tasks and commit leaves a table as it was, or as it should be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+
+import deltalog.spark
+from deltalog import DeltaTable as CoreTable
+from deltalog import write_deltalake
+from deltalog.errors import AccessDeniedError, StorageError
+from deltalog.spark import DeltaTable
+from deltalog.spark.write_options import WriteOptions
+from deltalog.spark.writer import BatchWriter
+from deltalog.storage import open_store
+from deltalog.testing import Fault, FaultyStore, Harm
+
+
+def rows(path: Path) -> list[Any]:
+    return sorted(CoreTable(path).to_pyarrow_table().column("id").to_pylist())
+
+
+def data_files(path: Path) -> set[str]:
+    return {file.name for file in path.glob("*.parquet")}
+
+
+def named_files(path: Path) -> set[str]:
+    return {uri.rpartition("/")[2] for uri in CoreTable(path).file_uris()}
+
+
+def failing(times: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What hands on its rows, and fails behind them: some times in the first task."""
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+        context = TaskContext.get()
+        assert context is not None
+        if context.partitionId() == 0 and context.attemptNumber() < times:
+            raise RuntimeError("lost")
+
+    return work
+
+
+@pytest.mark.parametrize("by_format", [True, False])
+def test_tasks_that_are_run_again_leave_each_row_once(
+    spark: SparkSession, tmp_path: Path, *, by_format: bool
+) -> None:
+    path = tmp_path / "t"
+    frame = spark.range(0, 6, 1, 2).mapInArrow(failing(2), "id long")
+    if by_format:
+        frame.write.format("deltalog").mode("append").save(str(path))
+    else:
+        deltalog.spark.write(frame, path)
+    assert rows(path) == [0, 1, 2, 3, 4, 5]
+    assert data_files(path) == named_files(path)
+
+
+def broken_log(path: Path, harm: Harm, error: StorageError | None = None) -> FaultyStore:
+    """A store that refuses a commit, or loses the answer to one."""
+    fault = Fault(verb="put_if_absent", path="_delta_log", harm=harm, error=error)
+    return FaultyStore(open_store(path), fault)
+
+
+def test_a_write_that_cannot_commit_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    deltalog.spark.write(spark.range(3), path)
+    store = broken_log(path, Harm.REFUSE, AccessDeniedError("not yours"))
+    with pytest.raises(AccessDeniedError):
+        deltalog.spark.write(spark.range(5), store, mode="append")
+    assert rows(path) == [0, 1, 2]
+    assert data_files(path) == named_files(path)
+
+
+def test_a_commit_whose_answer_is_lost_counts_once(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    deltalog.spark.write(spark.range(2), path)
+    deltalog.spark.write(spark.range(2, 4), broken_log(path, Harm.LOSE_RESPONSE), mode="append")
+    assert rows(path) == [0, 1, 2, 3]
+
+
+def test_a_driver_that_dies_before_the_commit_is_cleaned_up_after(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = tmp_path / "t"
+    deltalog.spark.write(spark.range(1), path)
+    writer = BatchWriter(open_store(path), spark.range(1).schema, WriteOptions())
+    writer.write(iter(pa.table({"id": [7]}).to_batches()))  # and then nothing more
+    assert rows(path) == [0]
+    assert len(data_files(path) - named_files(path)) == 1
+    CoreTable(path).vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
+    assert data_files(path) == named_files(path)
+
+
+@pytest.mark.parametrize("verb", ["delete", "update", "merge"])
+def test_a_change_that_lost_to_another_writer_is_evaluated_anew(
+    spark: SparkSession, tmp_path: Path, verb: str
+) -> None:
+    path, flag = tmp_path / "t", tmp_path / "flag"
+    deltalog.spark.write(spark.range(0, 4, 1, 1), path)
+
+    def is_late(number: int) -> bool:
+        """Another writer adds a row while the rows are looked at for the first time."""
+        if not flag.exists():
+            flag.touch()
+            write_deltalake(str(path), pa.table({"id": [8]}), mode="append")
+        return number > 2
+
+    meanwhile = F.udf(lambda number: is_late(number), "boolean", useArrow=False)  # noqa: PLW0108  # no hints
+    table = DeltaTable.forPath(spark, path)
+    if verb == "delete":
+        table.delete(meanwhile("id"))
+        assert rows(path) == [0, 1, 2]
+    elif verb == "update":
+        table.update(meanwhile("id"), {"id": F.col("id") + 100})
+        assert rows(path) == [0, 1, 2, 103, 108]
+    else:
+        source = spark.createDataFrame([(8,), (9,)], "k long")
+        merge = table.merge(source, (F.col("id") == F.col("k")) & meanwhile("k"))
+        merge.whenMatchedDelete().whenNotMatchedInsert(values={"id": "k * 10"}).execute()
+        assert rows(path) == [0, 1, 2, 3, 90]
+    assert data_files(path) >= named_files(path)
