@@ -265,6 +265,23 @@ def test_pages_of_changes_join_to_the_whole(caller: Caller, size: int, kind: str
     assert lines == [_bare(line) for line in ask().lines()[2:]]
 
 
+def test_metadata_is_told_on_one_page_only(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    write_deltalake(path, pa.table({"id": [1]}), configuration=FEED)
+    DeltaTable(path).alter.add_columns([_field("extra")])
+    for number in range(3):
+        rows = pa.table({"id": [number], "extra": ["x"]})
+        write_deltalake(path, rows, mode="append")
+    caller = sharing({T: {"location": str(path), "historyShared": True}})
+    told, token = [], ""
+    for _ in range(4):
+        reply = caller.query(T, {"startingVersion": 0, "maxFiles": 1, "pageToken": token})
+        told += [line["metaData"]["version"] for line in reply.lines()[2:] if "metaData" in line]
+        token = reply.lines()[-1]["endStreamAction"].get("nextPageToken", "")
+    assert told == [1]
+    assert not token
+
+
 def _bare(line: Json) -> Json:
     """A line without what changes from answer to answer."""
     ((kind, values),) = line.items()

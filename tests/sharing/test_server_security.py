@@ -25,6 +25,17 @@ from tests.support.asgi import ask
 from tests.support.sharing import KEY, PREFIX, TOKEN, Caller, actions, config_of, path_of, sharing
 
 T = "s.d.t"
+SCOPE = {
+    "type": "http",
+    "method": "POST",
+    "raw_path": b"",
+    "query_string": b"",
+    "headers": [(b"authorization", f"Bearer {TOKEN}".encode()), (b"host", b"x")],
+    "client": ("127.0.0.1", 1),
+    "server": ("x", 80),
+    "scheme": "http",
+    "http_version": "1.1",
+}
 
 
 @pytest.fixture
@@ -354,20 +365,38 @@ def test_a_body_that_does_not_come(table: Path) -> None:
         if message["type"] == "http.response.start":
             statuses.append(message["status"])
 
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": f"{PREFIX}{path_of(T)}/query",
-        "raw_path": b"",
-        "query_string": b"",
-        "headers": [(b"authorization", f"Bearer {TOKEN}".encode()), (b"host", b"x")],
-        "client": ("127.0.0.1", 1),
-        "server": ("x", 80),
-        "scheme": "http",
-        "http_version": "1.1",
-    }
+    scope = {**SCOPE, "path": f"{PREFIX}{path_of(T)}/query"}
     asyncio.run(caller.app(scope, silent, send))  # type: ignore[arg-type]  # a plain dict
     assert statuses == [408]
+
+
+@pytest.mark.protocol("SHARE-SEC-06")
+def test_a_client_that_takes_nothing_is_given_up(
+    table: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    import asyncio
+
+    caller = sharing({T: table}, limits={"sendSeconds": 1})
+    started = []
+
+    bodies = [{"type": "http.request", "body": b"{}", "more_body": False}]
+
+    async def receive() -> dict[str, object]:
+        if not bodies:
+            await asyncio.sleep(60)
+        return bodies.pop()
+
+    async def send(message: dict[str, object]) -> None:
+        started.append(message["type"])
+        if message["type"] == "http.response.body":
+            await asyncio.sleep(60)
+
+    scope = {**SCOPE, "path": f"{PREFIX}{path_of(T)}/query"}
+    with caplog.at_level(logging.INFO):
+        asyncio.run(caller.app(scope, receive, send))  # type: ignore[arg-type]  # plain dicts
+    assert started == ["http.response.start", "http.response.body"]
+    assert '"complete":false' in caplog.text
+    assert "TimeoutError" in caplog.text
 
 
 @pytest.mark.protocol("SHARE-SEC-06")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltalog import DeltaTable, write_deltalake
+from deltalog.sharing.server.cache import FileCache, MadeFile
+from deltalog.storage import Store
 from tests.support.sharing import TOKEN, Caller, actions, sharing
 
 SECRETS = (b"secret", b"salary", b"north", b"_delta_log", b"p=", b"part-")
@@ -117,6 +120,37 @@ def test_files_that_left_the_cache_are_made_again(table: Path) -> None:
     assert len(files) == 3
     bodies = [caller.download(file["url"]).body for file in files]
     assert [len(body) for body in bodies] == [file["size"] for file in files]
+
+
+def test_the_cache_is_bounded(tmp_path: Path) -> None:
+    cache = FileCache(100, str(tmp_path))
+
+    def make(store: Store, path: str) -> MadeFile:
+        store.put(path, b"x" * 40)
+        return MadeFile(1, 40)
+
+    for name in ("a", "b", "a", "c"):
+        cache.get(name, make)
+    assert cache.size_bytes == 80
+    assert [name for name in "abc" if cache.known(name) is not None] == ["a", "c"]
+    (home,) = tmp_path.iterdir()
+    assert sorted(file.name for file in home.iterdir()) == ["a", "c"]
+    del cache
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_made_once_for_all_who_wait(tmp_path: Path) -> None:
+    cache = FileCache(100, str(tmp_path))
+    made = []
+
+    def make(_store: Store, path: str) -> MadeFile:
+        made.append(path)
+        return MadeFile(1, 1)
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: cache.get("a", make), range(50)))
+    assert found == [MadeFile(1, 1)] * 50
+    assert made == ["a"]
 
 
 def test_deleted_rows_stay_deleted_and_old_versions_are_shown(table: Path) -> None:

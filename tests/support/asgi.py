@@ -71,7 +71,7 @@ async def ask_async(
     """As `ask`, for who has an event loop already."""
     path, _, query = target.partition("?")
     fields = {"host": "sharing.test", **(headers or {})}
-    if body:
+    if body and "transfer-encoding" not in fields:
         fields["content-length"] = str(len(body))
     scope: Json = {
         "type": "http",
