@@ -78,8 +78,8 @@ class FileCache:
             if found is None:
                 found = make(store, name)
                 self._keep(name, found)
-        with self._lock:
-            self._making.pop(name, None)
+                with self._lock:
+                    self._making.pop(name, None)
         return found
 
     def known(self, name: str) -> MadeFile | None:

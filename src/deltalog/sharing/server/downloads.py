@@ -8,9 +8,9 @@ Protocol: RFC 9110 (Range, If-Range, If-None-Match)
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import UnsafePathError
@@ -58,8 +58,7 @@ def check_inside(store: Store, path: str) -> None:
     native, root = store.native_path(path), store.native_path("")
     if native is None or root is None:
         return
-    real_root = os.path.realpath(root)
-    if os.path.commonpath([real_root, os.path.realpath(native)]) != real_root:
+    if not Path(native).resolve().is_relative_to(Path(root).resolve()):
         raise not_found("file")
 
 
