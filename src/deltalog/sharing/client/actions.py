@@ -100,11 +100,13 @@ class LogLines:
             **line.values,
             "path": _encoded(path),
         }
-        vector = values.get("deletionVector")
-        if isinstance(vector, dict) and vector.get("storageType") == _URL_VECTOR:
+        vector: Any = values.get("deletionVector")
+        is_remote = isinstance(vector, dict) and vector.get("storageType") == _URL_VECTOR
+        # A vector that is none is refused by who reads it, as in any log.
+        if is_remote and isinstance(url := vector.get("pathOrInlineDv"), str):
             name = line.deletion_vector_file_id or f"{line.kind}-{line.version}-{line.id}"
             place = f"vectors/{_part(name)}"
-            self.urls[place] = vector["pathOrInlineDv"]
+            self.urls[place] = url
             values["deletionVector"] = {**vector, "pathOrInlineDv": _encoded(place)}
         return values
 
