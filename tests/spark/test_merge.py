@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 import deltalog.spark
 from deltalog import DeltaTable as CoreTable
 from deltalog.errors import AmbiguousMergeError, InvalidInputError
-from deltalog.spark import DeltaTable
+from deltalog.spark import DeltaTable, IdentityGenerator
 from deltalog.spark.merge import DeltaMergeBuilder
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -44,7 +44,11 @@ def given(spark: SparkSession, source: str) -> DataFrame:
 
 
 def rows(path: Path) -> list[tuple[Any, ...]]:
-    found = CoreTable(path).to_pyarrow_table().to_pylist()
+    """The rows, of a table in which nothing is wrong."""
+    table = CoreTable(path)
+    report = table.doctor()
+    assert report.is_healthy, report.summary
+    found = table.to_pyarrow_table().to_pylist()
     return sorted(tuple(row.values()) for row in found)
 
 
@@ -163,3 +167,54 @@ def test_what_is_left_out_and_what_is_too_much(spark: SparkSession, tmp_path: Pa
         begin(spark, tmp_path / "u", {}).execute()
     with pytest.raises(InvalidInputError, match="never be reached"):
         begin(spark, tmp_path / "v", {}).whenMatchedDelete().whenMatchedUpdateAll().execute()
+
+
+def test_tables_with_other_names_and_odd_partitions(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "a table"
+    properties = {"delta.columnMapping.mode": "name", **VECTORS, **FEED}
+    frame = spark.sql(
+        "SELECT * FROM VALUES (1, 'x y/z%', 'a'), (2, 'ü:[1]', 'b'), (3, NULL, 'c') "
+        "AS s(k, `p q`, v)"
+    )
+    deltalog.spark.write(frame, path, properties=properties, partition_by="p q")
+    table = DeltaTable.forPath(spark, path).alias("t")
+    table.update("`p q` = 'x y/z%'", {"v": "'A'"})
+    source = spark.sql("SELECT * FROM VALUES (2, 'new', 'B'), (3, 'n n', 'C') AS s(k, `p q`, v)")
+    merge = table.merge(source.alias("s"), "t.k = s.k").whenMatchedUpdateAll("s.k = 2")
+    assert counts(merge.whenMatchedDelete()) == (2, 1, 1, 0)
+    assert rows(path) == [(1, "x y/z%", "A"), (2, "new", "B")]
+    feed = CoreTable(path).load_cdf(starting_version=2).read_all().to_pylist()
+    assert sorted((row["_change_type"], row["k"]) for row in feed) == [
+        ("delete", 3),
+        ("update_postimage", 2),
+        ("update_preimage", 2),
+    ]
+
+
+def test_generated_identity_and_default_columns_of_new_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = tmp_path / "t"
+    table = (
+        DeltaTable.create(spark)
+        .location(str(path))
+        .addColumn("id", "BIGINT", generatedAlwaysAs=IdentityGenerator())
+        .addColumn("k", "INT", nullable=False)
+        .addColumn("double", "INT", generatedAlwaysAs="k * 2")
+        .addColumn("at", "TIMESTAMP")
+        .execute()
+    )
+    source = spark.sql("SELECT * FROM VALUES (1, TIMESTAMP'2024-01-01'), (2, NULL) AS s(k, at)")
+
+    def merge() -> None:
+        begun = table.alias("t").merge(source.alias("s"), "t.k = s.k")
+        begun.whenMatchedUpdate(set={"k": "s.k + 10"}).whenNotMatchedInsertAll().execute()
+
+    merge()
+    before = {row["k"]: row["id"] for row in table.toDF().collect()}
+    merge()
+    after = {row["k"]: (row["id"], row["double"]) for row in table.toDF().collect()}
+    assert after == {11: (before[1], 22), 12: (before[2], 24)}
+    merge()
+    found = table.toDF().collect()
+    assert (len(found), len({row["id"] for row in found})) == (4, 4)
