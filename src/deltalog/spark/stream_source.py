@@ -126,9 +126,10 @@ class StreamReader(DataSourceStreamReader, AvailableNow):
         if self._follower is None or self._place != (start, everything):
             self._follower = self._follow(_offset(start), everything=everything, until=self._target)
         self._place = None  # until this went well
-        tasks = self._next_tasks(self._follower, everything=everything)
-        end = _told(self._follower.offset) if tasks else dict(start)
-        self._place = (end, everything)
+        tasks, offset = self._next_tasks(self._follower, everything=everything)
+        end = _told(offset) if tasks else dict(start)
+        if not tasks or offset == self._follower.offset:
+            self._place = (end, everything)
         self._planned = (dict(start), end, tasks)
         return end
 
@@ -138,9 +139,10 @@ class StreamReader(DataSourceStreamReader, AvailableNow):
             tasks = self._planned[2]
         else:
             follower = self._follow(_offset(start), everything=True, until=_offset(end))
-            tasks = self._next_tasks(follower, everything=True)
-        shown = [self._shown_alike(task) for task in tasks]
-        groups = split_tasks(shown, self._options.max_partition_bytes, in_order=True)
+            tasks = []
+            while found := self._step_tasks(follower):
+                tasks += found
+        groups = split_tasks(tasks, self._options.max_partition_bytes, in_order=True)
         return [TaskPartition(group) for group in groups]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -185,12 +187,27 @@ class StreamReader(DataSourceStreamReader, AvailableNow):
         options = self._following(everything=everything)
         return Follower(latest, start=start, options=options, until=until)
 
-    def _next_tasks(self, follower: Follower, *, everything: bool) -> list[ScanTask]:
-        """The files of the next batch; everything is many steps where schemas change between."""
-        if everything:
-            return [task for step in follower.available() for task in step.tasks]
+    def _next_tasks(self, follower: Follower, *, everything: bool) -> tuple[list[ScanTask], Offset]:
+        """The files of the next batch, and where it ends: before what cannot be given.
+
+        Everything is many steps where schemas change in between.
+        """
+        tasks: list[ScanTask] = []
+        while True:
+            before = follower.offset
+            try:
+                found = self._step_tasks(follower)
+            except DeltaError:  # it comes again with the next batch
+                if not tasks:
+                    raise
+                return tasks, before
+            tasks += found
+            if not (found and everything):
+                return tasks, follower.offset
+
+    def _step_tasks(self, follower: Follower) -> list[ScanTask]:
         step = follower.poll()
-        return [] if step is None else list(step.tasks)
+        return [] if step is None else [self._shown_alike(task) for task in step.tasks]
 
     def _shown_alike(self, task: ScanTask) -> ScanTask:
         """The task with its rows in the stream's schema.
