@@ -32,6 +32,11 @@ def test_a_signed_url_leads_to_the_decoded_name(store: FsspecStore, name: str) -
         assert answer.read() == name.encode()
 
 
+def test_s3_signs_as_official_clients_want_it(s3: Emulator) -> None:
+    store = FsspecStore(s3.url, s3.options)
+    assert "X-Amz-Signature=" in store.signed_url("a.parquet", 60)
+
+
 def test_local_files_have_no_urls() -> None:
     local = FsspecStore("/tmp/table")  # noqa: S108
     assert not local.can_sign

@@ -104,6 +104,10 @@ def make_filesystem(kind: str, arguments: Mapping[str, Any], location: str) -> A
     if kind == "gs" and "endpoint_url" in arguments:
         # gcsfs asks Google over gRPC what kind of bucket it has, for a minute where nobody answers.
         made = next((cls for cls in made.__mro__ if cls.__module__ == "gcsfs.core"), made)
+    if kind == "s3":
+        # botocore still signs URLs in the old way, which no new region and no Delta client takes.
+        config = {"signature_version": "s3v4", **arguments.get("config_kwargs", {})}
+        arguments = {**arguments, "config_kwargs": config}
     if kind not in _PROTOCOL:
         from_url = made._get_kwargs_from_urls(location)  # noqa: SLF001  # fsspec has no other way
         arguments = {**from_url, **arguments}
