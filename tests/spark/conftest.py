@@ -42,7 +42,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
         local = SparkSession.builder
         session = (
-            (local.remote("local[2]") if CONNECT else local.master("local[2,3]"))
+            (local.remote("local[2,3]") if CONNECT else local.master("local[2,3]"))
             .appName("deltalog")
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
