@@ -12,6 +12,8 @@ first:
 - writing: `write_options`, `parts` (what one task does), `write_plan`, `write`, `writer` and `sink`
   (for the format); changing: `row_tasks` (what one task does), `dml`, `statements`, `merge_plan`,
   `merge`, `results`, `builders`, `care`, `table` (`DeltaTable`); `exceptions`.
+- shared tables: `sharing_options`, `sharing_batch`, `sharing_stream`, `sharing_source` (the format
+  `deltalog_sharing`) and `sharing` (the names of the official client).
 - `source` (the format `deltalog` for `spark.read`, `df.write` and streams) and `register`.
 """
 
@@ -19,6 +21,7 @@ from __future__ import annotations
 
 from deltalog.spark.read import SparkScan, read, scan
 from deltalog.spark.register import register
+from deltalog.spark.sharing import load_as_spark, load_table_changes_as_spark
 from deltalog.spark.table import DeltaTable, IdentityGenerator
 from deltalog.spark.write import write
 
@@ -26,6 +29,8 @@ __all__ = [
     "DeltaTable",
     "IdentityGenerator",
     "SparkScan",
+    "load_as_spark",
+    "load_table_changes_as_spark",
     "read",
     "register",
     "scan",

@@ -8,7 +8,7 @@ Protocol: none
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -204,7 +204,7 @@ class BatchReader(DataSourceReader):
     @property
     def pushFilters(self) -> Any:  # noqa: N802  # PySpark's name
         """Takes the filters that Spark can tell, and leaves all of them to Spark besides."""
-        return _PushFilters(self)
+        return PushFilters(self)
 
     def take(self, filters: Sequence[datasource.Filter]) -> None:
         """Let filters prune files, row groups and rows."""
@@ -241,8 +241,16 @@ class BatchReader(DataSourceReader):
         return {"_rows": self._rows}
 
 
-class _PushFilters:
-    """`BatchReader.pushFilters`, which Spark calls only where its session pushes filters down.
+class TakesFilters(Protocol):
+    """A reader that filters may prune."""
+
+    def take(self, filters: Sequence[datasource.Filter]) -> None:
+        """Let filters prune what is read."""
+        ...
+
+
+class PushFilters:
+    """`pushFilters` of a reader, which Spark calls only where its session pushes filters down.
 
     In sessions that do not, PySpark refuses readers that override the method at all. It looks at
     `__func__` to know.
@@ -250,9 +258,10 @@ class _PushFilters:
 
     __func__ = staticmethod(DataSourceReader.pushFilters)
 
-    def __init__(self, reader: BatchReader) -> None:
+    def __init__(self, reader: TakesFilters) -> None:
         self._reader = reader
 
     def __call__(self, filters: list[datasource.Filter]) -> list[datasource.Filter]:
+        """Hand the filters on; Spark evaluates all of them again."""
         self._reader.take(filters)
         return filters

@@ -1,7 +1,8 @@
-"""Making the format known to a session.
+"""Making the formats known to a session.
 
-PySpark finds `deltalog` by itself where the driver's Python has this package; registering serves
-sessions that do not look, such as remote ones, and gives the format another name.
+PySpark finds `deltalog` and `deltalog_sharing` by itself where the driver's Python has this
+package; registering serves sessions that do not look, such as remote ones, and gives the first
+another name.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from deltalog.errors import InvalidInputError
+from deltalog.spark.sharing_source import SharingSource
 from deltalog.spark.source import DeltalogSource, DeltaSource
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ def register(
     name: Literal["deltalog", "delta"] = "deltalog",
     push_filters: bool = True,
 ) -> None:
-    """Make a session know the format.
+    """Make a session know the formats, for tables of one's own and for shared ones.
 
     Args:
         spark: the session, classic or remote.
@@ -36,5 +38,6 @@ def register(
     if name not in _NAMED:
         raise InvalidInputError(f"cannot register {name!r}: expected one of {sorted(_NAMED)}")
     spark.dataSource.register(_NAMED[name])
+    spark.dataSource.register(SharingSource)
     if push_filters:
         spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")

@@ -1,0 +1,68 @@
+"""The format `deltalog_sharing`: tables of others, read through a sharing server.
+
+Owns which reader serves which request. PySpark loads this wherever it looks for formats, so the
+client, which needs an HTTP library, is loaded when a table is read.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from pyspark.sql.datasource import DataSource
+
+from deltalog.errors import InvalidInputError
+from deltalog.spark.sharing_options import (
+    parse_any_shared_options,
+    parse_shared_read_options,
+)
+from deltalog.spark.types import to_spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceReader
+    from pyspark.sql.types import StructType
+
+    from deltalog.sharing.client import SharedTable
+
+
+class SharingSource(DataSource):
+    """Shared tables under the name `deltalog_sharing`, for reading, batches and streams."""
+
+    _shown: SharedTable | None = None
+    """The table of `schema`: PySpark keeps the object, and later plans read the same version."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format(…)` and `USING` say."""
+        return "deltalog_sharing"
+
+    def schema(self) -> StructType:
+        """The schema of the version that is asked for."""
+        from deltalog.spark import sharing_batch  # noqa: PLC0415  # see the module
+
+        options = parse_any_shared_options(self.options)
+        self._shown = sharing_batch.open_shared(options)
+        return to_spark_schema(sharing_batch.shown_rows(options, self._shown))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A reader of one version, or of a range of the change feed."""
+        from deltalog.spark import sharing_batch  # noqa: PLC0415  # see the module
+
+        options = parse_shared_read_options(self.options)
+        table = self._shown or sharing_batch.open_shared(options)
+        return sharing_batch.SharedBatchReader(options, table, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: FBT001  # PySpark's
+        """Refused."""
+        del schema, overwrite
+        _refuse_to_write()
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: FBT001, N802  # PySpark's
+        """Refused."""
+        del schema, overwrite
+        _refuse_to_write()
+
+
+def _refuse_to_write(**_: Any) -> NoReturn:
+    raise InvalidInputError("cannot write a shared table: it is read only")

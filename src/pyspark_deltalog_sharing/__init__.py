@@ -1,0 +1,7 @@
+"""The format `deltalog_sharing` for PySpark, which looks for formats in packages `pyspark_…`."""
+
+from __future__ import annotations
+
+from deltalog.spark.sharing_source import SharingSource as DefaultSource
+
+__all__ = ["DefaultSource"]
