@@ -81,11 +81,13 @@ class Growing:
             line[kind] |= {"version": number, "timestamp": 1}
         return line
 
-    def follow(self, start: Any = None, **options: Any) -> SharedFollower:
+    def follow(
+        self, start: Any = None, *, until: int | None = None, **options: Any
+    ) -> SharedFollower:
         client = AsyncRestClient(read_profile(self.server.profile()), QUICK, clock=self.clock)
         view = TableView(client, Table(share="s", schema="d", name="t"), Moment())
         chosen = SharedFollowOptions(**options)
-        return SharedFollower(view, start=start, options=chosen, clock=self.clock)
+        return SharedFollower(view, start=start, options=chosen, until=until)
 
     def ranges(self) -> list[tuple[int, int]]:
         """What was asked for."""
@@ -176,6 +178,15 @@ def test_an_offset_goes_on_where_it_ended(scripted: ScriptedServer) -> None:
     assert _ids([table.follow(whole).poll()]) == [0, 1, 2, 3]
     with pytest.raises(InvalidInputError, match="is of table other"):
         table.follow(Offset(table_id="other", version=3))
+
+
+@pytest.mark.protocol("SHARE-STR-02")
+def test_a_follower_may_end_before_the_latest_version(scripted: ScriptedServer) -> None:
+    table = Growing(scripted, latest=9)
+    follower = table.follow(Moment(version=1), until=6, max_versions_per_request=3)
+    assert _ids(follower.available()) == [1, 2, 3, 4, 5]
+    assert table.ranges() == [(1, 3), (4, 5)]
+    assert follower.offset.version == 6
 
 
 @pytest.mark.protocol("SHARE-STR-05")

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog.arguments import as_columns, as_condition
-from deltalog.clock import SystemClock
 from deltalog.column_mapping import physical_name
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import IncompatibleChangesError, InvalidInputError, RowsChangedError
@@ -94,7 +93,8 @@ class SharedFollower:
         start: an offset that a step gave, a version whose changes come first, a moment, `latest`
             for what comes from now on; None gives all rows first.
         options: what is given and how.
-        clock: lets time pass.
+        clock: lets time pass; None is the client's.
+        until: a version before which to stop, as if nothing came later.
     """
 
     def __init__(
@@ -104,10 +104,12 @@ class SharedFollower:
         start: Offset | Moment | Literal["latest"] | None = None,
         options: SharedFollowOptions | None = None,
         clock: Clock | None = None,
+        until: int | None = None,
     ) -> None:
         self._view = view
         self._options = options or SharedFollowOptions()
-        self._clock = clock or SystemClock()
+        self._clock = clock or view.client.clock
+        self._until = until
         self._shown: TableConfiguration | None = None
         self._latest = -1
         self._asked_ms: int | None = None
@@ -180,11 +182,14 @@ class SharedFollower:
     def _last_of_range(self) -> int | None:
         """The last version to ask for now; None if there is no new one."""
         first = self._offset.version
+        if self._until is not None and first >= self._until:
+            return None
         if self._latest < first and self._may_ask():
             self._latest = run(self._view.client.table_version, self._view.table)
         if self._latest < first:
             return None
-        return min(self._latest, first + self._options.max_versions_per_request - 1)
+        last = min(self._latest, first + self._options.max_versions_per_request - 1)
+        return last if self._until is None else min(last, self._until - 1)
 
     def _may_ask(self) -> bool:
         now_ms = self._clock.now_ms()
