@@ -7,6 +7,7 @@ import http.client
 import json
 import logging
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -346,3 +347,22 @@ def test_the_command_of_the_whole_library(tmp_path: Path) -> None:
     wrong.write_text("prot: 1")
     for command in (["share", "check", str(wrong)], ["share", "serve", str(wrong), "--port", "1"]):
         assert runner.invoke(commands, command).exit_code == 2
+
+
+def test_the_guide_s_configuration_is_one() -> None:
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "sharing-server.md"
+    blocks = re.findall(r"^```yaml\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    whole, oauth = (
+        yaml.safe_load(block.replace("sha256:5c2a…", f"sha256:{token_digest('x')}"))
+        for block in blocks[:2]
+    )
+    values = resolve_references(whole, {"SHARING_KEY": "k" * 16})
+    assert parse_config(values).shares[0].schemas[0].tables[0].history_shared
+    found = parse_config({**values, **oauth})
+    assert found.recipients[0].subjects == ("4c1f2a66-client-id",)
+    table = {"name": "t", "location": "/x"}
+    for block in blocks[2:]:
+        part = yaml.safe_load(f"x:\n{block}" if block.startswith(" ") else block)["x"]
+        rows = part.get("tables", [{**table, **part}])
+        parse_config(_config(shares=[{"name": "s", "schemas": [{"name": "d", "tables": rows}]}]))
