@@ -45,7 +45,8 @@ class LogLines:
     """Gathers file lines as lines of commits; the collector of one page.
 
     Attributes:
-        lines: encoded actions by the version of the line; None where it tells none.
+        lines: encoded actions, each with its line end, by the version of the line; None where it
+            tells none.
         urls: by the path that stands in the action.
         times_ms: of versions, where the lines tell them.
         expires_ms: when the first of the URLs ends; None is unknown.
@@ -68,7 +69,7 @@ class LogLines:
         else:
             self.urls[path] = line.values["path"]
             action = {line.kind: self._from_delta(line, path)}
-        self.lines.setdefault(line.version, []).append(dumps(action))
+        self.lines.setdefault(line.version, []).append(dumps(action) + b"\n")
         if line.version is not None and line.timestamp_ms is not None:
             self.times_ms[line.version] = line.timestamp_ms
         if line.expiration_timestamp_ms is not None:
@@ -198,7 +199,7 @@ def commit_bytes(
     """One commit of a log.
 
     Args:
-        lines: encoded actions.
+        lines: encoded actions, each with its line end.
         protocol: of this version, if it changed.
         metadata: of this version, if it changed.
         time_ms: when it was committed.
@@ -207,4 +208,4 @@ def commit_bytes(
     if time_ms is not None:
         first.append({"commitInfo": {"inCommitTimestamp": time_ms, "timestamp": time_ms}})
     first += [action_to_json(action) for action in (protocol, metadata) if action is not None]
-    return b"".join(line + b"\n" for line in [*map(dumps, first), *lines])
+    return b"".join([*(dumps(action) + b"\n" for action in first), *lines])

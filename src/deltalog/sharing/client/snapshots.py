@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from deltalog.deletion_vectors import location
 from deltalog.log.names import LogFile, LogFileKind, commit_path, compaction_name, log_path
+from deltalog.log.reader import concat_commits, parse_commits
 from deltalog.log.segment import LogSegment
 from deltalog.scan.plan import Scan
 from deltalog.sharing.client.store import SharedStore
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from deltalog.sharing.wire import Table
 
 
+_PIECE_BYTES: Final = 4 << 20
 _SMALL_BYTES: Final = 256 << 10
 _WHOLE_BYTES: Final = 4 << 20
 
@@ -64,12 +66,21 @@ def open_files(question: Question, answer: TableAnswer) -> Snapshot:
         compactions=(whole,) if version else (),
         target_commit=commit.info,
     )
-    return Snapshot(
-        store,
-        LogState(store, segment),
-        protocol=answer.protocol,
-        metadata=answer.metadata,
+    # Lines become columns piece by piece: parsed, they take many times as much as written.
+    parsed = concat_commits(
+        [parse_commits([(commit, piece)]) for piece in _pieces(answer.commits[version])]
     )
+    state = LogState(store, segment, parsed=parsed, parsed_to=version)
+    return Snapshot(store, state, protocol=answer.protocol, metadata=answer.metadata)
+
+
+def _pieces(data: bytes) -> Iterator[bytes]:
+    """Whole lines, a few megabytes at a time."""
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start + _PIECE_BYTES) + 1 or len(data)
+        yield data[start:end]
+        start = end
 
 
 def bare_snapshot(
