@@ -59,6 +59,16 @@ def test_metadata_columns_are_those_of_the_core(spark: SparkSession, table: Path
     assert rows(found) == rows(DeltaTable(table).scan(columns=hidden).to_table())
 
 
+def test_metadata_columns_come_in_the_order_asked(spark: SparkSession, tmp_path: Path) -> None:
+    plain(tmp_path)
+    names = ["row_index", "file_path"]
+    where = "_metadata.file_name IS NOT NULL"
+    for condition in (None, where):
+        found = deltalog.spark.read(spark, tmp_path, metadata_columns=names, where=condition)
+        assert found.select("_metadata.*").columns == names
+        assert found.count() == 12
+
+
 @pytest.mark.parametrize("build", [partitioned, with_vectors, with_odd_names])
 @pytest.mark.parametrize(
     "where",

@@ -97,8 +97,8 @@ class SparkScan:
         frame = native_frame(self.spark, self._plan)
         for condition in self.conditions:
             frame = frame.where(condition.column)
-        shown = self.columns or self.snapshot.configuration.schema.names
-        if frame.columns == [*shown, *([METADATA] if self.metadata_columns else [])]:
+        shown = list(self.columns or self.snapshot.configuration.schema.names)
+        if self._read_columns() == [*shown, *self.metadata_columns]:
             return frame
         columns = [F.col(quoted(name)) for name in shown]
         if self.metadata_columns:
@@ -130,7 +130,8 @@ class SparkScan:
                 shown = list(schema.names)
             else:
                 used |= condition.used
-        hidden = [n for n in METADATA_COLUMNS if n in used or n in self.metadata_columns]
+        hidden = [*self.metadata_columns]
+        hidden += [name for name in METADATA_COLUMNS if name in used and name not in hidden]
         more = [name for name in schema.names if name in used and name not in shown]
         return [*shown, *more, *hidden]
 
