@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pyarrow as pa
 import pytest
 
@@ -13,7 +14,7 @@ from deltalog import DeltaTable, write_deltalake
 from deltalog.sharing.server import app
 from tests.support.asgi import serving
 from tests.support.emulators import Emulator, s3, s3_endpoint
-from tests.support.sharing import config_of, write_profile
+from tests.support.sharing import commit_at, config_of, write_profile
 
 __all__ = ["s3", "s3_endpoint"]
 
@@ -88,6 +89,34 @@ def test_it_loads_changes(profile: Path, use_delta_format: bool) -> None:
         *((1, "update_postimage", value) for value in (10, 20)),
         *((1, "update_preimage", value) for value in (1, 2)),
     ]
+
+
+@pytest.mark.parametrize("use_delta_format", [False, True])
+def test_its_hints_leave_files_out(profile: Path, use_delta_format: bool) -> None:
+    """The client does not filter by itself: what it shows is what the server told."""
+    hint = {
+        "op": "equal",
+        "children": [
+            {"op": "column", "name": "day", "valueType": "string"},
+            {"op": "literal", "value": "tu", "valueType": "string"},
+        ],
+    }
+    frame = delta_sharing.load_as_pandas(
+        f"{profile}#s.d.plain",
+        jsonPredicateHints=orjson.dumps(hint).decode(),
+        use_delta_format=use_delta_format,
+    )
+    assert _ids(frame) == [3]
+
+
+def test_it_travels_to_a_moment(profile: Path) -> None:
+    url = f"{profile}#s.d.plain"
+    commit_at(profile.parent / "plain", "2022-01-01T00:00:10Z", "2022-01-01T00:00:20Z")
+    frame = delta_sharing.load_as_pandas(url, timestamp="2022-01-01T00:00:15Z")
+    assert _ids(frame) == [1, 2, 3, 4]
+    assert delta_sharing.get_table_version(url, starting_timestamp="2022-01-01T00:00:15Z") == 1
+    assert delta_sharing.get_table_metadata(url).partition_columns == ["day"]
+    assert delta_sharing.get_table_protocol(url).min_reader_version == 1
 
 
 @pytest.mark.emulator
