@@ -8,7 +8,7 @@ Protocol: none
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from pyspark.sql.datasource import DataSource
 
@@ -16,11 +16,12 @@ from deltalog.errors import InvalidInputError
 from deltalog.spark.sharing_options import (
     parse_any_shared_options,
     parse_shared_read_options,
+    parse_shared_stream_options,
 )
 from deltalog.spark.types import to_spark_schema
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader
+    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
     from pyspark.sql.types import StructType
 
     from deltalog.sharing.client import SharedTable
@@ -53,6 +54,14 @@ class SharingSource(DataSource):
         table = self._shown or sharing_batch.open_shared(options)
         return sharing_batch.SharedBatchReader(options, table, schema)
 
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # PySpark's
+        """A reader that follows the table."""
+        from deltalog.spark import sharing_batch, sharing_stream  # noqa: PLC0415  # see the module
+
+        options = parse_shared_stream_options(self.options)
+        shown = self._shown or sharing_batch.open_shared(parse_any_shared_options(self.options))
+        return sharing_stream.SharedStreamReader(options, shown, schema)
+
     def writer(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: FBT001  # PySpark's
         """Refused."""
         del schema, overwrite
@@ -64,5 +73,5 @@ class SharingSource(DataSource):
         _refuse_to_write()
 
 
-def _refuse_to_write(**_: Any) -> NoReturn:
+def _refuse_to_write() -> NoReturn:
     raise InvalidInputError("cannot write a shared table: it is read only")
