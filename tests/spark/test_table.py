@@ -207,8 +207,15 @@ def test_tables_are_found_by_path_and_by_name(spark: SparkSession, tmp_path: Pat
     assert DeltaTable.isDeltaTable(spark, str(path))
     assert not DeltaTable.isDeltaTable(spark, str(tmp_path))
     assert DeltaTable.forName(spark, f"delta.`{path}`").toDF().count() == 10
-    with pytest.raises(TableNotFoundError, match="forPath"):
-        DeltaTable.forName(spark, "nobody")
+    DeltaTable.forPath(spark, path).createOrReplaceTempView("a_view")
+    assert DeltaTable.forName(spark, "a_view").toDF().count() == 10
+    spark.catalog.dropTempView("a_view")
+    spark.sql(f"CREATE TABLE in_catalog (id LONG) USING parquet LOCATION '{path}'")
+    assert DeltaTable.forName(spark, "in_catalog").toDF().count() == 10
+    spark.sql("DROP TABLE in_catalog")
+    for name in ("nobody", "a_view"):
+        with pytest.raises(TableNotFoundError, match="forPath"):
+            DeltaTable.forName(spark, name)
     spark.range(1).write.parquet(str(tmp_path / "plain"))
     converted = DeltaTable.convertToDelta(spark, f"parquet.`{tmp_path / 'plain'}`")
     assert converted.toDF().columns == ["id"]

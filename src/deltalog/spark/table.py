@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from deltalog.errors import InvalidInputError, TableNotFoundError
 from deltalog.operations.merge import Counts
@@ -53,6 +53,10 @@ __all__ = [
 ]
 
 
+_VIEW: Final = "spark.deltalog.view."
+"""Begins the session's settings that say which table a view shows."""
+
+
 class DeltaTable(TendedTable):
     """A Delta table on Spark; `forPath` makes one.
 
@@ -89,12 +93,19 @@ class DeltaTable(TendedTable):
 
     @classmethod
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> Self:  # noqa: N802, N803  # Delta's
-        """The table of a name: ``delta.`/path` ``, or one that the catalog has a location of.
+        """The table of a name.
+
+        The name is ``delta.`/path` ``, a view that `createOrReplaceTempView` made, or a table whose
+        location the catalog tells.
 
         Raises:
             TableNotFoundError: there is no such table, or the catalog does not say where it is.
         """
-        path = location_of(tableOrViewName) or _catalog_location(sparkSession, tableOrViewName)
+        path = (
+            location_of(tableOrViewName)
+            or _view_location(sparkSession, tableOrViewName)
+            or _catalog_location(sparkSession, tableOrViewName)
+        )
         return cls(sparkSession, path)
 
     @classmethod
@@ -173,6 +184,11 @@ class DeltaTable(TendedTable):
         self._table.update_incremental()
         frame = replace(self._scan, snapshot=self._table.snapshot).to_df()
         return frame if self._alias is None else frame.alias(self._alias)
+
+    def createOrReplaceTempView(self, name: str) -> None:  # noqa: N802  # as of data frames
+        """Give the rows of the latest version a name for SQL, and for `forName`."""
+        self.toDF().createOrReplaceTempView(name)
+        self._spark.conf.set(_VIEW + name.lower(), self._table.table_uri)
 
     def alias(self, aliasName: str) -> Self:  # noqa: N803  # Delta's
         """The same table under a name for conditions."""
@@ -342,6 +358,12 @@ def _merge_counts(rows: Counts) -> dict[str, int | None]:
         "num_deleted_rows": rows.all_deleted,
         "num_inserted_rows": rows.inserted,
     }
+
+
+def _view_location(spark: SparkSession, name: str) -> str | None:
+    """Where the table is that a view of ours shows."""
+    known = spark.conf.get(_VIEW + name.lower(), None)
+    return known if known and spark.catalog.tableExists(name) else None
 
 
 def _catalog_location(spark: SparkSession, name: str) -> str:
