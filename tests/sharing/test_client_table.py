@@ -8,6 +8,7 @@ import json
 import os
 import pickle
 import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -168,6 +169,31 @@ def test_a_small_file_is_fetched_with_one_request(
 ) -> None:
     shared.scan(predicate="id = 12").to_table()
     assert [asked.headers.get("range") for asked in scripted.find("/data/f2")] == [None]
+
+
+def test_small_files_are_fetched_side_by_side(scripted: ScriptedServer) -> None:
+    """The server gives none of ten files before all ten were asked for."""
+    together = threading.Barrier(10)
+    found = [file_line(scripted, f"f{n}", parquet(id=[n])) for n in range(10)]
+
+    def give(asked: Asked) -> Answer:
+        together.wait(20)
+        return Answer(200, scripted.files[asked.path])
+
+    for n in range(10):
+        scripted.at(f"/data/f{n}", give)
+    table = _opened(scripted, PROTOCOL, metadata(columns={"id": "long"}), *found)
+    assert table.to_pyarrow_table()["id"].to_pylist() == list(range(10))
+
+
+def test_a_scan_that_ends_early_forgets_what_comes(scripted: ScriptedServer) -> None:
+    found = [file_line(scripted, f"f{n}", parquet(id=[n])) for n in range(40)]
+    table = _opened(scripted, PROTOCOL, metadata(columns={"id": "long"}), *found)
+    batches = table.scan().to_batches()
+    assert next(batches)["id"].to_pylist() == [0]
+    del batches
+    assert len(_files_asked(scripted)) < 40
+    assert table.count() == 40
 
 
 def test_small_files_are_held_for_a_while_only() -> None:

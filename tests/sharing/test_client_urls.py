@@ -107,6 +107,16 @@ def test_urls_that_end_in_the_middle_of_a_scan_are_replaced(scripted: ScriptedSe
     ]
 
 
+def test_urls_that_have_ended_when_files_are_fetched_ahead_are_replaced(
+    scripted: ScriptedServer,
+) -> None:
+    server = Renewing(scripted, lifetime_ms=None)
+    scan = server.open().scan()
+    server.end_urls()
+    assert scan.to_table()["id"].to_pylist() == [0, 1, 2]
+    assert len(server.bodies()) == 2
+
+
 def test_urls_are_replaced_before_they_end(scripted: ScriptedServer) -> None:
     server = Renewing(scripted)
     scan = server.open().scan()

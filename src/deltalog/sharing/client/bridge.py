@@ -6,15 +6,22 @@ forked child makes its own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
+import asyncio
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 import fsspec.asyn
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Coroutine
+    from concurrent.futures import Future
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def start(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+    """Let a coroutine run; its result is to be asked for later."""
+    return asyncio.run_coroutine_threadsafe(coroutine, fsspec.asyn.get_loop())
 
 
 def run(function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -8,6 +8,7 @@ Protocol: Log Compaction Files, Read Data from a Table
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,7 @@ from deltalog.log.names import LogFile, LogFileKind, commit_path, compaction_nam
 from deltalog.log.reader import concat_commits, parse_commits
 from deltalog.log.segment import LogSegment
 from deltalog.scan.plan import Scan
+from deltalog.scan.reader import read_tasks
 from deltalog.sharing.client.store import SharedStore
 from deltalog.sharing.client.urls import UrlBook
 from deltalog.snapshot import Snapshot
@@ -24,6 +26,8 @@ from deltalog.snapshot.state import LogState
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import pyarrow as pa
+
     from deltalog.actions.model import Metadata, Protocol
     from deltalog.scan.task import ScanTask
     from deltalog.sharing.client.answers import TableAnswer
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     from deltalog.sharing.wire import Table
 
 
+_FILES_AHEAD: Final = 12
 _PIECE_BYTES: Final = 4 << 20
 _SMALL_BYTES: Final = 256 << 10
 _WHOLE_BYTES: Final = 4 << 20
@@ -102,6 +107,30 @@ class SharedScan(Scan):
         """
         every = len(self.snapshot.configuration.data_columns)
         return (with_own_urls(task, every) for task in super().tasks())
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, batch by batch; small files are fetched some time before they are read."""
+        if self.limit is not None:  # the first file may be enough
+            return super().to_batches()
+        return read_tasks(fetched_ahead(self.tasks()))
+
+
+def fetched_ahead(tasks: Iterator[ScanTask]) -> Iterator[ScanTask]:
+    """The tasks, while the files of the next ones are on their way."""
+    waiting: deque[ScanTask] = deque()
+    try:
+        for task in tasks:
+            if isinstance(task.store, SharedStore):
+                task.store.fetch_ahead()
+            waiting.append(task)
+            if len(waiting) > _FILES_AHEAD:
+                yield waiting.popleft()
+        while waiting:
+            yield waiting.popleft()
+    finally:
+        for task in waiting:
+            if isinstance(task.store, SharedStore):
+                task.store.forget_ahead()
 
 
 def with_own_urls(task: ScanTask, num_columns: int) -> ScanTask:

@@ -9,11 +9,13 @@ Protocol: File (`url`), API Response Format in Delta
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import threading
 from collections import OrderedDict
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, BinaryIO, Final, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NoReturn, Protocol, TypeVar
 
 from deltalog.errors import (
     AccessDeniedError,
@@ -24,13 +26,14 @@ from deltalog.errors import (
 )
 from deltalog.log.names import LOG_DIRECTORY
 from deltalog.paths import FileInfo
-from deltalog.sharing.client.bridge import run
+from deltalog.sharing.client.bridge import run, start
 from deltalog.sharing.client.http import Reply, Request
 from deltalog.sharing.client.retry import is_passing
 from deltalog.storage.fsspec_files import RangedFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
 
     from deltalog.sharing.client.http import Http
     from deltalog.sharing.client.urls import Urls
@@ -100,6 +103,7 @@ class SharedStore:
         self._urls = urls
         self._log = log
         self._whole: str | None = None
+        self._coming: Future[bytes] | None = None
 
     @property
     def root(self) -> str:
@@ -152,9 +156,33 @@ class SharedStore:
             return [data[start:end] for start, end in ranges]
         if path == self._whole:
             key = self._urls.number, path
-            data = _HELD.get(key) or _HELD.put(key, self.read(path))
+            data = _HELD.get(key) or _HELD.put(key, self._arrived() or self.read(path))
             return [data[start:end] for start, end in ranges]
         return self._at(path, _Ranges(ranges))
+
+    def fetch_ahead(self) -> None:
+        """Begin to fetch the file that is fetched whole, if there is one."""
+        if self._whole is not None and _HELD.get((self._urls.number, self._whole)) is None:
+            request = self._ask(self._whole, self._urls.url(self._whole))
+            self._coming = start(_Whole().read(self._http, request))
+
+    def forget_ahead(self) -> None:
+        """Nobody will read what was begun."""
+        if self._coming is not None:
+            self._coming.cancel()
+
+    def _arrived(self) -> bytes | None:
+        """What was begun to be fetched; None if it was not, or its URL has ended meanwhile."""
+        coming, self._coming = self._coming, None
+        if coming is not None:
+            with contextlib.suppress(
+                DeltaError, CancelledError
+            ):  # asked for once more, it says why
+                return coming.result()
+        return None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_coming": None}
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
         """Whole files, in the order asked."""
