@@ -95,6 +95,18 @@ def tracked(path: Path) -> None:
     table.optimize.compact()
 
 
+def with_nans(path: Path) -> None:
+    """NaN, which pyarrow leaves out of a footer's bounds, and a struct that is NULL."""
+    floats = [1.5, float("nan"), None]
+    inner = [{"f": 1.5, "in": {"g": 2.5, "n": 1}}, {"f": floats[1], "in": {"g": floats[1]}}, None]
+    kinds = pa.struct(
+        [("f", pa.float32()), ("in", pa.struct([("g", pa.float64()), ("n", pa.int32())]))]
+    )
+    names = ["id", "f", "g", "s"]
+    arrays: list[Any] = [[1, 2, 3], pa.array(floats, pa.float32()), floats, pa.array(inner, kinds)]
+    write_deltalake(path, pa.table(dict(zip(names, arrays, strict=True))))
+
+
 def with_namesakes(path: Path) -> None:
     """Files of one name in several directories, as some writers make them."""
     _write(path, ["day"])
@@ -148,6 +160,7 @@ SHAPES: Final[tuple[Build, ...]] = (
     widened,
     grown,
     tracked,
+    with_nans,
     with_namesakes,
     with_odd_names,
     with_odd_values,

@@ -26,6 +26,7 @@ from tests.spark.shapes import (
     partitioned_with_vectors,
     plain,
     tracked,
+    with_nans,
     with_odd_names,
     with_odd_values,
     with_vectors,
@@ -114,6 +115,16 @@ def test_texts_mean_what_the_session_s_time_zone_says(spark: SparkSession, tmp_p
         assert sorted(row.id for row in found.collect()) == [0]
     finally:
         spark.conf.set("spark.sql.session.timeZone", str(before))
+
+
+@pytest.mark.parametrize("where", ["f > 3", "g >= 3", "s.f > 3", "s.in.g > 3", "f = double('NaN')"])
+def test_nan_is_greater_than_what_footers_say(
+    spark: SparkSession, tmp_path: Path, where: str
+) -> None:
+    with_nans(tmp_path)
+    found = deltalog.spark.read(spark, tmp_path)
+    assert [row.id for row in found.where(where).collect()] == [2]
+    assert [row.id for row in deltalog.spark.read(spark, tmp_path, where=where).collect()] == [2]
 
 
 def test_explain_says_who_reads_and_why(spark: SparkSession, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ Protocol: Column Mapping, Deletion Vectors, Row Tracking, Partition Value Serial
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
@@ -25,7 +26,7 @@ from deltalog.features import check_deletion_vectors
 from deltalog.paths import check_all_confined, locations, split_location
 from deltalog.scan import METADATA_COLUMNS
 from deltalog.scan.plan import TASK_COLUMNS, make_task
-from deltalog.schema import Field, StructType
+from deltalog.schema import Field, PrimitiveType, StructType
 from deltalog.spark.batch_source import METADATA, rows_schema
 from deltalog.spark.file_keys import FileKey, key_of
 from deltalog.spark.file_values import FileValues
@@ -52,7 +53,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType as StoredType
 
     from deltalog.scan import ReadSpec, Scan
+    from deltalog.schema import DataType
 
+_FLOATS: Final = (PrimitiveType("float"), PrimitiveType("double"))
 _compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
 _MOST_NAMESAKES: Final = 4
 """Files of one name, in several directories, up to which they are told apart by planning each
@@ -280,9 +283,28 @@ def _partition(spec: ReadSpec, values: FileValues, name: str) -> Column:
 
 
 def _shown(field: Field, mode: Mode) -> Column:
-    stored = F.col(quoted(physical_name(field, mode)))
-    is_renamed = mode is not Mode.NONE and has_structs(field.type)
-    return stored.cast(to_spark_type(field.type)) if is_renamed else stored
+    column = F.col(quoted(physical_name(field, mode)))
+    if mode is not Mode.NONE and has_structs(field.type):
+        column = column.cast(to_spark_type(field.type))
+    return _with_every_nan(column, field.type)
+
+
+def _with_every_nan(column: Column, kind: DataType) -> Column:
+    """The column in a form of which Spark tells its Parquet reader no condition on floats.
+
+    To Spark NaN is the greatest number, and some writers leave it out of a footer's bounds: Spark's
+    reader would pass over row groups that hold it.
+    """
+    if kind in _FLOATS:
+        return F.nanvl(column, F.lit(math.nan).cast(to_spark_type(kind)))
+    if isinstance(kind, StructType):
+        for field in kind:
+            if field.type in _FLOATS or isinstance(field.type, StructType):
+                inner = column.getField(field.name)
+                safe = _with_every_nan(inner, field.type)
+                if safe is not inner:
+                    column = column.withField(quoted(field.name), safe)
+    return column
 
 
 def _kept_columns(spec: ReadSpec) -> tuple[str | None, str | None]:
