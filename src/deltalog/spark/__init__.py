@@ -6,9 +6,10 @@ first:
 
 - `types`, `options`, `opening`, `filters`, `splits`: schemas, options and filters in both tongues,
   how a table is opened, and how files are shared out among tasks.
-- reading: `batch_source` and `stream_source` (rows that Python workers read for the format),
-  `task_frame` (the same without it), `fitness`, `file_values`, `positions`, `native` (a DataFrame
-  over Spark's own Parquet reader), `conditions`, `read` (`read`, `scan`).
+- reading: `batch_source`, `read_limits` and `stream_source` (rows that Python workers read for the
+  format), `task_frame` (the same without it), `fitness`, `file_keys`, `file_values`, `hive_layout`,
+  `positions`, `native` (a DataFrame over Spark's own Parquet reader), `conditions`, `read` (`read`,
+  `scan`).
 - writing: `write_options`, `parts` (what one task does), `write_plan`, `write`, `writer` and `sink`
   (for the format); changing: `row_tasks` (what one task does), `dml`, `statements`, `merge_plan`,
   `merge`, `results`, `builders`, `care`, `table` (`DeltaTable`); `exceptions`.
