@@ -57,9 +57,14 @@ def load_table_changes_as_spark(
         The table's columns, `_change_type`, `_commit_version` and `_commit_timestamp`.
 
     Raises:
-        InvalidInputError: there is no active session.
+        InvalidInputError: neither start is given, or there is no active session.
         AnalysisException: PySpark's, around our error.
     """
+    if starting_version is None and starting_timestamp is None:
+        raise InvalidInputError(
+            f"cannot read the changes of {url.rpartition('#')[2]!r}: expected starting_version or "
+            "starting_timestamp"
+        )
     return _load(
         url,
         readChangeFeed="true",
