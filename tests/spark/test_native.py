@@ -20,12 +20,15 @@ from deltalog.storage import open_store
 from tests.spark.shapes import (
     SHAPES,
     Build,
+    grown,
     mapped,
+    mapped_by_id,
     partitioned,
     partitioned_by_moment,
     partitioned_with_vectors,
     plain,
     tracked,
+    widened,
     with_nans,
     with_odd_names,
     with_odd_values,
@@ -47,6 +50,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / "t"
 
 
+@pytest.mark.protocol("D-79")
 def test_rows_are_those_of_the_core(spark: SparkSession, table: Path) -> None:
     assert rows(deltalog.spark.read(spark, table)) == rows(DeltaTable(table).to_pyarrow_table())
 
@@ -84,6 +88,31 @@ def test_conditions_are_those_of_the_core(
     assert rows(found) == rows(DeltaTable(tmp_path).scan(["name", "id"], where).to_table())
 
 
+@pytest.mark.parametrize(
+    ("build", "where"),
+    [
+        (widened, "n > 5"),
+        (widened, "n = 1"),
+        (widened, "n < 1099511627777"),
+        (widened, "f = 0.5"),
+        (grown, "new = 'here'"),
+        (grown, "new IS NULL"),
+        (grown, "s.y IS NULL"),
+        (mapped, "inner.w > 3 AND title <> 'n5'"),
+        (mapped_by_id, "title = 'n1'"),
+        (partitioned_by_moment, "at > timestamp'2024-01-01 05:00:00' AND price < 0.09"),
+    ],
+)
+def test_later_conditions_reach_the_right_columns(
+    spark: SparkSession, tmp_path: Path, build: Build, where: str
+) -> None:
+    """Spark hands them to its reader under the files' names and types."""
+    build(tmp_path)
+    found = deltalog.spark.read(spark, tmp_path).where(where)
+    expected = rows(DeltaTable(tmp_path).scan(predicate=where).to_table())
+    assert rows(found) == expected != []
+
+
 def test_a_condition_prunes_files_before_spark_plans(spark: SparkSession, tmp_path: Path) -> None:
     partitioned(tmp_path)
     scan = deltalog.spark.scan(spark, tmp_path).where("day = '2024-01-02'")
@@ -105,6 +134,7 @@ def test_spark_columns_are_conditions_that_prune_nothing(
     assert "filtered by Spark" in scan.explain()
 
 
+@pytest.mark.protocol("D-79")
 def test_texts_mean_what_the_session_s_time_zone_says(spark: SparkSession, tmp_path: Path) -> None:
     """11:00 UTC is after noon there: statistics in UTC must not prune what Spark would keep."""
     plain(tmp_path)
