@@ -196,8 +196,9 @@ def told(scripted: ScriptedServer, tmp_path: Path) -> tuple[Path, list[dict[str,
 
     def query(asked: Asked) -> Answer:
         queries.append(asked.json)
-        data = parquet(id=pa.array([1, 2], pa.int64()))
-        return lines(*head, file_line(scripted, "f", data))
+        line = file_line(scripted, f"url-{len(queries)}", parquet(id=pa.array([1, 2], pa.int64())))
+        line["file"]["id"] = "the same file"
+        return lines(*head, line)
 
     scripted.on_table("GET metadata", lines(*head))
     scripted.on_table("POST query", query)
@@ -214,6 +215,20 @@ def test_the_server_is_told_of_filters_and_limits(told: tuple[Path, list[dict[st
     assert plan.table()["id"].to_pylist() == [1, 2]
     assert queries[-1]["limitHint"] == 5
     assert plan.table(StringEndsWith(("other",), "x")).num_rows == 2
+
+
+@pytest.mark.protocol("SHARE-CLI-03")
+def test_a_worker_asks_for_new_urls(
+    scripted: ScriptedServer, told: tuple[Path, list[dict[str, Any]]]
+) -> None:
+    profile, queries = told
+    reader = Plan(profile, "t").reader()
+    planned = pickle.dumps((reader, reader.partitions()))
+    scripted.denied.add("/data/url-1")
+    worker, partitions = pickle.loads(planned)
+    found = [batch for partition in partitions for batch in worker.read(partition)]
+    assert pa.Table.from_batches(found)["id"].to_pylist() == [1, 2]
+    assert len(queries) == 2
 
 
 def test_a_session_that_knows_the_format_hands_filters_on(
