@@ -32,7 +32,7 @@ FEED = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "tr
 
 def run(directory: Path, flights: pd.DataFrame) -> None:
     """From arriving files to a table of delays, if there is a JVM."""
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+    if not has_jvm():
         say("no JVM here, so no pipeline on Spark")
         return
     arrivals = directory / "arrivals"
@@ -128,6 +128,11 @@ def load_weather() -> pd.DataFrame:
     hours = pd.to_datetime(found["time_hour"], utc=True).astype("datetime64[us, UTC]")
     wind = (found["wind_speed"] // 10 * 10).astype("int64")
     return pd.DataFrame({"origin": found["origin"], "time_hour": hours, "wind": wind})
+
+
+def has_jvm() -> bool:
+    """Whether Spark can run here."""
+    return shutil.which("java") is not None or "JAVA_HOME" in os.environ
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """The flights shared: a server on loopback, two recipients, and who may read what.
 
 One recipient sees the whole table; the other a share of one airline's flights, without the tail
-numbers. The official client and ours read both.
+numbers. The official client, ours and Spark read them.
 """
 
 from __future__ import annotations
@@ -15,12 +15,17 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import delta_sharing
 
 from deltalog.errors import DeltaError
 from deltalog.sharing import SharedTable, SharingClient
+from examples import pipeline
 from examples.saying import say, timed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 TOKENS = {
     "analyst": "a-token-for-the-demonstration-1",
@@ -78,12 +83,27 @@ def share(directory: Path, table: Path) -> None:
             ).to_table(),
         )
         print(f"  {june.num_rows} flights")
+        if pipeline.has_jvm():
+            with pipeline.session(directory) as spark:
+                timed("Spark, without a jar", lambda: show_delays(spark, whole))
         say("what the airline gets: its rows, and no other columns")
         print(SharedTable(own).to_pandas().tail(3).to_string(index=False))
         try:
             SharedTable(f"{profiles['airline']}#flights.nyc.all").version()
         except DeltaError as error:
             print(f"  asked for everything: {error}")
+
+
+def show_delays(spark: SparkSession, url: str) -> None:
+    """How late airlines left in June; Spark tells of the month, which may leave out files."""
+    import deltalog.spark  # noqa: PLC0415  # only with a JVM
+
+    deltalog.spark.register(spark)
+    found = spark.read.schema("month LONG, carrier STRING, dep_delay DOUBLE")
+    june = found.format("deltalog_sharing").load(url).where("month = 6")
+    late = june.groupBy("carrier").avg("dep_delay").orderBy("avg(dep_delay)", ascending=False)
+    for carrier, minutes in late.limit(3).collect():
+        print(f"  {carrier}: {minutes:.1f} minutes late")
 
 
 @contextmanager
@@ -126,5 +146,6 @@ def write_profile(directory: Path, name: str, port: int) -> Path:
     path = directory / f"{name}.share"
     endpoint = f"http://127.0.0.1:{port}/delta-sharing"
     profile = {"shareCredentialsVersion": 1, "endpoint": endpoint, "bearerToken": TOKENS[name]}
+    path.touch(mode=0o600)  # it holds a secret
     path.write_text(json.dumps(profile), "utf-8")
     return path
