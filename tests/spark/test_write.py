@@ -55,6 +55,7 @@ def files(table: Path) -> set[str]:
     return {str(path) for path in table.rglob("*.parquet") if "_delta_log" not in path.parts}
 
 
+@pytest.mark.protocol("D-79")
 @both
 def test_tables_are_made_appended_to_and_overwritten(
     spark: SparkSession, tmp_path: Path, write: Write
@@ -93,6 +94,7 @@ def test_partitions_and_properties_of_a_new_table(
     assert rows(tmp_path / "t") == [(1, "a", "u"), (2, None, "v")]
 
 
+@pytest.mark.protocol("D-79")
 @both
 def test_schemas_grow_and_change_when_asked(
     spark: SparkSession, tmp_path: Path, write: Write
@@ -110,6 +112,7 @@ def test_schemas_grow_and_change_when_asked(
     assert rows(table) == [("z", 1.5)]
 
 
+@pytest.mark.protocol("D-79")
 @both
 def test_rows_are_replaced_by_predicate(spark: SparkSession, tmp_path: Path, write: Write) -> None:
     table = tmp_path / "t"
@@ -135,6 +138,7 @@ def test_replacing_by_predicate_tells_the_change_feed(
     assert sorted((row["x"], row["_change_type"]) for row in feed) == [(5, "delete"), (6, "insert")]
 
 
+@pytest.mark.protocol("D-79")
 @both
 def test_only_the_partitions_of_new_rows_are_replaced(
     spark: SparkSession, tmp_path: Path, write: Write
@@ -161,6 +165,7 @@ def test_a_repeated_write_of_an_application_is_skipped(
     assert newest["userMetadata"] == "twice"
 
 
+@pytest.mark.protocol("D-79")
 @both
 def test_rules_of_the_table_hold(spark: SparkSession, tmp_path: Path, write: Write) -> None:
     table = tmp_path / "t"
