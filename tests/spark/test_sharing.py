@@ -326,7 +326,7 @@ def test_the_names_of_the_official_client(profile: Path, places: dict[str, Path]
     with pytest.raises(InvalidInputError, match="starting_version or"):
         load_table_changes_as_spark(url, ending_version=1)
     with pytest.raises(AnalysisException, match=r"ShareNotFoundError.*s\.d\.none"):
-        load_as_spark(f"{profile}#s.d.none")
+        load_as_spark(f"{profile}#s.d.none").count()  # Spark Connect looks only now
 
 
 def test_the_package_for_discovery_needs_no_http_library() -> None:
