@@ -143,8 +143,8 @@ WORKLOADS = (
         others=("deltalake_query",),
         goal=1,
         why=(
-            "decoding the files takes pyarrow about 0.5 s of processor time, deltalake's own reader "
-            "0.3 s"
+            "decoding the files takes pyarrow about 0.5 s of processor time, and deltalake's own "
+            "reader 0.3 s"
         ),
     ),
     Workload(
