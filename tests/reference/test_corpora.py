@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -21,6 +22,8 @@ ENTRIES = readable_entries() if FULL else readable_entries()[7::40]
 # Of this one the reference shows rows that its log has removed, unless its compacted logs are taken
 # away; the manifest, made by another reader, knows better.
 MISREAD = {"delta-kernel-rs/compacted-log-files-table"}
+# Spark pads CHAR values when it reads them, whatever the file holds.
+PADDED = {"spark-reference/defaults-char-varchar"}
 
 
 @pytest.mark.protocol("UPG-01", "OV-06", "B-62")
@@ -48,6 +51,8 @@ def test_the_reference_reads_what_was_appended(entry: Entry, spark: Spark, tmp_p
     if entry.id in MISREAD:
         assert rows_of(spark.read(copy, version)) != ours(copy, version)
         return
+    if entry.id in PADDED:
+        theirs = [re.sub(r"(\('c', '[^' ]*) +'", r"\1'", row) for row in theirs]
     assert ours(copy) == theirs
 
 
