@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.scan.task import METADATA_COLUMNS
@@ -133,6 +133,9 @@ class Options:
         known: the names that mean something here.
     """
 
+    others: ClassVar[str] = f", or {STORAGE_PREFIX}… for the store"
+    """What else is taken, for the error."""
+
     def __init__(self, given: Mapping[str, str], known: Collection[str]) -> None:
         self._names = {name.lower(): name for name in known}
         self._values: dict[str, str] = {}
@@ -153,8 +156,7 @@ class Options:
         hint = (
             f"did you mean {self._names[close[0]]!r}?"
             if close
-            else f"expected one of {sorted(self._names.values())}, or {STORAGE_PREFIX}… for the "
-            "store"
+            else f"expected one of {sorted(self._names.values())}{self.others}"
         )
         return f"cannot take the option {name!r}: {hint}"
 

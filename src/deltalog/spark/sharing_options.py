@@ -7,12 +7,12 @@ of tables that are read directly.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.spark.options import (
     BATCH_OPTIONS,
+    STREAM_OPTIONS,
     Options,
     ReadOptions,
     StreamOptions,
@@ -32,19 +32,12 @@ SHARED_BATCH_OPTIONS: Final = (
     *(name for name in BATCH_OPTIONS if name != "metadataColumns"),
     *_OWN_OF_BATCHES,
 )
+# A server names no hidden columns, and neither files that are gone nor times for watermarks.
+_NOT_OF_SHARED_STREAMS: Final = frozenset(
+    {"metadataColumns", "failOnDataLoss", "withEventTimeOrder"}
+)
 SHARED_STREAM_OPTIONS: Final = (
-    "path",
-    "timeZone",
-    "maxPartitionBytes",
-    "readChangeFeed",
-    "readChangeData",
-    "startingVersion",
-    "startingTimestamp",
-    "maxFilesPerTrigger",
-    "maxBytesPerTrigger",
-    "ignoreDeletes",
-    "ignoreChanges",
-    "skipChangeCommits",
+    *(name for name in STREAM_OPTIONS if name not in _NOT_OF_SHARED_STREAMS),
     *_OWN_OF_STREAMS,
 )
 MAX_VERSIONS: Final = 100
@@ -101,6 +94,8 @@ class SharedStreamOptions:
 class SharingOptions(Options):
     """A user's options for a shared table; there is no store that any could be for."""
 
+    others = ""
+
     def __init__(self, given: Mapping[str, str], known: Collection[str]) -> None:
         super().__init__(given, known)
         if self.storage:
@@ -108,15 +103,6 @@ class SharingOptions(Options):
                 f"cannot take the option {next(iter(self.storage))!r} of a store: the sharing "
                 "server signs the URLs of files, and its profile is all that is needed"
             )
-
-    def _unknown(self, name: str) -> str:
-        close = get_close_matches(name.lower(), self._names, n=1)
-        hint = (
-            f"did you mean {self._names[close[0]]!r}?"
-            if close
-            else f"expected one of {sorted(self._names.values())}"
-        )
-        return f"cannot take the option {name!r}: {hint}"
 
     def place(self) -> SharedPlace:
         """The table."""

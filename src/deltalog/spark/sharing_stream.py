@@ -19,7 +19,6 @@ from deltalog._json import dumps, loads
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import IncompatibleChangesError
 from deltalog.operations.follow_steps import Offset
-from deltalog.scan.changes import incompatibility
 from deltalog.scan.plan import check_snapshot, read_spec
 from deltalog.schema import StructType
 from deltalog.sharing.client import SharedFollower, SharedFollowOptions
@@ -29,6 +28,7 @@ from deltalog.spark.batch_source import TaskPartition, change_fields, check_colu
 from deltalog.spark.opening import moment_ms
 from deltalog.spark.read_limits import AvailableNow, default_limit, is_everything
 from deltalog.spark.splits import split_tasks
+from deltalog.spark.stream_source import shown_alike
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -130,7 +130,7 @@ class SharedStreamReader(DataSourceStreamReader, AvailableNow):
             tasks = self._planned[2]
         else:
             tasks = self._between(_offset(start), _offset(end))
-        shown = [self._shown_alike(task) for task in tasks]
+        shown = [shown_alike(task, self._spec, self._schema, self._mode) for task in tasks]
         most = self._options.stream.max_partition_bytes
         return [TaskPartition(group) for group in split_tasks(shown, most, in_order=True)]
 
@@ -176,23 +176,6 @@ class SharedStreamReader(DataSourceStreamReader, AvailableNow):
         pace = self._pace_from(start, until=until)
         most = end.index - start.index if end.index else None
         return pace.take(most)
-
-    def _shown_alike(self, task: ScanTask) -> ScanTask:
-        """The task with its rows in the stream's schema.
-
-        Raises:
-            IncompatibleChangesError: they cannot be shown so without being changed.
-        """
-        spec = task.spec
-        then = StructType([*spec.data_columns, *spec.partition_columns])
-        problem = incompatibility(then, self._schema, self._mode)
-        if problem is not None:
-            raise IncompatibleChangesError(
-                f"cannot show rows of {spec.table} in the schema that the stream started with: it "
-                f"changed, {problem}; start the query again, with a new data frame and its "
-                "checkpoint, to go on in today's schema"
-            )
-        return replace(task, spec=replace(self._spec, reads_change_type=spec.reads_change_type))
 
 
 class _Pace:
@@ -245,7 +228,7 @@ class _Pace:
                 return True
 
     def _poll(self) -> Step | None:
-        """The next step; what its schema means for the stream, `_shown_alike` says."""
+        """The next step; what its schema means for the stream, `shown_alike` says."""
         try:
             return self._follower.poll()
         except IncompatibleChangesError:

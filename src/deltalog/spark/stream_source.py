@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import types as spark_types
 
+    from deltalog.column_mapping import Mode
     from deltalog.scan import ReadSpec, ScanTask
     from deltalog.snapshot import Snapshot
     from deltalog.spark.options import StreamOptions
@@ -173,7 +174,7 @@ class StreamReader(DataSourceStreamReader, AvailableNow):
             ignore_deletes=given.ignore_deletes,
             ignore_changes=given.ignore_changes,
             skip_change_commits=given.skip_change_commits,
-            on_schema_change="evolve",  # `_shown_alike` says what may be shown
+            on_schema_change="evolve",  # `shown_alike` says what may be shown
             default_timezone=given.time_zone,
         )
 
@@ -207,24 +208,33 @@ class StreamReader(DataSourceStreamReader, AvailableNow):
 
     def _step_tasks(self, follower: Follower) -> list[ScanTask]:
         step = follower.poll()
-        return [] if step is None else [self._shown_alike(task) for task in step.tasks]
+        if step is None:
+            return []
+        return [shown_alike(task, self._spec, self._schema, self._mode) for task in step.tasks]
 
-    def _shown_alike(self, task: ScanTask) -> ScanTask:
-        """The task with its rows in the stream's schema.
 
-        Raises:
-            IncompatibleChangesError: they cannot be shown so without being changed.
-        """
-        spec = task.spec
-        then = StructType([*spec.data_columns, *spec.partition_columns])
-        problem = incompatibility(then, self._schema, self._mode)
-        if problem is not None:
-            raise IncompatibleChangesError(
-                f"cannot show rows of {spec.table} in the schema that the stream started with: it "
-                f"changed, {problem}; start the query again, with a new data frame and its "
-                "checkpoint, to go on in today's schema"
-            )
-        return replace(task, spec=replace(self._spec, reads_change_type=spec.reads_change_type))
+def shown_alike(task: ScanTask, spec: ReadSpec, schema: StructType, mode: Mode) -> ScanTask:
+    """The task with its rows in the schema that a stream started with.
+
+    Args:
+        task: as its own version's schema has it.
+        spec: how the stream's rows are read.
+        schema: of the table when the stream started.
+        mode: the table's column mapping.
+
+    Raises:
+        IncompatibleChangesError: they cannot be shown so without being changed.
+    """
+    own = task.spec
+    then = StructType([*own.data_columns, *own.partition_columns])
+    problem = incompatibility(then, schema, mode)
+    if problem is not None:
+        raise IncompatibleChangesError(
+            f"cannot show rows of {own.table} in the schema that the stream started with: it "
+            f"changed, {problem}; start the query again, with a new data frame and its "
+            "checkpoint, to go on in today's schema"
+        )
+    return replace(task, spec=replace(spec, reads_change_type=own.reads_change_type))
 
 
 def _what_is_left(latest: Snapshot, start: Offset) -> Offset:
