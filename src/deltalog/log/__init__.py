@@ -13,7 +13,7 @@ from deltalog.log.history import (
     read_commit_time_ms,
     read_history,
 )
-from deltalog.log.listing import list_log
+from deltalog.log.listing import list_commits, list_log
 from deltalog.log.names import LogFile, LogFileKind, parse_log_name
 from deltalog.log.reader import CommitTable, parse_commits, read_commits
 from deltalog.log.segment import (
@@ -39,6 +39,7 @@ __all__ = [
     "checksum_of",
     "file_times_ms",
     "find_version_at",
+    "list_commits",
     "list_log",
     "parse_checksum",
     "parse_commits",

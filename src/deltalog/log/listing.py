@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 _MOST_TEARS: Final = 100
+_MOST_BY_NAME: Final = 16
 
 
 def list_log(
@@ -53,6 +54,42 @@ def list_log(
     return _list(store, 0, log_tail)
 
 
+def list_commits(store: Store, version: int, *, log_tail: LogTail | None = None) -> list[LogFile]:
+    """The commits from `version` on, oldest first, up to the first that is missing.
+
+    The first few are asked for by name: not every store can list from the middle of a directory,
+    and a long log would be listed whole for two or three commits.
+
+    Args:
+        store: of the table.
+        version: of a commit that is known to be there, whatever a listing shows.
+        log_tail: a catalog's newest commits; then nothing after them counts.
+
+    Raises:
+        ObjectNotFoundError: `version` is not there.
+
+    Cost: one request for each commit and one more; a listing besides where they are many.
+    """
+    run: list[LogFile] = []
+    if log_tail is None:
+        run.append(_commit_by_name(store, version))
+        while len(run) < _MOST_BY_NAME:
+            try:
+                run.append(_commit_by_name(store, version + len(run)))
+            except ObjectNotFoundError:
+                return run
+    commits = _list(store, version, log_tail).commits
+    if not run and version not in commits:
+        run.append(_commit_by_name(store, version))
+    while version + len(run) in commits:
+        run.append(commits[version + len(run)])
+    return run
+
+
+def _commit_by_name(store: Store, version: int) -> LogFile:
+    return LogFile(LogFileKind.COMMIT, version, store.stat(commit_path(version)))
+
+
 def _list(store: Store, first: int, log_tail: LogTail | None) -> LogListing:
     ratified = () if log_tail is None else log_tail.commits
     listing = sort_listing(
@@ -83,8 +120,7 @@ def _without_tears(store: Store, listing: LogListing) -> LogListing:
     found: dict[int, LogFile] = {}
     for version in missing:
         try:
-            info = store.stat(commit_path(version))
+            found[version] = _commit_by_name(store, version)
         except ObjectNotFoundError:
             return listing
-        found[version] = LogFile(LogFileKind.COMMIT, version, info)
     return replace(listing, commits=dict(sorted({**listing.commits, **found}.items())))

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from deltalog.catalog import LogTail, RatifiedCommit
+from deltalog.errors import ObjectNotFoundError
 from deltalog.log import names as names_of
 from deltalog.log.hint import LastCheckpointHint
-from deltalog.log.listing import list_log
+from deltalog.log.listing import list_commits, list_log
 from deltalog.log.segment import build_segment
 from deltalog.paths import FileInfo
 from deltalog.testing import CountingStore
@@ -89,3 +90,21 @@ def test_a_listing_that_was_torn_by_writers_is_mended(hidden: set[int]) -> None:
     assert torn == list_log(whole)
     del whole.files[names_of.commit_path(min(hidden))]
     assert min(hidden) not in list_log(Torn(whole.files)).commits
+
+
+def test_few_commits_are_found_by_name_and_many_in_a_listing() -> None:
+    store = CountingStore(log_with_checkpoints(last=39))
+    assert [file.version for file in list_commits(store, 37)] == [37, 38, 39]
+    assert store.counts.pop("stat") == 3  # those that were not there are not counted
+    assert [file.version for file in list_commits(store, 2)] == list(range(2, 40))
+    assert store.counts == {"stat": 16, "list_from": 1}
+
+
+def test_commits_end_before_a_hole() -> None:
+    store = log_with_checkpoints(last=29)
+    for version in (5, 28):
+        store.delete_many([names_of.commit_path(version)])
+    assert [file.version for file in list_commits(store, 3)] == [3, 4]
+    assert [file.version for file in list_commits(store, 6)] == list(range(6, 28))
+    with pytest.raises(ObjectNotFoundError, match="00005.json"):
+        list_commits(store, 5)
