@@ -95,7 +95,8 @@ def test_a_listing_that_was_torn_by_writers_is_mended(hidden: set[int]) -> None:
 def test_few_commits_are_found_by_name_and_many_in_a_listing() -> None:
     store = CountingStore(log_with_checkpoints(last=39))
     assert [file.version for file in list_commits(store, 37)] == [37, 38, 39]
-    assert store.counts.pop("stat") == 3  # those that were not there are not counted
+    assert store.counts == {"stat": 3}  # those that were not there are not counted
+    store.reset()
     assert [file.version for file in list_commits(store, 2)] == list(range(2, 40))
     assert store.counts == {"stat": 16, "list_from": 1}
 
@@ -106,5 +107,5 @@ def test_commits_end_before_a_hole() -> None:
         store.delete_many([names_of.commit_path(version)])
     assert [file.version for file in list_commits(store, 3)] == [3, 4]
     assert [file.version for file in list_commits(store, 6)] == list(range(6, 28))
-    with pytest.raises(ObjectNotFoundError, match="00005.json"):
+    with pytest.raises(ObjectNotFoundError, match=r"00005\.json"):
         list_commits(store, 5)
