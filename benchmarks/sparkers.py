@@ -118,7 +118,7 @@ def deltalog_spark_append(path: Path, needle: int) -> Call:
     target = f"{os.environ['DELTALOG_SCRATCH']}/table"
     deltalog.spark.write(session.read.parquet(*files).limit(1), target)
 
-    def call() -> object:
+    def call() -> None:
         deltalog.spark.write(session.read.parquet(*files), target, mode="append")
 
     return call
@@ -131,7 +131,7 @@ def delta_spark_append(path: Path, needle: int) -> Call:
     target = f"{os.environ['DELTALOG_SCRATCH']}/table"
     session.read.parquet(*files).limit(1).write.format("delta").save(target)
 
-    def call() -> object:
+    def call() -> None:
         frame = session.read.parquet(*files)
         frame.write.format("delta").mode("append").save(target)
 
@@ -158,7 +158,7 @@ def deltalog_spark_merge(path: Path, needle: int) -> Call:
     session = _session(path)
     target, source = str(copy_table(path)), _source(session, path, needle)
 
-    def call() -> object:
+    def call() -> None:
         _merge(DeltaTable.forPath(session, target), session.read.parquet(source))
 
     return call
@@ -168,7 +168,7 @@ def delta_spark_merge(path: Path, needle: int) -> Call:
     session = _delta_session(path)
     target, source = str(copy_table(path)), _source(session, path, needle)
 
-    def call() -> object:
+    def call() -> None:
         session.sql(
             f"MERGE INTO delta.`{target}` AS t USING parquet.`{source}` AS s ON t.id = s.id "
             "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
@@ -203,6 +203,43 @@ def delta_spark_plan(path: Path, needle: int) -> Call:
     return call
 
 
+def _stream(session: Any, form: str, path: Path) -> Call:
+    """The rows of each batch, counted there."""
+    counts: list[int] = []
+
+    def call() -> object:
+        frame = (
+            session.readStream.format(form)
+            .option("startingVersion", "0")
+            .option("maxFilesPerTrigger", "100")
+            .load(str(path))
+        )
+        query = (
+            frame.writeStream.trigger(availableNow=True)
+            .option("checkpointLocation", f"{os.environ['DELTALOG_SCRATCH']}/checkpoint")
+            .foreachBatch(lambda rows, _: counts.append(rows.count()))
+            .start()
+        )
+        query.awaitTermination()
+        return sum(counts)
+
+    return call
+
+
+def deltalog_spark_stream(path: Path, needle: int) -> Call:
+    from deltalog.spark import register
+
+    del needle
+    session = _session(path)
+    register(session)
+    return _stream(session, "deltalog", path)
+
+
+def delta_spark_stream(path: Path, needle: int) -> Call:
+    del needle
+    return _stream(_delta_session(path), "delta", path)
+
+
 SPARKERS: Mapping[str, Callable[[Path, int], Call]] = {
     function.__name__: function
     for function in (
@@ -218,5 +255,7 @@ SPARKERS: Mapping[str, Callable[[Path, int], Call]] = {
         delta_spark_merge,
         deltalog_spark_plan,
         delta_spark_plan,
+        deltalog_spark_stream,
+        delta_spark_stream,
     )
 }

@@ -130,7 +130,7 @@ def _write_checkpoint(path: Path, version: int, files: Mapping[str, pa.Table]) -
                 "metaData": pa.array([row.get("metaData") for row in few], _METADATA_TYPE),
             }
         ),
-        *(pa.table({kind: rows.to_struct_array()}) for kind, rows in files.items()),
+        *(pa.table([rows.to_struct_array()], names=[kind]) for kind, rows in files.items()),
     ]
     checkpoint = pa.concat_tables(parts, promote_options="default")
     log = path / "_delta_log"
@@ -166,11 +166,12 @@ def _build_tombstones(path: Path, size: Size) -> None:
     for version in range(101):
         gone = range((version - 1) * per_commit, version * per_commit) if version else ()
         new = range(version * per_commit, (version + 1) * per_commit)
-        actions = [*map(_remove, gone), *({"add": _add(index)} for index in new)]
+        adds: list[dict[str, object]] = [{"add": _add(index)} for index in new]
+        actions = [*map(_remove, gone), *adds]
         _write_commit(path, version, actions if version else [*start, *actions])
-    adds = _table_of(_add, range(size.tombstones, size.tombstones + per_commit))
+    kept = _table_of(_add, range(size.tombstones, size.tombstones + per_commit))
     removes = _table_of(_removed, range(size.tombstones))
-    _write_checkpoint(path, 100, {"add": adds, "remove": removes})
+    _write_checkpoint(path, 100, {"add": kept, "remove": removes})
     for day in range(100):
         (path / f"day={day}").mkdir()
     for index in range(size.tombstones + per_commit):
@@ -192,9 +193,9 @@ def _batches(size: Size) -> Iterator[pa.Table]:
         ids = np.arange(number * per_file, (number + 1) * per_file)
         yield pa.table(
             {
-                "id": ids,
-                "amount": generator.normal(size=per_file),
-                "quantity": generator.integers(0, 1_000, per_file, dtype=np.int32),
+                "id": pa.array(ids),
+                "amount": pa.array(generator.normal(size=per_file)),
+                "quantity": pa.array(generator.integers(0, 1_000, per_file, dtype=np.int32)),
                 "name": pa.array([f"name-{i % 5_000}" for i in range(per_file)]),
                 "at": pa.array(1_600_000_000_000_000 + ids * 1_000, pa.timestamp("us", "UTC")),
             }
@@ -208,6 +209,26 @@ _ROWS_SCHEMA = _schema(
     ("name", "string"),
     ("at", "timestamp"),
 )
+
+
+def _add_file(path: Path, number: int, table: pa.Table) -> dict[str, object]:
+    """Write a data file; the action that adds it."""
+    name = f"part-{number:05d}.snappy.parquet"
+    pq.write_table(table, path / name, row_group_size=128_000)
+    stats = {
+        "numRecords": table.num_rows,
+        "minValues": {"id": table["id"][0].as_py()},
+        "maxValues": {"id": table["id"][-1].as_py()},
+        "nullCount": {"id": 0},
+    }
+    return {
+        "path": name,
+        "partitionValues": {},
+        "size": (path / name).stat().st_size,
+        "modificationTime": 1_700_000_000_000,
+        "dataChange": True,
+        "stats": json.dumps(stats),
+    }
 
 
 def _build_rows(
@@ -230,27 +251,21 @@ def _build_rows(
     metadata = _metadata(_ROWS_SCHEMA, [], **configuration)
     actions: list[dict[str, object]] = [protocol, {"metaData": metadata}]
     for number, table in enumerate(_batches(size)):
-        name = f"part-{number:05d}.snappy.parquet"
-        pq.write_table(table, path / name, row_group_size=128_000)
-        low, high = table["id"][0].as_py(), table["id"][-1].as_py()
-        stats = {
-            "numRecords": table.num_rows,
-            "minValues": {"id": low},
-            "maxValues": {"id": high},
-            "nullCount": {"id": 0},
-        }
-        add: dict[str, object] = {
-            "path": name,
-            "partitionValues": {},
-            "size": (path / name).stat().st_size,
-            "modificationTime": 1_700_000_000_000,
-            "dataChange": True,
-            "stats": json.dumps(stats),
-        }
+        add = _add_file(path, number, table)
         if vector is not None:
             add["deletionVector"] = vector(table.num_rows)
         actions.append({"add": add})
     _write_commit(path, 0, actions)
+
+
+def _build_trickle(path: Path, size: Size) -> None:
+    """As many commits as there are small files, a thousand rows each."""
+    metadata = _metadata(_ROWS_SCHEMA, [])
+    start: list[dict[str, object]] = [_PROTOCOL, {"metaData": metadata}]
+    rows = ROWS_PER_FILE * size.small_files
+    for version, table in enumerate(_batches(replace(size, rows=rows, row_files=size.small_files))):
+        actions: list[dict[str, object]] = [{"add": _add_file(path, version, table)}]
+        _write_commit(path, version, actions if version else [*start, *actions])
 
 
 def _build_vectors(path: Path, size: Size) -> None:
@@ -286,6 +301,7 @@ BUILDERS: dict[str, Callable[[Path, Size], None]] = {
     "small_files": lambda path, size: _build_rows(
         path, replace(size, rows=size.rows // 10, row_files=size.small_files)
     ),
+    "trickle": _build_trickle,
     "tombstones": _build_tombstones,
     "large": lambda path, size: _build_rows(path, _large(size), is_maskable=True),
     "large_plain": lambda path, size: _build_rows(path, _large(size)),

@@ -367,6 +367,13 @@ WORKLOADS = (
         goal=1 / 1.2,
     ),
     Workload(
+        name="spark-column-delta",
+        title="Spark: the same, against Delta Spark",
+        table="rows",
+        ours="deltalog_spark_column",
+        others=("delta_spark_column",),
+    ),
+    Workload(
         name="spark-vectors",
         title="Spark: all columns, with deletion vectors on every file, against Parquet without",
         table="vectors",
@@ -405,5 +412,12 @@ WORKLOADS = (
         ours="deltalog_spark_plan",
         others=("delta_spark_plan",),
         goal=2,
+    ),
+    Workload(
+        name="spark-stream",
+        title="Spark: stream {small_files:,} small commits, a hundred files a batch",
+        table="trickle",
+        ours="deltalog_spark_stream",
+        others=("delta_spark_stream",),
     ),
 )

@@ -72,6 +72,6 @@ def read_spark_table(corpus: Path) -> None:
     print(f"  protocol: {table.protocol()}")
     print(f"  properties: {table.metadata().configuration}")
     masks = table.deletion_vectors().read_all()["selection_vector"].to_pylist()
-    deleted = sum(mask.count(False) for mask in masks)
+    deleted = sum(mask.count(False) for mask in masks if mask)
     print(f"  {table.count():,} rows; deletion vectors hide {deleted} more, in {len(masks)} files")
     print(table.scan(limit=5).to_pandas().to_string(index=False))

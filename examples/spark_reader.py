@@ -21,6 +21,6 @@ session = (
     .getOrCreate()
 )
 rows = session.read.format("delta").load(table).where("month = 6")
-june = rows.selectExpr("count(*)", "count(departure_delay)", "max(flown_on)").first()
+june = rows.selectExpr("count(*)", "count(departure_delay)", "max(flown_on)").collect()[0]
 print(f"  Delta Spark: {june[0]:,}, {june[1]:,} of them departed, the last on {june[2]}")
 session.stop()

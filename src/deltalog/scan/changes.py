@@ -44,7 +44,7 @@ from deltalog.schema import (
 from deltalog.snapshot import load_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from deltalog.expressions import Expression
     from deltalog.log.names import LogFile
@@ -151,50 +151,15 @@ class Changes(Rows):
             ("_commit_version", pa.scalar(version, pa.int64())),
             ("_commit_timestamp", pa.scalar(time_ms * 1000, CHANGE_COLUMNS["_commit_timestamp"])),
         )
-        cdc = _rows_of(table.cdc, version, CDC_SCHEMA.names)
-        if cdc:
-            spec = replace(self.spec, reads_change_type=True)
-            for row in cdc:
-                yield make_task(
-                    self.snapshot, spec, {**row, "deletionVector": None}, constants=commit
-                )
-            return
-        inserted = (*commit, ("_change_type", pa.scalar("insert")))
-        deleted = (*commit, ("_change_type", pa.scalar("delete")))
         adds = _changing(_rows_of(table.adds, version, FILE_SCHEMA.names))
         removes = _changing(_rows_of(table.removes, version, REMOVE_SCHEMA.names))
-        root = self.snapshot.store.root
-        removed = {canonical_path(decode_path(row["path"]), root): row for row in removes}
-        for row in adds:
-            before = removed.pop(canonical_path(decode_path(row["path"]), root), None)
-            if before is None:
-                yield make_task(self.snapshot, self.spec, row, constants=inserted)
-                continue
-            # The same file before and after: its deletion vector grew, shrank, or both.
-            new, old = row["deletionVector"], before["deletionVector"]
-            if new is not None:
-                yield self._between(row, new, old, deleted)
-            if old is not None:
-                yield self._between(row, old, new, inserted)
-        for row in removed.values():
-            whole = self._with_partition_values(row, version)
-            yield make_task(self.snapshot, self.spec, whole, constants=deleted)
-
-    def _between(
-        self,
-        row: dict[str, Any],
-        vector: dict[str, Any],
-        without: dict[str, Any] | None,
-        constants: Constants,
-    ) -> ScanTask:
-        """The rows that one deletion vector names and the other does not."""
-        return make_task(
+        yield from change_tasks(
             self.snapshot,
             self.spec,
-            {**row, "deletionVector": vector},
-            without=descriptor_of(without),
-            only_deleted=True,
-            constants=constants,
+            cdc=_rows_of(table.cdc, version, CDC_SCHEMA.names),
+            adds=adds,
+            removes=(self._with_partition_values(row, version) for row in removes),
+            constants=commit,
         )
 
     def _with_partition_values(self, row: dict[str, Any], version: int) -> dict[str, Any]:
@@ -205,6 +170,56 @@ class Changes(Rows):
         files = before.files(["path", "partitionValues"])
         found = files.filter(pc.field("path") == row["path"]).to_pylist()
         return {**row, "partitionValues": found[0]["partitionValues"]} if found else row
+
+
+def change_tasks(
+    snapshot: Snapshot,
+    spec: ReadSpec,
+    *,
+    cdc: Sequence[dict[str, Any]],
+    adds: Iterable[dict[str, Any]],
+    removes: Iterable[dict[str, Any]],
+    constants: Constants = (),
+) -> Iterator[ScanTask]:
+    """The files that hold the changes of one version, each with what happened to its rows.
+
+    Args:
+        snapshot: of the version whose schema is shown.
+        spec: from `changes_spec`.
+        cdc: rows of the version's change files; where there are some, nothing else is looked at.
+        adds: rows of its added files that change data.
+        removes: rows of its removed files that change data, with their partition values.
+        constants: columns that are the same for all changes of the version.
+    """
+    if cdc:
+        own = replace(spec, reads_change_type=True)
+        for row in cdc:
+            yield make_task(snapshot, own, {**row, "deletionVector": None}, constants=constants)
+        return
+    inserted = (*constants, ("_change_type", pa.scalar("insert")))
+    deleted = (*constants, ("_change_type", pa.scalar("delete")))
+
+    def between(row: dict[str, Any], vector: Any, without: Any, kind: Constants) -> ScanTask:
+        """The rows that one deletion vector names and the other does not."""
+        row = {**row, "deletionVector": vector}
+        rest = descriptor_of(without)
+        return make_task(snapshot, spec, row, without=rest, only_deleted=True, constants=kind)
+
+    root = snapshot.store.root
+    removed = {canonical_path(decode_path(row["path"]), root): row for row in removes}
+    for row in adds:
+        before = removed.pop(canonical_path(decode_path(row["path"]), root), None)
+        if before is None:
+            yield make_task(snapshot, spec, row, constants=inserted)
+            continue
+        # The same file before and after: its deletion vector grew, shrank, or both.
+        new, old = row["deletionVector"], before["deletionVector"]
+        if new is not None:
+            yield between(row, new, old, deleted)
+        if old is not None:
+            yield between(row, old, new, inserted)
+    for row in removed.values():
+        yield make_task(snapshot, spec, row, constants=deleted)
 
 
 @dataclass(frozen=True, slots=True)
