@@ -244,7 +244,7 @@ class ChangingTable(WritingTable):
         """
         from deltalog.operations.append import FileOptions
         from deltalog.operations.merge import Merge
-        from deltalog.table.merge import TableMerger
+        from deltalog.table.merge import CommittedMerge, TableMerger
 
         if not isinstance(predicate, str | Expression):
             raise InvalidInputError(
@@ -252,7 +252,9 @@ class ChangingTable(WritingTable):
                 "such as 'source.id = target.id'"
             )
         return TableMerger(
-            self,
+            CommittedMerge(
+                table=self, commit_properties=commit_properties, hooks=post_commithook_properties
+            ),
             source,
             Merge(
                 predicate=predicate,
@@ -267,8 +269,6 @@ class ChangingTable(WritingTable):
             options=FileOptions(
                 writer_properties=writer_properties, default_timezone=self._default_timezone
             ),
-            commit_properties=commit_properties,
-            post_commithook_properties=post_commithook_properties,
         )
 
     def upsert(
@@ -293,14 +293,13 @@ class ChangingTable(WritingTable):
         """
         from deltalog.operations.append import FileOptions
         from deltalog.operations.merge import upsert
-        from deltalog.table.merge import TableMerger
+        from deltalog.table.merge import CommittedMerge, TableMerger
 
         return TableMerger(
-            self,
+            CommittedMerge(table=self, commit_properties=commit_properties),
             data,
             upsert(key, null_safe=null_safe, merge_schema=merge_schema),
             options=FileOptions(default_timezone=self._default_timezone),
-            commit_properties=commit_properties,
         ).execute(progress=progress)
 
 

@@ -6,8 +6,8 @@ Owns the builder, which has deltalake's methods; what they mean is `operations.m
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 from deltalog.errors import InvalidInputError
 from deltalog.features.identity_columns import identity_columns
@@ -24,7 +24,7 @@ from deltalog.operations.merge import (
 from deltalog.progress import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import pyarrow as pa
 
@@ -32,8 +32,56 @@ if TYPE_CHECKING:
     from deltalog.operations.append import FileOptions
     from deltalog.operations.merge import Merged
     from deltalog.progress import Progress
+    from deltalog.snapshot import Snapshot
     from deltalog.table.standing import Standing
     from deltalog.transaction import CommitProperties, PendingTransaction, PostCommitHookProperties
+
+
+class MergeTarget(Protocol):
+    """Into what rows are merged."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version that it shows."""
+        ...
+
+    def merge(self, stage: Callable[[PendingTransaction], Merged]) -> Merged | None:
+        """Have a merge staged, and what it did; None if that was done before."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedMerge:
+    """A merge that is a commit of its own.
+
+    Args:
+        table: to merge into.
+        commit_properties: of the commit.
+        hooks: what follows it.
+    """
+
+    table: Standing
+    commit_properties: CommitProperties | None = None
+    hooks: PostCommitHookProperties | None = None
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version that the table shows."""
+        return self.table.snapshot
+
+    def merge(self, stage: Callable[[PendingTransaction], Merged]) -> Merged | None:
+        """Stage it on the latest version and commit it."""
+        ran = self.table.run(
+            "MERGE",
+            stage,
+            commit_properties=self.commit_properties,
+            hooks=self.hooks,
+            skip_empty=True,
+        )
+        return ran.value
+
+    def __repr__(self) -> str:
+        return repr(self.table)
 
 
 class TableMerger:
@@ -43,38 +91,27 @@ class TableMerger:
     predicate is true for a row decides. Values are Spark SQL texts, expressions or Python values.
 
     Args:
-        table: to merge into.
+        target: to merge into.
         source: anything that `write_deltalake` takes.
         merge: without clauses.
         options: of new files.
-        commit_properties: of the commit.
-        post_commithook_properties: what follows it.
     """
 
     def __init__(
-        self,
-        table: Standing,
-        source: object,
-        merge: Merge,
-        *,
-        options: FileOptions,
-        commit_properties: CommitProperties | None = None,
-        post_commithook_properties: PostCommitHookProperties | None = None,
+        self, target: MergeTarget, source: object, merge: Merge, *, options: FileOptions
     ) -> None:
-        self._table = table
+        self._target = target
         self._source = source
         if isinstance(source, list) and not source:
-            self._source = _no_rows(table)
+            self._source = _no_rows(target.snapshot)
         self._merge = merge
         self._options = options
-        self._commit_properties = commit_properties
-        self._hooks = post_commithook_properties
 
     def __repr__(self) -> str:
         """Into what, on which condition, with how many clauses."""
         merge = self._merge
         return (
-            f"TableMerger(into {self._table!r}, on {str(merge.predicate)!r}, "
+            f"TableMerger(into {self._target!r}, on {str(merge.predicate)!r}, "
             f"{len(merge.clauses)} clauses)"
         )
 
@@ -177,7 +214,7 @@ class TableMerger:
         """
         with MergeSource(self._source) as source:
             if dry_run:
-                snapshot = self._table.snapshot
+                snapshot = self._target.snapshot
                 found, files = preview_merge(snapshot, self._merge, source, options=self._options)
                 return {**found.result(), "files": files}
 
@@ -189,20 +226,14 @@ class TableMerger:
                 pending.set_metrics(merged.metrics())
                 return merged
 
-            ran = self._table.run(
-                "MERGE",
-                stage,
-                commit_properties=self._commit_properties,
-                hooks=self._hooks,
-                skip_empty=True,
-            )
-        return ran.value.result() if ran.value is not None else {}
+            done = self._target.merge(stage)
+        return {} if done is None else done.result()
 
     def explain(self) -> str:
         """How the rows would be found: keys, conditions, and the files that would be read."""
         with MergeSource(self._source) as source:
             return explain_merge(
-                self._table.snapshot,
+                self._target.snapshot,
                 self._merge,
                 source,
                 default_timezone=self._options.default_timezone,
@@ -233,9 +264,9 @@ class TableMerger:
         return self
 
 
-def _no_rows(table: Standing) -> pa.Table:
+def _no_rows(snapshot: Snapshot) -> pa.Table:
     """An empty list tells no columns: those of the table that a row may bring."""
-    configuration = table.snapshot.configuration
+    configuration = snapshot.configuration
     assigned = {column.name for column in identity_columns(configuration.schema)}
     given = [name for name in configuration.schema.names if name not in assigned]
     return configuration.arrow_schema.empty_table().select(given)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self
 
 from deltalog.arguments import as_condition, as_updates, check_given
 from deltalog.errors import InvalidInputError
@@ -31,13 +31,11 @@ if TYPE_CHECKING:
 
     from deltalog.expressions import Expression
     from deltalog.operations.append import SchemaMode
+    from deltalog.operations.merge import Merged
     from deltalog.snapshot import Snapshot
     from deltalog.table.standing import Standing
     from deltalog.transaction import CommitProperties, PostCommitHookProperties
     from deltalog.write.options import WriterProperties
-
-
-T = TypeVar("T")
 
 
 class TableTransaction:
@@ -181,8 +179,8 @@ class TableTransaction:
         self._merger(data, upsert(key, null_safe=null_safe)).execute()
 
     def _merger(self, source: object, merge: Merge) -> TableMerger:
-        staging = cast("Standing", _Staging(self._table, self._operation))
-        return TableMerger(staging, source, merge, options=self._options(None, None))
+        target = _StagedMerge(self._table, self._operation)
+        return TableMerger(target, source, merge, options=self._options(None, None))
 
     def set_domain_metadata(self, domain: str, configuration: str) -> None:
         """Set the configuration of a metadata domain."""
@@ -273,8 +271,8 @@ class TableTransaction:
 
 
 @dataclass(frozen=True, slots=True)
-class _Staging:
-    """What a merge takes for its table: it is staged with the others, and not committed."""
+class _StagedMerge:
+    """A merge that is staged with the other operations, and not committed."""
 
     table: Standing
     operation: Callable[[str], AbstractContextManager[PendingTransaction]]
@@ -283,20 +281,12 @@ class _Staging:
     def snapshot(self) -> Snapshot:
         return self.table.snapshot
 
-    def run(
-        self, operation: str, stage: Callable[[PendingTransaction], T], **options: object
-    ) -> _Staged[T]:
-        del options  # of a commit
-        with self.operation(operation) as pending:
-            return _Staged(stage(pending))
+    def merge(self, stage: Callable[[PendingTransaction], Merged]) -> Merged:
+        with self.operation("MERGE") as pending:
+            return stage(pending)
 
     def __repr__(self) -> str:
         return repr(self.table)
-
-
-@dataclass(frozen=True, slots=True)
-class _Staged(Generic[T]):
-    value: T
 
 
 def _num_changed(pending: PendingTransaction) -> int:
