@@ -103,16 +103,6 @@ def test_hints_on_shown_columns_leave_files_out_where_no_row_is_hidden(table: Pa
     assert len(_rows(caller, hidden)) == 5
 
 
-def test_changes_are_refused(table: Path) -> None:
-    caller = _view(table, columns=["id"])
-    for reply in (
-        caller.get("/shares/s/schemas/d/tables/t/changes?startingVersion=0"),
-        caller.query("s.d.t", {"startingVersion": 0}),
-    ):
-        assert reply.status == 400
-        assert reply.json()["errorCode"] == "UNSUPPORTED_OPERATION"
-
-
 def test_files_that_left_the_cache_are_made_again(table: Path) -> None:
     config = {"location": str(table), "columns": ["id"]}
     caller = sharing({"s.d.t": config}, limits={"cacheBytes": 1})

@@ -8,25 +8,29 @@ Protocol: Read Change Data Feed from a Table, Read Data from a Table (startingVe
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from typing import Protocol as Structural
 
 from deltalog.configuration import TableConfiguration
 from deltalog.sharing.server.answers import Answer, finished
-from deltalog.sharing.server.faults import invalid, unsupported
+from deltalog.sharing.server.faults import invalid
 from deltalog.sharing.server.files import FileLines, file_id_hash
 from deltalog.sharing.server.formats import (
+    choose_format_of_plain,
     choose_format_of_range,
     metadata_line,
     protocol_line,
 )
 from deltalog.sharing.server.history import History
 from deltalog.sharing.server.pages import Page, ends_with_action, next_tokens, start_of
+from deltalog.sharing.server.view_changes import ShownLines, ViewHistory
+from deltalog.sharing.server.views import View
 from deltalog.sharing.wire import DeltaProtocol, encode_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from deltalog.actions.model import Metadata, Protocol
+    from deltalog.actions.model import Protocol
     from deltalog.sharing.server.answers import Asked, Tools
     from deltalog.sharing.server.formats import Format
     from deltalog.sharing.server.history import VersionChanges
@@ -51,7 +55,6 @@ def answer_changes(asked: Asked, query: ChangesQuery, tools: Tools) -> Answer:
     """
     table = asked.table
     _check_bounds(query)
-    _check_whole(asked)
     table.check_history("reading changes")
     latest = table.latest()
     first, last = _range(asked, query, latest)
@@ -74,7 +77,6 @@ def answer_stream(asked: Asked, query: TableQuery, tools: Tools) -> Answer:
         Fault: 400: a range that is not there or not shared.
     """
     table = asked.table
-    _check_whole(asked)
     table.check_history("reading from a startingVersion")
     latest = table.latest()
     first = query.starting_version or 0
@@ -89,12 +91,6 @@ def answer_stream(asked: Asked, query: TableQuery, tools: Tools) -> Answer:
     ends = (table.at(first, latest), table.at(last, latest))
     told = _Told(metadata=True)
     return _Telling(asked, tools, query, ends, latest, told).answer(with_feed=False)
-
-
-def _check_whole(asked: Asked) -> None:
-    """Change files hold all columns and rows, so a part of a table has no changes to show."""
-    if asked.table.config.is_view:
-        raise unsupported("changes are not shared for this table")
 
 
 def _check_bounds(query: ChangesQuery) -> None:
@@ -126,6 +122,30 @@ def _range(asked: Asked, query: ChangesQuery, latest: Snapshot) -> tuple[int, in
     return first, last
 
 
+class _Lines(Structural):
+    """Writes the lines of one kind of files."""
+
+    def chunks(
+        self, files: Any, kind: str, *, version: int, timestamp_ms: int
+    ) -> Iterator[bytes]: ...
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Where the lines of a range come from: the table's files, or files written for a share.
+
+    Args:
+        head: what the first lines tell.
+        hash_name: of the files' ids.
+    """
+
+    form: Format
+    history: History
+    lines: _Lines
+    head: TableConfiguration
+    hash_name: str | None = None
+
+
 class _Telling:
     """Tells one range."""
 
@@ -142,7 +162,7 @@ class _Telling:
         self._tools = tools
         self._query = query
         self._first, self._last = ends
-        self._head = self._first if told.metadata else latest
+        self._latest = latest
         self._told = told
         start = start_of(asked, query, tools.sealer)
         self._offset = 0 if start is None else start.offset
@@ -155,15 +175,11 @@ class _Telling:
     def answer(self, *, with_feed: bool) -> Answer:
         """The lines, after everything that may be refused was looked at."""
         asked, tools = self._asked, self._tools
-        form = choose_format_of_range(asked.capabilities, self._first, self._last)
-        if self._told.protocol:
-            form = replace(form, protocol=self._first.protocol)
-        history = History(asked.table, self._first, self._last, with_feed=with_feed)
-        history.check()
-        hash_name = file_id_hash(asked.file_id_hash, form)
         expires_ms = tools.urls.expiry_ms(asked.now_ms)
-        sign = tools.urls.signer(asked.table, asked.recipient, asked.base, expires_ms)
-        lines = FileLines(form, asked.table.store.root, sign, hash_name, expires_ms)
+        make = self._of_part if asked.table.config.is_view else self._of_whole
+        source = make(expires_ms, with_feed=with_feed)
+        source.history.check()
+        form = source.form
         facts: dict[str, object] = {"version": self._first.version, "until": self._last.version}
 
         def end() -> EndStreamAction:
@@ -172,43 +188,61 @@ class _Telling:
             return next_tokens(asked, self._query, tools, self._last.version, page, expires_ms)
 
         def body() -> Iterator[bytes]:
-            yield from self._body(history, lines)
+            yield from self._body(source)
             facts["files"] = self._num_rows
 
-        heads = self._heads(form)
+        heads = self._heads(form, source.head)
         is_paged = ends_with_action(self._query, form)
         chunks = finished(form, heads, body(), end if is_paged else None)
-        return Answer(self._first.version, form, chunks, hash_name, facts)
+        return Answer(self._first.version, form, chunks, source.hash_name, facts)
 
-    def _heads(self, form: Format) -> tuple[Line, ...]:
+    def _of_whole(self, expires_ms: int, *, with_feed: bool) -> _Source:
+        asked, tools = self._asked, self._tools
+        form = choose_format_of_range(asked.capabilities, self._first, self._last)
+        if self._told.protocol:
+            form = replace(form, protocol=self._first.protocol)
+        hash_name = file_id_hash(asked.file_id_hash, form)
+        sign = tools.urls.signer(asked.table, asked.recipient, asked.base, expires_ms)
+        lines = FileLines(form, asked.table.store.root, sign, hash_name, expires_ms)
+        history = History(asked.table, self._first, self._last, with_feed=with_feed)
+        head = self._first if self._told.metadata else self._latest
+        return _Source(form, history, lines, head.configuration, hash_name)
+
+    def _of_part(self, expires_ms: int, *, with_feed: bool) -> _Source:
+        asked, tools = self._asked, self._tools
+        view = View(self._last, asked.table.config, tools, self._latest)
+        form = choose_format_of_plain(asked.capabilities, view.configuration)
+        history = ViewHistory(view, asked.table, self._first, self._last, with_feed=with_feed)
+        lines = ShownLines(form, view, asked, tools, with_feed, expires_ms)
+        return _Source(form, history, lines, view.configuration)
+
+    def _heads(self, form: Format, head: TableConfiguration) -> tuple[Line, ...]:
         # The official client makes a log of its own of the format delta, and needs the version.
         shows = self._told.metadata or form.is_delta
         version = self._first.version if shows and self._told.version_of_head else None
         return (
             protocol_line(form, self._first.version if self._told.protocol else None),
-            self._metadata_line(form, self._head.protocol, self._head.metadata, version),
+            self._metadata_line(form, head, version),
         )
 
-    def _metadata_line(
-        self, form: Format, protocol: Protocol, metadata: Metadata, version: int | None
-    ) -> Line:
+    def _metadata_line(self, form: Format, told: TableConfiguration, version: int | None) -> Line:
         return metadata_line(
             form,
-            TableConfiguration(protocol, metadata),
+            told,
             version=version,
             history_shared=self._asked.table.config.history_shared,
         )
 
-    def _body(self, history: History, lines: FileLines) -> Iterator[bytes]:
+    def _body(self, source: _Source) -> Iterator[bytes]:
         seen = 0
         protocol = self._first.protocol
-        for change in history.versions():
+        for change in source.history.versions():
             protocol = change.protocol or protocol
             if self._is_full and (change.parts or change.metadata or change.protocol):
                 self._goes_on = True
                 return
             if seen >= self._offset:
-                yield from self._others(change, protocol, lines.form)
+                yield from self._others(change, protocol, source.form)
             for kind, files in change.parts:
                 skipped = min(max(0, self._offset - seen), files.num_rows)
                 seen += files.num_rows
@@ -217,7 +251,7 @@ class _Telling:
                     left = left.slice(0, self._most - self._num_rows)
                     self._goes_on = True
                 self._num_rows += left.num_rows
-                yield from lines.chunks(
+                yield from source.lines.chunks(
                     left, kind, version=change.version, timestamp_ms=change.timestamp_ms
                 )
                 if self._goes_on:
@@ -234,5 +268,6 @@ class _Telling:
         if self._told.protocol and form.is_delta and change.protocol is not None:
             yield encode_line(DeltaProtocol(protocol=change.protocol, version=change.version))
         if self._told.metadata and change.metadata is not None:
-            line = self._metadata_line(form, protocol, change.metadata, change.version)
+            told = TableConfiguration(protocol, change.metadata)
+            line = self._metadata_line(form, told, change.version)
             yield encode_line(line)

@@ -9,7 +9,8 @@ Protocol: Data Change Files, Change Data Files
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Protocol as Structural
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,19 +39,32 @@ _ROWS_OF_A_MERGE: Final = (
 )
 
 
+class Part(Structural):
+    """Some files, of which a page may take a slice."""
+
+    @property
+    def num_rows(self) -> int:
+        """How many files."""
+        ...
+
+    def slice(self, offset: int = 0, length: int | None = None) -> Self:
+        """Some of them."""
+        ...
+
+
 @dataclass(frozen=True)
 class VersionChanges:
     """What one version changed.
 
     Args:
-        parts: kind of line and the columns of its files.
+        parts: kind of line and its files; `History` gives the columns of these.
         protocol: if it changed.
         metadata: if it changed.
     """
 
     version: int
     timestamp_ms: int
-    parts: tuple[tuple[str, pa.Table], ...]
+    parts: tuple[tuple[str, Part], ...]
     protocol: Protocol | None
     metadata: Metadata | None
 
@@ -93,8 +107,7 @@ class History:
 
         Cost: every commit of the range.
         """
-        if self._with_feed:
-            self._check_feed(self._first.version, self._first.configuration)
+        self._check_version(self._first.version, self._first.protocol, self._first.metadata)
         protocol, metadata = self._first.protocol, self._first.metadata
         for number, table in enumerate(self._read()):
             self._single = None if number else table
@@ -105,8 +118,7 @@ class History:
             for version in sorted({*protocols, *metadatas}):
                 protocol = protocols.get(version, protocol)
                 metadata = metadatas.get(version, metadata)
-                if self._with_feed:
-                    self._check_feed(version, TableConfiguration(protocol, metadata))
+                self._check_version(version, protocol, metadata)
 
     def versions(self) -> Iterator[VersionChanges]:
         """What each version changed, ascending.
@@ -133,8 +145,10 @@ class History:
             return len(self._commits)
         return self._ends[-1] - self._commits[position].version + 1
 
-    def _check_feed(self, version: int, configuration: TableConfiguration) -> None:
-        if not configuration.is_active("changeDataFeed"):
+    def _check_version(self, version: int, protocol: Protocol, metadata: Metadata) -> None:
+        if not self._with_feed:
+            return
+        if not TableConfiguration(protocol, metadata).is_active("changeDataFeed"):
             raise invalid(f"cdf is not enabled on table in version {version}")
 
     def _version(self, version: int, table: CommitTable) -> VersionChanges:

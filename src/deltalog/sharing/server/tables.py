@@ -92,6 +92,15 @@ class SharedTable:
             raise not_found("table")
         return found
 
+    def known_latest(self) -> Snapshot:
+        """The latest version that was seen lately.
+
+        Cost: nothing, but for a table that nobody has asked for yet.
+        """
+        with self.opened.lock:
+            known = self.opened.latest
+        return self.latest() if known is None else known
+
     def at(self, version: int, latest: Snapshot | None = None) -> Snapshot:
         """A version, whoever may ask for it.
 

@@ -32,21 +32,51 @@ _MOST_CHARACTERS: Final = 8192
 
 
 @dataclass(frozen=True, slots=True)
+class ShownOf:
+    """Where the rows of a file come from that was written for a share of a part of a table.
+
+    Args:
+        version: that the part is shown of.
+        commit: whose changes are shown; None for the rows of `version`.
+        with_feed: the changes are those of the change data feed.
+    """
+
+    version: int
+    commit: int | None = None
+    with_feed: bool = False
+
+    @property
+    def text(self) -> str:
+        """For URLs; `parse` turns it back."""
+        if self.commit is None:
+            return str(self.version)
+        return f"{self.version},{self.commit},{self.with_feed:d}"
+
+    @classmethod
+    def parse(cls, text: str) -> ShownOf | None:
+        """What `text` gave; None for files as they are."""
+        if not text:
+            return None
+        version, *change = (int(part) for part in text.split(","))
+        return cls(version, change[0], bool(change[1])) if change else cls(version)
+
+
+@dataclass(frozen=True, slots=True)
 class SignedFile:
     """What one of our own URLs names.
 
     Args:
         recipient: for whom it was signed.
         table: of which table the file is.
-        path: of the file, decoded, as the table's store takes it; with `view` it is the file that
-            the shown rows come from.
-        view: the version that a filtered table was asked at; None for files as they are.
+        path: of the file, decoded, as the table's store takes it; with `view` its name among the
+            files that were written for shares of a part.
+        view: what it shows then; None for files as they are.
     """
 
     recipient: str
     table: TableName
     path: str
-    view: int | None = None
+    view: ShownOf | None = None
 
 
 class UrlSigner:
@@ -91,10 +121,10 @@ class UrlSigner:
         recipient: Recipient,
         base: str,
         expires_ms: int,
-        view: int | None = None,
+        view: ShownOf | None = None,
     ) -> Callable[[str], str]:
         """As `signer`, but the URLs always lead to this server."""
-        shown = "" if view is None else str(view)
+        shown = "" if view is None else view.text
         owner = encode_base64(f"{recipient.name}\n{table.key}\n{shown}".encode())
         start = f"{base}/{FILES_ROUTE}/{owner}/"
         key, expiry = self._key, str(expires_ms)
@@ -129,5 +159,5 @@ class UrlSigner:
             recipient=who,
             table=TableName(share, schema, table),
             path=path,
-            view=int(view) if view else None,
+            view=ShownOf.parse(view),
         )

@@ -6,9 +6,8 @@ Protocol: Query Table Metadata, Read Data from a Table
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from deltalog._json import dumps
 from deltalog.sharing.server.answers import Answer, finished
 from deltalog.sharing.server.downloads import Download, download
 from deltalog.sharing.server.faults import not_found
@@ -18,6 +17,8 @@ from deltalog.sharing.server.formats import (
     protocol_line,
 )
 from deltalog.sharing.server.pages import Page, ends_with_action, next_tokens
+from deltalog.sharing.server.urls import ShownOf
+from deltalog.sharing.server.view_changes import find_change, shown_line
 from deltalog.sharing.server.views import View
 
 if TYPE_CHECKING:
@@ -28,23 +29,25 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.pages import Start
     from deltalog.sharing.server.tables import SharedTable
     from deltalog.sharing.server.urls import SignedFile
-    from deltalog.sharing.server.views import ShownFile
     from deltalog.sharing.wire import EndStreamAction, Line, TableQuery
     from deltalog.snapshot import Snapshot
 
 
 def answer_view_metadata(asked: Asked, snapshot: Snapshot, tools: Tools) -> Answer:
     """Protocol and metadata of what is shown."""
-    view = View(snapshot, asked.table.config, tools)
+    table = asked.table
+    view = View(snapshot, table.config, tools, table.known_latest())
     form = replace(choose_format_of_plain(asked.capabilities, view.configuration), ends=False)
-    return Answer(snapshot.version, form, finished(form, _heads(form, view), iter(())))
+    heads = _heads(form, view, history_shared=table.config.history_shared)
+    return Answer(snapshot.version, form, finished(form, heads, iter(())))
 
 
 def answer_view(
     asked: Asked, query: TableQuery, snapshot: Snapshot, tools: Tools, start: Start | None
 ) -> Answer:
     """The files of what is shown, written while they are told."""
-    view = View(snapshot, asked.table.config, tools)
+    table = asked.table
+    view = View(snapshot, table.config, tools, table.known_latest())
     form = choose_format_of_plain(asked.capabilities, view.configuration)
     tasks = view.tasks(query)
     offset = 0 if start is None else start.offset
@@ -54,7 +57,7 @@ def answer_view(
     page = Page(None, offset, num_rows, len(tasks))
     expires_ms = tools.urls.expiry_ms(asked.now_ms)
     sign = tools.urls.own_signer(
-        asked.table.name, asked.recipient, asked.base, expires_ms, view=snapshot.version
+        table.name, asked.recipient, asked.base, expires_ms, view=ShownOf(snapshot.version)
     )
     facts: dict[str, object] = {"version": snapshot.version, "files": 0}
     told = query.predicate_hints or query.json_predicate_hints
@@ -69,15 +72,14 @@ def answer_view(
             if shown.made.num_rows:
                 rows += shown.made.num_rows
                 files += 1
-                yield _line(form, shown, sign(name), expires_ms)
+                yield shown_line(form, "file", shown, sign(name), expires_ms)
         facts["files"] = files
 
     def end() -> EndStreamAction:
         return next_tokens(asked, query, tools, snapshot.version, page, expires_ms)
 
-    chunks = finished(
-        form, _heads(form, view), body(), end if ends_with_action(query, form) else None
-    )
+    heads = _heads(form, view, history_shared=table.config.history_shared)
+    chunks = finished(form, heads, body(), end if ends_with_action(query, form) else None)
     return Answer(snapshot.version, form, chunks, None, facts)
 
 
@@ -96,36 +98,15 @@ def download_view(
     """
     if not table.config.is_view or signed.view is None:
         raise not_found("file")
-    view = View(table.at(signed.view), table.config, tools)
-    view.find(signed.path)
+    snapshot = table.at(signed.view.version)
+    view = View(snapshot, table.config, tools, table.known_latest())
+    if signed.view.commit is None:
+        view.find(signed.path)
+    else:
+        find_change(view, table, signed.view, signed.path)
     return download(tools.cache.store, signed.path, headers, with_body=with_body)
 
 
-def _heads(form: Format, view: View) -> tuple[Line, ...]:
-    return protocol_line(form), metadata_line(form, view.configuration)
-
-
-def _line(form: Format, shown: ShownFile, url: str, expires_ms: int) -> bytes:
-    # How many rows are shown is known to who reads them; all else of the statistics is left out.
-    stats = dumps({"numRecords": shown.made.num_rows}).decode()
-    values: dict[str, Any] = {"id": shown.name}
-    if form.is_delta:
-        values["deltaSingleAction"] = {
-            "add": {
-                "path": url,
-                "partitionValues": {},
-                "size": shown.made.size_bytes,
-                "modificationTime": 0,
-                "dataChange": True,
-                "stats": stats,
-            }
-        }
-    else:
-        values |= {
-            "url": url,
-            "partitionValues": {},
-            "size": shown.made.size_bytes,
-            "stats": stats,
-        }
-    values["expirationTimestamp"] = expires_ms
-    return dumps({"file": values}) + b"\n"
+def _heads(form: Format, view: View, *, history_shared: bool) -> tuple[Line, ...]:
+    metadata = metadata_line(form, view.configuration, history_shared=history_shared)
+    return protocol_line(form), metadata
