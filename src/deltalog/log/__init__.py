@@ -13,7 +13,7 @@ from deltalog.log.history import (
     read_commit_time_ms,
     read_history,
 )
-from deltalog.log.listing import list_commits, list_log
+from deltalog.log.listing import list_commits, list_log, list_newer
 from deltalog.log.names import LogFile, LogFileKind, parse_log_name
 from deltalog.log.reader import CommitTable, parse_commits, read_commits
 from deltalog.log.segment import (
@@ -41,6 +41,7 @@ __all__ = [
     "find_version_at",
     "list_commits",
     "list_log",
+    "list_newer",
     "parse_checksum",
     "parse_commits",
     "parse_hint",

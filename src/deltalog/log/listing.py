@@ -54,11 +54,36 @@ def list_log(
     return _list(store, 0, log_tail)
 
 
-def list_commits(store: Store, version: int, *, log_tail: LogTail | None = None) -> list[LogFile]:
-    """The commits from `version` on, oldest first, up to the first that is missing.
+def list_newer(store: Store, version: int, *, log_tail: LogTail | None = None) -> LogListing:
+    """The commits from `version` on, for who knows of that version and expects few after it.
 
-    The first few are asked for by name: not every store can list from the middle of a directory,
-    and a long log would be listed whole for two or three commits.
+    They are asked for by name: not every store can list from the middle of a directory, and a long
+    log would be listed whole for two or three commits.
+
+    Args:
+        store: of the table.
+        version: of the first commit that is asked for.
+        log_tail: a catalog's newest commits; then nothing after them counts.
+
+    Returns:
+        Commits alone, up to the first that is missing, where they are few; whatever a listing
+        shows where they are many, or where there is a catalog.
+
+    Cost: one request for each commit and one more; a listing besides where they are many.
+    """
+    if log_tail is not None:
+        return _list(store, version, log_tail)
+    commits: dict[int, LogFile] = {}
+    for number in range(version, version + _MOST_BY_NAME):
+        try:
+            commits[number] = _commit_by_name(store, number)
+        except ObjectNotFoundError:
+            return LogListing(table=store.root, first=version, commits=commits)
+    return _list(store, version, log_tail)
+
+
+def list_commits(store: Store, version: int, *, log_tail: LogTail | None = None) -> list[LogFile]:
+    """The commits from `version` on, oldest first, without a hole.
 
     Args:
         store: of the table.
@@ -68,19 +93,12 @@ def list_commits(store: Store, version: int, *, log_tail: LogTail | None = None)
     Raises:
         ObjectNotFoundError: `version` is not there.
 
-    Cost: one request for each commit and one more; a listing besides where they are many.
+    Cost: as of `list_newer`.
     """
+    commits = dict(list_newer(store, version, log_tail=log_tail).commits)
+    if version not in commits:
+        commits[version] = _commit_by_name(store, version)
     run: list[LogFile] = []
-    if log_tail is None:
-        run.append(_commit_by_name(store, version))
-        while len(run) < _MOST_BY_NAME:
-            try:
-                run.append(_commit_by_name(store, version + len(run)))
-            except ObjectNotFoundError:
-                return run
-    commits = _list(store, version, log_tail).commits
-    if not run and version not in commits:
-        run.append(_commit_by_name(store, version))
     while version + len(run) in commits:
         run.append(commits[version + len(run)])
     return run

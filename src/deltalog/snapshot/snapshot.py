@@ -17,7 +17,7 @@ from deltalog.clock import now_ms
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import CheckpointUnreadableError, MalformedLogError, ObjectNotFoundError
 from deltalog.log.history import read_commit_time_ms, read_history
-from deltalog.log.listing import list_log
+from deltalog.log.listing import list_log, list_newer
 from deltalog.log.segment import LogSegment
 from deltalog.snapshot.opening import open_log, other_way
 from deltalog.snapshot.state import LogState
@@ -38,6 +38,7 @@ _Result = TypeVar("_Result")
 
 ROW_TRACKING_DOMAIN: Final = "delta.rowTracking"
 _MANY_COMMITS: Final = 1000
+_LONG_SEGMENT: Final = 200  # commits: there may be a checkpoint that makes it short
 
 
 class Snapshot:
@@ -259,7 +260,8 @@ class Snapshot:
         Args:
             log_tail: the newest commits, for a table whose catalog decides on them.
 
-        Cost: one listing, and one request per new commit.
+        Cost: two requests, and two per new commit; a listing besides where those are many, or
+        where a newer checkpoint would help.
         """
         tail = log_tail or self.log_tail
         state = self._newer_state(tail)
@@ -280,7 +282,10 @@ class Snapshot:
     def _newer_state(self, log_tail: LogTail | None) -> LogState | None:
         """This state with the commits since; None if it cannot be carried on."""
         state = self._state
-        listing = list_log(self.store, from_version=self.version, log_tail=log_tail)
+        if not state.holds_columns and len(state.segment.commits) > _LONG_SEGMENT:
+            listing = list_log(self.store, from_version=self.version, log_tail=log_tail)
+        else:
+            listing = list_newer(self.store, self.version, log_tail=log_tail)
         known, now = state.segment.target_commit, listing.commits.get(self.version)
         # The same version with another file is another table, or the file was cleaned up.
         if known is None or now is None:

@@ -245,7 +245,7 @@ class LogState:
         if missing:
             tables = [self.live_commit_adds.select(missing)]
             if self.checkpoint is not None:
-                needed = [*missing, *(_KEY_COLUMNS if len(self._survivors.keys) else ())]
+                needed = [*missing, *(_KEY_COLUMNS if len(self.survivors.keys) else ())]
                 self.checkpoint.columns("add", list(dict.fromkeys(needed)))  # in one go
                 tables.insert(0, self.keep(self.checkpoint.columns("add", missing)))
             table = pa.concat_tables(tables)
@@ -282,7 +282,7 @@ class LogState:
     @cached_property
     def live_commit_adds(self) -> pa.Table:
         """The adds of `commits` that are live."""
-        return self.commits.adds.take(self._survivors.adds)
+        return self.commits.adds.take(self.survivors.adds)
 
     def iter_live_adds(self, leaves: Sequence[StatsLeaf], *, batch_rows: int) -> Iterator[AddBatch]:
         """The live adds whole, in the order of `files`, for a single pass.
@@ -314,7 +314,7 @@ class LogState:
         Args:
             names: of `REMOVE_SCHEMA`.
         """
-        tables = [self.commits.removes.take(self._survivors.removes).select(names)]
+        tables = [self.commits.removes.take(self.survivors.removes).select(names)]
         if self.checkpoint is not None:
             removes = self.checkpoint.columns("remove", names)
             kept = self._kept("remove")
@@ -353,7 +353,8 @@ class LogState:
         return [parse(JsonObject(row, where)) for row in rows]
 
     @cached_property
-    def _survivors(self) -> Survivors:
+    def survivors(self) -> Survivors:
+        """What is left of `commits`, and which files they name."""
         adds, removes = self.commits.adds, self.commits.removes
         return reconcile(
             self._keys(adds),
@@ -373,10 +374,10 @@ class LogState:
 
     def _kept(self, kind: str) -> pa.ChunkedArray[pa.BooleanScalar] | None:
         """Which of the checkpoint's actions still count; None is all of them."""
-        if self.checkpoint is None or len(self._survivors.keys) == 0:
+        if self.checkpoint is None or len(self.survivors.keys) == 0:
             return None
         keys = self._keys(self.checkpoint.columns(kind, _KEY_COLUMNS))
-        kept: Any = not_mentioned(keys, self._survivors.keys)
+        kept: Any = not_mentioned(keys, self.survivors.keys)
         return None if _compute.all(kept).as_py() is not False else kept
 
     def _unparsed_newest_first(self) -> list[LogFile]:
