@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import orjson
 import pyarrow as pa
 import pytest
 
@@ -143,12 +144,27 @@ def test_credentials_of_a_bucket(s3: Emulator) -> None:
         "AWS_SESSION_TOKEN": keys["sessionToken"],
     }
     assert DeltaTable(s3.url, storage_options=options).version() == 0
+    _check_policy_of_last_role(s3.url)
     inner = _ask_credentials(caller, {"location": f"{s3.url}/_delta_log"}).json()["credentials"]
     assert inner["location"] == f"{s3.url}/_delta_log"
     bucket = s3.url.rpartition("/")[0]
     for outside in (bucket, f"{s3.url}/../x", f"{s3.url}x", "s3://other/x", "/etc", "../x"):
         assert _ask_credentials(caller, {"location": outside}).status == 400
     assert _ask_credentials(caller, b"[]").status == 400
+
+
+def _check_policy_of_last_role(url: str) -> None:
+    """The service was asked for a role that reads and lists below the table, and no more."""
+    from moto.sts.models import sts_backends
+
+    bucket, _, key = url.removeprefix("s3://").partition("/")
+    assumed = sts_backends["123456789012"]["aws"].assumed_roles[-1]
+    read, list_ = orjson.loads(assumed.policy)["Statement"]
+    assert read["Resource"] == [f"arn:aws:s3:::{bucket}/{key}/*"]
+    assert list_["Resource"] == [f"arn:aws:s3:::{bucket}"]
+    assert list_["Condition"] == {"StringLike": {"s3:prefix": [key, f"{key}/*"]}}
+    allowed = {action for part in (read, list_) for action in part["Action"]}
+    assert allowed == {"s3:GetObject", "s3:GetObjectVersion", "s3:ListBucket"}
 
 
 @pytest.mark.protocol("SHARE-TMP-01", "SHARE-SEC-07")

@@ -13,10 +13,7 @@ import pytest
 from deltalog import DeltaTable, write_deltalake
 from deltalog.sharing.server import app
 from tests.support.asgi import serving
-from tests.support.emulators import Emulator, s3, s3_endpoint
 from tests.support.sharing import commit_at, config_of, write_profile
-
-__all__ = ["s3", "s3_endpoint"]
 
 delta_sharing = pytest.importorskip("delta_sharing", reason="delta-sharing is not installed")
 
@@ -117,15 +114,3 @@ def test_it_travels_to_a_moment(profile: Path) -> None:
     assert delta_sharing.get_table_version(url, starting_timestamp="2022-01-01T00:00:15Z") == 1
     assert delta_sharing.get_table_metadata(url).partition_columns == ["day"]
     assert delta_sharing.get_table_protocol(url).min_reader_version == 1
-
-
-@pytest.mark.emulator
-@pytest.mark.parametrize("use_delta_format", [False, True])
-def test_it_reads_from_a_bucket(s3: Emulator, tmp_path: Path, use_delta_format: bool) -> None:
-    rows = pa.table({"id": [1, 2], "day": ["a b%:c", "é"]})
-    write_deltalake(s3.url, rows, partition_by=["day"], storage_options=s3.options)
-    config = config_of({"s.d.t": {"location": s3.url, "storageOptions": s3.options}})
-    with serving(app(config)) as url:
-        profile = write_profile(tmp_path / "profile.share", f"{url}/delta-sharing/")
-        frame = delta_sharing.load_as_pandas(f"{profile}#s.d.t", use_delta_format=use_delta_format)
-    assert sorted(zip(frame["id"], frame["day"], strict=True)) == [(1, "a b%:c"), (2, "é")]

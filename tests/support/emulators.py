@@ -22,6 +22,7 @@ from typing import Any
 
 import pytest
 
+from deltalog import _json
 from tests.support.gcs_server import GcsServer
 
 AZURITE_DIRECTORY = Path(__file__).parents[2] / ".cache" / "azurite"
@@ -126,6 +127,35 @@ def gcs_endpoint() -> Iterator[str]:
     server = GcsServer()
     yield server.endpoint
     server.close()
+
+
+@pytest.fixture
+def signing_gcs(gcs_endpoint: str) -> Emulator:
+    """A fresh bucket, opened with the key of a service account that was made for it."""
+    rsa = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.rsa")
+    from cryptography.hazmat.primitives import serialization
+
+    private = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    GcsServer.running[gcs_endpoint].public_key = private.public_key()
+    key = {
+        "type": "service_account",
+        "project_id": "tests",
+        "private_key_id": "1",
+        "private_key": private.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        ).decode(),
+        "client_email": "sharer@tests.iam.gserviceaccount.com",
+        "client_id": "1",
+        "token_uri": f"{gcs_endpoint}/token",
+    }
+    options = {
+        "google_service_account_key": _json.dumps(key).decode(),
+        "google_endpoint": gcs_endpoint,
+    }
+    url = f"gs://bucket-{uuid.uuid4().hex[:12]}/a table"
+    return Emulator(url, options, gcs_endpoint)
 
 
 @pytest.fixture

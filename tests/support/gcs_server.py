@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from deltalog import _json
+from tests.support.signatures import is_signed_by_google
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 PAGE_SIZE: Final = 7  # small, so that listings have pages
 
@@ -19,10 +23,13 @@ PAGE_SIZE: Final = 7  # small, so that listings have pages
 class GcsServer:
     """A running server; `requests` tells what it was asked."""
 
+    running: ClassVar[dict[str, GcsServer]] = {}
+
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str], bytes] = {}
         self.lock = threading.Lock()
         self.requests: list[str] = []
+        self.public_key: RSAPublicKey | None = None  # of who may sign URLs
         outer = self
 
         class Handler(_Handler):
@@ -35,9 +42,11 @@ class GcsServer:
         )
         self._thread.start()
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
+        self.running[self.endpoint] = self
 
     def close(self) -> None:
         """Stop listening."""
+        del self.running[self.endpoint]
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -49,6 +58,9 @@ class _Handler(BaseHTTPRequestHandler):
     wbufsize = 65536  # head and body in one packet: else each answer waits for an acknowledgement
 
     def do_GET(self) -> None:
+        if "/b/" not in self.path:
+            self._answer_signed()
+            return
         bucket, name, query = self._target()
         if name is None:
             self._answer(200, self._page(bucket, query))
@@ -62,7 +74,26 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._answer(200, _resource(bucket, name, data))
 
+    def _answer_signed(self) -> None:
+        """A file by a signed URL, for who has nothing else."""
+        parts = urlsplit(self.path)
+        key = self.server_state.public_key
+        if key is None or not is_signed_by_google(key, str(self.headers["Host"]), self.path):
+            self._fail(403)
+            return
+        bucket, _, name = unquote(parts.path[1:]).partition("/")
+        with self.server_state.lock:
+            data = self.server_state.objects.get((bucket, name))
+        if data is None:
+            self._fail(404)
+        else:
+            self._answer_media(data)
+
     def do_POST(self) -> None:
+        if self.path == "/token":
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self._answer(200, {"access_token": "token", "expires_in": 3600})
+            return
         bucket, _, query = self._target()
         body = self.rfile.read(int(self.headers["Content-Length"]))
         head, content = body.split(b"\n\n", 1)[1].split(b"\n--==0==\n", 1)

@@ -11,9 +11,11 @@ its query has a name that they know.
 from __future__ import annotations
 
 import hmac
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from deltalog.errors import DeltaError
 from deltalog.sharing.server.faults import forbidden
 from deltalog.sharing.server.tables import TableName
 from deltalog.sharing.server.tokens import decode_base64, encode_base64
@@ -29,6 +31,8 @@ FILES_ROUTE: Final = "_files"
 EXPIRY: Final = "X-Amz-Expires"
 SIGNATURE: Final = "X-Amz-Signature"
 _MOST_CHARACTERS: Final = 8192
+
+_LOG = logging.getLogger("deltalog.sharing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +115,7 @@ class UrlSigner:
         store = table.store
         if not self._own_urls and isinstance(store, SigningStore):
             seconds = self._seconds
-            if store.can_sign:
+            if store.can_sign and _signs(store):
                 return lambda path: store.signed_url(path, seconds)
         return self.own_signer(table.name, recipient, base, expires_ms)
 
@@ -161,3 +165,16 @@ class UrlSigner:
             path=path,
             view=ShownOf.parse(view),
         )
+
+
+def _signs(store: SigningStore) -> bool:
+    """Whether the store's credentials can sign: anonymous ones, tokens and machines' often cannot.
+
+    Cost: that of one URL.
+    """
+    try:
+        store.signed_url("probe", 1)
+    except DeltaError as error:
+        _LOG.info("%s cannot sign URLs: %s", type(store).__name__, type(error).__name__)
+        return False
+    return True
