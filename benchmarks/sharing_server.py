@@ -1,8 +1,8 @@
-"""What the sharing server does in a second: `python -m benchmarks.sharing_server [SECONDS]`.
+"""What the sharing server bears: `python -m benchmarks.sharing_server [SECONDS]`.
 
-Two measurements on this machine, over loopback: the lines of a table of 100,000 files (first line,
-lines a second of the server's processor time), and 200 clients that list, query and download all
-the time (errors, requests, memory at the beginning and at the end).
+200 clients over loopback that list, query and download all the time: errors, requests, and the
+server's memory at the beginning and at the end. How fast lines come is measured by the workloads
+`share-first-line` and `share-lines`.
 """
 
 from __future__ import annotations
@@ -11,67 +11,28 @@ import asyncio
 import contextlib
 import http.client
 import json
-import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import pyarrow as pa
 
-from deltalog import DeltaTable, write_deltalake
+from deltalog import write_deltalake
 
-FILES = 100_000
 CLIENTS = 200
 PORT = 8731
 TOKEN = "token-of-the-benchmark"  # noqa: S105 - of a benchmark
 BASE = f"http://127.0.0.1:{PORT}/delta-sharing"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
-SCHEMA = (
-    '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}},'
-    '{"name":"p","type":"string","nullable":true,"metadata":{}}]}'
-)
-
-
-def make_large_table(path: Path) -> None:
-    """A log that names `FILES` files of fifty partitions, with a checkpoint; the files are not."""
-    log = path / "_delta_log"
-    log.mkdir(parents=True)
-    metadata = {
-        "id": "large",
-        "format": {"provider": "parquet", "options": {}},
-        "schemaString": SCHEMA,
-        "partitionColumns": ["p"],
-        "configuration": {},
-    }
-    with (log / f"{0:020d}.json").open("w") as file:
-        file.write(json.dumps({"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}) + "\n")
-        file.write(json.dumps({"metaData": metadata}) + "\n")
-        for number in range(FILES):
-            file.write(json.dumps({"add": _add(number)}) + "\n")
-    DeltaTable(path).create_checkpoint()
-
-
-def _add(number: int) -> dict[str, Any]:
-    part = str(number % 50)
-    bounds = {"minValues": {"id": number * 10}, "maxValues": {"id": number * 10 + 9}}
-    return {
-        "path": f"p={part}/part-{number:05d}-8b0086f2-7b27-4935-ac5a-8ed6215a6640.c000.parquet",
-        "partitionValues": {"p": part},
-        "size": 1000,
-        "modificationTime": 1,
-        "dataChange": True,
-        "stats": json.dumps({"numRecords": 10, **bounds, "nullCount": {"id": 0}}),
-    }
 
 
 def write_config(directory: Path) -> Path:
-    """A configuration that shares both tables."""
-    tables = [{"name": name, "location": str(directory / name)} for name in ("large", "small")]
+    """A configuration that shares the table."""
+    tables = [{"name": "small", "location": str(directory / "small")}]
     config = {
         "port": PORT,
         "shares": [{"name": "s", "schemas": [{"name": "d", "tables": tables}]}],
@@ -80,30 +41,6 @@ def write_config(directory: Path) -> Path:
     path = directory / "sharing.yaml"
     path.write_text(json.dumps(config))  # JSON is YAML
     return path
-
-
-def query_large(form: str) -> tuple[float, float]:
-    """Seconds to the first line, and to the last."""
-    headers = {**HEADERS, "delta-sharing-capabilities": f"responseformat={form}"}
-    started = time.perf_counter()
-    connection = http.client.HTTPConnection("127.0.0.1", PORT, timeout=120)
-    target = "/delta-sharing/shares/s/schemas/d/tables/large/query"
-    connection.request("POST", target, b"{}", headers)
-    answer = connection.getresponse()
-    lines = 1
-    answer.readline()
-    first = time.perf_counter() - started
-    while piece := answer.read(1 << 20):
-        lines += piece.count(b"\n")
-    connection.close()
-    assert lines == FILES + 2
-    return first, time.perf_counter() - started
-
-
-def processor_seconds(process: int) -> float:
-    """Time that a process has had of a processor."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def resident_mebibytes(process: int) -> int:
@@ -171,7 +108,6 @@ def main(seconds: float) -> None:
     """Measure and print."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        make_large_table(directory / "large")
         for start in range(0, 20_000, 1000):
             rows = pa.table({"id": range(start, start + 1000)})
             write_deltalake(directory / "small", rows, mode="append")
@@ -179,14 +115,6 @@ def main(seconds: float) -> None:
         with subprocess.Popen(command, stderr=subprocess.DEVNULL) as server:
             try:
                 wait_for_server()
-                for form in ("parquet", "delta", "parquet", "delta"):
-                    before = processor_seconds(server.pid)
-                    first, last = query_large(form)
-                    used = processor_seconds(server.pid) - before
-                    print(
-                        f"{FILES} files, {form}: first line {first:.3f} s, all {last:.2f} s; "
-                        f"{FILES / used:.0f} lines per second of processor time"
-                    )
                 asyncio.run(load(seconds, server.pid))
             finally:
                 server.terminate()
