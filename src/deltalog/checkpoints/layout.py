@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 _BATCH_ROWS: Final = 1 << 15
-_PARTS_BYTES: Final = 16 << 20
+PARTS_BYTES: Final = 16 << 20
+"""What a file holds at least for its row groups to be worked on one by one."""
 
 Leaf = tuple[str, ...]
 
@@ -50,8 +51,11 @@ class CheckpointFile(Protocol):
         """The actions of a kind in the file's order, as structs of the leaves below `fields`."""
         ...
 
-    def parts(self, kind: str) -> Sequence[CheckpointFile]:
-        """The file cut into pieces that can be worked on one by one, in the file's order."""
+    def parts(self, kind: str, *, least_bytes: int = PARTS_BYTES) -> Sequence[CheckpointFile]:
+        """The file cut into pieces that can be worked on one by one, in the file's order.
+
+        A file that holds less than `least_bytes` of such actions stays whole.
+        """
         ...
 
     def count(self, kind: str) -> int:
@@ -155,12 +159,12 @@ class ParquetCheckpointFile:
             if len(actions):
                 yield actions
 
-    def parts(self, kind: str) -> Sequence[CheckpointFile]:
+    def parts(self, kind: str, *, least_bytes: int = PARTS_BYTES) -> Sequence[CheckpointFile]:
         """See `CheckpointFile`: the row groups with such actions, where there is much in them."""
         reader = self._open()
         groups = self._row_groups(reader, kind)
         stored = sum(reader.metadata.row_group(group).total_byte_size for group in groups)
-        if len(groups) < 2 or stored < _PARTS_BYTES:
+        if len(groups) < 2 or stored < least_bytes:
             return [self]
         return [self._part(group) for group in groups]
 
@@ -244,9 +248,9 @@ class JsonCheckpointFile:
         structs: pa.ChunkedArray[Any] = table.select(names or [MARKERS[kind]]).to_struct_array()
         return structs
 
-    def parts(self, kind: str) -> Sequence[CheckpointFile]:
+    def parts(self, kind: str, *, least_bytes: int = PARTS_BYTES) -> Sequence[CheckpointFile]:
         """See `CheckpointFile`."""
-        del kind
+        del kind, least_bytes
         return [self]
 
     def batches(

@@ -130,7 +130,7 @@ class Checkpoint:
         if missing:
             wanted = [schema.field(name) for name in missing]
             with self._unreadable():
-                parts = map_in_pool(partial(_read_members, kind, wanted), self._data_files)
+                parts = map_in_pool(partial(_read_members, kind, wanted), self._sources(kind))
             for number, field in enumerate(wanted):
                 chunks = [chunk for part in parts for chunk in part[number].chunks]
                 self._columns[kind, field.name] = chunked(chunks, field.type)
@@ -153,7 +153,7 @@ class Checkpoint:
         missing = [field for field in FILE_SCHEMA if field.name not in held]
         row = 0
         with self._unreadable():
-            for file in self._data_files:
+            for file in self._sources("add"):
                 sources = _member_sources("add", missing, file)
                 sources += stats_sources(file.leaves("add"), leaves)
                 for actions in file.batches("add", list(dict.fromkeys(sources)), batch_rows):
@@ -181,7 +181,7 @@ class Checkpoint:
         Cost: the footers, or one small column where they do not tell.
         """
         with self._unreadable():
-            return sum(map_in_pool(lambda file: file.count(kind), self._data_files))
+            return sum(map_in_pool(lambda file: file.count(kind), self._sources(kind)))
 
     def stats(self, leaves: Sequence[StatsLeaf]) -> list[pa.ChunkedArray[Any]]:
         """Statistics of all `add` actions, a column per leaf, rows as in `columns`.
@@ -194,7 +194,7 @@ class Checkpoint:
         missing = [leaf for leaf in leaves if leaf not in self._stats]
         if missing:
             with self._unreadable():
-                files = [part for file in self._data_files for part in file.parts("add")]
+                files = [part for file in self._sources("add") for part in file.parts("add")]
                 # Few at a time: the texts are many times bigger than what is taken from them.
                 parts = list(
                     read_ahead(lambda file: read_stats(file, missing), files, depth=_STATS_AHEAD)
@@ -209,23 +209,33 @@ class Checkpoint:
         return [open_checkpoint_file(self._store, info) for info in self.files.files]
 
     @cached_property
-    def _data_files(self) -> Sequence[CheckpointFile]:
+    def data_files(self) -> Sequence[FileInfo]:
         """The files that hold file actions: the sidecars, or the top-level files."""
         rows = self.values(["sidecar"])["sidecar"]
         if not rows:
-            return self._top_files
-        sidecars = [
-            sidecar_from_json(JsonObject(row, f"{self.files.name}: sidecar")) for row in rows
-        ]
-        return [
-            open_checkpoint_file(
-                self._store,
+            return self.files.files
+        with self._unreadable():
+            sidecars = [
+                sidecar_from_json(JsonObject(row, f"{self.files.name}: sidecar")) for row in rows
+            ]
+            return [
                 FileInfo(
                     sidecar_location(sidecar), sidecar.size_bytes, sidecar.modification_time_ms
-                ),
-            )
-            for sidecar in sidecars
-        ]
+                )
+                for sidecar in sidecars
+            ]
+
+    @cached_property
+    def _data_files(self) -> Sequence[CheckpointFile]:
+        infos = self.data_files
+        if infos is self.files.files:
+            return self._top_files  # their footers may be known
+        return [open_checkpoint_file(self._store, info) for info in infos]
+
+    def _sources(self, kind: str) -> Sequence[CheckpointFile]:
+        """Where the actions of a kind are read from."""
+        del kind
+        return self._data_files
 
     @contextmanager
     def _unreadable(self) -> Iterator[None]:

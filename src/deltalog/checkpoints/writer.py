@@ -50,7 +50,7 @@ _compute: Final[Any] = pc  # the stubs know no chunked column beside a Python sc
 
 _BATCH_ROWS: Final = 1 << 15
 _SIDECAR_ROWS: Final = 1_000_000
-_AFTER_ALL_PATHS: Final = "\U0010ffff"
+AFTER_ALL_PATHS: Final = "\U0010ffff"
 
 
 class CheckpointLayout(Enum):
@@ -109,6 +109,21 @@ class WrittenCheckpoint:
         return [*(file.path for file in self.files.files), *sidecars]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenSidecars:
+    """Sidecars of a checkpoint to come.
+
+    Args:
+        sidecars: what names them.
+        num_adds: how many live files they hold.
+        num_removes: how many tombstones.
+    """
+
+    sidecars: tuple[Sidecar, ...]
+    num_adds: int
+    num_removes: int
+
+
 def write_checkpoint(
     store: Store,
     content: CheckpointContent,
@@ -135,20 +150,36 @@ def write_checkpoint(
     Cost: one pass over the live files; a few batches of them in memory, and one file where the
     store is remote.
     """
-    v2 = content.configuration.supports("v2Checkpoint")
-    if layout is not CheckpointLayout.CLASSIC:
-        if not v2:
-            raise InvalidInputError(
-                f"cannot write a V2 checkpoint of {store.root}: the table does not have the table "
-                "feature v2Checkpoint"
-            )
-        return _write_v2(store, content, layout, part_rows or _SIDECAR_ROWS)
-    if part_rows is not None and v2:
+    check_layout(store, content.configuration, layout, part_rows)
+    if layout is CheckpointLayout.CLASSIC:
+        return _write_classic(store, content, part_rows)
+    sidecars = write_sidecars(store, content, part_rows=part_rows)
+    # If this fails the file may be there all the same: the sidecars stay, as cleanup's affair.
+    return write_v2_top(store, content, layout, [sidecars])
+
+
+def check_layout(
+    store: Store,
+    configuration: TableConfiguration,
+    layout: CheckpointLayout,
+    part_rows: int | None,
+) -> None:
+    """Refuse a layout that the table forbids.
+
+    Raises:
+        InvalidInputError: it does.
+    """
+    v2 = configuration.supports("v2Checkpoint")
+    if layout is not CheckpointLayout.CLASSIC and not v2:
+        raise InvalidInputError(
+            f"cannot write a V2 checkpoint of {store.root}: the table does not have the table "
+            "feature v2Checkpoint"
+        )
+    if layout is CheckpointLayout.CLASSIC and part_rows is not None and v2:
         raise InvalidInputError(
             f"cannot write a checkpoint of {store.root} in parts: the table feature v2Checkpoint "
             "forbids it"
         )
-    return _write_classic(store, content, part_rows)
 
 
 def small_actions(content: CheckpointContent) -> list[Action]:
@@ -167,26 +198,17 @@ def small_actions(content: CheckpointContent) -> list[Action]:
 def _write_classic(
     store: Store, content: CheckpointContent, part_rows: int | None
 ) -> WrittenCheckpoint:
-    small = small_actions(content)
-    kinds = ["txn", "add", "remove", "metaData", "protocol", "domainMetadata"]
-    if content.high_water_mark is not None:
-        kinds.append("rowIdHighWaterMark")
-    rows = ActionRows(content.configuration, kinds, domains=content.domains)
+    small, rows = small_actions(content), classic_rows(content)
     starts = [] if part_rows is None else _part_starts(store, content, part_rows)
-    parts = len(starts) + 1
     version = content.version
-    paths = [
-        names.log_path(
-            names.checkpoint_name(version)
-            if part_rows is None
-            else names.checkpoint_part_name(version, number + 1, parts)
-        )
-        for number in range(parts)
-    ]
+    if part_rows is None:
+        paths = [names.log_path(names.checkpoint_name(version))]
+    else:
+        paths = part_paths(version, len(starts) + 1)
     with contextlib.ExitStack() as stack:
         files = [stack.enter_context(RowFile(store, path, rows.schema)) for path in paths]
         files[0].write(rows.values(small))
-        for tables in (_remove_rows(content, rows), _add_rows(content, rows)):
+        for tables in file_rows(content, rows):
             for file in files:
                 file.begin_kind()
             for table in tables:
@@ -200,14 +222,22 @@ def _write_classic(
     )
 
 
-def _write_v2(
-    store: Store, content: CheckpointContent, layout: CheckpointLayout, part_rows: int
-) -> WrittenCheckpoint:
-    small = small_actions(content)
+def write_sidecars(
+    store: Store, content: CheckpointContent, *, part_rows: int | None = None
+) -> WrittenSidecars:
+    """Write files and tombstones into sidecars, which nothing names yet.
+
+    Args:
+        store: of the table.
+        content: its files count, and its tombstones; all of the version's, or some.
+        part_rows: most rows of a sidecar.
+
+    Protocol: Sidecar Files
+    """
     rows = ActionRows(content.configuration, FILE_KINDS)
-    sidecars = Sidecars(store, rows.schema, part_rows)
+    sidecars = Sidecars(store, rows.schema, part_rows or _SIDECAR_ROWS)
     try:
-        for tables in (_remove_rows(content, rows), _add_rows(content, rows)):
+        for tables in file_rows(content, rows):
             sidecars.begin_kind()
             for table in tables:
                 sidecars.write(table)
@@ -215,16 +245,54 @@ def _write_v2(
     except BaseException:
         sidecars.abandon()
         raise
-    # If this fails the file may be there all the same: the sidecars stay, as cleanup's affair.
-    top = [CheckpointMetadata(version=content.version), *written, *small]
-    info = _write_top(store, content, layout, top)
-    num_adds = sidecars.num_rows - content.tombstones.num_rows
-    return WrittenCheckpoint(
-        files=CheckpointFiles(version=content.version, kind=CheckpointKind.V2, files=(info,)),
-        sidecars=tuple(written),
-        num_adds=num_adds,
-        num_removes=content.tombstones.num_rows,
+    removes = content.tombstones.num_rows
+    return WrittenSidecars(
+        sidecars=tuple(written), num_adds=sidecars.num_rows - removes, num_removes=removes
     )
+
+
+def write_v2_top(
+    store: Store,
+    content: CheckpointContent,
+    layout: CheckpointLayout,
+    written: Sequence[WrittenSidecars],
+) -> WrittenCheckpoint:
+    """Write the top-level file of a V2 checkpoint, by which it begins to count.
+
+    Args:
+        store: of the table.
+        content: what it holds besides files and tombstones.
+        layout: JSON or Parquet.
+        written: everything else.
+
+    Protocol: V2 Spec
+    """
+    sidecars = tuple(sidecar for part in written for sidecar in part.sidecars)
+    version = content.version
+    top = [CheckpointMetadata(version=version), *sidecars, *small_actions(content)]
+    info = _write_top(store, content, layout, top)
+    return WrittenCheckpoint(
+        files=CheckpointFiles(version=version, kind=CheckpointKind.V2, files=(info,)),
+        sidecars=sidecars,
+        num_adds=sum(part.num_adds for part in written),
+        num_removes=sum(part.num_removes for part in written),
+    )
+
+
+def classic_rows(content: CheckpointContent) -> ActionRows:
+    """Makes the rows of a classic checkpoint."""
+    kinds = ["txn", "add", "remove", "metaData", "protocol", "domainMetadata"]
+    if content.high_water_mark is not None:
+        kinds.append("rowIdHighWaterMark")
+    return ActionRows(content.configuration, kinds, domains=content.domains)
+
+
+def part_paths(version: int, parts: int) -> list[str]:
+    """Where the parts of a multi-part checkpoint are."""
+    return [
+        names.log_path(names.checkpoint_part_name(version, number + 1, parts))
+        for number in range(parts)
+    ]
 
 
 def _write_top(
@@ -244,6 +312,13 @@ def _write_top(
     with RowFile(store, path, rows.schema) as file:
         file.write(rows.values(actions))
     return file.info
+
+
+def file_rows(
+    content: CheckpointContent, rows: ActionRows
+) -> tuple[Iterator[pa.Table], Iterator[pa.Table]]:
+    """The rows of the tombstones, and those of the live files."""
+    return _remove_rows(content, rows), _add_rows(content, rows)
 
 
 def _remove_rows(content: CheckpointContent, rows: ActionRows) -> Iterator[pa.Table]:
@@ -271,20 +346,30 @@ def _part_starts(store: Store, content: CheckpointContent, part_rows: int) -> li
     They depend on the live files alone, so that two writers of the same version agree.
     """
     paths = content.paths()
-    parts = max(1, -(-len(paths) // max(part_rows, 1)))
+    parts = count_parts(store, content.version, len(paths), part_rows)
+    if not len(paths):
+        return [AFTER_ALL_PATHS] * (parts - 1)
+    order = _compute.sort_indices(paths)
+    return [paths[order[place].as_py()].as_py() for place in part_places(len(paths), parts)]
+
+
+def count_parts(store: Store, version: int, num_files: int, part_rows: int) -> int:
+    """How many parts a multi-part checkpoint gets."""
+    parts = max(1, -(-num_files // max(part_rows, 1)))
     # What a torn attempt left, ours or another engine's with other ranges, must not mix with this.
     taken = {
         file.parts
-        for info in store.list_from(names.LOG_DIRECTORY, names.first_name_of(content.version))
-        if (file := names.parse_log_name(info)) and file.version == content.version
+        for info in store.list_from(names.LOG_DIRECTORY, names.first_name_of(version))
+        if (file := names.parse_log_name(info)) and file.version == version
     }
     while parts in taken:
         parts += 1
-    if not len(paths):
-        return [_AFTER_ALL_PATHS] * (parts - 1)
-    order = _compute.sort_indices(paths)
-    places = [len(paths) * number // parts for number in range(1, parts)]
-    return [paths[order[place].as_py()].as_py() for place in places]
+    return parts
+
+
+def part_places(num_files: int, parts: int) -> list[int]:
+    """The places, among all paths in order, at which every part but the first begins."""
+    return [num_files * number // parts for number in range(1, parts)]
 
 
 def _spread(files: Sequence[RowFile], starts: Sequence[str], rows: pa.Table) -> None:
@@ -295,13 +380,26 @@ def _spread(files: Sequence[RowFile], starts: Sequence[str], rows: pa.Table) -> 
     if not starts:
         files[0].write(rows)
         return
+    part = part_numbers(starts, rows)
+    for number, file in enumerate(files):
+        chosen = rows.filter(_compute.equal(part, number))
+        if chosen.num_rows:
+            file.write(chosen)
+
+
+def part_numbers(starts: Sequence[str], rows: pa.Table) -> Any:
+    """The part of each row, from 0.
+
+    Args:
+        starts: the first path of every part but the first.
+        rows: of files.
+
+    Protocol: Multi-part checkpoint
+    """
     paths = _compute.coalesce(
         *(_compute.struct_field(rows.column(kind), "path") for kind in FILE_KINDS)
     )
     part: Any = pa.repeat(pa.scalar(0), len(paths))
     for start in starts:
         part = _compute.add(part, _compute.greater_equal(paths, start).cast(pa.int64()))
-    for number, file in enumerate(files):
-        chosen = rows.filter(_compute.equal(part, number))
-        if chosen.num_rows:
-            file.write(chosen)
+    return part

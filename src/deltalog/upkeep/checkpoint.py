@@ -8,17 +8,18 @@ Protocol: Checkpoints, Last Checkpoint File
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltalog.actions.arrow import REMOVE_TYPE
+from deltalog.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA, REMOVE_TYPE
 from deltalog.checkpoints.reader import Checkpoint
 from deltalog.checkpoints.writer import (
     CheckpointContent,
     CheckpointLayout,
+    check_layout,
     write_checkpoint,
 )
 from deltalog.clock import now_ms
@@ -40,7 +41,7 @@ from deltalog.log.names import (
 from deltalog.log.segment import CheckpointKind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from deltalog.actions.model import SetTransaction
     from deltalog.checkpoints.writer import WrittenCheckpoint
@@ -82,12 +83,29 @@ class CheckpointInfo:
         return self.files.version
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elsewhere:
+    """Others that do what goes through all files of a version.
+
+    Args:
+        write: writes a checkpoint of a log's state with what it holds besides files, in a layout
+            and with so many rows a part; `at_ms` expires tombstones.
+        count_files: how many files are live.
+    """
+
+    write: Callable[
+        [LogState, CheckpointContent, CheckpointLayout, int | None, int], WrittenCheckpoint
+    ]
+    count_files: Callable[[], int]
+
+
 def create_checkpoint(
     snapshot: Snapshot,
     *,
     layout: CheckpointLayout | None = None,
     part_rows: int | None = None,
     at_ms: int | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> CheckpointInfo:
     """Write a checkpoint of this version, unless there is one, and point to it.
 
@@ -99,6 +117,7 @@ def create_checkpoint(
         layout: None is what `delta.checkpointPolicy` says.
         part_rows: most files of a part or of a sidecar; a classic checkpoint is one file without.
         at_ms: the moment that expires tombstones and application transactions; None is now.
+        elsewhere: None goes through the files here.
 
     Raises:
         DeltaProtocolError: the table needs a feature that deltalog cannot honour in writing.
@@ -114,17 +133,25 @@ def create_checkpoint(
     store = snapshot.store
     at_ms = now_ms() if at_ms is None else at_ms
 
+    check_layout(store, snapshot.configuration, chosen, part_rows)
+
     def write(state: LogState) -> WrittenCheckpoint:
+        if elsewhere is not None:
+            content = _small_content(snapshot, state, at_ms)
+            return elsewhere.write(state, content, chosen, part_rows, at_ms)
         content = _content_of(snapshot, state, at_ms)
         return write_checkpoint(store, content, layout=chosen, part_rows=part_rows)
 
-    info = _find_existing(snapshot, kind)
+    def count() -> int:
+        return snapshot.num_files if elsewhere is None else elsewhere.count_files()
+
+    info = _find_existing(snapshot, kind, count)
     if info is None:
         try:
             info = _verified(store, snapshot.read_log(write))
         except AlreadyExistsError:
             # Somebody was quicker, or died while writing: an empty file is no checkpoint.
-            info = _find_existing(snapshot, kind)
+            info = _find_existing(snapshot, kind, count)
             if info is None and _remove_empty(store, snapshot.version):
                 info = _verified(store, snapshot.read_log(write))
             if info is None:
@@ -217,7 +244,9 @@ def _kind_of(layout: CheckpointLayout, part_rows: int | None) -> CheckpointKind:
     return CheckpointKind.CLASSIC if part_rows is None else CheckpointKind.MULTI_PART
 
 
-def _find_existing(snapshot: Snapshot, kind: CheckpointKind) -> CheckpointInfo | None:
+def _find_existing(
+    snapshot: Snapshot, kind: CheckpointKind, count_files: Callable[[], int]
+) -> CheckpointInfo | None:
     """A sound checkpoint of this version; a damaged one that stands in the way is removed."""
     store, version = snapshot.store, snapshot.version
     for files in list_log(store, from_version=version).checkpoints:
@@ -229,7 +258,7 @@ def _find_existing(snapshot: Snapshot, kind: CheckpointKind) -> CheckpointInfo |
             logger.warning("removing a damaged checkpoint of %s: %s", store.root, error)
             store.delete_many([file.path for file in files.files])
             continue
-        if info.num_adds == snapshot.num_files:
+        if info.num_adds == count_files():
             return info
     return None
 
@@ -263,17 +292,44 @@ def _verified(store: Store, written: WrittenCheckpoint) -> CheckpointInfo:
     )
 
 
-def _content_of(snapshot: Snapshot, state: LogState, at_ms: int) -> CheckpointContent:
+def content_of_files(snapshot: Snapshot, state: LogState, at_ms: int) -> CheckpointContent:
+    """The files and the tombstones that a checkpoint holds, and nothing else.
+
+    Args:
+        snapshot: the version, or a piece of it.
+        state: of the same.
+        at_ms: the moment that expires tombstones.
+    """
+    return CheckpointContent(
+        version=snapshot.version,
+        configuration=snapshot.configuration,
+        transactions=(),
+        domains=(),
+        high_water_mark=None,
+        tombstones=_unexpired(snapshot, state, at_ms),
+        paths=lambda: state.files(["path"]).column("path"),
+        iter_adds=lambda leaves, rows: state.iter_live_adds(leaves, batch_rows=rows),
+    )
+
+
+def _small_content(snapshot: Snapshot, state: LogState, at_ms: int) -> CheckpointContent:
+    """What a checkpoint holds besides files and tombstones."""
     return CheckpointContent(
         version=snapshot.version,
         configuration=snapshot.configuration,
         transactions=_remembered(snapshot, state, at_ms),
         domains=list(state.domains.values()),
         high_water_mark=state.draft_high_water_mark,
-        tombstones=_unexpired(snapshot, state, at_ms),
-        paths=lambda: state.files(["path"]).column("path"),
-        iter_adds=lambda leaves, rows: state.iter_live_adds(leaves, batch_rows=rows),
+        tombstones=REMOVE_SCHEMA.empty_table(),
+        paths=lambda: FILE_SCHEMA.empty_table().column("path"),
+        iter_adds=lambda _leaves, _rows: iter(()),
     )
+
+
+def _content_of(snapshot: Snapshot, state: LogState, at_ms: int) -> CheckpointContent:
+    small = _small_content(snapshot, state, at_ms)
+    files = content_of_files(snapshot, state, at_ms)
+    return replace(small, tombstones=files.tombstones, paths=files.paths, iter_adds=files.iter_adds)
 
 
 def _remembered(snapshot: Snapshot, state: LogState, at_ms: int) -> Sequence[SetTransaction]:

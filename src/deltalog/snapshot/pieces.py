@@ -1,0 +1,182 @@
+"""A version in pieces that are read apart, by other processes too, each with some of its files.
+
+Owns the cut: what the checkpoint holds goes by shares of its files, what the few commits after it
+hold is a piece of its own, and every piece knows which files these commits name. A piece answers
+as a snapshot does, so whoever looks at a snapshot's files looks at a piece's alike; all pieces
+together are the version.
+
+Protocol: Action Reconciliation, Checkpoints
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import pyarrow as pa
+
+from deltalog.checkpoints.shares import PartialCheckpoint, cut_checkpoint
+from deltalog.log.hint import read_hint
+from deltalog.log.reader import concat_commits
+from deltalog.replay import Survivors
+from deltalog.snapshot.snapshot import Snapshot
+from deltalog.snapshot.state import LogState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from deltalog.checkpoints.reader import Checkpoint
+    from deltalog.checkpoints.shares import Share
+    from deltalog.log.reader import CommitTable
+
+    Keys = pa.StringArray | pa.ChunkedArray[pa.StringScalar]
+
+_Result = TypeVar("_Result")
+
+SHARE_BYTES: Final = 16 << 20
+"""What a share of a checkpoint holds: some hundred thousand files where they have no statistics."""
+_FEWEST_BYTES: Final = 8
+"""What a live file takes of a checkpoint at least, whatever the compression."""
+
+
+def holds_more_files(snapshot: Snapshot, num_files: int) -> bool:
+    """Whether the checkpoint of a version holds more live files than so many.
+
+    Files of the commits after it do not count: they are in memory in any case.
+
+    Cost: none for small checkpoints; then the footers that opening has read. For sidecars the
+    hint, and their footers where it does not tell.
+    """
+
+    def ask(state: LogState) -> bool:
+        checkpoint = state.checkpoint
+        if checkpoint is None:
+            return False
+        size = sum(info.size_bytes for info in checkpoint.data_files)
+        if size < num_files * _FEWEST_BYTES:
+            return False
+        if checkpoint.data_files is not checkpoint.files.files:
+            hint = read_hint(snapshot.store)
+            if hint is not None and hint.version == checkpoint.version and hint.num_add_files:
+                return hint.num_add_files > num_files
+        return checkpoint.num_actions("add") > num_files
+
+    return snapshot.read_log(ask)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutSnapshot:
+    """A version in numbered pieces; picklable, and small.
+
+    Args:
+        snapshot: the version.
+        shares: of its checkpoint.
+        newer: what is left of the commits after the checkpoint.
+        named: the keys of all files that these commits name.
+    """
+
+    snapshot: Snapshot
+    shares: tuple[Share, ...]
+    newer: CommitTable
+    named: Keys
+
+    @property
+    def num_pieces(self) -> int:
+        """How many pieces there are; the last one has what is newer than the checkpoint."""
+        return len(self.shares) + 1
+
+    def piece(self, number: int) -> SnapshotPiece:
+        """A piece whole."""
+        if number == len(self.shares):
+            return SnapshotPiece(self, None, self.newer)
+        return SnapshotPiece(self, self._checkpoint(number), _nothing())
+
+    def small_pieces(self, number: int) -> Iterator[SnapshotPiece]:
+        """The live files of a piece, as pieces that have a row group each; without tombstones."""
+        if number == len(self.shares):
+            yield self.piece(number)
+            return
+        for group in self._checkpoint(number).row_groups():
+            yield SnapshotPiece(self, group, _nothing())
+
+    def _checkpoint(self, number: int) -> PartialCheckpoint:
+        files = self.snapshot.segment.checkpoint
+        assert files is not None  # noqa: S101  # there are shares of it
+        return PartialCheckpoint(self.snapshot.store, files, self.shares[number])
+
+
+def cut_snapshot(
+    snapshot: Snapshot, state: LogState, *, share_bytes: int = SHARE_BYTES
+) -> CutSnapshot:
+    """The version in pieces.
+
+    Args:
+        snapshot: the version.
+        state: of its log, from `Snapshot.read_log`: who reads pieces may find them unreadable.
+        share_bytes: about as much as a piece has of the checkpoint.
+
+    Cost: the commits after the checkpoint; the top-level file of a V2 checkpoint.
+    """
+    survivors, commits = state.survivors, state.commits
+    newer = replace(
+        _nothing(),
+        adds=commits.adds.take(survivors.adds),
+        removes=commits.removes.take(survivors.removes),
+    )
+    checkpoint = state.checkpoint
+    shares = [] if checkpoint is None else cut_checkpoint(checkpoint, share_bytes)
+    return CutSnapshot(snapshot=snapshot, shares=tuple(shares), newer=newer, named=survivors.keys)
+
+
+class SnapshotPiece(Snapshot):
+    """Some of a version's files, as a snapshot that has no others.
+
+    Args:
+        cut: of the version.
+        checkpoint: what is read of it, or None.
+        newer: what there is besides.
+    """
+
+    def __init__(self, cut: CutSnapshot, checkpoint: Checkpoint | None, newer: CommitTable) -> None:
+        whole = cut.snapshot
+        super().__init__(
+            whole.store,
+            _PieceState(whole, checkpoint, newer, cut.named),
+            protocol=whole.protocol,
+            metadata=whole.metadata,
+            log_tail=whole.log_tail,
+        )
+        self.__dict__["configuration"] = whole.configuration
+
+    def read_log(self, act: Callable[[LogState], _Result]) -> _Result:
+        """What `act` makes of the state.
+
+        Where the checkpoint is damaged no other files of the log can stand in for a piece of it:
+        the error goes to who has the whole.
+        """
+        return act(self._state)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Refuse: a copy would have all files."""
+        raise TypeError("a piece of a snapshot is not picklable: send the cut and its number")
+
+
+class _PieceState(LogState):
+    def __init__(
+        self, whole: Snapshot, checkpoint: Checkpoint | None, newer: CommitTable, named: Keys
+    ) -> None:
+        segment = replace(whole.segment, checkpoint=None, commits=(), compactions=())
+        super().__init__(whole.store, segment, checkpoint=checkpoint)
+        # What `cached_property` would keep.
+        self.__dict__["commits"] = newer
+        self.__dict__["survivors"] = Survivors(
+            adds=_all_rows(newer.adds), removes=_all_rows(newer.removes), keys=named
+        )
+
+
+def _all_rows(table: pa.Table) -> pa.Int64Array:
+    return pa.array(range(table.num_rows), pa.int64())
+
+
+def _nothing() -> CommitTable:
+    return concat_commits([])
