@@ -27,6 +27,8 @@ The branches follow what a caller does about it:
     ├── StorageError ← AlreadyExistsError, ObjectNotFoundError, AccessDeniedError
     ├── SharingError                                what the sharing server answered
     │   └── SharingAccessError, ShareNotFoundError, SharingUnavailableError
+    ├── InstallationError (ImportError)             mend what is installed beside deltalog
+    │   └── UnsupportedPySparkError, WorkerMismatchError
     └── InternalError                               a defect of deltalog
 
 A message says what was attempted, on what, what was expected, what was found and what to do.
@@ -438,6 +440,24 @@ class SharingUnavailableError(SharingError):
     """The server gave no usable answer, however often it was asked."""
 
     code = "sharing-unavailable"
+
+
+class InstallationError(DeltaError, ImportError):
+    """What is installed does not go with this deltalog."""
+
+    code = "installation"
+
+
+class UnsupportedPySparkError(InstallationError):
+    """PySpark is older than `deltalog.spark` needs."""
+
+    code = "unsupported-pyspark"
+
+
+class WorkerMismatchError(InstallationError):
+    """Spark's Python workers have no deltalog, or another one than the driver."""
+
+    code = "worker-mismatch"
 
 
 class InternalError(DeltaError):

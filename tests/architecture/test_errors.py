@@ -52,6 +52,9 @@ DeltaError
     UnsupportedProtocolError
     UnsupportedTypeError
     VersionNotFoundError
+  InstallationError (ImportError)
+    UnsupportedPySparkError
+    WorkerMismatchError
   InternalError
   InvalidInputError (ValueError)
     AmbiguousMergeError

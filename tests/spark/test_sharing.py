@@ -31,6 +31,7 @@ from tests.support.asgi import serving
 from tests.support.shared_files import PROTOCOL, file_line, metadata, parquet
 from tests.support.sharing import commit_at, config_of, write_profile
 from tests.support.sharing_server import Answer, Asked, ScriptedServer, lines
+from tests.support.spark_workers import packed, sent
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 ROWS = pa.table({"id": pa.array(range(100), pa.int64()), "day": ["mo", "tu", "we", None] * 25})
@@ -87,7 +88,7 @@ class Plan:
 
     def reader(self, *filters: Filter) -> SharedBatchReader:
         """One of any number of plans of the same data frame."""
-        found = pickle.loads(pickle.dumps(self.source)).reader(self.schema)
+        found = sent(self.source).reader(self.schema)
         assert isinstance(found, SharedBatchReader)
         if filters:
             assert found.pushFilters(list(filters)) == list(filters)
@@ -98,8 +99,8 @@ class Plan:
 
     def table(self, *filters: Filter) -> pa.Table:
         reader = self.reader(*filters)
-        worker = pickle.loads(pickle.dumps(reader))
-        partitions = pickle.loads(pickle.dumps(reader.partitions()))
+        worker = sent(reader)
+        partitions = sent(reader.partitions())
         return pa.Table.from_batches(
             [batch for partition in partitions for batch in worker.read(partition)]
         )
@@ -223,7 +224,7 @@ def test_a_worker_asks_for_new_urls(
 ) -> None:
     profile, queries = told
     reader = Plan(profile, "t").reader()
-    planned = pickle.dumps((reader, reader.partitions()))
+    planned = packed((reader, reader.partitions()))
     scripted.denied.add("/data/url-1")
     worker, partitions = pickle.loads(planned)
     found = [batch for partition in partitions for batch in worker.read(partition)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from deltalog.spark.sharing_stream import SharedStreamReader
 from tests.sharing.test_client_follow import MovedClock
 from tests.support.asgi import serving
 from tests.support.sharing import config_of, write_profile
+from tests.support.spark_workers import sent
 
 try:
     from pyspark.sql.streaming import datasource as limits
@@ -90,11 +90,11 @@ class Query:
 
     def between(self, start: dict[str, Any], end: dict[str, Any]) -> Batch:
         partitions = self.reader.partitions(start, end)
-        worker = pickle.loads(pickle.dumps(self.reader))
+        worker = sent(self.reader)
         return [
             row["id"]
             for partition in partitions
-            for batch in worker.read(pickle.loads(pickle.dumps(partition)))
+            for batch in worker.read(sent(partition))
             for row in batch.to_pylist()
         ]
 

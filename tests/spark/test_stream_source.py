@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from deltalog.spark.batch_source import TaskPartition
 from deltalog.spark.options import parse_stream_options
 from deltalog.spark.source import DeltalogSource
 from deltalog.spark.stream_source import StreamReader
+from tests.support.spark_workers import sent
 
 try:
     from pyspark.sql.streaming import datasource as limits
@@ -54,7 +54,7 @@ class Query:
 
     def start(self) -> None:
         """The query again, in another process, from where its checkpoint is."""
-        found = pickle.loads(pickle.dumps(self.source)).streamReader(self.schema)
+        found = sent(self.source).streamReader(self.schema)
         assert isinstance(found, StreamReader)
         self.reader = found
         if self.offset is None:
@@ -75,11 +75,11 @@ class Query:
 
     def rows_between(self, start: dict[str, Any], end: dict[str, Any]) -> Batch:
         partitions = self.reader.partitions(start, end)
-        worker = pickle.loads(pickle.dumps(self.reader))
+        worker = sent(self.reader)
         return [
             tuple(row.values())
             for partition in partitions
-            for batch in worker.read(pickle.loads(pickle.dumps(partition)))
+            for batch in worker.read(sent(partition))
             for row in batch.to_pylist()
         ]
 

@@ -4,6 +4,7 @@ Owns the translation between Spark's words and the core's, and how work is sprea
 Every decision about the protocol is made in the core rooms. The files, those that others stand on
 first:
 
+- `environment`: which PySpark is needed; `workers`: whether Python workers have this deltalog.
 - `types`, `options`, `opening`, `filters`, `splits`: schemas, options and filters in both tongues,
   how a table is opened, and how files are shared out among tasks.
 - reading: `batch_source`, `read_limits` and `stream_source` (rows that Python workers read for the
@@ -12,7 +13,7 @@ first:
   `scan`).
 - writing: `write_options`, `parts` (what one task does), `write_plan`, `write`, `writer` and `sink`
   (for the format); changing: `row_tasks` (what one task does), `dml`, `statements`, `merge_plan`,
-  `merge`, `results`, `builders`, `care`, `table` (`DeltaTable`); `exceptions`.
+  `merge`, `results`, `builders`, `sweeping`, `care`, `table` (`DeltaTable`); `exceptions`.
 - shared tables: `sharing_options`, `sharing_batch`, `sharing_stream`, `sharing_source` (the format
   `deltalog_sharing`) and `sharing` (the names of the official client).
 - `source` (the format `deltalog` for `spark.read`, `df.write` and streams) and `register`.
@@ -20,6 +21,7 @@ first:
 
 from __future__ import annotations
 
+import deltalog.spark.environment  # noqa: F401  # first: an old PySpark lacks what others need
 from deltalog.spark.read import SparkScan, read, scan
 from deltalog.spark.register import register
 from deltalog.spark.sharing import load_as_spark, load_table_changes_as_spark

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from deltalog import __version__
 from deltalog.column_mapping import Mode
 from deltalog.errors import InvalidInputError
 from deltalog.scan import (
@@ -30,6 +29,7 @@ from deltalog.spark.filters import as_predicate
 from deltalog.spark.opening import moment_ms, open_table, without_version
 from deltalog.spark.splits import split_tasks
 from deltalog.spark.types import as_spark_batches, to_spark_arrow, to_spark_schema
+from deltalog.spark.workers import InEnvelope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -50,25 +50,11 @@ class TaskPartition(InputPartition):
 
     Args:
         tasks: the files.
-        version: of deltalog, which the worker must have too.
     """
 
     def __init__(self, tasks: Sequence[ScanTask]) -> None:
         super().__init__(None)
         self.tasks = tuple(tasks)
-        self.version = __version__
-
-    def check(self) -> None:
-        """Refuse a worker that has another deltalog than the planner.
-
-        Raises:
-            InvalidInputError: the versions differ.
-        """
-        if self.version != __version__:
-            raise InvalidInputError(
-                f"this Python worker has deltalog {__version__}, and the read was planned with "
-                f"{self.version}: install one version on the driver and on every worker"
-            )
 
     def __repr__(self) -> str:
         return f"TaskPartition({len(self.tasks)} files)"
@@ -81,7 +67,6 @@ def read_partition(partition: TaskPartition, rows: StructType) -> Iterator[pa.Re
         partition: files.
         rows: the schema of the rows, with metadata columns as the struct `_metadata`.
     """
-    partition.check()
     batches = map(with_metadata_struct, read_tasks(partition.tasks))
     yield from as_spark_batches(batches, to_spark_arrow(rows))
 
@@ -187,7 +172,7 @@ def check_columns(shown: StructType, asked: spark_types.StructType, path: str) -
     return StructType([known[name] for name in asked.names])
 
 
-class BatchReader(DataSourceReader):
+class BatchReader(InEnvelope, DataSourceReader):
     """Reads one version of a table, or a range of its change feed.
 
     Args:

@@ -18,10 +18,10 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 
-from deltalog import __version__
 from deltalog.errors import ConstraintViolationError, InvalidInputError, SchemaMismatchError
 from deltalog.features.identity_columns import identity_columns
 from deltalog.operations.append import write_rows
+from deltalog.spark.workers import check_workers, mapped, naming_workers
 from deltalog.write.files import FileWriter
 from deltalog.write.matching import write_matching
 from deltalog.write.written import WrittenFiles
@@ -49,26 +49,11 @@ class TaskSpec:
         spec: of the table.
         predicate: which every row must match.
         tells_changes: whether files for the change feed are written as well.
-        version: of deltalog, which the worker must have too.
     """
 
     spec: WriteSpec
     predicate: Expression | None = None
     tells_changes: bool = False
-    version: str = __version__
-
-
-def check_version(version: str) -> None:
-    """Refuse a worker that has another deltalog than the driver.
-
-    Raises:
-        InvalidInputError: the versions differ.
-    """
-    if version != __version__:
-        raise InvalidInputError(
-            f"this Python worker has deltalog {__version__}, and the write was planned with "
-            f"{version}: install one version on the driver and on every worker"
-        )
 
 
 def write_task(task: TaskSpec, batches: Iterable[pa.RecordBatch]) -> bytes:
@@ -81,7 +66,6 @@ def write_task(task: TaskSpec, batches: Iterable[pa.RecordBatch]) -> bytes:
         StorageError: the store failed; Spark may try again.
     """
     try:
-        check_version(task.version)
         return telling(_write(task, iter(batches)).to_json())
     except _IN_THE_DATA as error:
         return telling(error)
@@ -169,14 +153,18 @@ def run_tasks(
         frame: the rows.
         work: what a task does.
         what: the job is, for Spark's UI.
+
+    Raises:
+        WorkerMismatchError: workers lack this deltalog; told before the job where possible.
     """
+    check_workers(frame.sparkSession)
 
     def tell(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         message: Any = pa.array([work(batches)], pa.binary())
         yield pa.RecordBatch.from_arrays([message], names=["told"])
 
-    with described(frame.sparkSession, what):
-        return [bytes(row["told"]) for row in frame.mapInArrow(tell, _SCHEMA).collect()]
+    with described(frame.sparkSession, what), naming_workers():
+        return [bytes(row["told"]) for row in mapped(frame, tell, _SCHEMA).collect()]
 
 
 @contextmanager

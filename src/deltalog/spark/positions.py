@@ -18,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 from deltalog.scan.deletion_vectors import load_bitmap
 from deltalog.scan.plan import descriptor_of
 from deltalog.spark.file_keys import KEY
+from deltalog.spark.workers import check_workers, mapped
 from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:
@@ -107,8 +108,9 @@ def _read_on_cluster(
 ) -> DataFrame:
     count = min(len(vectors), 64)
     groups = [vectors[start::count] for start in range(count)]
+    check_workers(spark)
     numbers = spark.range(0, count, 1, count)
-    return numbers.mapInArrow(_reading(store, groups), schema)
+    return mapped(numbers, _reading(store, groups), schema)
 
 
 def _reading(

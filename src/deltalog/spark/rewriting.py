@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from deltalog import __version__
 from deltalog.operations.optimize.run import Rewritten, Rows
-from deltalog.spark.parts import check_version, run_tasks, telling, told
+from deltalog.spark.parts import run_tasks, telling, told
 from deltalog.transaction import PendingTransaction
 
 if TYPE_CHECKING:
@@ -39,7 +38,6 @@ class BinSpec:
         files: how new files are written.
         bins: by number.
         rewrite: makes new files of a bin's rows.
-        version: of deltalog.
     """
 
     snapshot: Snapshot | None
@@ -47,7 +45,6 @@ class BinSpec:
     files: FileOptions
     bins: tuple[Bin, ...]
     rewrite: Rewrite
-    version: str = __version__
 
 
 def on_cluster(spark: SparkSession) -> Elsewhere:
@@ -76,7 +73,6 @@ def on_cluster(spark: SparkSession) -> Elsewhere:
 
 def rewrite_task(spec: BinSpec, batches: Iterable[pa.RecordBatch]) -> bytes:
     """Rewrite the bins whose numbers are in the batches."""
-    check_version(spec.version)
     if spec.snapshot is None:
         return telling({})
     pending = PendingTransaction(

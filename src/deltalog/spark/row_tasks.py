@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltalog import __version__
 from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
 from deltalog.errors import ConstraintViolationError, InvalidInputError, SchemaMismatchError
 from deltalog.features.identity_columns import identity_columns
@@ -24,7 +23,7 @@ from deltalog.operations.merge import Action
 from deltalog.operations.rewrite import write_copied
 from deltalog.scan import read_tasks
 from deltalog.scan.deletion_vectors import load_bitmap
-from deltalog.spark.parts import RANGE, check_version, task_number, telling
+from deltalog.spark.parts import RANGE, task_number, telling
 from deltalog.write.changes import ChangeWriter
 from deltalog.write.enforce import Enforcer
 from deltalog.write.files import FileWriter
@@ -64,13 +63,11 @@ class RowSpec:
         spec: of the table.
         steps: what is done to rows, by number.
         tells_changes: whether files for the change feed are written.
-        version: of deltalog.
     """
 
     spec: WriteSpec
     steps: tuple[Action, ...]
     tells_changes: bool
-    version: str = __version__
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +92,6 @@ def change_task(spec: RowSpec, batches: Iterable[pa.RecordBatch]) -> bytes:
         What `told` understands: `RowsDone`, or what is wrong with the rows.
     """
     try:
-        check_version(spec.version)
         with _Sink(spec) as sink:
             for batch in batches:
                 if batch.num_rows:
@@ -237,12 +233,10 @@ class CopySpec:
     Args:
         spec: of the table.
         groups: for each Spark task: files, and the rows that are left out.
-        version: of deltalog.
     """
 
     spec: WriteSpec
     groups: tuple[tuple[tuple[ScanTask, DeletionBitmap], ...], ...]
-    version: str = __version__
 
 
 def copy_task(spec: CopySpec, batches: Iterable[pa.RecordBatch]) -> bytes:
@@ -256,7 +250,6 @@ def copy_task(spec: CopySpec, batches: Iterable[pa.RecordBatch]) -> bytes:
         What `told` understands: `RowsDone` with one count, or what is wrong.
     """
     try:
-        check_version(spec.version)
         schema, copied = spec.spec.configuration.arrow_schema, 0
         with FileWriter(spec.spec) as writer:
             for batch in batches:

@@ -31,6 +31,7 @@ from deltalog.spark.filters import as_predicate
 from deltalog.spark.opening import moment_ms
 from deltalog.spark.splits import split_tasks
 from deltalog.spark.types import to_spark_schema
+from deltalog.spark.workers import InEnvelope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -110,7 +111,7 @@ def load_changes(
     )
 
 
-class SharedBatchReader(DataSourceReader):
+class SharedBatchReader(InEnvelope, DataSourceReader):
     """Reads one version of a shared table, or a range of its change feed.
 
     Args:

@@ -29,6 +29,7 @@ from deltalog.spark.opening import moment_ms
 from deltalog.spark.read_limits import AvailableNow, default_limit, is_everything
 from deltalog.spark.splits import split_tasks
 from deltalog.spark.stream_source import shown_alike
+from deltalog.spark.workers import InEnvelope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,7 +46,7 @@ _BEYOND: Final = 1 << 62
 """A version that no table has."""
 
 
-class SharedStreamReader(DataSourceStreamReader, AvailableNow):
+class SharedStreamReader(InEnvelope, DataSourceStreamReader, AvailableNow):
     """Follows a shared table; the server must share its history.
 
     An offset says how many files were given of what came from a version on.

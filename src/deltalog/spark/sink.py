@@ -17,6 +17,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 
 from deltalog.errors import InvalidInputError
 from deltalog.spark.parts import telling, told, write_task, written_by
+from deltalog.spark.workers import InEnvelope
 from deltalog.spark.write_plan import WritePlan, plan_write
 from deltalog.spark.writer import TaskMessage, messages_of, remove_files
 from deltalog.transaction.properties import AppTransaction
@@ -34,7 +35,7 @@ _QUERY: Final = "sql.streaming.queryId"
 """The local property by which Spark names the query to its tasks."""
 
 
-class StreamWriter(DataSourceStreamArrowWriter):
+class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
     """Writes the batches of a query.
 
     Args:

@@ -35,6 +35,7 @@ from deltalog.spark.batch_source import (
 from deltalog.spark.opening import moment_ms, open_table
 from deltalog.spark.read_limits import AvailableNow, default_limit, is_everything
 from deltalog.spark.splits import split_tasks
+from deltalog.spark.workers import InEnvelope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 _ALL: Final = 1 << 62
 
 
-class StreamReader(DataSourceStreamReader, AvailableNow):
+class StreamReader(InEnvelope, DataSourceStreamReader, AvailableNow):
     """Follows a table.
 
     Args:

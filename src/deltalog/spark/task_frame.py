@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from deltalog.spark.batch_source import TaskPartition, read_partition
 from deltalog.spark.splits import split_tasks
 from deltalog.spark.types import to_spark_schema
+from deltalog.spark.workers import check_workers, mapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -40,14 +41,18 @@ def task_frame(
         rows: the schema of the rows, with metadata columns as the struct `_metadata`.
         max_bytes: of a split.
         in_order: neighbouring files stay together.
+
+    Raises:
+        WorkerMismatchError: workers lack this deltalog.
     """
     schema = to_spark_schema(rows)
     groups = split_tasks(tasks, max_bytes, in_order=in_order)
     if not groups:
         return spark.createDataFrame([], schema)
     partitions = tuple(TaskPartition(group) for group in groups)
+    check_workers(spark)
     numbers = spark.range(0, len(partitions), 1, len(partitions))
-    return numbers.mapInArrow(_reading(partitions, rows), schema)
+    return mapped(numbers, _reading(partitions, rows), schema)
 
 
 def _reading(

@@ -15,6 +15,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from deltalog.errors import DeltaError
 from deltalog.spark.parts import no_files, telling, told, write_task, written_by
+from deltalog.spark.workers import InEnvelope
 from deltalog.spark.write_plan import plan_write
 from deltalog.write.written import WrittenFiles
 
@@ -43,7 +44,7 @@ class TaskMessage(WriterCommitMessage):
     plan: bytes | None = None
 
 
-class BatchWriter(DataSourceArrowWriter):
+class BatchWriter(InEnvelope, DataSourceArrowWriter):
     """Writes one data frame.
 
     Args:

@@ -1,0 +1,37 @@
+"""What must be installed for this package: a PySpark that knows what it builds on.
+
+Looked at before any other file of the package is loaded: with an older PySpark these fail one after
+another over names that it lacks.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import pyspark
+
+from deltalog.errors import UnsupportedPySparkError
+
+OLDEST_PYSPARK: Final = (4, 1)
+
+
+def check_pyspark(version: str) -> None:
+    """Refuse a PySpark that is too old.
+
+    Args:
+        version: such as `4.2.0`, `4.1.0.dev3`; what is no version is let through.
+
+    Raises:
+        UnsupportedPySparkError: it is older than `OLDEST_PYSPARK`.
+    """
+    found = re.match(r"(\d+)\.(\d+)", version)
+    if found is not None and (int(found[1]), int(found[2])) < OLDEST_PYSPARK:
+        oldest = ".".join(map(str, OLDEST_PYSPARK))
+        raise UnsupportedPySparkError(
+            f"deltalog.spark needs PySpark {oldest} or newer, and this Python has {version}: "
+            f"install 'pyspark>={oldest}', as 'deltalog[spark]' does"
+        )
+
+
+check_pyspark(pyspark.__version__)

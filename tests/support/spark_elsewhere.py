@@ -1,0 +1,66 @@
+"""A driver whose Python workers have another deltalog: run as a process of its own.
+
+Its argument is a directory that comes first on the workers' path. It writes and reads a table, and
+prints for each attempt what came of it, as a line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+
+def ways(spark: Any, place: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """What lets workers load what is deltalog's, and what does not."""
+    import pyarrow as pa
+
+    import deltalog.spark
+    from deltalog import write_deltalake
+    from deltalog.spark.workers import CHECK_WORKERS
+
+    table = place / "table"
+    write_deltalake(table, pa.table({"id": [1, 2]}))
+    rows = spark.range(3)
+    spark.conf.set(CHECK_WORKERS, "false")
+    yield "a job", lambda: deltalog.spark.write(rows, table, mode="append")
+    yield "a frame", lambda: deltalog.spark.read(spark, table, native=False).collect()
+    spark.conf.unset(CHECK_WORKERS)
+    yield "before a frame", lambda: deltalog.spark.read(spark, table, native=False)
+    yield "no workers", lambda: deltalog.spark.read(spark, table).count()
+
+
+def main(path: str) -> None:
+    """Start the session and try."""
+    warnings.simplefilter("ignore")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    from pyspark.sql import SparkSession
+
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
+        spark = (
+            SparkSession.builder.master("local[2]")
+            .config("spark.ui.enabled", "false")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.log.level", "OFF")
+            .config("spark.executorEnv.PYTHONPATH", path)
+            .config("spark.local.dir", f"{scratch}/local")
+            .getOrCreate()
+        )
+        for name, do in ways(spark, Path(scratch)):
+            told = {"way": name, "error": None}
+            try:
+                told["text"] = str(do())
+            except Exception as error:  # noqa: BLE001  # the test decides what an error means
+                told |= {"error": type(error).__name__, "text": str(error)[:4000]}
+            print(json.dumps(told), flush=True)  # noqa: T201  # the test reads it
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
