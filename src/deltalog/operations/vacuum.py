@@ -13,7 +13,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, cast
 
 import pyarrow.compute as pc
 
@@ -36,12 +36,14 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from deltalog.configuration import TableConfiguration
     from deltalog.snapshot import Snapshot
     from deltalog.storage.store import Store
     from deltalog.transaction import PendingTransaction
 
 __all__ = [
     "VACUUM_SCHEMA",
+    "Hands",
     "VacuumPlan",
     "confirm_vacuum",
     "delete_planned",
@@ -58,6 +60,7 @@ START: Final = "VACUUM START"
 END: Final = "VACUUM END"
 _HOUR_MS: Final = 3_600_000
 _DELETED_TOGETHER: Final = 5_000
+_HANDED_TOGETHER: Final = 200_000
 _LAST_VACUUM_PATH: Final = "_delta_log/_last_vacuum_info"
 _LAST_VERSION: Final = "latestCommitVersionOutsideOfRetentionWindow"  # Delta Spark's
 _LAST_CUTOFF: Final = "deltalogCutoffMs"
@@ -100,6 +103,18 @@ class VacuumPlan:
         return _compute.sum(self.files.column("size_bytes")).as_py() or 0
 
 
+class Hands(Protocol):
+    """Who does the work on files, where that is not this process: they decide nothing."""
+
+    def list_files(self, store: Store, configuration: TableConfiguration) -> pa.Table:
+        """What `listed_files` returns."""
+        ...
+
+    def delete(self, store: Store, paths: Sequence[str]) -> None:
+        """Delete files; gone ones are no error."""
+        ...
+
+
 def plan_vacuum(
     snapshot: Snapshot,
     *,
@@ -109,6 +124,7 @@ def plan_vacuum(
     enforce_retention_duration: bool = True,
     keep_versions: Sequence[int] = (),
     now_ms: int | None = None,
+    hands: Hands | None = None,
 ) -> VacuumPlan:
     """The files that may be deleted. Nothing is.
 
@@ -121,6 +137,7 @@ def plan_vacuum(
         enforce_retention_duration: whether a shorter time than the table's is refused.
         keep_versions: versions that stay readable, whatever their age.
         now_ms: milliseconds since 1970, UTC; None is the present.
+        hands: who lists files; None is this process.
 
     Raises:
         InvalidInputError: the time is negative, or shorter than the table's.
@@ -157,10 +174,12 @@ def plan_vacuum(
     if mode == "lite":
         return confirm_vacuum(_planned_lite(snapshot, plan), snapshot)
     store, configuration = snapshot.store, snapshot.configuration
-    if inventory is None:
-        listed = listed_files(store, configuration)
-    else:
+    if inventory is not None:
         listed = inventory_files(inventory, store, configuration)
+    elif hands is not None:
+        listed = hands.list_files(store, configuration)
+    else:
+        listed = listed_files(store, configuration)
     files = old_files(snapshot, listed, cutoff_ms=plan.cutoff_ms)
     return confirm_vacuum(replace(plan, files=files), snapshot)
 
@@ -180,7 +199,11 @@ def confirm_vacuum(plan: VacuumPlan, snapshot: Snapshot) -> VacuumPlan:
 
 
 def delete_planned(
-    store: Store, plan: VacuumPlan, *, progress: Callable[[int, int], None] | None = None
+    store: Store,
+    plan: VacuumPlan,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    hands: Hands | None = None,
 ) -> int:
     """Delete the files of a plan; how many they were.
 
@@ -189,6 +212,7 @@ def delete_planned(
         plan: confirmed.
         progress: told after each batch how many files of how many are gone; what it raises ends
             the deletion.
+        hands: who deletes; None is this process.
 
     Raises:
         StorageError: a batch failed; what is left, the next vacuum finds.
@@ -196,9 +220,13 @@ def delete_planned(
     Cost: deletions in batches, each of them parallel as the store can.
     """
     paths = plan.paths
-    for start in range(0, len(paths), _DELETED_TOGETHER):
-        some = paths[start : start + _DELETED_TOGETHER]
-        store.delete_many(some)
+    together = _DELETED_TOGETHER if hands is None else _HANDED_TOGETHER
+    for start in range(0, len(paths), together):
+        some = paths[start : start + together]
+        if hands is None:
+            store.delete_many(some)
+        else:
+            hands.delete(store, some)
         if progress is not None:
             progress(start + len(some), len(paths))
     return len(paths)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from deltalog.configuration import TableConfiguration
     from deltalog.log.names import LogFile
     from deltalog.log.reader import CommitTable
+    from deltalog.paths import FileInfo
     from deltalog.snapshot import Snapshot
     from deltalog.storage.store import Store
 
@@ -88,16 +89,26 @@ def listed_files(store: Store, configuration: TableConfiguration) -> pa.Table:
 
     Cost: one listing of the whole table; a Python object per file only while a batch is read.
     """
-    listing = store.list_all("")
+    return listed_below(store, "", configuration)
+
+
+def listed_below(store: Store, directory: str, configuration: TableConfiguration) -> pa.Table:
+    """The same for what is below one directory of the table."""
+    listing = store.list_all(directory)
     tables = [_LISTED.empty_table()]
     while infos := list(islice(listing, _LISTED_TOGETHER)):
-        columns: list[Any] = [
-            pa.array([info.path for info in infos], pa.string()),
-            pa.array([info.size_bytes for info in infos], pa.int64()),
-            pa.array([info.modified_ms for info in infos], pa.int64()),
-        ]
-        tables.append(visible(pa.Table.from_arrays(columns, schema=_LISTED), configuration))
+        tables.append(listing_of(infos, configuration))
     return pa.concat_tables(tables)
+
+
+def listing_of(infos: Sequence[FileInfo], configuration: TableConfiguration) -> pa.Table:
+    """The same of files that were listed elsewhere."""
+    columns: list[Any] = [
+        pa.array([info.path for info in infos], pa.string()),
+        pa.array([info.size_bytes for info in infos], pa.int64()),
+        pa.array([info.modified_ms for info in infos], pa.int64()),
+    ]
+    return visible(pa.Table.from_arrays(columns, schema=_LISTED), configuration)
 
 
 def inventory_files(

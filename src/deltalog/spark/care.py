@@ -23,8 +23,10 @@ from deltalog.spark.results import (
     restored_frame,
 )
 from deltalog.spark.rewriting import on_cluster
+from deltalog.spark.sweeping import SparkHands
 from deltalog.table import DeltaTable as CoreTable
 from deltalog.table.optimize import TableOptimizer
+from deltalog.table.vacuum import TableVacuum
 from deltalog.transaction import CommitProperties
 from deltalog.transaction.properties import AppTransaction
 
@@ -80,8 +82,14 @@ class TendedTable:
 
         Returns:
             A row for each file: its path, relative to the table.
+
+        Cost: tasks list directories, and delete files where there are many.
         """
-        paths = self._table.vacuum(retentionHours, dry_run=False, full=True)
+        self._table.update_incremental()
+        hands = SparkHands(self._spark, self._table.version())
+        vacuum = TableVacuum(self._table, hands=hands)
+        plan = vacuum.plan(retentionHours, full=True)
+        paths = vacuum.carry_out(plan, commit_properties=self._commit_properties())
         return paths_frame(self._spark, paths)
 
     def generate(self, mode: str) -> None:

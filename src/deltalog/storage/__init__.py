@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from deltalog.storage.fsspec_store import FsspecStore, StorageOptions, open_store
-from deltalog.storage.store import ByteRange, NativeStore, SigningStore, Store
+from deltalog.storage.store import ByteRange, LevelStore, NativeStore, SigningStore, Store
 
 __all__ = [
     "ByteRange",
     "FsspecStore",
+    "LevelStore",
     "NativeStore",
     "SigningStore",
     "StorageOptions",

@@ -37,6 +37,10 @@ class Files(Protocol):
         """Files directly in a directory from name `first` on; `path` is the name."""
         ...
 
+    def list_level(self, directory: str) -> tuple[list[FileInfo], list[str]]:
+        """Files and directories directly in a directory; their paths are names."""
+        ...
+
     def list_tree(self, directory: str) -> Iterator[FileInfo]:
         """Files at any depth; `path` is relative to the directory."""
         ...

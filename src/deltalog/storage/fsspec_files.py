@@ -74,6 +74,25 @@ class FsspecFiles:
                 found.append(_file_info(name, entry))
         return found
 
+    def list_level(self, directory: str) -> tuple[list[FileInfo], list[str]]:
+        """Files and directories directly in a directory; their paths are names."""
+        self._forget(directory)
+        try:
+            entries = self.filesystem.ls(directory, detail=True)
+        except (FileNotFoundError, NotADirectoryError):
+            return [], []
+        files, directories = [], []
+        for entry in entries:
+            path = _own_name(entry)
+            name = path.rstrip("/").rpartition("/")[2]
+            if not name or path.strip("/") == directory.strip("/"):
+                continue  # some stores answer with the directory's marker, or the file itself
+            if entry.get("type") == "directory":
+                directories.append(name)
+            elif not path.endswith("/"):
+                files.append(_file_info(name, entry))
+        return files, directories
+
     def list_tree(self, directory: str) -> Iterator[FileInfo]:
         """Files at any depth below `directory`; `path` is relative to it."""
         self._forget(directory)

@@ -129,6 +129,13 @@ class FsspecStore:
         prefix = directory.rstrip("/") + "/" if directory else ""
         return (FileInfo(prefix + f.path, f.size_bytes, f.modified_ms) for f in found)
 
+    def list_level(self, directory: str) -> tuple[list[FileInfo], list[str]]:
+        """The files directly in a directory, and the directories; paths relative to the root."""
+        files, directories = self._run("list", directory, lambda files, p: files.list_level(p))
+        prefix = directory.rstrip("/") + "/" if directory else ""
+        found = [FileInfo(prefix + f.path, f.size_bytes, f.modified_ms) for f in files]
+        return found, [prefix + name for name in directories]
+
     def stat(self, path: str) -> FileInfo:
         """Size and time of one file."""
         found = self._run("stat", path, lambda files, full: files.stat(full))

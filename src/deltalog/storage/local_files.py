@@ -40,6 +40,17 @@ class LocalFiles:
                     found.append(_file_info(entry.name, entry.stat()))
         return found
 
+    def list_level(self, directory: str) -> tuple[list[FileInfo], list[str]]:
+        """Files and directories directly in a directory; their paths are names."""
+        directories = []
+        with (
+            contextlib.suppress(FileNotFoundError, NotADirectoryError),
+            os.scandir(directory) as entries,
+        ):
+            # As in a tree, a link to a directory is not followed.
+            directories = [one.name for one in entries if one.is_dir(follow_symlinks=False)]
+        return self.list_directory(directory, ""), directories
+
     def list_tree(self, directory: str) -> Iterator[FileInfo]:
         """Files at any depth below `directory`; `path` is relative to it."""
         pending = [""]

@@ -90,6 +90,18 @@ class NativeStore(Store, Protocol):
 
 
 @runtime_checkable
+class LevelStore(Store, Protocol):
+    """A store that can tell one level of directories, so that a listing can be shared out."""
+
+    def list_level(self, directory: str) -> tuple[list[FileInfo], list[str]]:
+        """The files directly in a directory, and the directories; paths relative to the root.
+
+        A directory that does not exist has neither. Cost: one listing.
+        """
+        ...
+
+
+@runtime_checkable
 class SigningStore(Store, Protocol):
     """A store that may be able to give others a URL for one of its files."""
 

@@ -5,12 +5,10 @@ Owns the order of steps where a verb is more than one commit; each step is `oper
 
 from __future__ import annotations
 
-from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from deltalog.arguments import as_bound, check_elsewhere, has_table, open_table_store
-from deltalog.errors import DeltaError, InvalidInputError, TableExistsError
+from deltalog.errors import InvalidInputError, TableExistsError
 from deltalog.progress import shown
 from deltalog.table.changing import ChangingTable
 
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
 
     from deltalog.operations.clone import Cloned
     from deltalog.operations.restore import Restored
-    from deltalog.operations.vacuum import VacuumPlan
     from deltalog.progress import Progress
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
@@ -90,42 +87,25 @@ class CaredForTable(ChangingTable):
         Protocol: Vacuum Protocol Check
         Cost: commits behind the last such vacuum; with `full`, a listing of the whole table.
         """
-        from deltalog.operations.vacuum import (
-            END,
-            START,
-            confirm_vacuum,
-            delete_planned,
-            remember_lite,
-            stage_vacuum_end,
-            stage_vacuum_start,
-        )
+        from deltalog.table.vacuum import TableVacuum
 
-        plan = self._plan_vacuum(
-            retention_hours, enforce_retention_duration, full, keep_versions, inventory
+        self._check_latest("vacuum")
+        vacuum = TableVacuum(self)
+        plan = vacuum.plan(
+            retention_hours,
+            enforce_retention_duration=enforce_retention_duration,
+            full=full,
+            keep_versions=keep_versions,
+            inventory=inventory,
         )
         if dry_run:
             return plan.paths
-        if not plan.files.num_rows:
-            remember_lite(self._store, plan)
-            return []
-        log = partial(
-            self.run, commit_properties=commit_properties, hooks=post_commithook_properties
+        return vacuum.carry_out(
+            plan,
+            commit_properties=commit_properties,
+            hooks=post_commithook_properties,
+            progress=progress,
         )
-        log(START, lambda pending: stage_vacuum_start(pending, plan))
-        plan = confirm_vacuum(plan, self._snapshot)
-        try:
-            with shown(progress, "deleting files") as tell:
-                deleted = delete_planned(self._store, plan, progress=tell)
-        except BaseException:
-            with suppress(DeltaError):  # what ended the deletion is what counts
-                log(END, lambda pending: stage_vacuum_end(pending, num_deleted=0, status="FAILED"))
-            raise
-        log(
-            END,
-            lambda pending: stage_vacuum_end(pending, num_deleted=deleted, status="COMPLETED"),
-        )
-        remember_lite(self._store, plan)
-        return plan.paths
 
     def vacuum_report(
         self,
@@ -149,32 +129,19 @@ class CaredForTable(ChangingTable):
             One row per file: `path`, `size_bytes`, `modification_time` (both may be NULL where
             only the log was read) and `reason`.
         """
-        return self._plan_vacuum(
-            retention_hours, enforce_retention_duration, full, keep_versions, inventory
-        ).files
+        from deltalog.table.vacuum import TableVacuum
 
-    def _plan_vacuum(
-        self,
-        retention_hours: float | None,
-        enforce_retention_duration: bool,  # noqa: FBT001  # handed on
-        full: bool,  # noqa: FBT001  # handed on
-        keep_versions: Sequence[int] | None,
-        inventory: object,
-    ) -> VacuumPlan:
-        from deltalog.operations.vacuum import plan_vacuum
-        from deltalog.write.source import open_source
-
-        if full and inventory is not None:
-            raise InvalidInputError("full lists files, an inventory replaces that: pass one")
         self._check_latest("vacuum")
-        self.update_incremental()  # who goes by an old version deletes what a newer one needs
-        return plan_vacuum(
-            self._snapshot,
-            mode="full" if full else "lite" if inventory is None else "inventory",
-            inventory=None if inventory is None else open_source(inventory),
-            retention_hours=retention_hours,
-            enforce_retention_duration=enforce_retention_duration,
-            keep_versions=() if keep_versions is None else keep_versions,
+        return (
+            TableVacuum(self)
+            .plan(
+                retention_hours,
+                enforce_retention_duration=enforce_retention_duration,
+                full=full,
+                keep_versions=keep_versions,
+                inventory=inventory,
+            )
+            .files
         )
 
     def restore(

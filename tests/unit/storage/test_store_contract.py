@@ -23,7 +23,7 @@ from deltalog.errors import (
     UnsafePathError,
 )
 from deltalog.paths import FileInfo
-from deltalog.storage import FsspecStore, Store, open_store
+from deltalog.storage import FsspecStore, LevelStore, Store, open_store
 from tests.support.filesystems import OneByOneFileSystem, ShuffledFileSystem
 
 MakeStore = Callable[[Path], Store]
@@ -319,3 +319,16 @@ def _nothing() -> Any:
     import contextlib
 
     return contextlib.nullcontext()
+
+
+def test_one_level_is_listed(store: Store) -> None:
+    for path in ("a", "p=1/b", "p=1/q/c", "_delta_log/d", "p%3D2/e"):
+        store.put(path, b"xx")
+    assert isinstance(store, LevelStore)
+    files, directories = store.list_level("")
+    assert [(file.path, file.size_bytes) for file in files] == [("a", 2)]
+    assert sorted(directories) == ["_delta_log", "p%3D2", "p=1"]
+    files, directories = store.list_level("p=1")
+    assert ([file.path for file in files], directories) == (["p=1/b"], ["p=1/q"])
+    assert files == [store.stat("p=1/b")]
+    assert store.list_level("nowhere") == ([], [])

@@ -1,0 +1,100 @@
+"""A vacuum's steps, in their order: plan, say so in the history, look once more, delete, say how.
+
+Owns that order; each step is `operations.vacuum`'s.
+
+Protocol: Vacuum Protocol Check
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.operations.vacuum import (
+    END,
+    START,
+    confirm_vacuum,
+    delete_planned,
+    plan_vacuum,
+    remember_lite,
+    stage_vacuum_end,
+    stage_vacuum_start,
+)
+from deltalog.progress import shown
+from deltalog.write.source import open_source
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.operations.vacuum import Hands, VacuumPlan
+    from deltalog.progress import Progress
+    from deltalog.table.standing import Standing
+    from deltalog.transaction import CommitProperties, PostCommitHookProperties
+
+
+class TableVacuum:
+    """Vacuums of one table; `DeltaTable.vacuum` explains the arguments.
+
+    Args:
+        table: that shows the latest version.
+        hands: who lists and deletes; None is this process.
+    """
+
+    def __init__(self, table: Standing, *, hands: Hands | None = None) -> None:
+        self._table = table
+        self._hands = hands
+
+    def plan(
+        self,
+        retention_hours: float | None = None,
+        *,
+        enforce_retention_duration: bool = True,
+        full: bool = False,
+        keep_versions: Sequence[int] | None = None,
+        inventory: object = None,
+    ) -> VacuumPlan:
+        """What would be deleted."""
+        if full and inventory is not None:
+            raise InvalidInputError("full lists files, an inventory replaces that: pass one")
+        self._table.update_incremental()  # by an old version one deletes what a newer one needs
+        return plan_vacuum(
+            self._table.snapshot,
+            mode="full" if full else "lite" if inventory is None else "inventory",
+            inventory=None if inventory is None else open_source(inventory),
+            retention_hours=retention_hours,
+            enforce_retention_duration=enforce_retention_duration,
+            keep_versions=() if keep_versions is None else keep_versions,
+            hands=self._hands,
+        )
+
+    def carry_out(
+        self,
+        plan: VacuumPlan,
+        *,
+        commit_properties: CommitProperties | None = None,
+        hooks: PostCommitHookProperties | None = None,
+        progress: Progress | None = None,
+    ) -> list[str]:
+        """Delete what is planned and not needed since; the paths of the files."""
+        store = self._table.snapshot.store
+        if not plan.files.num_rows:
+            remember_lite(store, plan)
+            return []
+        log = partial(self._table.run, commit_properties=commit_properties, hooks=hooks)
+        log(START, lambda pending: stage_vacuum_start(pending, plan))
+        plan = confirm_vacuum(plan, self._table.snapshot)
+        try:
+            with shown(progress, "deleting files") as tell:
+                deleted = delete_planned(store, plan, progress=tell, hands=self._hands)
+        except BaseException:
+            with suppress(DeltaError):  # what ended the deletion is what counts
+                log(END, lambda pending: stage_vacuum_end(pending, num_deleted=0, status="FAILED"))
+            raise
+        log(
+            END,
+            lambda pending: stage_vacuum_end(pending, num_deleted=deleted, status="COMPLETED"),
+        )
+        remember_lite(store, plan)
+        return plan.paths
