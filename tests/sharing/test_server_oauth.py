@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
@@ -13,7 +14,8 @@ import pytest
 
 from deltalog.sharing.server.config import OAuthConfig
 from deltalog.sharing.server.oauth import TokenVerifier
-from tests.support.sharing import TOKEN, Caller, sharing
+from tests.support.asgi import ask_async
+from tests.support.sharing import PREFIX, TOKEN, Caller, sharing
 
 jwt = pytest.importorskip("jwt", reason="PyJWT is not installed")
 ec = pytest.importorskip(
@@ -28,11 +30,13 @@ class _Issuer:
         self.keys = {"k1": ec.generate_private_key(ec.SECP256R1())}
         self.num_requests = 0
         self.is_down = False
+        self.before: Callable[[], object] = lambda: None  # what happens before it answers
         issuer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 issuer.num_requests += 1
+                issuer.before()
                 self.send_response(500 if issuer.is_down else 200)
                 self.end_headers()
                 self.wfile.write(json.dumps({"keys": issuer.public()}).encode())
@@ -74,14 +78,17 @@ def issuer() -> Iterator[_Issuer]:
     found.thread.join()
 
 
-def _status(issuer: _Issuer, token: str) -> int:
+def _caller(issuer: _Issuer) -> Caller:
     oauth = {"issuer": "me", "audience": "us", "jwksUrl": issuer.url}
     recipients = [
         {"name": "alice", "subjects": ["alice-client"], "token": TOKEN},
         {"name": "bob", "subjects": ["bob-client"]},
     ]
-    caller = sharing({"s.d.t": "/x"}, oauth=oauth, recipients=recipients)
-    return Caller(caller.app, token).get("/shares").status
+    return sharing({"s.d.t": "/x"}, oauth=oauth, recipients=recipients)
+
+
+def _status(issuer: _Issuer, token: str) -> int:
+    return Caller(_caller(issuer).app, token).get("/shares").status
 
 
 @pytest.mark.protocol("SHARE-GEN-05", "SHARE-SEC-04")
@@ -164,3 +171,24 @@ def test_keys_are_fetched_when_they_change_but_not_for_everybody(issuer: _Issuer
     issuer.is_down = True
     now[0] = 10_000.0
     assert verifier.subject(issuer.token()) == "alice-client"
+
+
+def test_others_are_answered_while_an_issuer_takes_its_time(issuer: _Issuer) -> None:
+    app = _caller(issuer).app
+    headers = {"Authorization": f"Bearer {issuer.token()}"}
+
+    async def ask_both() -> tuple[int, int]:
+        loop, asked, may_answer = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+
+        def wait() -> None:
+            loop.call_soon_threadsafe(asked.set)
+            may_answer.wait(60)
+
+        issuer.before = wait
+        slow = asyncio.create_task(ask_async(app, "GET", f"{PREFIX}/shares", headers=headers))
+        await asked.wait()
+        quick = await ask_async(app, "GET", "/health")
+        may_answer.set()
+        return quick.status, (await slow).status
+
+    assert asyncio.run(ask_both()) == (200, 200)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,7 +13,9 @@ import pytest
 
 from deltalog import DeltaTable, write_deltalake
 from deltalog.sharing.server.cache import FileCache, MadeFile
+from deltalog.sharing.server.downloads import download_open
 from deltalog.storage import Store
+from tests.support.asgi import Json
 from tests.support.sharing import TOKEN, Caller, actions, sharing
 
 SECRETS = (b"secret", b"salary", b"north", b"_delta_log", b"p=", b"part-")
@@ -32,8 +35,10 @@ def table(tmp_path: Path) -> Path:
     return tmp_path / "t"
 
 
-def _view(table: Path, **settings: object) -> Caller:
-    return sharing({"s.d.t": {"location": str(table), "historyShared": True, **settings}})
+def _view(table: Path, settings: Json | None = None, /, **more: Any) -> Caller:
+    """Settings of the table by position or by name; of the server beside a position."""
+    own, server = (more, {}) if settings is None else (settings, more)
+    return sharing({"s.d.t": {"location": str(table), "historyShared": True, **own}}, **server)
 
 
 def _rows(caller: Caller, body: object = None) -> list[dict[str, object]]:
@@ -129,12 +134,52 @@ def test_the_cache_is_bounded(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_that_leaves_the_cache_is_read_to_its_end(tmp_path: Path) -> None:
+    cache = FileCache(100, str(tmp_path))
+
+    def make(store: Store, path: str) -> MadeFile:
+        store.put(path, path.encode() * 90)
+        return MadeFile(1, 90)
+
+    cache.get("a", make)
+    file = cache.opened("a")
+    assert file is not None
+    cache.get("b", make)
+    assert cache.opened("a") is None
+    reply = download_open(file, {}, with_body=True)
+    assert b"".join(reply.chunks) == b"a" * 90
+    assert file.closed
+
+
+def test_a_file_that_somebody_cleaned_up_is_made_again(table: Path, tmp_path: Path) -> None:
+    place = tmp_path / "cache"
+    place.mkdir()
+    caller = _view(table, {"columns": ["id"]}, cacheDirectory=str(place))
+    (file, *_) = actions(caller.query("s.d.t"), "file")
+    before = caller.download(file["url"]).body
+    for made in place.glob("*/*"):
+        made.unlink()
+    assert caller.download(file["url"]).body == before
+    assert len(_rows(caller)) == 5
+
+
+def test_what_holds_no_row_is_not_remembered_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deltalog.sharing.server.cache._MOST_ENTRIES", 2)
+    cache = FileCache(100, str(tmp_path))
+    for name in "abcd":
+        cache.get(name, lambda _store, _path: MadeFile(0, 0))
+    assert [name for name in "abcd" if cache.known(name) is not None] == ["c", "d"]
+
+
 def test_a_file_is_made_once_for_all_who_wait(tmp_path: Path) -> None:
     cache = FileCache(100, str(tmp_path))
     made = []
 
-    def make(_store: Store, path: str) -> MadeFile:
+    def make(store: Store, path: str) -> MadeFile:
         made.append(path)
+        store.put(path, b"x")
         return MadeFile(1, 1)
 
     with ThreadPoolExecutor(8) as pool:

@@ -1,25 +1,30 @@
 """Files that were made on demand, on local disk, as many as fit.
 
 Owns the bound: the files that were not asked for longest go first. A file that is being read stays
-readable after it went, as its reader holds it open.
+readable after it went, as its reader holds it open (`opened`).
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from weakref import finalize
 
 from deltalog.storage import Store, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import BinaryIO
+
+# What was found to hold no row takes no disk, but a little memory each.
+_MOST_ENTRIES: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +91,36 @@ class FileCache:
         """A file that is there; None if it is not."""
         with self._lock:
             found = self._made.get(name)
-            if found is not None:
-                self._made.move_to_end(name)
+            if found is None:
+                return None
+            if found.num_rows and not self.path(name).exists():
+                # Somebody cleans up where temporary files are.
+                self.size_bytes -= self._made.pop(name).size_bytes
+                return None
+            self._made.move_to_end(name)
             return found
 
     def path(self, name: str) -> Path:
         """Where a file is."""
         return self._home / name
 
+    def opened(self, name: str) -> BinaryIO | None:
+        """A file to be read, whatever happens to its name meanwhile; None if it is not there."""
+        try:
+            return self.path(name).open("rb")
+        except FileNotFoundError:
+            return None
+
     def _keep(self, name: str, made: MadeFile) -> None:
         with self._lock:
             self._made[name] = made
             self.size_bytes += made.size_bytes
-            while self.size_bytes > self._most_bytes and len(self._made) > 1:
+            while self._is_full and len(self._made) > 1:
                 gone, file = self._made.popitem(last=False)
                 self.size_bytes -= file.size_bytes
-                self.path(gone).unlink(missing_ok=True)
+                with suppress(OSError):  # some systems keep names of open files
+                    self.path(gone).unlink(missing_ok=True)
+
+    @property
+    def _is_full(self) -> bool:
+        return self.size_bytes > self._most_bytes or len(self._made) > _MOST_ENTRIES

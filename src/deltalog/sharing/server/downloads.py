@@ -8,10 +8,12 @@ Protocol: RFC 9110 (Range, If-Range, If-None-Match)
 
 from __future__ import annotations
 
+import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from weakref import finalize
 
 from deltalog.errors import UnsafePathError
 from deltalog.paths import encode_path
@@ -20,7 +22,8 @@ from deltalog.sharing.server.files import inner_path
 from deltalog.storage import NativeStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import BinaryIO
 
     from deltalog.storage import Store
 
@@ -79,15 +82,57 @@ def download(
     Cost: one request for the size, and one per mebibyte that is sent.
     """
     found = store.stat(path)
-    size = found.size_bytes
-    tag = f'"{size:x}-{found.modified_ms:x}"'
+
+    def read(start: int, end: int) -> bytes:
+        (piece,) = store.read_ranges(path, [(start, end)])
+        return bytes(piece)
+
+    return _answer(headers, found.size_bytes, found.modified_ms, read, with_body=with_body)
+
+
+def download_open(file: BinaryIO, headers: Mapping[str, str], *, with_body: bool) -> Download:
+    """As `download`, of a file that is open, and is closed when all was sent."""
+    found = os.fstat(file.fileno())
+
+    def read(start: int, end: int) -> bytes:
+        file.seek(start)
+        return file.read(end - start)
+
+    changed_ms = found.st_mtime_ns // 10**6
+    try:
+        answer = _answer(headers, found.st_size, changed_ms, read, with_body=with_body)
+    except Fault:
+        file.close()
+        raise
+    if not with_body or answer.status == 304:
+        file.close()
+        return answer
+    chunks = _closing(file, answer.chunks)
+    finalize(chunks, file.close)  # who asked may be gone before the first piece
+    return replace(answer, chunks=chunks)
+
+
+def _closing(file: BinaryIO, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    with file:
+        yield from chunks
+
+
+def _answer(
+    headers: Mapping[str, str],
+    size: int,
+    modified_ms: int,
+    read: Callable[[int, int], bytes],
+    *,
+    with_body: bool,
+) -> Download:
+    tag = f'"{size:x}-{modified_ms:x}"'
     common = {"Accept-Ranges": "bytes", "ETag": tag, "Cache-Control": "private, no-transform"}
     if tag in headers.get("if-none-match", ""):
         return Download(304, common, iter(()))
     span = _span(headers, tag, size)
     if span is None:
         whole = {**common, "Content-Length": str(size)}
-        return Download(200, whole, _pieces(store, path, 0, size if with_body else 0))
+        return Download(200, whole, _pieces(read, 0, size if with_body else 0))
     start, end = span
     if start >= end:
         raise Fault(
@@ -101,7 +146,7 @@ def download(
         "Content-Length": str(end - start),
         "Content-Range": f"bytes {start}-{end - 1}/{size}",
     }
-    return Download(206, part, _pieces(store, path, start, end if with_body else start))
+    return Download(206, part, _pieces(read, start, end if with_body else start))
 
 
 def _span(headers: Mapping[str, str], tag: str, size: int) -> tuple[int, int] | None:
@@ -117,10 +162,10 @@ def _span(headers: Mapping[str, str], tag: str, size: int) -> tuple[int, int] | 
     return max(0, size - int(last)), size
 
 
-def _pieces(store: Store, path: str, start: int, end: int) -> Iterator[bytes]:
+def _pieces(read: Callable[[int, int], bytes], start: int, end: int) -> Iterator[bytes]:
     while start < end:
         stop = min(start + _PIECE_BYTES, end)
-        (piece,) = store.read_ranges(path, [(start, stop)])
+        piece = read(start, stop)
         if len(piece) != stop - start:
             raise OSError("the file became shorter while it was sent")
         yield piece

@@ -75,7 +75,7 @@ class Server:
     rates: RateLimit
     limiter: anyio.CapacityLimiter
 
-    def recipient(self, request: Request) -> Recipient:
+    async def recipient(self, request: Request) -> Recipient:
         """Who sends the request.
 
         Raises:
@@ -83,7 +83,14 @@ class Server:
         """
         address = None if request.client is None else request.client.host
         header = request.headers.get("authorization")
-        found = self.recipients.authenticate(header, address, present_ms())
+        now_ms = present_ms()
+        if self.tools.config.oauth is None:
+            found = self.recipients.authenticate(header, address, now_ms)
+        else:
+            # A token of an unknown key makes the issuer be asked, which may take its time.
+            found = await anyio.to_thread.run_sync(
+                self.recipients.authenticate, header, address, now_ms
+            )
         note(request.scope, recipient=found.name)
         self.rates.take(found.name)
         return found
@@ -100,13 +107,13 @@ class Server:
         note(request.scope, table=found.name.key)
         return found
 
-    def asked(self, request: Request) -> Asked:
+    async def asked(self, request: Request) -> Asked:
         """Who asks what of which table.
 
         Raises:
             Fault: 401, 403 or 404.
         """
-        recipient = self.recipient(request)
+        recipient = await self.recipient(request)
         return Asked(
             table=self.table(request, recipient),
             recipient=recipient,
@@ -161,36 +168,36 @@ class Endpoints:
 
     async def list_shares(self, request: Request) -> Response:
         """`GET /shares`."""
-        listings = self._listings(request)
+        listings = await self._listings(request)
         return _json(encode_page(listings.shares(request.query_params)))
 
     async def get_share(self, request: Request) -> Response:
         """`GET /shares/{share}`."""
-        listings = self._listings(request)
+        listings = await self._listings(request)
         return _json(encode_share(listings.share(request.path_params["share"])))
 
     async def list_schemas(self, request: Request) -> Response:
         """`GET /shares/{share}/schemas`."""
-        listings = self._listings(request)
+        listings = await self._listings(request)
         found = listings.schemas(request.path_params["share"], request.query_params)
         return _json(encode_page(found))
 
     async def list_tables(self, request: Request) -> Response:
         """`GET /shares/{share}/schemas/{schema}/tables`."""
-        listings, names = self._listings(request), request.path_params
+        listings, names = await self._listings(request), request.path_params
         found = listings.tables(names["share"], names["schema"], request.query_params)
         return _json(encode_page(found))
 
     async def list_all_tables(self, request: Request) -> Response:
         """`GET /shares/{share}/all-tables`."""
-        listings = self._listings(request)
+        listings = await self._listings(request)
         found = listings.all_tables(request.path_params["share"], request.query_params)
         return _json(encode_page(found))
 
     async def get_version(self, request: Request) -> Response:
         """`GET …/version`, and `HEAD` of the table itself."""
         server = self._current()
-        table = server.table(request, server.recipient(request))
+        table = server.table(request, await server.recipient(request))
         moment_ms = parse_moment_parameter(request.query_params, "startingTimestamp")
 
         def find() -> int:
@@ -207,7 +214,7 @@ class Endpoints:
     async def get_metadata(self, request: Request) -> Response:
         """`GET …/metadata`."""
         server = self._current()
-        asked, parameters = server.asked(request), request.query_params
+        asked, parameters = await server.asked(request), request.query_params
         version = parse_number_parameter(parameters, "version")
         moment_ms = parse_moment_parameter(parameters, "timestamp")
         answer = await _in_thread(
@@ -218,7 +225,7 @@ class Endpoints:
     async def query(self, request: Request) -> Response:
         """`POST …/query`."""
         server = self._current()
-        asked = server.asked(request)
+        asked = await server.asked(request)
         query = parse_table_query(await _body(request, server))
         tools = server.tools
         if asked.capabilities.asynchronous and tools.config.asynchronous_queries:
@@ -236,7 +243,7 @@ class Endpoints:
     async def poll_query(self, request: Request) -> Response:
         """`POST …/queries/{queryId}`."""
         server = self._current()
-        asked = server.asked(request)
+        asked = await server.asked(request)
         page = parse_table_query(await _body(request, server))
         job = server.jobs.find(asked, request.path_params["query"])
         status = job.status
@@ -251,14 +258,14 @@ class Endpoints:
     async def get_credentials(self, request: Request) -> Response:
         """`POST …/temporary-table-credentials`."""
         server = self._current()
-        asked = server.asked(request)
+        asked = await server.asked(request)
         body = await _body(request, server)
         return _json(await _in_thread(server, lambda: answer_credentials(asked, body)))
 
     async def changes(self, request: Request) -> Response:
         """`GET …/changes`."""
         server = self._current()
-        asked = server.asked(request)
+        asked = await server.asked(request)
         query = parse_changes_query(request.query_params)
         answer = await _in_thread(server, lambda: answer_changes(asked, query, server.tools))
         return _lines(request, answer)
@@ -295,9 +302,9 @@ class Endpoints:
 
         return await _in_thread(server, fetch)
 
-    def _listings(self, request: Request) -> Listings:
+    async def _listings(self, request: Request) -> Listings:
         server = self._current()
-        recipient = server.recipient(request)
+        recipient = await server.recipient(request)
         return Listings(server.tables, server.tools.sealer, recipient, present_ms())
 
 

@@ -102,6 +102,16 @@ def too_many(seconds: int) -> Fault:
     )
 
 
+def unavailable() -> Fault:
+    """503: it may work soon."""
+    return Fault(
+        503,
+        codes.UNAVAILABLE,
+        "the file cannot be given now; come back later",
+        {"Retry-After": "5"},
+    )
+
+
 def internal() -> Fault:
     """500: nothing is told."""
     return Fault(500, codes.INTERNAL_ERROR, "the server could not handle the request")

@@ -6,11 +6,11 @@ Protocol: Query Table Metadata, Read Data from a Table
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from deltalog.sharing.server.answers import Answer, finished
-from deltalog.sharing.server.downloads import Download, download
-from deltalog.sharing.server.faults import not_found
+from deltalog.sharing.server.downloads import Download, download_open
+from deltalog.sharing.server.faults import not_found, unavailable
 from deltalog.sharing.server.formats import (
     choose_format_of_plain,
     metadata_line,
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.urls import SignedFile
     from deltalog.sharing.wire import EndStreamAction, Line, TableQuery
     from deltalog.snapshot import Snapshot
+
+_ATTEMPTS: Final = 3
 
 
 def answer_view_metadata(asked: Asked, snapshot: Snapshot, tools: Tools) -> Answer:
@@ -100,11 +102,15 @@ def download_view(
         raise not_found("file")
     snapshot = table.at(signed.view.version)
     view = View(snapshot, table.config, tools, table.known_latest())
-    if signed.view.commit is None:
-        view.find(signed.path)
-    else:
-        find_change(view, table, signed.view, signed.path)
-    return download(tools.cache.store, signed.path, headers, with_body=with_body)
+    for _ in range(_ATTEMPTS):
+        if signed.view.commit is None:
+            view.find(signed.path)
+        else:
+            find_change(view, table, signed.view, signed.path)
+        file = tools.cache.opened(signed.path)
+        if file is not None:
+            return download_open(file, headers, with_body=with_body)
+    raise unavailable()  # it leaves the cache as soon as it is there: too many want too much
 
 
 def _heads(form: Format, view: View, *, history_shared: bool) -> tuple[Line, ...]:
