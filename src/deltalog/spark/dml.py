@@ -27,7 +27,6 @@ from deltalog.operations.row_changes import Applied, mask_files
 from deltalog.operations.touched import Touched
 from deltalog.paths import decode_path, locations
 from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
-from deltalog.scan.prune import prune
 from deltalog.spark.batch_source import METADATA
 from deltalog.spark.conditions import Condition
 from deltalog.spark.options import MAX_PARTITION_BYTES
@@ -74,12 +73,14 @@ class Found:
         files: rows of `snapshot.files` that pruning left.
         pruning: true of every row that may be concerned; None is any row.
         num_records: physical rows of each file, as far as the log tells.
+        num_table_files: how many files the table has.
     """
 
     frame: DataFrame
     files: pa.Table
     pruning: Expression | None
     num_records: tuple[int | None, ...]
+    num_table_files: int
 
 
 def find_rows(scan: SparkScan, pruning: Expression | None, alias: str | None) -> Found:
@@ -92,7 +93,11 @@ def find_rows(scan: SparkScan, pruning: Expression | None, alias: str | None) ->
     """
     snapshot = scan.snapshot
     ids = _IDS[:1] if snapshot.configuration.row_ids_enabled else ()
-    wanted = replace(scan, metadata_columns=("_metadata.file_path", "_metadata.row_index", *ids))
+    wanted = replace(
+        scan,
+        metadata_columns=("_metadata.file_path", "_metadata.row_index", *ids),
+        lists_files=True,
+    )
     if pruning is not None:
         all_rows = F.expr("true")
         prunes = Condition(column=all_rows, pruning=pruning, used=frozenset(), text="true")
@@ -105,12 +110,13 @@ def find_rows(scan: SparkScan, pruning: Expression | None, alias: str | None) ->
         *([F.col(METADATA)["row_id"].alias(ROW_ID)] if ids else []),
     ]
     frame = frame.select(*(F.col(quoted(name)) for name in names), *hidden)
-    pruned = prune(snapshot, pruning, default_timezone=scan.time_zone)
+    pruned = wanted.pruned
     return Found(
         frame=frame if alias is None else frame.alias(alias),
         files=pruned.files(FILE_SCHEMA.names),
         pruning=pruning,
         num_records=tuple(pruned.num_records().to_pylist()),
+        num_table_files=pruned.num_files,
     )
 
 

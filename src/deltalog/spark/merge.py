@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 from deltalog.clock import Stopwatch
 from deltalog.errors import InvalidInputError
 from deltalog.operations.merge import Action, Counts, Merged, When
-from deltalog.spark.dml import TARGET, Change, Done, find_rows, row_struct
+from deltalog.spark.dml import TARGET, Change, Done, Found, find_rows, row_struct
 from deltalog.spark.merge_plan import (
     SOURCE,
     SparkClause,
@@ -98,12 +98,10 @@ def stage_spark_merge(
     alone = not merge.of(When.NOT_MATCHED)
     # A row of the source that matches is not inserted: so much of the files was looked at.
     pending.read(pruning, touched.files if alone else found.files, is_row_local=alone)
-    return _merged(merge, done, num_source, scan, watch.elapsed_ms(), found.files.num_rows)
+    return _merged(merge, done, num_source, found, watch.elapsed_ms())
 
 
-def _merged(
-    merge: SparkMerge, done: Done, num_source: int, scan: SparkScan, ms: int, num_read: int
-) -> Merged:
+def _merged(merge: SparkMerge, done: Done, num_source: int, found: Found, ms: int) -> Merged:
     numbers: dict[tuple[When, Action], int] = {}
     for clause, count in zip(merge.ordered, done.counts, strict=True):
         key = (clause.when, clause.action)
@@ -118,8 +116,8 @@ def _merged(
             inserted=numbers.get((When.NOT_MATCHED, Action.INSERT), 0),
         ),
         applied=done.applied,
-        num_files=scan.snapshot.num_files,
-        num_scanned_files=num_read,
+        num_files=found.num_table_files,
+        num_scanned_files=found.files.num_rows,
         num_touched_files=done.num_touched_files,
         num_added_files=done.num_added_files,
         num_added_bytes=done.num_added_bytes,

@@ -12,15 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
+from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.arguments import as_columns
 from deltalog.paths import canonical_scheme, split_location
 from deltalog.scan import METADATA_COLUMNS, plan_scan
+from deltalog.scan.plan import TASK_COLUMNS
 from deltalog.schema import canonical_path_of
+from deltalog.snapshot.pieces import holds_more_files
 from deltalog.spark.batch_source import METADATA
 from deltalog.spark.conditions import Condition, as_spark_condition
 from deltalog.spark.native import NativePlan, native_frame, plan_native
 from deltalog.spark.opening import open_table, session_time_zone
 from deltalog.spark.options import parse_metadata_columns
+from deltalog.spark.state import DEFAULT_FILES_HERE, most_files_here, prune_on_cluster
+from deltalog.spark.state_frames import ClusterPlan, cluster_frame, files_frame
 from deltalog.spark.types import quoted
 
 if TYPE_CHECKING:
@@ -30,6 +35,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from deltalog.scan import Scan
+    from deltalog.scan.prune import Pruned
     from deltalog.snapshot import Snapshot
     from deltalog.storage.store import Store
 
@@ -46,6 +53,10 @@ class SparkScan:
         metadata_columns: names of `METADATA_COLUMNS`, shown as the struct `_metadata`.
         objection: why Spark's own Parquet reader is not to be used; None if it is.
         time_zone: of the session.
+        most_files: of a version up to which the driver reads the state, and of a scan up to which
+            it lists them.
+        lists_files: whether all files that are left come to the driver with all that the log
+            says of them, however many they are: a change of them needs it.
     """
 
     spark: SparkSession
@@ -55,6 +66,8 @@ class SparkScan:
     metadata_columns: tuple[str, ...] = ()
     objection: str | None = None
     time_zone: str = "UTC"
+    most_files: int = DEFAULT_FILES_HERE
+    lists_files: bool = False
 
     def select(self, *columns: str) -> SparkScan:
         """The same, of these columns only."""
@@ -83,18 +96,41 @@ class SparkScan:
 
         Cost: that of planning.
         """
-        lines = [self._plan.scan.explain()]
+        plan = self._plan
+        lines = [plan.scan.explain()]
+        if self._is_on_cluster:
+            lines.append(f"  files pruned by tasks: more than {self.most_files} are in the table")
         lines += [
             f"  filtered by Spark: {one.text}" for one in self.conditions if one.pruning is None
         ]
-        return "\n".join([*lines, *(f"  {line}" for line in self._plan.explain())])
+        return "\n".join([*lines, *(f"  {line}" for line in plan.explain())])
+
+    def files(self) -> DataFrame:
+        """The files that would be read, a row each: what the log says of them.
+
+        Its columns are those of an `add` action, and `numRecords`; NULL is what nobody tells.
+
+        Cost: tasks read the checkpoint, whatever its size; the driver the commits after it.
+        """
+        scan = self._scan
+        return files_frame(
+            self.spark,
+            self.snapshot,
+            scan.spec.predicate,
+            default_timezone=scan.spec.default_timezone,
+        )
 
     def to_df(self) -> DataFrame:
         """The rows as a DataFrame.
 
-        Cost: planning reads the log's columns for the files that survive pruning, here.
+        Cost: planning reads the log's columns for the files that survive pruning: here, or by
+        tasks where the table has more than `most_files`.
         """
-        frame = native_frame(self.spark, self._plan)
+        plan = self._plan
+        if isinstance(plan, ClusterPlan):
+            frame = cluster_frame(self.spark, plan)
+        else:
+            frame = native_frame(self.spark, plan)
         for condition in self.conditions:
             frame = frame.where(condition.column)
         shown = list(self.columns or self.snapshot.configuration.schema.names)
@@ -109,15 +145,40 @@ class SparkScan:
             columns.append(F.struct(*parts).alias(METADATA))
         return frame.select(*columns)
 
+    @property
+    def pruned(self) -> Pruned:
+        """The files that may hold rows."""
+        return self._plan.scan.pruned
+
     @cached_property
-    def _plan(self) -> NativePlan:
+    def _is_on_cluster(self) -> bool:
+        return holds_more_files(self.snapshot, self.most_files)
+
+    @cached_property
+    def _scan(self) -> Scan:
         pruning = [one.pruning for one in self.conditions if one.pruning is not None]
-        scan = plan_scan(
+        return plan_scan(
             self.snapshot,
             columns=self._read_columns(),
             predicate=reduce(and_, pruning) if pruning else None,
             default_timezone=self.time_zone,
         )
+
+    @cached_property
+    def _plan(self) -> NativePlan | ClusterPlan:
+        scan = self._scan
+        if self._is_on_cluster:
+            pruned = prune_on_cluster(
+                self.spark,
+                self.snapshot,
+                scan.spec.predicate,
+                names=FILE_SCHEMA.names if self.lists_files else TASK_COLUMNS,
+                default_timezone=self.time_zone,
+                most_files=None if self.lists_files else self.most_files,
+            )
+            scan.__dict__["pruned"] = pruned  # what the core would find, with the table at hand
+            if pruned.left is None:
+                return ClusterPlan(scan=scan, pruned=pruned, most_files=self.most_files)
         return plan_native(scan, objection=self.objection)
 
     def _read_columns(self) -> list[str]:
@@ -145,6 +206,7 @@ def scan(
     metadata_columns: Sequence[str] = (),
     storage_options: Mapping[str, Any] | None = None,
     native: bool | None = None,
+    state_on_spark_files: int | None = None,
 ) -> SparkScan:
     """A read of a version of a table, to which conditions may be added before files are planned.
 
@@ -158,6 +220,9 @@ def scan(
             Python workers.
         native: whether Spark's own Parquet reader is used where it is exact. None uses it unless
             storage options are given: Spark does not know those.
+        state_on_spark_files: above so many files the table's state is read and pruned by tasks,
+            so that the driver's memory does not grow with it. None is the session's setting
+            `spark.deltalog.stateOnSparkFiles`, or 200,000.
 
     Raises:
         TableNotFoundError: there is no table.
@@ -173,6 +238,7 @@ def scan(
         metadata_columns=parse_metadata_columns(metadata_columns),
         objection=_objection(table, snapshot, storage_options, native=native),
         time_zone=time_zone,
+        most_files=most_files_here(spark, state_on_spark_files),
     )
 
 
@@ -187,6 +253,7 @@ def read(
     metadata_columns: Sequence[str] = (),
     storage_options: Mapping[str, Any] | None = None,
     native: bool | None = None,
+    state_on_spark_files: int | None = None,
 ) -> DataFrame:
     """A version of a table as a DataFrame.
 
@@ -201,6 +268,7 @@ def read(
         metadata_columns: such as `row_id` or `file_name`, for the struct `_metadata`; `*` is all.
         storage_options: as for `scan`.
         native: as for `scan`.
+        state_on_spark_files: as for `scan`.
 
     Raises:
         TableNotFoundError: there is no table.
@@ -215,6 +283,7 @@ def read(
         metadata_columns=metadata_columns,
         storage_options=storage_options,
         native=native,
+        state_on_spark_files=state_on_spark_files,
     )
     if where is not None:
         found = found.where(where)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from deltalog.scan import ScanTask
 
-_OPEN_COST_BYTES: Final = 4 << 20
+OPEN_COST_BYTES: Final = 4 << 20
 """What opening a file costs, in bytes read meanwhile: Spark's own estimate."""
 _FEWEST_BYTES: Final = 32 << 20
 _MANY: Final = 64
@@ -30,7 +30,7 @@ def split_tasks(
         max_bytes: the most that a group holds, but for one that is a single file.
         in_order: neighbours stay together.
     """
-    costs = [(task.size_bytes or 0) + _OPEN_COST_BYTES for task in tasks]
+    costs = [(task.size_bytes or 0) + OPEN_COST_BYTES for task in tasks]
     wanted = min(max_bytes, max(_FEWEST_BYTES, sum(costs) // _MANY))
     if in_order:
         return _runs(tasks, costs, wanted)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
+from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.arguments import as_condition
 from deltalog.clock import Stopwatch
 from deltalog.errors import InvalidInputError
@@ -24,7 +25,7 @@ from deltalog.operations.assignments import check_identities
 from deltalog.operations.delete import Deleted, stage_delete
 from deltalog.operations.merge import Action
 from deltalog.operations.update import Updated
-from deltalog.scan.prune import prune
+from deltalog.scan.prune import judge
 from deltalog.schema import PrimitiveType, canonical_path_of, find_field
 from deltalog.spark.conditions import as_spark_condition
 from deltalog.spark.dml import Change, find_rows, row_struct, snapshot_of
@@ -261,6 +262,14 @@ def _is_exact(scan: SparkScan, condition: Any, pruning: Expression) -> bool:
     Only where `pruning` is the whole condition: it may be less of it, see `conditions`.
     """
     whole = as_condition(scan.snapshot.configuration.schema, condition)
-    zone = scan.time_zone
-    is_all = repr(whole) == repr(pruning)  # == makes an expression
-    return is_all and prune(scan.snapshot, pruning, default_timezone=zone).is_exact
+    if repr(whole) != repr(pruning):  # == makes an expression
+        return False
+    # Which columns there are decides it, not which files.
+    none = FILE_SCHEMA.empty_table().column("partitionValues")
+    return judge(
+        pruning,
+        scan.snapshot.configuration,
+        num_files=0,
+        partition_values=lambda: none,
+        stats=lambda schema: schema.empty_table(),
+    ).is_exact
