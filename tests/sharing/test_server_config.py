@@ -146,6 +146,7 @@ def _recipient(**settings: Any) -> dict[str, Any]:
     [
         (_config(prot=8080), r"prot: unknown setting; did you mean 'port'\?"),
         (_config(port="8080"), "port: expected a whole number"),
+        ({"shares": [], "recipient": []}, r"recipient: unknown.*did you mean 'recipients'"),
         (_config(version=2), "version: expected 1, found 2"),
         (_config(recipients=[]), "recipients: there is nobody to share with"),
         (_config(shares={}), "shares: expected a list"),
@@ -162,6 +163,7 @@ def _recipient(**settings: Any) -> dict[str, Any]:
         (_table(startVersion=1), "startVersion: has a meaning only with historyShared"),
         (_table(startVersion=-1, historyShared=True), "startVersion: expected 0 or more"),
         (_table(location=""), "location: a text is missing"),
+        (_table(rowFilter="a = = 1"), r"tables\[0\].rowFilter: "),
         (_table(columns=[]), "columns: expected one column or more"),
         (_table(columns=["a"], temporaryCredentials={}), "would show all of a table"),
         (_table(name="a.b"), "cannot be a name"),
@@ -287,6 +289,28 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(["token"]) == 0
     token, digest = (line.partition(": ")[2] for line in capsys.readouterr().out.splitlines())
     assert digest == f"sha256:{token_digest(token)}"
+
+
+def test_tables_are_looked_at_before_anybody_asks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_deltalake(tmp_path / "t", pa.table({"a": [1]}))
+    tables = [
+        {"name": "right", "location": str(tmp_path / "t"), "rowFilter": "a > 0"},
+        {"name": "odd", "location": str(tmp_path / "t"), "columns": ["b"]},
+        {"name": "gone", "location": str(tmp_path / "nowhere")},
+    ]
+    shares = [{"name": "s", "schemas": [{"name": "d", "tables": tables}]}]
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps(_config(shares=shares)))
+    assert main(["check", str(path)]) == 0
+    assert main(["check", "--tables", str(path)]) == 2
+    *_, counts, right, odd, gone = capsys.readouterr().out.splitlines()
+    assert counts.endswith("shares: 1, tables: 3, recipients: 1")
+    assert right == "s.d.right: can be shared"
+    assert odd.startswith("s.d.odd: ")
+    assert "'b'" in odd
+    assert "nowhere" in gone
 
 
 def test_the_server_runs_from_its_file(tmp_path: Path) -> None:

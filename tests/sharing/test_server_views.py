@@ -222,9 +222,13 @@ def test_a_url_of_the_whole_table_dies_when_a_part_is_shared(table: Path) -> Non
     assert other.download(shown).status == 404
 
 
-def test_a_share_that_does_not_fit_its_table_is_refused(table: Path) -> None:
+def test_a_share_that_does_not_fit_its_table_is_refused(
+    table: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     caller = _view(table, columns=["id", "nowhere"])
     reply = caller.query("s.d.t")
     assert reply.status == 400
     assert b"nowhere" not in reply.body
     assert TOKEN.encode() not in reply.body
+    assert "table 't' does not fit" in caplog.text
+    assert str(table) not in caplog.text

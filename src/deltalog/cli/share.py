@@ -30,9 +30,13 @@ def serve(
 
 
 @_share.command("check")
-def check(config: Config) -> None:
+def check(
+    config: Config,
+    *,
+    tables: Annotated[bool, typer.Option("--tables", help="Open every table, too.")] = False,
+) -> None:
     """Look for faults in a configuration file."""
-    _run("check", config)
+    _run("check", config, *(["--tables"] if tables else []))
 
 
 @_share.command("token")

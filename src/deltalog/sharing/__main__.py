@@ -7,8 +7,10 @@ import secrets
 import sys
 
 from deltalog.errors import DeltaError
+from deltalog.sharing.server.checking import check_tables
 from deltalog.sharing.server.loading import load_config
 from deltalog.sharing.server.serving import serve
+from deltalog.sharing.server.tables import tables_of
 from deltalog.sharing.server.tokens import token_digest
 
 
@@ -22,13 +24,14 @@ def main(arguments: list[str] | None = None) -> int:
     serving.add_argument("--port", type=int, help="instead of the file's")
     checking = commands.add_parser("check", help="look for faults in a configuration file")
     checking.add_argument("config", help="a YAML or TOML file")
+    checking.add_argument("--tables", action="store_true", help="open every table, too")
     commands.add_parser("token", help="make a token, and the hash that the file keeps of it")
     found = parser.parse_args(arguments)
     try:
         if found.command == "serve":
             serve(found.config, host=found.host, port=found.port)
         elif found.command == "check":
-            load_config(found.config)
+            return _check(found.config, tables=found.tables)
         else:
             token = secrets.token_urlsafe(32)
             sys.stdout.write(f"token: {token}\nhash: sha256:{token_digest(token)}\n")
@@ -36,6 +39,19 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.write(f"error: {error}\n")
         return 2
     return 0
+
+
+def _check(path: str, *, tables: bool) -> int:
+    config = load_config(path)
+    num_tables = sum(1 for share in config.shares for _ in tables_of(share))
+    counts = {"shares": len(config.shares), "tables": num_tables}
+    counts["recipients"] = len(config.recipients)
+    sys.stdout.write(f"{path}: {', '.join(f'{name}: {n}' for name, n in counts.items())}\n")
+    faults = 0
+    for name, fault in check_tables(config) if tables else ():
+        faults += fault is not None
+        sys.stdout.write(f"{name}: {'can be shared' if fault is None else fault}\n")
+    return 2 if faults else 0
 
 
 if __name__ == "__main__":

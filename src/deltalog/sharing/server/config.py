@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog.errors import InvalidInputError
+from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.expressions import parse_sql
 from deltalog.sharing.server.settings import Section, check_unique, closest
 from deltalog.sharing.server.tokens import token_digest
 
@@ -186,7 +187,6 @@ def parse_config(values: object) -> ServerConfig:
         recipients = (*recipients, _everybody(single))
     check_unique((one.name for one in recipients), "recipients")
     oauth = section.child("oauth", _oauth)
-    _check_recipients(recipients, oauth)
     tls = section.child("ssl", _certificate) or (None, None)
     config = ServerConfig(
         shares=shares,
@@ -214,6 +214,7 @@ def parse_config(values: object) -> ServerConfig:
     for name in ("evaluateJsonPredicateHintsV2", "stalenessAcceptable"):
         section.optional(name, bool)
     section.finish()
+    _check_recipients(recipients, oauth)
     return config
 
 
@@ -256,7 +257,7 @@ def _table(section: Section) -> TableConfig:
         history_shared=history_shared,
         start_version=start_version,
         columns=columns,
-        row_filter=section.optional("rowFilter", str),
+        row_filter=_row_filter(section),
         storage_options=section.mapping("storageOptions"),
         credentials=section.optional("temporaryCredentials", dict),
     )
@@ -266,6 +267,16 @@ def _table(section: Section) -> TableConfig:
             "share shows a part; leave them out, or columns and rowFilter"
         )
     return table
+
+
+def _row_filter(section: Section) -> str | None:
+    text = section.optional("rowFilter", str)
+    if text is not None:
+        try:
+            parse_sql(text)
+        except DeltaError as error:
+            raise InvalidInputError(f"{section.path('rowFilter')}: {error}") from None
+    return text
 
 
 def _recipient(section: Section, shares: tuple[ShareConfig, ...]) -> RecipientConfig:

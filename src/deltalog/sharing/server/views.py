@@ -86,7 +86,9 @@ class View:
             self.schema: StructType = project(snapshot.configuration.schema, self.columns)
             self._scan = plan_scan(snapshot, columns=self.columns, predicate=self.row_filter)
         except InvalidInputError:
-            _LOG.exception("a share does not fit its table")
+            _LOG.error(  # what the error itself says names a place of the storage
+                "what is shared of table %r does not fit it; check --tables tells why", config.name
+            )
             raise unsupported("what is shared does not fit the table (any more)") from None
         if has_variant(self.schema):
             raise unsupported("the table has a feature that cannot be shared")
