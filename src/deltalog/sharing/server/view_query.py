@@ -51,12 +51,12 @@ def answer_view(
     table = asked.table
     view = View(snapshot, table.config, tools, table.known_latest())
     form = choose_format_of_plain(asked.capabilities, view.configuration)
-    tasks = view.tasks(query)
+    found = view.files(query)
     offset = 0 if start is None else start.offset
-    num_rows = len(tasks) - offset
+    num_rows = len(found) - offset
     if query.max_files is not None:
         num_rows = min(query.max_files, tools.config.limits.page_files, num_rows)
-    page = Page(None, offset, num_rows, len(tasks))
+    page = Page(None, offset, num_rows, len(found))
     expires_ms = tools.urls.expiry_ms(asked.now_ms)
     sign = tools.urls.own_signer(
         table.name, asked.recipient, asked.base, expires_ms, view=ShownOf(snapshot.version)
@@ -67,7 +67,7 @@ def answer_view(
 
     def body() -> Iterator[bytes]:
         rows = files = 0
-        for name, task in tasks[offset : offset + num_rows]:
+        for name, task in found.tasks(offset, num_rows):
             if enough is not None and rows >= enough:
                 break
             shown = view.show(name, task)

@@ -36,6 +36,10 @@ from deltalog.sharing.server.hints import predicate_of, prune_by
 from deltalog.storage.parquet import ParquetSink
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
     from deltalog.expressions import Expression
     from deltalog.scan.task import ScanTask
     from deltalog.schema import DataType, Field
@@ -46,6 +50,7 @@ if TYPE_CHECKING:
     from deltalog.storage import Store
 
 _LOG: Final = logging.getLogger("deltalog.sharing")
+_ROWS_AT_ONCE: Final = 1024
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,33 @@ class ShownFile:
 
     name: str
     made: MadeFile
+
+
+@dataclass(frozen=True)
+class ViewFiles:
+    """The files of a view that may hold wanted rows, as columns of the log.
+
+    Args:
+        view: whose.
+        files: `TASK_COLUMNS`.
+        names: of what is shown of each.
+        order: rows by name, so that pages go on where they ended.
+    """
+
+    view: View
+    files: pa.Table
+    names: list[str]
+    order: list[int]
+
+    def __len__(self) -> int:
+        """How many."""
+        return len(self.order)
+
+    def tasks(self, offset: int, count: int) -> Iterator[tuple[str, ScanTask]]:
+        """Names and readers of some of them, each made when it is asked for."""
+        for index in self.order[offset : offset + count]:
+            (row,) = self.files.slice(index, 1).to_pylist()
+            yield self.names[index], self.view.task(row)
 
 
 class View:
@@ -116,18 +148,22 @@ class View:
             )
         return TableConfiguration(protocol, metadata)
 
-    def tasks(self, query: TableQuery) -> list[tuple[str, ScanTask]]:
-        """The files that may hold wanted rows, each with the name of what is shown of it.
+    def files(self, query: TableQuery) -> ViewFiles:
+        """The files that may hold wanted rows.
 
-        Sorted by these names, so that pages go on where they ended.
+        Cost: the log's columns for these files; a name is kept of each.
         """
         wanted = self._judgeable(predicate_of(query, self.schema, self._tools.config))
         own = self._scan.spec.predicate
         both = [part for part in (own, wanted) if part is not None]
         predicate = And(tuple(both)) if len(both) > 1 else (both[0] if both else None)
-        rows = prune_by(self.snapshot, predicate).files(TASK_COLUMNS).to_pylist()
-        tasks = [self.task(row) for row in rows]
-        return sorted(((self.name(task), task) for task in tasks), key=lambda pair: pair[0])
+        files = prune_by(self.snapshot, predicate).files(TASK_COLUMNS)
+        names = [self.name(task) for task in self._tasks(files)]
+        return ViewFiles(self, files, names, sorted(range(len(names)), key=names.__getitem__))
+
+    def _tasks(self, files: pa.Table) -> Iterator[ScanTask]:
+        for batch in files.to_batches(max_chunksize=_ROWS_AT_ONCE):
+            yield from map(self.task, batch.to_pylist())
 
     def task(self, row: dict[str, Any]) -> ScanTask:
         """What reads the shown rows of a file of the log."""
@@ -156,8 +192,7 @@ class View:
         found = self.known(name)
         if found is not None:
             return found
-        for row in self.snapshot.files(TASK_COLUMNS).to_pylist():
-            task = self.task(row)
+        for task in self._tasks(self.snapshot.files(TASK_COLUMNS)):
             if self.name(task) == name:
                 return self.show(name, task)
         raise not_found("file")
