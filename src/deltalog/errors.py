@@ -27,12 +27,10 @@ The branches follow what a caller does about it:
     ├── StorageError ← AlreadyExistsError, ObjectNotFoundError, AccessDeniedError
     ├── SharingError                                what the sharing server answered
     │   └── SharingAccessError, ShareNotFoundError, SharingUnavailableError
-    ├── InstallationError (ImportError)             mend what is installed beside deltalog
-    │   └── UnsupportedPySparkError, WorkerMismatchError
     └── InternalError                               a defect of deltalog
 
 A message says what was attempted, on what, what was expected, what was found and what to do.
-This module imports nothing of deltalog.
+This module imports nothing of deltalog; `deltalog.spark.environment` adds errors of its own.
 """
 
 from __future__ import annotations
@@ -440,24 +438,6 @@ class SharingUnavailableError(SharingError):
     """The server gave no usable answer, however often it was asked."""
 
     code = "sharing-unavailable"
-
-
-class InstallationError(DeltaError, ImportError):
-    """What is installed does not go with this deltalog."""
-
-    code = "installation"
-
-
-class UnsupportedPySparkError(InstallationError):
-    """PySpark is older than `deltalog.spark` needs."""
-
-    code = "unsupported-pyspark"
-
-
-class WorkerMismatchError(InstallationError):
-    """Spark's Python workers have no deltalog, or another one than the driver."""
-
-    code = "worker-mismatch"
 
 
 class InternalError(DeltaError):

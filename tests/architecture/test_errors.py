@@ -52,9 +52,6 @@ DeltaError
     UnsupportedProtocolError
     UnsupportedTypeError
     VersionNotFoundError
-  InstallationError (ImportError)
-    UnsupportedPySparkError
-    WorkerMismatchError
   InternalError
   InvalidInputError (ValueError)
     AmbiguousMergeError

@@ -16,8 +16,7 @@ from pyspark.sql import SparkSession
 
 import deltalog
 from deltalog import write_deltalake
-from deltalog.errors import UnsupportedPySparkError
-from deltalog.spark.environment import check_pyspark
+from deltalog.spark.environment import UnsupportedPySparkError, check_pyspark
 from deltalog.spark.source import DeltalogSource
 from deltalog.spark.write_options import WriteOptions
 from deltalog.spark.writer import BatchWriter
@@ -124,8 +123,8 @@ def test_an_old_pyspark_is_named_when_the_package_is_imported(tmp_path: Path) ->
     (tmp_path / "pyspark" / "__init__.py").write_text('__version__ = "4.0.1"\n')
     told = python("-c", "import deltalog.spark", path=str(tmp_path))
     assert errors_of(told) == (
-        "deltalog.errors.UnsupportedPySparkError: deltalog.spark needs PySpark 4.1 or newer, and "
-        "this Python has 4.0.1: install 'pyspark>=4.1', as 'deltalog[spark]' does"
+        "deltalog.spark.environment.UnsupportedPySparkError: deltalog.spark needs PySpark 4.1 or "
+        "newer, and this Python has 4.0.1: install 'pyspark>=4.1', as 'deltalog[spark]' does"
     )
 
 

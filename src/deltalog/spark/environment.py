@@ -1,4 +1,4 @@
-"""What must be installed for this package: a PySpark that knows what it builds on.
+"""What must be installed for this package, and its errors: a PySpark that knows what it builds on.
 
 Looked at before any other file of the package is loaded: with an older PySpark these fail one after
 another over names that it lacks.
@@ -11,9 +11,27 @@ from typing import Final
 
 import pyspark
 
-from deltalog.errors import UnsupportedPySparkError
+from deltalog.errors import DeltaError
 
 OLDEST_PYSPARK: Final = (4, 1)
+
+
+class InstallationError(DeltaError, ImportError):
+    """What is installed for Spark does not go with this deltalog."""
+
+    code = "installation"
+
+
+class UnsupportedPySparkError(InstallationError):
+    """PySpark is older than `deltalog.spark` needs."""
+
+    code = "unsupported-pyspark"
+
+
+class WorkerMismatchError(InstallationError):
+    """Spark's Python workers have no deltalog, or another one than the driver."""
+
+    code = "worker-mismatch"
 
 
 def check_pyspark(version: str) -> None:

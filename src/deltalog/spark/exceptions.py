@@ -1,7 +1,7 @@
-"""The errors of concurrent writers under the names of `delta.exceptions`.
+"""The errors of concurrent writers under the names of `delta.exceptions`, and Spark's own.
 
-They are the errors that deltalog raises anywhere: the names differ, the classes do not. So code
-that catches Delta's errors needs another import only.
+The first are the errors that deltalog raises anywhere: the names differ, the classes do not. So
+code that catches Delta's errors needs another import only.
 """
 
 from __future__ import annotations
@@ -30,6 +30,11 @@ from deltalog.errors import (
 from deltalog.errors import (
     ProtocolChangedError as ProtocolChangedException,
 )
+from deltalog.spark.environment import (
+    InstallationError,
+    UnsupportedPySparkError,
+    WorkerMismatchError,
+)
 
 __all__ = [
     "ConcurrentAppendException",
@@ -38,6 +43,9 @@ __all__ = [
     "ConcurrentTransactionException",
     "ConcurrentWriteException",
     "DeltaConcurrentModificationException",
+    "InstallationError",
     "MetadataChangedException",
     "ProtocolChangedException",
+    "UnsupportedPySparkError",
+    "WorkerMismatchError",
 ]

@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.serializers import CloudPickleSerializer
 
 from deltalog import __version__
-from deltalog.errors import WorkerMismatchError
+from deltalog.spark.environment import WorkerMismatchError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
