@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from deltalog import DeltaTable, write_deltalake
+from deltalog import DeltaTable, convert_to_deltalake, write_deltalake
 
 Build = Callable[[Path], object]
 ROWS: Final[dict[str, list[Any]]] = {
@@ -96,7 +97,7 @@ def tracked(path: Path) -> None:
 
 
 def with_nans(path: Path) -> None:
-    """NaN, which pyarrow leaves out of a footer's bounds, and a struct that is NULL."""
+    """NaN, which pyarrow leaves out of a footer's bounds (deltalog has none), and a NULL struct."""
     floats = [1.5, float("nan"), None]
     inner = [{"f": 1.5, "in": {"g": 2.5, "n": 1}}, {"f": floats[1], "in": {"g": floats[1]}}, None]
     kinds = pa.struct(
@@ -104,7 +105,9 @@ def with_nans(path: Path) -> None:
     )
     names = ["id", "f", "g", "s"]
     arrays: list[Any] = [[1, 2, 3], pa.array(floats, pa.float32()), floats, pa.array(inner, kinds)]
-    write_deltalake(path, pa.table(dict(zip(names, arrays, strict=True))))
+    path.mkdir(exist_ok=True)
+    pq.write_table(pa.table(dict(zip(names, arrays, strict=True))), path / "others.parquet")
+    convert_to_deltalake(path)
 
 
 def with_namesakes(path: Path) -> None:

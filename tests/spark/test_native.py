@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import deltalog.spark
-from deltalog import DeltaTable, col
+from deltalog import DeltaTable, col, write_deltalake
 from deltalog.errors import InvalidInputError
 from deltalog.scan import plan_scan
 from deltalog.spark.file_keys import FileKey, key_of
@@ -155,6 +155,17 @@ def test_nan_is_greater_than_what_footers_say(
     found = deltalog.spark.read(spark, tmp_path)
     assert [row.id for row in found.where(where).collect()] == [2]
     assert [row.id for row in deltalog.spark.read(spark, tmp_path, where=where).collect()] == [2]
+
+
+@pytest.mark.parametrize("where", ["x > 1", "isnan(x)", "s.y > 1"])
+def test_spark_finds_nan_in_our_files_without_us(
+    spark: SparkSession, tmp_path: Path, where: str
+) -> None:
+    values = [0.0, float("nan"), None]
+    table = pa.table({"n": [1, 2, 3], "x": values, "s": [{"y": value} for value in values]})
+    write_deltalake(tmp_path, table)
+    rows = spark.read.parquet(str(tmp_path)).where(where).collect()
+    assert [row.n for row in rows] == [2]
 
 
 def test_explain_says_who_reads_and_why(spark: SparkSession, tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ from deltalog.storage.parquet_parts import (
     native_path,
     select_leaves,
     walk_leaves,
+    with_exact_bounds,
 )
 from deltalog.storage.pool import map_in_pool
 
@@ -313,7 +314,8 @@ class ParquetSink:
         store: where to.
         path: decoded.
         schema: of the pieces.
-        options: `pyarrow.parquet.ParquetWriter`'s.
+        options: `pyarrow.parquet.ParquetWriter`'s; floating-point columns have no bounds in any
+            case, see `with_exact_bounds`.
 
     Attributes:
         file: path, size and time, once closed.
@@ -336,8 +338,13 @@ class ParquetSink:
             with self._errors_mapped():
                 self._temporary = write_temporary(self._native, b"")
                 self._out = pa.OSFile(self._temporary, "wb")
+        statistics = with_exact_bounds(schema, options.pop("write_statistics", True))
         self._writer = pq.ParquetWriter(
-            self._out, schema, metadata_collector=self._collected, **options
+            self._out,
+            schema,
+            metadata_collector=self._collected,
+            write_statistics=statistics,
+            **options,
         )
 
     def write(self, data: pa.Table | pa.RecordBatch, *, row_group_size: int | None = None) -> None:

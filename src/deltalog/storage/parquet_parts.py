@@ -1,10 +1,10 @@
-"""What reading Parquet files needs besides Parquet: ranges, a sparse file, leaf names, errors."""
+"""What Parquet files need besides Parquet: ranges, a sparse file, leaf names, bounds, errors."""
 
 from __future__ import annotations
 
 import bisect
 import io
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pyarrow as pa
 
@@ -209,3 +209,43 @@ def _unreadable(store: Store, path: str, error: Exception) -> DataFileUnreadable
     return DataFileUnreadableError(
         f"cannot read {join(store.root, path)!r} as Parquet: {type(error).__name__}: {error}"
     )
+
+
+def with_exact_bounds(schema: pa.Schema, wanted: bool | Sequence[str]) -> bool | list[str]:  # noqa: FBT001  # pyarrow's
+    """The leaf columns of a new file whose bounds in the footer may be written.
+
+    Not those of floating-point columns: Arrow leaves NaN out of them. Spark and DuckDB, to which
+    NaN is the greatest number, would pass over row groups that hold it.
+
+    Args:
+        schema: of the file.
+        wanted: `write_statistics` as pyarrow takes it: all, none, or dotted paths.
+
+    Returns:
+        The same, with paths where a column had to be left out.
+    """
+    if wanted is False:
+        return False
+    leaves = [leaf for field in schema for leaf in _typed_leaves(field.name, field.type)]
+    floating = {name for name, kind in leaves if pa.types.is_floating(kind)}
+    if wanted is True:
+        return [name for name, _ in leaves if name not in floating] if floating else True
+    return [name for name in wanted if name not in floating]
+
+
+def _typed_leaves(path: str, kind: Any) -> Iterator[tuple[str, pa.DataType]]:
+    """Parquet's dotted paths of the leaves of a column that is to be written."""
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if pa.types.is_struct(kind):
+        for field in kind:
+            yield from _typed_leaves(f"{path}.{field.name}", field.type)
+    elif pa.types.is_map(kind):
+        yield from _typed_leaves(f"{path}.key_value.key", kind.key_type)
+        yield from _typed_leaves(f"{path}.key_value.value", kind.item_type)
+    elif (
+        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    ):
+        yield from _typed_leaves(f"{path}.list.element", kind.value_type)
+    else:
+        yield path, kind

@@ -50,7 +50,7 @@ class ColumnProperties:
     Args:
         dictionary_enabled: whether repeated values are kept once.
         statistics_enabled: `NONE`, `CHUNK` or `PAGE`: the Parquet footer's statistics, which Delta
-            does not use.
+            does not use. Floating-point columns have none: Arrow leaves NaN out of bounds.
         bloom_filter_properties: a Bloom filter.
         encoding: of values that are in no dictionary: `PLAIN`, `DELTA_BINARY_PACKED`, …
     """

@@ -284,3 +284,36 @@ def test_near_ranges_become_one(
     ranges: list[tuple[int, int]], expected: list[tuple[int, int]]
 ) -> None:
     assert coalesce(ranges, max_gap_bytes=100, max_range_bytes=1000) == expected
+
+
+FLOATS = pa.table(
+    {
+        "i": pa.array([1, 2], pa.int64()),
+        "x": pa.array([1.0, float("nan")]),
+        "f": pa.array([1.0, float("nan")], pa.float32()),
+        "s": [{"a": 1.0, "b": 1}] * 2,
+        "l": [[1.0]] * 2,
+        "m": pa.array([[("k", 1.0)]] * 2, pa.map_(pa.string(), pa.float64())),
+        "ls": [[{"q": 1.0, "r": 1}]] * 2,
+    }
+)
+BOUNDED = {"i", "s.b", "m.key_value.key", "ls.list.element.r"}
+
+
+def bounded(store: Store, path: str) -> set[str]:
+    """The leaf columns of a file that have bounds."""
+    group = read_footer(store, path).row_group(0)
+    columns = [group.column(number) for number in range(group.num_columns)]
+    return {one.path_in_schema for one in columns if one.is_stats_set}
+
+
+def test_floating_point_columns_have_no_bounds_which_lack_nan(store: Store) -> None:
+    write_parquet(store, "all", FLOATS)
+    assert bounded(store, "all") == BOUNDED
+    write_parquet(store, "some", FLOATS, write_statistics=["x", "i", "s.a"])
+    assert bounded(store, "some") == {"i"}
+    write_parquet(store, "none", FLOATS, write_statistics=False)
+    assert bounded(store, "none") == set()
+    write_parquet(store, "plain", FLOATS.select(["i"]))
+    assert bounded(store, "plain") == {"i"}
+    assert open_parquet(store, "all").read().to_pydict().keys() == set(FLOATS.schema.names)
