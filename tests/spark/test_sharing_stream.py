@@ -21,17 +21,9 @@ from deltalog.spark.sharing_stream import SharedStreamReader
 from tests.sharing.test_client_follow import MovedClock
 from tests.support.asgi import serving
 from tests.support.sharing import config_of, write_profile
-from tests.support.spark_workers import sent
+from tests.support.spark_queries import EVERYTHING, Batch, StreamingQuery, needs_limits
 
-try:
-    from pyspark.sql.streaming import datasource as limits
-
-    EVERYTHING: Any = limits.ReadAllAvailable()
-except ImportError:  # PySpark 4.1: a batch has all that is there
-    EVERYTHING = None
-needs_limits = pytest.mark.skipif(EVERYTHING is None, reason="this PySpark knows no limits")
 FEED = {"delta.enableChangeDataFeed": "true"}
-Batch = list[Any]
 
 
 @pytest.fixture
@@ -56,53 +48,24 @@ def append(place: Path, *ids: int) -> None:
         write_deltalake(place, pa.table({"id": [number]}), mode="append")
 
 
-class Query:
-    """A streaming query: batches from checkpointed offsets on, each planned and then read."""
+class Query(StreamingQuery):
+    """A query from a shared table, of which the tests see ids."""
 
     def __init__(self, url: str, **options: str) -> None:
         self.clock = MovedClock()
         self.url = url
         self.options = {"path": url, **options}
-        self.offset: dict[str, Any] | None = None
-        self.start()
+        super().__init__()
 
-    def start(self) -> None:
-        """The query again, in another process, from where its checkpoint is."""
+    def open_reader(self) -> SharedStreamReader:
         location, _, name = self.url.rpartition("#")
         client = AsyncRestClient(read_profile(location), clock=self.clock)
         schema = SharingSource(self.options).schema()
         options = parse_shared_stream_options(self.options)
-        self.reader = SharedStreamReader(options, SharedTable(name, client=client), schema)
-        if self.offset is None:
-            self.offset = self.reader.initialOffset()
+        return SharedStreamReader(options, SharedTable(name, client=client), schema)
 
-    def batch(self, limit: Any = None) -> Batch | None:
-        """The ids of the next batch; None if there is none."""
-        assert self.offset is not None
-        if limit is None and EVERYTHING is not None:
-            limit = self.reader.getDefaultReadLimit()
-        end = self.reader.latestOffset(self.offset, limit)
-        if end == self.offset:
-            return None
-        found = self.between(self.offset, end)
-        self.offset = end
-        return found
-
-    def between(self, start: dict[str, Any], end: dict[str, Any]) -> Batch:
-        partitions = self.reader.partitions(start, end)
-        worker = sent(self.reader)
-        return [
-            row["id"]
-            for partition in partitions
-            for batch in worker.read(sent(partition))
-            for row in batch.to_pylist()
-        ]
-
-    def batches(self, limit: Any = None) -> list[Batch]:
-        found = []
-        while (batch := self.batch(limit)) is not None:
-            found.append(batch)
-        return found
+    def row(self, values: dict[str, Any]) -> Any:
+        return values["id"]
 
 
 @pytest.mark.protocol("SHARE-STR-03", "SHARE-STR-04")
@@ -181,7 +144,7 @@ def test_batches_that_are_planned_again_are_the_same(
     query.options["maxVersionsPerRpc"] = "1"
     for start, end, rows in planned:
         query.start()
-        assert query.between(start, end or {}) == rows
+        assert query.rows_between(start, end or {}) == rows
 
 
 @needs_limits
@@ -202,7 +165,7 @@ def test_runners_that_name_no_start_get_everything(place: Path, url: str) -> Non
     query = Query(url)
     for rows in [[0, 1], [2, 3]]:
         end = query.reader.latestOffset()
-        assert sorted(query.between(query.offset or {}, end)) == rows
+        assert sorted(query.rows_between(query.offset or {}, end)) == rows
         query.offset = end
         append(place, 2, 3)
         assert query.reader.latestOffset() == end, "the server was asked again too soon"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +21,10 @@ from deltalog.spark.batch_source import TaskPartition
 from deltalog.spark.options import parse_stream_options
 from deltalog.spark.source import DeltalogSource
 from deltalog.spark.stream_source import StreamReader
+from tests.support.spark_queries import EVERYTHING, StreamingQuery, needs_limits
 from tests.support.spark_workers import sent
 
-try:
-    from pyspark.sql.streaming import datasource as limits
-
-    EVERYTHING: Any = limits.ReadAllAvailable()
-except ImportError:  # PySpark 4.1: a batch has all that is there
-    EVERYTHING = None
-needs_limits = pytest.mark.skipif(EVERYTHING is None, reason="this PySpark knows no limits")
 FEED = {"delta.enableChangeDataFeed": "true"}
-Batch = list[tuple[Any, ...]]
 
 
 def make(path: Path, *ids: int, **configuration: Any) -> None:
@@ -43,49 +35,18 @@ def append(path: Path, *ids: int) -> None:
     write_deltalake(path, pa.table({"id": list(ids)}), mode="append")
 
 
-class Query:
-    """A streaming query: batches from checkpointed offsets on, each planned and then read."""
+class Query(StreamingQuery):
+    """A query from a table."""
 
     def __init__(self, path: Path, **options: str) -> None:
         self.source = DeltalogSource({"path": str(path), **options})
         self.schema = self.source.schema()
-        self.offset: dict[str, Any] | None = None
-        self.start()
+        super().__init__()
 
-    def start(self) -> None:
-        """The query again, in another process, from where its checkpoint is."""
+    def open_reader(self) -> StreamReader:
         found = sent(self.source).streamReader(self.schema)
         assert isinstance(found, StreamReader)
-        self.reader = found
-        if self.offset is None:
-            self.offset = self.reader.initialOffset()
-
-    def batch(self, limit: Any = None) -> Batch | None:
-        """The rows of the next batch; None if there is none."""
-        assert self.offset is not None
-        if limit is None and EVERYTHING is not None:
-            limit = self.reader.getDefaultReadLimit()
-        end = self.reader.latestOffset(self.offset, limit)
-        if end == self.offset:
-            return None
-        rows = self.rows_between(self.offset, end)
-        self.reader.commit(end)
-        self.offset = end
-        return rows
-
-    def rows_between(self, start: dict[str, Any], end: dict[str, Any]) -> Batch:
-        partitions = self.reader.partitions(start, end)
-        worker = sent(self.reader)
-        return [
-            tuple(row.values())
-            for partition in partitions
-            for batch in worker.read(sent(partition))
-            for row in batch.to_pylist()
-        ]
-
-    def batches(self, limit: Any = None) -> Iterator[Batch]:
-        while (found := self.batch(limit)) is not None:
-            yield found
+        return found
 
     def ids(self) -> list[Any]:
         return sorted(row[0] for batch in self.batches() for row in batch)
@@ -165,6 +126,8 @@ def test_how_much_a_batch_takes(
 
 @needs_limits
 def test_the_limit_that_spark_is_told(tmp_path: Path) -> None:
+    from pyspark.sql.streaming import datasource as limits
+
     make(tmp_path, 0)
     assert Query(tmp_path).reader.getDefaultReadLimit() == limits.ReadMaxFiles(1000)
     by_bytes = Query(tmp_path, maxBytesPerTrigger="10m").reader.getDefaultReadLimit()
@@ -292,7 +255,7 @@ def test_a_new_column_stops_the_stream_until_it_is_started_again(
         query.batch(limit)
     again = Query(tmp_path)
     again.offset = query.offset
-    assert list(again.batches()) == [[(3, "x")]]
+    assert again.batches() == [[(3, "x")]]
 
 
 def test_a_column_that_was_there_later_is_null_before(tmp_path: Path) -> None:
