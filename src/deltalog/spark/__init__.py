@@ -11,6 +11,8 @@ first:
   format), `task_frame` (the same without it), `fitness`, `file_keys`, `file_values`, `hive_layout`,
   `positions`, `native` (a DataFrame over Spark's own Parquet reader), `conditions`, `read` (`read`,
   `scan`).
+- the state of tables with very many files: `state` (found and pruned by tasks), `state_frames` (as
+  a DataFrame), `state_ranks` and `state_checkpoint` (`checkpoint`).
 - writing: `write_options`, `parts` (what one task does), `write_plan`, `write`, `writer` and `sink`
   (for the format); changing: `row_tasks` (what one task does), `dml`, `statements`, `merge_plan`,
   `merge`, `results`, `builders`, `sweeping`, `care`, `table` (`DeltaTable`); `exceptions`.
@@ -25,6 +27,7 @@ import deltalog.spark.environment  # noqa: F401  # first: an old PySpark lacks w
 from deltalog.spark.read import SparkScan, read, scan
 from deltalog.spark.register import register
 from deltalog.spark.sharing import load_as_spark, load_table_changes_as_spark
+from deltalog.spark.state_checkpoint import checkpoint
 from deltalog.spark.table import DeltaTable, IdentityGenerator
 from deltalog.spark.write import write
 
@@ -32,6 +35,7 @@ __all__ = [
     "DeltaTable",
     "IdentityGenerator",
     "SparkScan",
+    "checkpoint",
     "load_as_spark",
     "load_table_changes_as_spark",
     "read",

@@ -27,6 +27,7 @@ from deltalog.spark.opening import moment_ms, session_time_zone
 from deltalog.spark.results import (
     numbers,
 )
+from deltalog.spark.state_checkpoint import checkpoint_on_cluster
 from deltalog.spark.statements import stage_spark_delete, stage_spark_update
 from deltalog.table import DeltaTable as CoreTable
 from deltalog.table.convert import convert_to_deltalake
@@ -280,6 +281,28 @@ class DeltaTable(TendedTable):
         finally:
             kept.source.unpersist()
         return numbers(self._spark, _merge_counts(Counts() if rows is None else rows.rows))
+
+    def checkpoint(self, partFiles: int | None = None) -> DataFrame:  # noqa: N803  # as Delta's
+        """Write a checkpoint of the latest version by tasks; see `deltalog.spark.checkpoint`.
+
+        Args:
+            partFiles: most files of a part or a sidecar.
+
+        Returns:
+            One row: version, num_files, num_tombstones, size_in_bytes.
+        """
+        self._table.update_incremental()
+        snapshot = self._table.snapshot
+        found = checkpoint_on_cluster(self._spark, snapshot, part_files=partFiles)
+        return numbers(
+            self._spark,
+            {
+                "version": found.version,
+                "num_files": found.num_adds,
+                "num_tombstones": found.num_removes,
+                "size_in_bytes": found.size_bytes,
+            },
+        )
 
     # --- copies
 
