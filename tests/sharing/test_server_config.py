@@ -163,6 +163,7 @@ def _recipient(**settings: Any) -> dict[str, Any]:
         (_table(startVersion=1), "startVersion: has a meaning only with historyShared"),
         (_table(startVersion=-1, historyShared=True), "startVersion: expected 0 or more"),
         (_table(location=""), "location: a text is missing"),
+        (_config(preSignedUrlTimeoutSeconds=604_801), "stores sign for 604800 seconds at most"),
         (_table(rowFilter="a = = 1"), r"tables\[0\].rowFilter: "),
         (_table(columns=[]), "columns: expected one column or more"),
         (_table(columns=["a"], temporaryCredentials={}), "would show all of a table"),

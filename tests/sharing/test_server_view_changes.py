@@ -15,8 +15,10 @@ import pytest
 from deltalog import DeltaTable, Field, PrimitiveType, write_deltalake
 from deltalog.sharing import SharedTable
 from deltalog.sharing.server import app
+from deltalog.sharing.server.application import make_app, make_server
+from deltalog.sharing.server.config import parse_config
 from tests.support.asgi import Json, Reply, serving
-from tests.support.sharing import Caller, actions, config_of, path_of, sharing, write_profile
+from tests.support.sharing import KEY, Caller, actions, config_of, path_of, sharing, write_profile
 
 T = "s.d.t"
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -225,6 +227,33 @@ def test_a_url_of_changes_opens_nothing_where_another_part_is_shared(table: Path
         assert {_view(table, other).download(url).status for url in urls} == {404}
 
 
+def test_urls_end_with_what_was_shown(table: Path) -> None:
+    """A changed configuration keeps the cache, and nothing of it that is not shown any more."""
+    config = {T: {"location": str(table), "historyShared": True}}
+    before = make_server(parse_config(config_of({T: {**config[T], **UA}})), KEY.encode())
+    caller = Caller(make_app(lambda: before))
+    replies = (_changes(caller), caller.query(T), caller.query(T, {"startingVersion": 0}))
+    urls = [file["url"] for reply in replies for _, file in _files(reply)]
+    assert {caller.download(url).status for url in urls} == {200}
+    changed = config_of({T: {**config[T], **UA, "columns": ["carrier"]}})
+    after = make_server(parse_config(changed), KEY.encode(), before=before)
+    caller = Caller(make_app(lambda: after))
+    assert {caller.download(url).status for url in urls} == {404}
+
+
+def test_what_is_kept_of_one_answer_is_not_taken_for_another(table: Path) -> None:
+    queries: list[Json | None] = [{"version": 0}, {"startingVersion": 0}, None, {"version": 3}]
+
+    def rows(caller: Caller, query: Json | None) -> list[list[Json]]:
+        reply = _changes(caller) if query is None else caller.query(T, query)
+        return [_read(caller, file["url"]) for _, file in _files(reply)]
+
+    apart = [rows(_view(table), query) for query in queries]
+    one = _view(table)
+    for _ in range(2):
+        assert [rows(one, query) for query in queries] == apart
+
+
 def _add_column(path: Path, name: str) -> None:
     DeltaTable(path).alter.add_columns([Field(name, PrimitiveType("string"))])
 
@@ -306,8 +335,12 @@ def test_a_version_without_a_feed_is_named(tmp_path: Path) -> None:
 def test_who_may_read_changes_is_told_so(table: Path) -> None:
     reply = _view(table).get(f"{path_of(T)}/metadata")
     assert actions(reply, "metaData")[0]["configuration"] == {"enableChangeDataFeed": "true"}
-    closed = sharing({T: {"location": str(table), **UA}}).get(f"{path_of(T)}/metadata")
-    assert not actions(closed, "metaData")[0].get("configuration")
+    closed = sharing({T: {"location": str(table), **UA}})
+    for form in ("parquet", "delta"):
+        reply = closed.get(
+            f"{path_of(T)}/metadata", delta_sharing_capabilities=f"responseformat={form}"
+        )
+        assert b"enableChangeDataFeed" not in reply.body
 
 
 def test_links_out_of_the_table_are_not_followed(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ Network = IPv4Network | IPv6Network
 _NAME: Final = re.compile(r"[^/\x00-\x1f\x7f]{1,255}")
 _DIGEST: Final = re.compile(r"sha256:([0-9a-f]{64})")
 _LEAST_KEY: Final = 16
+_MOST_URL_SECONDS: Final = 7 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +198,7 @@ def parse_config(values: object) -> ServerConfig:
         endpoint=_endpoint(section),
         public_url=(section.optional("publicUrl", str) or "").rstrip("/") or None,
         signing_key=_signing_key(section),
-        url_seconds=section.number("preSignedUrlTimeoutSeconds", 3600),
+        url_seconds=_url_seconds(section),
         page_token_seconds=_seconds(section, "queryTablePageTokenTtlMs", 3 * 24 * 3600),
         refresh_token_seconds=_seconds(section, "refreshTokenTtlMs", 3600),
         evaluate_predicate_hints=section.get("evaluatePredicateHints", True),
@@ -267,6 +268,14 @@ def _table(section: Section) -> TableConfig:
             "share shows a part; leave them out, or columns and rowFilter"
         )
     return table
+
+
+def _url_seconds(section: Section) -> int:
+    name = "preSignedUrlTimeoutSeconds"
+    found = section.number(name, ServerConfig.url_seconds)
+    if found > _MOST_URL_SECONDS:
+        raise InvalidInputError(f"{name}: stores sign for {_MOST_URL_SECONDS} seconds at most")
+    return found
 
 
 def _row_filter(section: Section) -> str | None:
