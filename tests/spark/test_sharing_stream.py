@@ -148,6 +148,23 @@ def test_batches_that_are_planned_again_are_the_same(
 
 
 @needs_limits
+@pytest.mark.parametrize("options", [{}, {"startingVersion": "latest"}], ids=str)
+def test_a_first_batch_that_was_not_done_comes_again(
+    place: Path, url: str, options: dict[str, str]
+) -> None:
+    """Spark knows its end, and asks anew where a query starts."""
+    append(place, 1)
+    query = Query(url, **options)
+    append(place, 2)
+    query.clock.sleep(30)
+    rows, end = query.batch(), query.offset
+    assert rows
+    append(place, 3)
+    again = Query(url, **options)
+    assert again.rows_between(again.offset or {}, end or {}) == rows
+
+
+@needs_limits
 @pytest.mark.parametrize("everything", [True, False])
 def test_available_now_ends_with_what_is_there(place: Path, url: str, *, everything: bool) -> None:
     append(place, 1, 2)

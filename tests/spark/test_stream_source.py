@@ -104,6 +104,38 @@ def test_a_batch_that_is_planned_again_is_the_same(tmp_path: Path) -> None:
 
 @needs_limits
 @pytest.mark.parametrize(
+    ("options", "is_noted"),
+    [
+        ({}, True),
+        ({}, False),  # PySpark 4.1 does not say where a batch starts
+        ({"maxFilesPerTrigger": "1"}, True),
+        ({"maxFilesPerTrigger": "1"}, False),
+        ({"startingVersion": "latest"}, True),
+        ({"startingVersion": "1"}, True),
+        ({"startingVersion": "1"}, False),
+    ],
+)
+def test_a_first_batch_that_was_not_done_comes_again(
+    tmp_path: Path, options: dict[str, str], *, is_noted: bool
+) -> None:
+    """Spark knows its end, and asks anew where a query starts."""
+    make(tmp_path, 1)
+    append(tmp_path, 2)
+    query = Query(tmp_path, **options)
+    append(tmp_path, 3)
+    rows, end = query.batch(), query.offset
+    assert rows
+    assert end is not None
+    append(tmp_path, 4)
+    DeltaTable(tmp_path).optimize.compact()
+    again = Query(tmp_path, **options)
+    if not is_noted:
+        del end["start"]
+    assert again.rows_between(again.offset or {}, end) == rows
+
+
+@needs_limits
+@pytest.mark.parametrize(
     ("options", "limit", "sizes"),
     [
         ({"maxFilesPerTrigger": "2"}, None, [2, 2, 1]),

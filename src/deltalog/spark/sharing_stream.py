@@ -28,7 +28,7 @@ from deltalog.spark.batch_source import TaskPartition, change_fields, check_colu
 from deltalog.spark.opening import moment_ms
 from deltalog.spark.read_limits import AvailableNow, default_limit, is_everything
 from deltalog.spark.splits import split_tasks
-from deltalog.spark.stream_source import shown_alike
+from deltalog.spark.stream_source import beginning, ending, first, shown_alike
 from deltalog.spark.workers import InEnvelope
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class SharedStreamReader(InEnvelope, DataSourceStreamReader, AvailableNow):
             begin = Moment(timestamp_ms=moment_ms(start, self._options.stream.time_zone))
         elif start is not None:
             begin = "latest"
-        return _told(self._follower(begin).offset)
+        return first(_told(self._follower(begin).offset))
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802  # PySpark's name
         """What the options say of the size of a batch."""
@@ -121,7 +121,7 @@ class SharedStreamReader(InEnvelope, DataSourceStreamReader, AvailableNow):
         pace, self._pace = self._pace, None  # until this went well
         found = pace.next(self._options, everything=is_everything(limit))
         self._pace = pace
-        end = _told(pace.offset) if found else dict(start)
+        end = ending(start, _told(pace.offset)) if found else dict(start)
         self._planned = (dict(start), end, found)
         return end
 
@@ -130,7 +130,7 @@ class SharedStreamReader(InEnvelope, DataSourceStreamReader, AvailableNow):
         if self._planned is not None and self._planned[:2] == (start, end):
             tasks = self._planned[2]
         else:
-            tasks = self._between(_offset(start), _offset(end))
+            tasks = self._between(_offset(beginning(start, end)), _offset(end))
         shown = [shown_alike(task, self._spec, self._schema, self._mode) for task in tasks]
         most = self._options.stream.max_partition_bytes
         return [TaskPartition(group) for group in split_tasks(shown, most, in_order=True)]

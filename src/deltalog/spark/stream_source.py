@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from deltalog.spark.options import StreamOptions
 
 _ALL: Final = 1 << 62
+_IS_FIRST: Final = "isFirst"
+_START: Final = "start"
 
 
 class StreamReader(InEnvelope, DataSourceStreamReader, AvailableNow):
@@ -108,7 +110,7 @@ class StreamReader(InEnvelope, DataSourceStreamReader, AvailableNow):
         if isinstance(start, str) and start != "latest":
             start = Moment(moment_ms(start, self._options.time_zone))
         options = self._following(everything=False)
-        return _told(Follower(self._open(), start=start, options=options).offset)
+        return first(_told(Follower(self._open(), start=start, options=options).offset))
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802  # PySpark's name
         """What the options say of the size of a batch."""
@@ -129,7 +131,7 @@ class StreamReader(InEnvelope, DataSourceStreamReader, AvailableNow):
             self._follower = self._follow(_offset(start), everything=everything, until=self._target)
         self._place = None  # until this went well
         tasks, offset = self._next_tasks(self._follower, everything=everything)
-        end = _told(offset) if tasks else dict(start)
+        end = ending(start, _told(offset)) if tasks else dict(start)
         if not tasks or offset == self._follower.offset:
             self._place = (end, everything)
         self._planned = (dict(start), end, tasks)
@@ -140,7 +142,8 @@ class StreamReader(InEnvelope, DataSourceStreamReader, AvailableNow):
         if self._planned is not None and self._planned[:2] == (start, end):
             tasks = self._planned[2]
         else:
-            follower = self._follow(_offset(start), everything=True, until=_offset(end))
+            begin = _offset(beginning(start, end))
+            follower = self._follow(begin, everything=True, until=_offset(end))
             tasks = []
             while found := self._step_tasks(follower):
                 tasks += found
@@ -249,6 +252,38 @@ def _what_is_left(latest: Snapshot, start: Offset) -> Offset:
             load_snapshot(latest.store, version=version)
             return Offset(table_id=start.table_id, version=version)
     return start
+
+
+def first(offset: dict[str, Any]) -> dict[str, Any]:
+    """An offset where a query starts that never ran."""
+    return {**offset, _IS_FIRST: True}
+
+
+def ending(start: Mapping[str, Any], end: dict[str, Any]) -> dict[str, Any]:
+    """The end of a batch; that of a query's first one tells where it started."""
+    return {**end, _START: dict(start)} if start.get(_IS_FIRST) else end
+
+
+def beginning(start: dict[str, Any], end: Mapping[str, Any]) -> dict[str, Any]:
+    """Where a batch that was planned before starts.
+
+    Spark notes ends only. A query that stopped before its first batch was done asks anew where a
+    query starts, and by then that may be behind the end that it has noted: all rows of the batch
+    would be lost. Without a note it is as in Delta: the version before the end, whole.
+    """
+    if not start.get(_IS_FIRST):
+        return start
+    if _START in end:
+        begun: dict[str, Any] = end[_START]
+        return begun
+    one, other = _offset(start), _offset(end)
+    if not one.is_starting_version:
+        return start
+    if other.is_starting_version:
+        return _told(replace(other, index=0))
+    if one.version < other.version:
+        return start
+    return _told(replace(other, version=other.version - 1, index=0, is_starting_version=True))
 
 
 def _told(offset: Offset) -> dict[str, Any]:
