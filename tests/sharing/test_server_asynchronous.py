@@ -62,6 +62,15 @@ def test_a_query_goes_on_under_its_id(table: Path, settings: Json) -> None:
     assert len(actions(page, "file")) + len(actions(rest, "file")) == 3
 
 
+@pytest.mark.parametrize("settings", [{}, {"rowFilter": "id >= 5"}])
+def test_a_range_that_began_ends_where_it_did(table: Path, settings: Json) -> None:
+    caller = sharing({T: {"location": str(table), "historyShared": True, **settings}})
+    begun = _begin(caller, {"idempotencyKey": "k", "startingVersion": 1})
+    write_deltalake(table, pa.table({"id": [99]}), mode="append")
+    done = _poll(caller, actions(begun, "queryStatus")[0]["queryId"])
+    assert [file["version"] for file in actions(done, "add")] == [1, 2]
+
+
 @pytest.mark.protocol("SHARE-ASY-01", "SHARE-SEC-03")
 def test_queries_of_others_are_not_there(table: Path) -> None:
     bob = {"name": "bob", "token": "token-of-bob"}

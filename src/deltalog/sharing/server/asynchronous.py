@@ -99,6 +99,9 @@ class Jobs:
             return found
         bare = replace(query, idempotency_key=None, page_token=None, max_files=None)
         first = answer(bare)
+        until = first.facts.get("until")
+        if isinstance(until, int):
+            bare = replace(bare, ending_version=until)  # a range stays what it was, too
         work = None
         if asked.table.config.is_view:
             work = self._pool.submit(_exhaust, first.chunks)
