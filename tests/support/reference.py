@@ -63,7 +63,12 @@ class Spark:
         """The rows of one statement."""
         return self.queries([statement])[0]
 
-    def queries(self, statements: Sequence[str]) -> list[pa.Table]:
+    def follow(self, source: Path, target: Path, checkpoint: Path, **options: str) -> None:
+        """Let a stream take what is new in one table to another."""
+        stream = {"source": str(source), "target": str(target), "checkpoint": str(checkpoint)}
+        self.queries([{**stream, "options": options}])
+
+    def queries(self, statements: Sequence[str | Mapping[str, Any]]) -> list[pa.Table]:
         """The rows of statements that do not depend on each other."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(list(statements)) + "\n")
@@ -132,10 +137,10 @@ def select(path: Path, version: int | None = None, *, columns: str = "*") -> str
     return f"SELECT {columns} FROM delta.`{path}`{at}"  # noqa: S608
 
 
-def _table(statement: str, reply: Mapping[str, Any]) -> pa.Table:
+def _table(statement: str | Mapping[str, Any], reply: Mapping[str, Any]) -> pa.Table:
     if "error" in reply:
         raise ReferenceError(
-            statement=statement,
+            statement=str(statement),
             name=reply["error"],
             condition=reply["condition"],
             message=reply["message"],

@@ -3,7 +3,8 @@
 It runs in the reference's own virtual environment, which has PySpark and lacks deltalog, and is
 started by `tests.support.reference`. Each line of standard input is a JSON list of SQL statements
 that may run side by side, each line of output the list of their answers: Arrow IPC in base64, or
-the error. It ends when its input does, so it never outlives the tests.
+the error. An object in place of a statement is a stream from one table to another, which ends with
+what is there. It ends when its input does, so it never outlives the tests.
 """
 
 from __future__ import annotations
@@ -54,10 +55,20 @@ def start_session(jars: str, scratch: str) -> Any:
     return builder.getOrCreate()
 
 
-def answer(session: Any, statement: str) -> dict[str, Any]:
+def follow(session: Any, stream: dict[str, Any]) -> str:
+    """Run a stream; what tells that it has ended well."""
+    frame = session.readStream.format("delta").options(**stream["options"]).load(stream["source"])
+    writer = frame.writeStream.format("delta").option("checkpointLocation", stream["checkpoint"])
+    writer.trigger(availableNow=True).start(stream["target"]).awaitTermination()
+    return "SELECT 1"
+
+
+def answer(session: Any, statement: str | dict[str, Any]) -> dict[str, Any]:
     """The rows that a statement gives, or how it failed."""
     pyarrow = importlib.import_module("pyarrow")
     try:
+        if isinstance(statement, dict):
+            statement = follow(session, statement)
         # toArrow() fails on a NULL variant: its cast wants fields of structs to be never null.
         batches = session.sql(statement)._collect_as_arrow(empty_list_if_zero_records=False)
     except Exception as error:  # noqa: BLE001  # the test decides what an error means
