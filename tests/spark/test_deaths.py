@@ -22,6 +22,7 @@ from deltalog.errors import CommitConflictError
 from deltalog.spark import DeltaTable
 from deltalog.spark.merging import merge_batches
 from tests.support.dying import DyingStore, batch, counting
+from tests.support.spark_workers import own_environment
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 
@@ -116,6 +117,7 @@ def test_a_driver_that_is_killed_before_it_commits(spark: SparkSession, tmp_path
         [sys.executable, "-m", "tests.support.dying", str(path), str(flag)],
         check=False,
         capture_output=True,
+        env=own_environment(),
         cwd=Path(__file__).parents[2],
         timeout=300,
     )

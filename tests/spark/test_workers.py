@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import sysconfig
@@ -21,7 +20,7 @@ from deltalog.spark.source import DeltalogSource
 from deltalog.spark.write_options import WriteOptions
 from deltalog.spark.writer import BatchWriter
 from deltalog.storage import open_store
-from tests.support.spark_workers import packed, sent
+from tests.support.spark_workers import own_environment, packed, sent
 
 SITE = sysconfig.get_path("purelib")
 LOAD = "import pickle, sys; pickle.loads(sys.stdin.buffer.read())"
@@ -43,7 +42,7 @@ def python(*arguments: str, path: str, given: bytes = b"") -> subprocess.Complet
         program,
         check=False,
         capture_output=True,
-        env={**os.environ, "PYTHONPATH": path},
+        env=own_environment(PYTHONPATH=path),
         cwd=Path(__file__).parents[2],
         timeout=300,
         input=given,
