@@ -57,9 +57,14 @@ def _metadata(schema: str, partition_columns: list[str], **configuration: str) -
     }
 
 
+def name_of(index: int) -> str:
+    """Where the file of that number would be; most of them are not there."""
+    return f"day={index % 100}/part-{index:08d}-c000.snappy.parquet"
+
+
 def _add(index: int) -> dict[str, object]:
     return {
-        "path": f"day={index % 100}/part-{index:08d}-c000.snappy.parquet",
+        "path": name_of(index),
         "partitionValues": {"day": str(index % 100)},
         "size": 50_000 + index % 1_000,
         "modificationTime": 1_700_000_000_000 + index,
