@@ -1,4 +1,8 @@
-"""`python -m benchmarks [--size SIZE] [--only NAME …] [--directory DIR] [--report FILE]`."""
+"""`python -m benchmarks [--size SIZE] [--only NAME …] [--directory DIR] [--report FILE]`.
+
+What was found stays in the directory: the page has a row for each workload that was ever measured
+there, so one can be measured anew alone. Those who are compared have always run in turns.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.report import Measured, Result, render, summary
+from benchmarks.report import Measured, Result, kept, render, summary
 from benchmarks.tables import build
 from benchmarks.workloads import SIZES, WORKLOADS, Size, Workload
 
@@ -70,16 +74,22 @@ def main() -> None:
     parser.add_argument("--report", type=Path, help="where the page goes")
     arguments = parser.parse_args()
     size = SIZES[arguments.size]
-    results = []
+    arguments.directory.mkdir(parents=True, exist_ok=True)
+    store = arguments.directory / f"results-{arguments.size}.json"
+    results = kept(json.loads(store.read_text("utf-8"))) if store.exists() else {}
     for workload in WORKLOADS:
         if not arguments.only or workload.name in arguments.only:
             print(f"==> {workload.name}", flush=True)
-            results.append(_run(workload, arguments.directory, size))
-            print(f"    {summary(results[-1])}", flush=True)
-    whole = arguments.size == "full" and not arguments.only
-    page = arguments.report or (ROOT / "docs" / "benchmarks.md" if whole else None)
+            result = _run(workload, arguments.directory, size)
+            print(f"    {summary(result)}", flush=True)
+            results[workload.name] = result
+            store.write_text(json.dumps({n: one.to_json() for n, one in results.items()}), "utf-8")
+    page = arguments.report or (
+        ROOT / "docs" / "benchmarks.md" if arguments.size == "full" else None
+    )
     if page is not None:
-        page.write_text(render(results, size), "utf-8")
+        found = [results[one.name] for one in WORKLOADS if one.name in results]
+        page.write_text(render(found, size), "utf-8")
         print(f"==> wrote {page}")
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
-from benchmarks.workloads import Size, Workload
+from benchmarks.workloads import WORKLOADS, Size, Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,23 @@ class Result:
             and (goal is None or self.memory_ratio <= goal)
             and (most is None or self.ours.memory_bytes <= most)
         )
+
+    def to_json(self) -> dict[str, object]:
+        """For the next run; the workload goes by its name."""
+        other = None if self.other is None else asdict(self.other)
+        return {"ours": asdict(self.ours), "other": other}
+
+
+def kept(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Result]:
+    """What `to_json` gave, of the workloads that there still are."""
+    results = {}
+    for workload in WORKLOADS:
+        if (one := found.get(workload.name)) is not None:
+            other = None if one["other"] is None else Measured(**one["other"])
+            results[workload.name] = Result(
+                workload=workload, ours=Measured(**one["ours"]), other=other
+            )
+    return results
 
 
 _PAGE = """\
