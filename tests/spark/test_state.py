@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 import deltalog.spark
-from deltalog import DeltaTable, write_deltalake
+from deltalog import DeltaTable, Field, Schema, write_deltalake
 from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.errors import CheckpointUnreadableError, InvalidInputError
 from deltalog.expressions import as_expression, resolve_predicate
@@ -101,6 +101,17 @@ def test_rows_are_those_of_the_core(spark: SparkSession, tmp_path: Path, build: 
     assert rows(found.select("_metadata.*")) == rows(hidden.to_table())
     listed = deltalog.spark.scan(spark, tmp_path, state_on_spark_files=1)
     assert rows(listed.to_df()) == want
+
+
+@pytest.mark.usefixtures("always")
+def test_columns_keep_their_comments(spark: SparkSession, tmp_path: Path) -> None:
+    schema = Schema([Field("id", "long", metadata={"comment": "the key"})])
+    DeltaTable.create(tmp_path, schema=schema)
+    write_deltalake(tmp_path, pa.table({"id": [1]}), mode="append")
+    DeltaTable(tmp_path).create_checkpoint()
+    scan = deltalog.spark.scan(spark, tmp_path)
+    assert isinstance(scan._plan, ClusterPlan)
+    assert scan.to_df().schema["id"].metadata == {"comment": "the key"}
 
 
 def test_few_files_that_are_left_are_read_by_spark(spark: SparkSession, tmp_path: Path) -> None:

@@ -14,14 +14,20 @@ from pyspark.sql import SparkSession
 
 import deltalog.spark
 from deltalog import DeltaTable, write_deltalake
-from deltalog.checkpoints.writer import CheckpointLayout
+from deltalog.checkpoints.writer import (
+    CheckpointLayout,
+    classic_rows,
+    file_rows,
+    part_paths,
+)
 from deltalog.log.hint import read_hint
 from deltalog.log.names import commit_path
 from deltalog.snapshot import Snapshot, load_snapshot
-from deltalog.spark.state_checkpoint import checkpoint_on_cluster
+from deltalog.spark.state_checkpoint import _write_part, checkpoint_on_cluster
 from deltalog.storage import open_store
 from deltalog.testing import CountingStore
 from deltalog.upkeep import create_checkpoint
+from deltalog.upkeep.checkpoint import content_of_files
 from tests.property.test_checkpoint_laws import LAYOUTS, NOW, assert_same_state
 from tests.spark.large import SMALL_SHARES, checkpointed, put_on_disk
 from tests.support import logs
@@ -120,3 +126,22 @@ def test_a_table_gets_the_layout_that_it_allows(spark: SparkSession, tmp_path: P
     assert after.num_files == 5
     assert after.segment.checkpoint is not None
     assert after.segment.checkpoint.name.endswith(".json")
+
+
+def test_a_part_that_another_attempt_wrote_stays() -> None:
+    """Spark tries tasks again, and may run one twice at a time."""
+    store = _old_table()
+    snapshot = load_snapshot(store)
+    content = snapshot.read_log(lambda state: content_of_files(snapshot, state, NOW))
+    removes, adds = (
+        [batch for table in tables for batch in table.to_batches()]
+        for tables in file_rows(content, classic_rows(content))
+    )
+    runs = [*((0, batch) for batch in removes), *((1, batch) for batch in adds)]
+    paths = part_paths(1, 2)
+    first = _write_part(store, content, paths, 1, iter(runs))
+    data = store.read(paths[1])
+    second = _write_part(store, content, paths, 1, iter(runs))
+    assert first[1] == second[1] == [3, 39]
+    assert first[0].path == second[0].path == paths[1]
+    assert store.read(paths[1]) is data

@@ -202,8 +202,13 @@ def native_frame(spark: SparkSession, plan: NativePlan) -> DataFrame:
             for row in batch.to_pylist()
         ]
         frames.append(task_frame(spark, tasks, rows, max_bytes=MAX_PARTITION_BYTES))
+    return with_comments(reduce(DataFrame.union, frames), rows)
+
+
+def with_comments(frame: DataFrame, rows: StructType) -> DataFrame:
+    """The frame with the table's comments on its columns, which are those of `rows`."""
     fields = to_spark_schema(rows).fields
-    return reduce(DataFrame.union, frames).select(
+    return frame.select(
         *(F.col(quoted(one.name)).alias(one.name, metadata=one.metadata) for one in fields)
     )
 

@@ -20,7 +20,7 @@ from deltalog.scan.reader import read_tasks
 from deltalog.schema import from_arrow_schema
 from deltalog.snapshot.pieces import SHARE_BYTES, cut_snapshot
 from deltalog.spark.batch_source import with_metadata_struct
-from deltalog.spark.native import output_rows
+from deltalog.spark.native import output_rows, with_comments
 from deltalog.spark.options import MAX_PARTITION_BYTES
 from deltalog.spark.splits import OPEN_COST_BYTES
 from deltalog.spark.state import NUM_RECORDS, PrunedOnCluster, files_of
@@ -129,7 +129,8 @@ def cluster_frame(spark: SparkSession, plan: ClusterPlan) -> DataFrame:
     cost = plan.pruned.left_bytes + plan.pruned.num_left * OPEN_COST_BYTES
     count = max(1, min(_MOST_TASKS, cost // MAX_PARTITION_BYTES))
     rows = output_rows(spec)
-    return mapped(files.repartition(count), _reading(snapshot, spec, rows), to_spark_schema(rows))
+    read = _reading(snapshot, spec, rows)
+    return with_comments(mapped(files.repartition(count), read, to_spark_schema(rows)), rows)
 
 
 def _reading(
