@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 import deltalog.spark
@@ -24,6 +25,8 @@ from deltalog.spark.merging import merge_batches
 from tests.support.dying import DyingStore, batch, counting
 from tests.support.spark_workers import own_environment
 
+# Workers of a Connect server do not find the tests.
+cloudpickle.register_pickle_by_value(sys.modules[DyingStore.__module__])  # type: ignore[no-untyped-call]  # PySpark's
 VECTORS = {"delta.enableDeletionVectors": "true"}
 
 
