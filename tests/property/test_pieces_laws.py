@@ -47,6 +47,21 @@ WHERE = (
 )
 
 
+@st.composite
+def checkpointed(draw: st.DrawFn, layout: tuple[CheckpointLayout, int | None]) -> DictStore:
+    """A log of random files with a checkpoint of a layout, and perhaps a commit after it."""
+    first, columns, partitions = draw(tables())
+    if layout == LAYOUTS["parts"]:
+        first[0] = without_feature(first[0], "v2Checkpoint")
+    store = DictStore()
+    logs.commit(store, 0, *first, *draw(commits(columns, partitions)))
+    logs.commit(store, 1, *draw(commits(columns, partitions)))
+    create_checkpoint(load_snapshot(store), layout=layout[0], part_rows=layout[1])
+    if draw(st.booleans()):
+        logs.commit(store, 2, *draw(commits(columns, partitions)))
+    return store
+
+
 def cut(snapshot: Snapshot, share_bytes: int) -> CutSnapshot:
     """The pieces as another process gets them."""
     found = snapshot.read_log(lambda state: cut_snapshot(snapshot, state, share_bytes=share_bytes))
@@ -80,7 +95,7 @@ def test_all_pieces_are_the_version(
 def test_pieces_prune_as_the_whole_does(
     layout: tuple[CheckpointLayout, int | None], data: st.DataObject
 ) -> None:
-    store = _table(layout, data)
+    store = data.draw(checkpointed(layout))
     whole = load_snapshot(store)
     schema = whole.configuration.schema
     predicate = resolve_predicate(as_expression(data.draw(st.sampled_from(WHERE)), schema), schema)
@@ -108,7 +123,7 @@ def test_pieces_prune_as_the_whole_does(
 def test_statistics_of_pieces_are_those_of_the_whole(
     layout: tuple[CheckpointLayout, int | None], data: st.DataObject
 ) -> None:
-    store = _table(layout, data)
+    store = data.draw(checkpointed(layout))
     whole = load_snapshot(store)
     leaves = schema_of_leaves(stats_leaves(whole.configuration))
     found = cut(load_snapshot(store), 4000)
@@ -161,20 +176,6 @@ def test_a_piece_is_not_sent_as_the_whole(kind: str) -> None:
     piece: Any = cut(load_snapshot(store), 4000).piece(0)
     with pytest.raises(TypeError, match="not picklable"):
         pickle.dumps(piece if kind == "piece" else piece._state.checkpoint)
-
-
-def _table(layout: tuple[CheckpointLayout, int | None], data: st.DataObject) -> DictStore:
-    """A table with a checkpoint of a layout, and a commit after it."""
-    first, columns, partitions = data.draw(tables())
-    if layout == LAYOUTS["parts"]:
-        first[0] = without_feature(first[0], "v2Checkpoint")
-    store = DictStore()
-    logs.commit(store, 0, *first, *data.draw(commits(columns, partitions)))
-    logs.commit(store, 1, *data.draw(commits(columns, partitions)))
-    create_checkpoint(load_snapshot(store), layout=layout[0], part_rows=layout[1])
-    if data.draw(st.booleans()):
-        logs.commit(store, 2, *data.draw(commits(columns, partitions)))
-    return store
 
 
 @pytest.mark.parametrize("share_bytes", [1000, 1 << 20])

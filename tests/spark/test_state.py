@@ -24,8 +24,8 @@ from deltalog.spark.state_frames import ClusterPlan, files_frame
 from deltalog.storage import open_store
 from deltalog.testing import CountingStore
 from tests.property.test_checkpoint_laws import LAYOUTS
-from tests.property.test_pieces_laws import WHERE
-from tests.spark.large import SMALL_SHARES, checkpointed, put_on_disk
+from tests.property.test_pieces_laws import WHERE, checkpointed
+from tests.spark.large import SMALL_SHARES, put_on_disk
 from tests.spark.shapes import (
     Build,
     mapped,

@@ -29,7 +29,8 @@ from deltalog.testing import CountingStore
 from deltalog.upkeep import create_checkpoint
 from deltalog.upkeep.checkpoint import content_of_files
 from tests.property.test_checkpoint_laws import LAYOUTS, NOW, assert_same_state
-from tests.spark.large import SMALL_SHARES, checkpointed, put_on_disk
+from tests.property.test_pieces_laws import checkpointed
+from tests.spark.large import SMALL_SHARES, put_on_disk
 from tests.support import logs
 from tests.support.logs import DictStore
 
