@@ -1,4 +1,4 @@
-"""What is in `_delta_log` now: one listing, from the hint or from the start.
+"""What is in `_delta_log` now: one listing, from the hint or from the start, or a few names.
 
 Owns how the log is listed and where from. The choice of files is `segment`'s.
 
@@ -8,11 +8,14 @@ Protocol: Last Checkpoint File, Checkpoints
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import ObjectNotFoundError
 from deltalog.log.names import LOG_DIRECTORY, LogFile, LogFileKind, commit_path, first_name_of
 from deltalog.log.segment import LogListing, sort_listing
+from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:
     from deltalog.catalog import LogTail
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 _MOST_TEARS: Final = 100
-_MOST_BY_NAME: Final = 16
+_NAMES_AT_ONCE: Final = (1, 1, 4, 10)
 
 
 def list_log(
@@ -69,15 +72,18 @@ def list_newer(store: Store, version: int, *, log_tail: LogTail | None = None) -
         Commits alone, up to the first that is missing, where they are few; whatever a listing
         shows where they are many, or where there is a catalog.
 
-    Cost: one request for each commit and one more; a listing besides where they are many.
+    Cost: one request for each commit and one more, where there are several also for names that
+    are not there yet: who asks for one after the other is overtaken by those who write them. A
+    listing besides where they are many.
     """
     if log_tail is not None:
         return _list(store, version, log_tail)
     commits: dict[int, LogFile] = {}
-    for number in range(version, version + _MOST_BY_NAME):
-        try:
-            commits[number] = _commit_by_name(store, number)
-        except ObjectNotFoundError:
+    for count in _NAMES_AT_ONCE:
+        first = version + len(commits)
+        found = map_in_pool(partial(_find_commit, store), range(first, first + count))
+        commits |= {file.version: file for file in takewhile(bool, found) if file is not None}
+        if None in found:
             return LogListing(table=store.root, first=version, commits=commits)
     return _list(store, version, log_tail)
 
@@ -102,6 +108,13 @@ def list_commits(store: Store, version: int, *, log_tail: LogTail | None = None)
     while version + len(run) in commits:
         run.append(commits[version + len(run)])
     return run
+
+
+def _find_commit(store: Store, version: int) -> LogFile | None:
+    try:
+        return _commit_by_name(store, version)
+    except ObjectNotFoundError:
+        return None
 
 
 def _commit_by_name(store: Store, version: int) -> LogFile:
