@@ -85,6 +85,12 @@ class Scan(Rows):
         spec = self.spec
         return prune(self.snapshot, spec.predicate, default_timezone=spec.default_timezone)
 
+    def with_pruned(self, pruned: Pruned) -> Scan:
+        """The same read, whose files were pruned elsewhere."""
+        scan = replace(self)
+        scan.__dict__["pruned"] = pruned  # what `cached_property` would keep
+        return scan
+
     def tasks(self) -> Iterator[ScanTask]:
         """One picklable task per file that may hold rows; a limit is left to the caller.
 

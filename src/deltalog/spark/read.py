@@ -176,7 +176,7 @@ class SparkScan:
                 default_timezone=self.time_zone,
                 most_files=None if self.lists_files else self.most_files,
             )
-            scan.__dict__["pruned"] = pruned  # what the core would find, with the table at hand
+            scan = scan.with_pruned(pruned)
             if pruned.left is None:
                 return ClusterPlan(scan=scan, pruned=pruned, most_files=self.most_files)
         return plan_native(scan, objection=self.objection)
