@@ -20,6 +20,8 @@ ASSIGNED = {
     "delta.rowTracking.materializedRowIdColumnName",
     "delta.rowTracking.materializedRowCommitVersionColumnName",
 }
+# What statements ask for by `delta.feature.…`, and no property or column that is left tells.
+ASKED_BY_NAME = {"allowColumnDefaults", "timestampNtz"}
 SHORT = {
     "types",
     "column-mapping-id",
@@ -62,7 +64,7 @@ def _create_like(model: DeltaTable, path: Path) -> DeltaTable:
     supported = {
         f"delta.feature.{name}": "supported"
         for name in _features(model)
-        if name == "allowColumnDefaults"
+        if name in ASKED_BY_NAME
     }
     return DeltaTable.create(
         path,
