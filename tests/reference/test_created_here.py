@@ -62,9 +62,7 @@ def _create_like(model: DeltaTable, path: Path) -> DeltaTable:
     clustering = model.snapshot.configuration
     wanted = {name: value for name, value in metadata.configuration.items() if name not in ASSIGNED}
     supported = {
-        f"delta.feature.{name}": "supported"
-        for name in _features(model)
-        if name in ASKED_BY_NAME
+        f"delta.feature.{name}": "supported" for name in _features(model) if name in ASKED_BY_NAME
     }
     return DeltaTable.create(
         path,
