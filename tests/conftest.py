@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.requirements import known_ids
 
+pytest_plugins = ["tests.support.emulators"]
 REQUIRE_ALL = os.environ.get("DELTALOG_REQUIRE_ALL", "") not in {"", "0"}
 
 settings.register_profile(

@@ -13,10 +13,8 @@ from deltalog import DeltaTable, write_deltalake
 from deltalog.sharing.server.config import TableConfig
 from deltalog.sharing.server.credentials import issue
 from tests.support.asgi import Json, Reply
-from tests.support.emulators import Emulator, s3, s3_endpoint
+from tests.support.emulators import Emulator
 from tests.support.sharing import TOKEN, Caller, actions, path_of, sharing
-
-__all__ = ["s3", "s3_endpoint"]
 
 T = "s.d.t"
 ASYNC = "responseformat=parquet;asyncquery=true"

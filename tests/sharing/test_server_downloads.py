@@ -15,10 +15,8 @@ from deltalog.errors import ObjectNotFoundError
 from deltalog.sharing.server.downloads import download
 from deltalog.storage import open_store
 from tests.support.asgi import Reply, ask
-from tests.support.emulators import Emulator, s3, s3_endpoint
+from tests.support.emulators import Emulator
 from tests.support.sharing import Caller, actions, sharing
-
-__all__ = ["s3", "s3_endpoint"]
 
 T = "s.d.t"
 DATA = bytes(range(256)) * 10

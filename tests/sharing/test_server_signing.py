@@ -16,28 +16,9 @@ import pytest
 from deltalog import write_deltalake
 from deltalog.sharing.server import app
 from tests.support.asgi import serving
-from tests.support.emulators import (
-    Emulator,
-    azure,
-    azurite_endpoint,
-    gcs,
-    gcs_endpoint,
-    s3,
-    s3_endpoint,
-    signing_gcs,
-)
+from tests.support.emulators import Emulator
 from tests.support.sharing import Caller, actions, config_of, sharing, write_profile
 from tests.support.signatures import is_signed_by_amazon
-
-__all__ = [
-    "azure",
-    "azurite_endpoint",
-    "gcs",
-    "gcs_endpoint",
-    "s3",
-    "s3_endpoint",
-    "signing_gcs",
-]
 
 pytestmark = [
     pytest.mark.emulator,
