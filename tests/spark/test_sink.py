@@ -63,6 +63,10 @@ def test_batches_are_appended_and_a_repeated_one_is_skipped(stream: Stream) -> N
     table = CoreTable(stream.table)
     (query,) = table.snapshot.app_transactions
     assert table.transaction_version(query) == 1
+    for entry, number in zip(table.history(), ("1", "0"), strict=True):
+        assert entry["operation"] == "STREAMING UPDATE"
+        batch = {"outputMode": "Append", "queryId": query, "epochId": number}
+        assert entry["operationParameters"] == batch
     stream.forget_last_commit()
     files = set(stream.table.glob("*.parquet"))
     stream.give("c", 4)
@@ -77,6 +81,8 @@ def test_complete_mode_overwrites(stream: Stream) -> None:
     stream.give("b", 2)
     stream.run(frame, "complete")
     assert stream.rows() == [(1, 1), (2, 2)]
+    (last,) = CoreTable(stream.table).history(1)
+    assert last["operationParameters"]["outputMode"] == "Complete"
 
 
 def test_two_queries_do_not_know_each_others_batches(stream: Stream) -> None:

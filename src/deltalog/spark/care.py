@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from deltalog.errors import InvalidInputError
 from deltalog.operations.append import FileOptions
+from deltalog.spark.core_table import ClusterTable
 from deltalog.spark.opening import moment_ms, session_time_zone
 from deltalog.spark.read import scan
 from deltalog.spark.results import (
@@ -24,7 +25,6 @@ from deltalog.spark.results import (
 )
 from deltalog.spark.rewriting import on_cluster
 from deltalog.spark.sweeping import SparkHands
-from deltalog.table import DeltaTable as CoreTable
 from deltalog.table.optimize import TableOptimizer
 from deltalog.table.vacuum import TableVacuum
 from deltalog.transaction import CommitProperties
@@ -57,7 +57,8 @@ class TendedTable:
         self._spark = spark
         self._scan = scan(spark, table, storage_options=storage_options, native=native)
         self._options = FileOptions(default_timezone=self._scan.time_zone)
-        self._table = CoreTable(self._scan.snapshot.store, default_timezone=self._scan.time_zone)
+        store, zone = self._scan.snapshot.store, self._scan.time_zone
+        self._table = ClusterTable(spark, store, default_timezone=zone)
         self._alias: str | None = None
         self._app: AppTransaction | None = None
 
@@ -162,7 +163,7 @@ class DeltaOptimizeBuilder:
     def __init__(
         self,
         spark: SparkSession,
-        table: CoreTable,
+        table: ClusterTable,
         time_zone: str,
         commit_properties: CommitProperties,
     ) -> None:

@@ -90,4 +90,5 @@ def _plan_of(message: TaskMessage, batch: int) -> WritePlan:
             "query it is; give the option txnAppId"
         )
     app = AppTransaction(query, batch)
-    return replace(plan, options=replace(plan.options, app=app))
+    told_of = (message.query or query, batch)
+    return replace(plan, options=replace(plan.options, app=app, batch=told_of))

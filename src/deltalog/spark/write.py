@@ -18,6 +18,7 @@ from deltalog.errors import CommitConflictError, InvalidInputError, TableExistsE
 from deltalog.operations.append import stage_append
 from deltalog.operations.optimized_write import optimizes_writes
 from deltalog.schema import to_arrow_schema
+from deltalog.spark.core_table import ClusterTable
 from deltalog.spark.opening import session_time_zone
 from deltalog.spark.parts import TaskSpec, run_tasks, write_task, written_by
 from deltalog.spark.read import scan
@@ -31,7 +32,6 @@ from deltalog.spark.write_plan import (
     schema_of,
     stage_write,
 )
-from deltalog.table import DeltaTable
 from deltalog.table.creating import make_table
 from deltalog.transaction.properties import AppTransaction
 from deltalog.write.enforce import Enforcer
@@ -195,7 +195,8 @@ def _make(store: Store, rows: SparkRows, options: WriteOptions) -> int | None:
 
 
 def _change(rows: SparkRows, options: WriteOptions, found: SparkScan) -> int | None:
-    table = DeltaTable(found.snapshot.store, default_timezone=options.time_zone)
+    store, zone = found.snapshot.store, options.time_zone
+    table = ClusterTable(found.spark, store, default_timezone=zone)
     check_partitions(table.snapshot, options)
     delete = partial(stage_spark_delete, scan=found)
 

@@ -49,6 +49,7 @@ class WriteOptions:
         replace_where: only rows for which it is true are replaced.
         dynamic: only the partitions are replaced that new rows fall into.
         app: makes a write that is repeated happen once.
+        batch: the query of a stream and the number of its batch, for the history.
         user_metadata: a text for the history.
         target_file_size_bytes: None follows the table.
         time_zone: of moments that name none.
@@ -62,6 +63,7 @@ class WriteOptions:
     replace_where: Any = None
     dynamic: bool = False
     app: AppTransaction | None = None
+    batch: tuple[str, int] | None = None
     user_metadata: str | None = None
     target_file_size_bytes: int | None = None
     time_zone: str = "UTC"
@@ -113,8 +115,17 @@ class WriteOptions:
         return CommitProperties(custom_metadata=told, app_transactions=apps)
 
     @property
+    def operation(self) -> str:
+        """What the history calls it."""
+        return "WRITE" if self.batch is None else "STREAMING UPDATE"
+
+    @property
     def shown(self) -> dict[str, Any]:
         """The parameters of the operation, as the history shows them."""
+        if self.batch is not None:
+            query, number = self.batch
+            output = "Append" if self.mode == "append" else "Complete"
+            return {"outputMode": output, "queryId": query, "epochId": str(number)}
         found: dict[str, Any] = {
             "mode": self.mode.capitalize(),
             "partitionBy": list(self.partition_by or ()),

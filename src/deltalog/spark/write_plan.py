@@ -161,7 +161,7 @@ class WritePlan:
                 self.store,
                 self.configuration,
                 lambda pending: stage_append(pending, rows, options=options.files),
-                operation="WRITE",
+                operation=options.operation,
                 parameters=options.shown,
                 commit_properties=options.commit_properties,
             )
@@ -177,7 +177,7 @@ class WritePlan:
         ran = run(
             lambda: load_snapshot(self.store, version=version),
             stage,
-            operation="WRITE",
+            operation=options.operation,
             parameters=options.shown,
             commit_properties=options.commit_properties,
             on_conflict="raise",

@@ -51,16 +51,21 @@ def after_commit(
         return snapshot  # what a catalog has not published yet gets neither
     interval = snapshot.configuration.properties.checkpoint_interval
     is_due = hooks.create_checkpoint and version > 0 and version % interval == 0
-    made = is_due and _tried(
-        "checkpoint", snapshot, lambda: create_checkpoint(snapshot, at_ms=clock.now_ms())
-    )
-    _tried("checksum", snapshot, lambda: _write_checksum(before, snapshot, txn_id, whole=made))
+    write = hooks.checkpoint_by or _checkpoint_here
+    made = is_due and _tried("checkpoint", snapshot, lambda: write(snapshot, clock.now_ms()))
+    # Who has others write checkpoints does not want to go through all files here for a sum either.
+    whole = made and hooks.checkpoint_by is None
+    _tried("checksum", snapshot, lambda: _write_checksum(before, snapshot, txn_id, whole=whole))
     if not made:
         return snapshot
     if _cleans_up(snapshot, hooks):
         _tried("cleanup", snapshot, lambda: cleanup_metadata(snapshot, at_ms=clock.now_ms()))
     # Who commits for days need not carry every commit along.
     return _reopened(snapshot) if len(snapshot.segment.commits) > _MANY_COMMITS else snapshot
+
+
+def _checkpoint_here(snapshot: Snapshot, at_ms: int) -> None:
+    create_checkpoint(snapshot, at_ms=at_ms)
 
 
 def _write_checksum(

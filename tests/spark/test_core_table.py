@@ -1,0 +1,76 @@
+"""What follows commits on a cluster: tasks go through the files of large tables, not the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import deltalog.spark
+from deltalog import DeltaTable as CoreTable
+from deltalog import write_deltalake
+from deltalog.spark import DeltaTable
+from deltalog.spark.state import MOST_FILES_HERE
+from deltalog.storage import open_store
+from deltalog.testing import CountingStore
+from tests.support.statements import in_order
+
+EVERY_OTHER = {"delta.checkpointInterval": "2"}
+
+
+@pytest.fixture
+def on_tasks(spark: SparkSession) -> Iterator[None]:
+    """Every table is a large one."""
+    spark.conf.set(MOST_FILES_HERE, "0")
+    yield
+    spark.conf.unset(MOST_FILES_HERE)
+
+
+def checkpoints(path: Path) -> list[str]:
+    return sorted(file.name for file in (path / "_delta_log").glob("*.checkpoint*.parquet"))
+
+
+@pytest.mark.protocol("CKPT-12")
+@pytest.mark.usefixtures("on_tasks")
+def test_tasks_write_the_checkpoint_that_is_due(spark: SparkSession, tmp_path: Path) -> None:
+    frame = spark.range(4)
+    deltalog.spark.write(frame, tmp_path, properties=EVERY_OTHER)
+    deltalog.spark.write(frame, tmp_path, mode="append")
+    deltalog.spark.write(frame, tmp_path, mode="append")
+    (first,) = checkpoints(tmp_path)
+    assert first.endswith("2.checkpoint.parquet")  # there was none before that tasks might read
+    table = DeltaTable.forPath(spark, tmp_path)
+    table.update("id = 1", {"id": "10L"})
+    table.delete("id = 2")
+    assert checkpoints(tmp_path) == [first, f"{4:020}.checkpoint.{1:010}.{1:010}.parquet"]
+    for version in range(5):
+        (tmp_path / "_delta_log" / f"{version:020}.json").unlink()
+    found = CoreTable(tmp_path).to_pyarrow_table().to_pylist()
+    assert in_order(found) == [{"id": number} for number in (0, 0, 0, 3, 3, 3, 10, 10, 10)]
+
+
+def test_smaller_tables_have_one_file(spark: SparkSession, tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1]}), configuration=EVERY_OTHER)
+    table = DeltaTable.forPath(spark, tmp_path)
+    for number in range(4):
+        table.update("true", {"id": f"{number}L"})
+    assert [name.count(".") for name in checkpoints(tmp_path)] == [2, 2]
+
+
+def test_tasks_compact_after_a_write(spark: SparkSession, tmp_path: Path) -> None:
+    wanted = {"delta.autoOptimize.autoCompact": "true"}
+    core = CoreTable.create(tmp_path, pa.schema([("id", pa.int64())]), configuration=wanted)
+    with core.transaction() as transaction:
+        for number in range(60):
+            transaction.append(pa.table({"id": [number]}))
+    store = CountingStore(open_store(str(tmp_path)))
+    DeltaTable.forPath(spark, store).delete("id = 0")
+    after = CoreTable(tmp_path)
+    assert [entry["operation"] for entry in after.history(2)] == ["OPTIMIZE", "DELETE"]
+    assert after.snapshot.num_files == 1
+    assert sorted(after.to_pyarrow_table()["id"].to_pylist()) == list(range(1, 60))
+    read = store.paths("open", "read", "read_ranges")
+    assert not [path for path in read if path.endswith(".parquet")]
