@@ -42,9 +42,7 @@ class ClusterTable(DeltaTable):
         default_timezone: of partition values that name none.
     """
 
-    def __init__(
-        self, spark: SparkSession, store: Store, *, default_timezone: str = "UTC"
-    ) -> None:
+    def __init__(self, spark: SparkSession, store: Store, *, default_timezone: str = "UTC") -> None:
         super().__init__(store, default_timezone=default_timezone)
         self._spark = spark
 
