@@ -18,6 +18,7 @@ from deltalog.schema.types import (
     IDENTITY_START_KEY,
     IDENTITY_STEP_KEY,
 )
+from deltalog.spark.names import location_of
 from deltalog.spark.types import quoted
 from deltalog.spark.write_plan import open_to_write
 from deltalog.table import DeltaTable
@@ -177,14 +178,6 @@ class DeltaTableBuilder:
             cluster_by=self._clusters,
         )
         return self._open(store)
-
-
-def location_of(identifier: str) -> str | None:
-    """The path in ``delta.`/path` ``; None of any other name."""
-    kind, _, rest = identifier.strip().partition(".")
-    known = kind.strip("`").lower() in {"delta", "deltalog", "parquet"}
-    quoted = len(rest) > 1 and rest[0] == rest[-1] == "`"
-    return rest[1:-1].replace("``", "`") if known and quoted else None
 
 
 def spark_schema(schema: str | spark_types.StructType) -> StructType:

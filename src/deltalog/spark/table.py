@@ -10,19 +10,19 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from deltalog.errors import InvalidInputError, TableNotFoundError
+from deltalog.errors import InvalidInputError
 from deltalog.operations.merge import Counts
 from deltalog.spark.builders import (
     DeltaTableBuilder,
     IdentityGenerator,
-    location_of,
     spark_schema,
 )
 from deltalog.spark.care import DeltaOptimizeBuilder, TendedTable, utc_text
 from deltalog.spark.merge import DeltaMergeBuilder, stage_spark_merge
 from deltalog.spark.merge_plan import SparkMerge
+from deltalog.spark.names import find_location, location_of, note_view
 from deltalog.spark.opening import moment_ms, session_time_zone
 from deltalog.spark.results import (
     numbers,
@@ -52,10 +52,6 @@ __all__ = [
     "DeltaTableBuilder",
     "IdentityGenerator",
 ]
-
-
-_VIEW: Final = "spark.deltalog.view."
-"""Begins the session's settings that say which table a view shows."""
 
 
 class DeltaTable(TendedTable):
@@ -102,12 +98,7 @@ class DeltaTable(TendedTable):
         Raises:
             TableNotFoundError: there is no such table, or the catalog does not say where it is.
         """
-        path = (
-            location_of(tableOrViewName)
-            or _view_location(sparkSession, tableOrViewName)
-            or _catalog_location(sparkSession, tableOrViewName)
-        )
-        return cls(sparkSession, path)
+        return cls(sparkSession, find_location(sparkSession, tableOrViewName))
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:  # noqa: N802, N803  # Delta's
@@ -189,7 +180,7 @@ class DeltaTable(TendedTable):
     def createOrReplaceTempView(self, name: str) -> None:  # noqa: N802  # as of data frames
         """Give the rows of the latest version a name for SQL, and for `forName`."""
         self.toDF().createOrReplaceTempView(name)
-        self._spark.conf.set(_VIEW + name.lower(), self._table.table_uri)
+        note_view(self._spark, name, self._table.table_uri)
 
     def alias(self, aliasName: str) -> Self:  # noqa: N803  # Delta's
         """The same table under a name for conditions."""
@@ -381,31 +372,3 @@ def _merge_counts(rows: Counts) -> dict[str, int | None]:
         "num_deleted_rows": rows.all_deleted,
         "num_inserted_rows": rows.inserted,
     }
-
-
-def _view_location(spark: SparkSession, name: str) -> str | None:
-    """Where the table is that a view of ours shows."""
-    known = spark.conf.get(_VIEW + name.lower(), None)
-    return known if known and spark.catalog.tableExists(name) else None
-
-
-def _catalog_location(spark: SparkSession, name: str) -> str:
-    """Where the catalog says that a table is.
-
-    Raises:
-        TableNotFoundError: it does not.
-    """
-    try:
-        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
-    except Exception as error:
-        raise TableNotFoundError(
-            f"cannot find the table {name!r}: the catalog does not know it ({error}); open it by "
-            "its location with forPath"
-        ) from error
-    found = [row["data_type"] for row in rows if row["col_name"] == "Location"]
-    if not found:
-        raise TableNotFoundError(
-            f"cannot find the table {name!r}: the catalog does not say where it is; open it by "
-            "its location with forPath"
-        )
-    return str(found[-1])

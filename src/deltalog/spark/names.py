@@ -1,0 +1,68 @@
+"""What a table's name stands for: a location in quotes, a view of ours, or a table of the catalog.
+
+Owns where each of them says that the table is. deltalog asks the catalog and writes nothing to it.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from deltalog.errors import TableNotFoundError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_VIEW: Final = "spark.deltalog.view."
+"""Begins the session's settings that say which table a view shows."""
+
+
+def find_location(spark: SparkSession, name: str) -> str:
+    """Where the table of a name is.
+
+    Raises:
+        TableNotFoundError: there is no such table, or the catalog does not say where it is.
+    """
+    return location_of(name) or _view_location(spark, name) or _catalog_location(spark, name)
+
+
+def note_view(spark: SparkSession, name: str, location: str) -> None:
+    """Remember which table a view shows, for as long as the session lasts."""
+    spark.conf.set(_VIEW + name.lower(), location)
+
+
+def location_of(identifier: str) -> str | None:
+    """The path in ``delta.`/path` ``; None of any other name."""
+    kind, _, rest = identifier.strip().partition(".")
+    known = kind.strip("`").lower() in {"delta", "deltalog", "parquet"}
+    quoted = len(rest) > 1 and rest[0] == rest[-1] == "`"
+    return rest[1:-1].replace("``", "`") if known and quoted else None
+
+
+def _view_location(spark: SparkSession, name: str) -> str | None:
+    """Where the table is that a view of ours shows."""
+    known = spark.conf.get(_VIEW + name.lower(), None)
+    return known if known and spark.catalog.tableExists(name) else None
+
+
+def _catalog_location(spark: SparkSession, name: str) -> str:
+    """Where the catalog says that a table is.
+
+    Raises:
+        TableNotFoundError: it does not.
+    """
+    try:
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+    except Exception as error:
+        raise TableNotFoundError(
+            f"cannot find the table {name!r}: the catalog does not know it ({error}); open it by "
+            "its location with forPath"
+        ) from error
+    found = [row["data_type"] for row in rows if row["col_name"] == "Location"]
+    if not found:
+        raise TableNotFoundError(
+            f"cannot find the table {name!r}: the catalog does not say where it is; open it by "
+            "its location with forPath"
+        )
+    return str(found[-1])
