@@ -126,16 +126,16 @@ def canonical_paths(encoded: StringColumn, root: str) -> StringColumn:
     return _canonical_chunk(encoded, root)
 
 
-def locations(encoded: StringColumn, root: str) -> list[str]:
+def locations(encoded: StringColumn, root: str) -> StringColumn:
     """Where the files of *encoded* paths are, decoded: what `join` gives for each.
 
-    Cost: one pass over the bytes when no path has an escape or stands for itself.
+    Cost: one pass over the bytes; Python touches only paths that have an escape or stand for
+    themselves.
     """
-    if pc.any(pc.match_substring_regex(encoded, r"[%:]|^/")).as_py():
-        return [join(root, decode_path(path)) for path in cast("list[str]", encoded.to_pylist())]
-    start = pa.scalar(f"{root.rstrip('/')}/")
-    joined: Any = pc.binary_join_element_wise(start, encoded, pa.scalar(""))  # type: ignore[call-overload]  # the stubs lack a mix of arrays and scalars
-    return cast("list[str]", joined.to_pylist())
+    if isinstance(encoded, pa.ChunkedArray):
+        chunks = [_located_chunk(cast("pa.StringArray", c), root) for c in encoded.chunks]
+        return pa.chunked_array(chunks, type=pa.string())
+    return _located_chunk(encoded, root)
 
 
 def check_confined(path: str, *, allow_absolute: bool = True) -> None:
@@ -306,6 +306,17 @@ def _objection_to_absolute(path: str, *, allowed: bool) -> str | None:
     if scheme in _FORBIDDEN_SCHEMES:
         return f"a table's files are not read over {scheme!r}"
     return None
+
+
+def _located_chunk(encoded: pa.StringArray, root: str) -> pa.StringArray:
+    start = pa.scalar(f"{root.rstrip('/')}/")
+    joined: Any = pc.binary_join_element_wise(start, encoded, pa.scalar(""))  # type: ignore[call-overload]  # the stubs lack a mix of arrays and scalars
+    odd: Any = pc.match_substring_regex(encoded, r"[%:]|^/")
+    if pc.any(odd).as_py():
+        hard = cast("list[str]", encoded.filter(odd).to_pylist())
+        mended = pa.array([join(root, decode_path(path)) for path in hard], pa.string())
+        joined = pc.replace_with_mask(joined, odd, mended)
+    return cast("pa.StringArray", joined)
 
 
 def _canonical_chunk(encoded: pa.StringArray, root: str) -> pa.StringArray:

@@ -45,7 +45,8 @@ def file_uris(
     """
     check_snapshot(snapshot)
     paths = prune(snapshot, predicate, default_timezone=default_timezone).files(["path"])["path"]
-    return locations(paths, snapshot.store.root)
+    found: list[Any] = locations(paths, snapshot.store.root).to_pylist()
+    return found
 
 
 def partitions(

@@ -72,14 +72,14 @@ class Found:
         frame: the table's columns, `FILE`, `ROW`, and `ROW_ID` where the table has row ids.
         files: rows of `snapshot.files` that pruning left.
         pruning: true of every row that may be concerned; None is any row.
-        num_records: physical rows of each file, as far as the log tells.
+        num_records: physical rows of each file; NULL where the log does not tell.
         num_table_files: how many files the table has.
     """
 
     frame: DataFrame
     files: pa.Table
     pruning: Expression | None
-    num_records: tuple[int | None, ...]
+    num_records: pa.ChunkedArray[Any]
     num_table_files: int
 
 
@@ -115,7 +115,7 @@ def find_rows(scan: SparkScan, pruning: Expression | None, alias: str | None) ->
         frame=frame if alias is None else frame.alias(alias),
         files=pruned.files(FILE_SCHEMA.names),
         pruning=pruning,
-        num_records=tuple(pruned.num_records().to_pylist()),
+        num_records=pruned.num_records(),
         num_table_files=pruned.num_files,
     )
 
@@ -217,15 +217,19 @@ class Change:
     ) -> Touched:
         files = self.found.files
         where = locations(files.column("path"), snapshot.store.root)
-        numbers = [number for number, name in enumerate(where) if name in places]
-        if len(numbers) < len(places):
+        names = pa.array(list(places), pa.string())
+        found = _compute.index_in(names, value_set=where)
+        if found.null_count:
             raise InternalError(f"rows were found in files that {snapshot.store.root} has not")
-        touched = files.take(pa.array(numbers, pa.int64()))
+        order = _compute.sort_indices(found)
+        numbers = found.take(order)
+        touched = files.take(numbers)
+        named: list[Any] = names.take(order).to_pylist()
         paths: list[Any] = touched.column("path").to_pylist()
-        known = [self.found.num_records[number] for number in numbers]
+        known: list[int | None] = self.found.num_records.take(numbers).to_pylist()
         return Touched(
             files=touched,
-            positions=tuple(places[where[number]][1].to_arrow() for number in numbers),
+            positions=tuple(places[name][1].to_arrow() for name in named),
             num_records=tuple(
                 read_footer(snapshot.store, decode_path(path)).num_rows if rows is None else rows
                 for path, rows in zip(paths, known, strict=True)

@@ -22,8 +22,9 @@ from deltalog.storage.parquet import open_parquet
 from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
+    from deltalog.paths import StringColumn
     from deltalog.scan import ReadSpec
     from deltalog.schema import DataType
     from deltalog.schema.widening import TypeChange
@@ -68,14 +69,14 @@ def _is_narrow(change: TypeChange) -> bool:
     return kind.precision - kind.scale < _DIGITS.get(str(change.from_type), 0)
 
 
-def are_unfit_by_name(locations: Sequence[str]) -> pa.BooleanArray:
+def are_unfit_by_name(locations: StringColumn) -> pa.BooleanArray:
     """Which files Spark would not find, or would find more than it should, by their names."""
-    paths = _compute.replace_substring_regex(pa.array(locations, pa.string()), _SCHEME, "")
-    odd: pa.BooleanArray = _compute.or_(
+    paths = _compute.replace_substring_regex(locations, _SCHEME, "")
+    odd: Any = _compute.or_(
         _compute.match_substring_regex(paths, _ODD_NAME),
         _compute.match_substring_regex(paths, _ODD_DIRECTORY),
     )
-    return odd
+    return odd.combine_chunks() if isinstance(odd, pa.ChunkedArray) else odd  # type: ignore[return-value]  # of booleans
 
 
 def are_unfit_by_id(store: Store, spec: ReadSpec, files: pa.Table) -> pa.BooleanArray:

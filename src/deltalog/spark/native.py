@@ -118,7 +118,7 @@ def plan_native(scan: Scan, *, objection: str | None = None) -> NativePlan:
         why = () if objection is None else (objection,)
         return NativePlan(scan=scan, groups=(), unfit=files, reasons=why, num_vectors=0)
     reasons: list[str] = []
-    odd = are_unfit_by_name(_texts(files, "location"))
+    odd = are_unfit_by_name(files.column("location"))
     if odd.true_count:
         reasons.append(f"{odd.true_count} have names that Spark would not find")
     if spec.mode is Mode.ID:
@@ -148,11 +148,11 @@ def plan_native(scan: Scan, *, objection: str | None = None) -> NativePlan:
 def _named_files(scan: Scan) -> pa.Table:
     """`TASK_COLUMNS`, with the location and the bare name of each file."""
     files = scan.pruned.files(TASK_COLUMNS)
-    check_all_confined(files.column("path"))
-    where = locations(files.column("path"), scan.snapshot.store.root)
-    files = files.append_column("location", pa.array(where, pa.string()))
-    names = [one.rpartition("/")[2] for one in where]
-    return files.append_column("name", pa.array(names, pa.string()))
+    paths = files.column("path")
+    check_all_confined(paths)
+    where = locations(paths, scan.snapshot.store.root)
+    files = files.append_column("location", where)
+    return files.append_column("name", _compute.replace_substring_regex(where, "(?s)^.*/", ""))
 
 
 def _has_vector(scan: Scan, files: pa.Table) -> pa.BooleanArray:
@@ -170,17 +170,14 @@ def _by_name(files: pa.Table) -> tuple[list[pa.Table], pa.Table]:
     """The files in groups without namesakes, and those that have too many."""
     if not files.num_rows:
         return [], files
-    if _compute.count_distinct(files.column("name")).as_py() == files.num_rows:
-        return [files], files.slice(0, 0)
-    seen: dict[str, int] = {}
-    ranks = []
-    for name in files.column("name").to_pylist():
-        ranks.append(seen.get(str(name), 0))
-        seen[str(name)] = ranks[-1] + 1
-    rank: Any = pa.array(ranks, pa.int64())
+    names = files.column("name")
+    rank = _compute.subtract(
+        _compute.rank(names, tiebreaker="first"), _compute.rank(names, tiebreaker="min")
+    )
+    most = _compute.max(rank).as_py()
     groups = [
-        files.filter(_compute.equal(rank, number))
-        for number in range(min(_MOST_NAMESAKES, max(ranks) + 1))
+        files.filter(_compute.equal(rank, number)) if most else files
+        for number in range(min(_MOST_NAMESAKES, most + 1))
     ]
     return groups, files.filter(_compute.greater_equal(rank, _MOST_NAMESAKES))
 
@@ -252,7 +249,8 @@ def _parquet(
     stored: StoredType,
     files: pa.Table,
 ) -> DataFrame:
-    paths = [spark_path(location) for location in _texts(files, "location")]
+    where: list[Any] = files.column("location").to_pylist()  # the one form that Spark takes
+    paths = [spark_path(location) for location in where]
     try:
         return spark.read.options(**options).schema(stored).parquet(*paths)
     except AnalysisException as error:
@@ -262,11 +260,6 @@ def _parquet(
             f"cannot read table {spec.table!r}: Spark finds a file of it not there: {error}; "
             "restore it, or read a version that does not need it"
         ) from error
-
-
-def _texts(files: pa.Table, column: str) -> list[str]:
-    texts: Any = files.column(column)
-    return list(texts.to_pylist())
 
 
 def _output(spec: ReadSpec, values: FileValues) -> list[Column]:
