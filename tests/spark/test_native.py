@@ -29,6 +29,7 @@ from tests.spark.shapes import (
     plain,
     tracked,
     widened,
+    with_namesakes,
     with_nans,
     with_odd_names,
     with_odd_values,
@@ -220,6 +221,18 @@ def test_lengths_tell_files_apart_only_where_they_differ_and_are_true(tmp_path: 
     assert key(a=7, c=7) == FileKey("file_name")
     assert key(a=7, b=19) == FileKey("file_name")
     assert key(a=7, b=None) == FileKey("file_name")
+
+
+@pytest.mark.parametrize(("most", "groups", "left"), [(4, [4, 1, 1], 0), (2, [4, 1], 1)])
+def test_files_of_one_name_are_planned_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, groups: list[int], left: int
+) -> None:
+    monkeypatch.setattr("deltalog.spark.native._MOST_NAMESAKES", most)
+    with_namesakes(tmp_path)
+    plan = plan_native(plan_scan(DeltaTable(tmp_path).snapshot))
+    assert [len(set(group.column("name").to_pylist())) for group in plan.groups] == groups
+    assert [group.num_rows for group in plan.groups] == groups
+    assert plan.unfit.num_rows == left
 
 
 def test_an_unknown_metadata_column_is_named(spark: SparkSession, tmp_path: Path) -> None:
