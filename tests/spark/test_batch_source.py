@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ import deltalog.spark
 from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import InvalidInputError
 from deltalog.spark.batch_source import BatchReader, TaskPartition, resolve
+from deltalog.spark.opening import moment_ms
 from deltalog.spark.options import parse_any_read_options, parse_read_options
 from deltalog.spark.types import to_spark_schema
 from tests.spark.shapes import SHAPES, Build, mapped, partitioned, plain, tracked
@@ -156,6 +158,11 @@ def test_a_reader_travels_without_its_snapshot(tmp_path: Path) -> None:
 def test_bad_options_are_named(options: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         parse_read_options({"path": "t", **options})
+
+
+@pytest.mark.parametrize("moment", ["2024-01-01 09:00:00", datetime(2024, 1, 1, 9)])  # noqa: DTZ001  # the session's
+def test_moments_without_a_zone_are_the_session_s(moment: str | datetime) -> None:
+    assert moment_ms(moment, "Asia/Tokyo") == moment_ms("2024-01-01T00:00:00Z", "Asia/Tokyo")
 
 
 def test_a_location_is_needed() -> None:

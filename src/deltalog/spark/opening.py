@@ -75,7 +75,9 @@ def without_version(path: str, storage: Mapping[str, Any] | None) -> str:
 def moment_ms(moment: str | datetime, time_zone: str) -> int:
     """Milliseconds since 1970 of a moment; without a zone it is in `time_zone`."""
     if isinstance(moment, datetime):
-        return as_timestamp_ms(moment if moment.tzinfo else moment.isoformat(" ") + "Z")
+        if moment.tzinfo is not None:
+            return as_timestamp_ms(moment)
+        moment = moment.isoformat(" ")
     try:
         return instant_micros(moment.strip(), time_zone) // 1000
     except ValueError:
