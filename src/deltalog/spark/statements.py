@@ -21,12 +21,12 @@ from deltalog.clock import Stopwatch
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import col
 from deltalog.features.generated_columns import generation_expressions
-from deltalog.operations.assignments import check_identities
+from deltalog.operations.assignments import canonical_path, check_identities
 from deltalog.operations.delete import Deleted, stage_delete
 from deltalog.operations.merge import Action
 from deltalog.operations.update import Updated
 from deltalog.scan.prune import judge
-from deltalog.schema import PrimitiveType, canonical_path_of, find_field
+from deltalog.schema import PrimitiveType, StructType, find_field
 from deltalog.spark.conditions import as_spark_condition
 from deltalog.spark.dml import Change, find_rows, row_struct, snapshot_of
 from deltalog.spark.row_tasks import FILE, NEW, OLD, ROW, ROW_ID, STEP
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from deltalog.configuration import TableConfiguration
     from deltalog.expressions import Expression
     from deltalog.operations.append import FileOptions
-    from deltalog.schema import StructType
+    from deltalog.schema import DataType, Field
     from deltalog.spark.read import SparkScan
     from deltalog.transaction import PendingTransaction
 
@@ -197,7 +197,7 @@ def assigned_path(schema: StructType, key: str, alias: str | None) -> Path:
     is_alias = alias is not None and parts[0].lower() == alias.lower()
     if is_alias and len(parts) > 1 and parts[0].lower() not in names:
         parts = parts[1:]
-    return tuple(canonical_path_of(schema, parts))
+    return canonical_path(schema, parts)
 
 
 def as_value(value: Any) -> Column:
@@ -215,6 +215,7 @@ def new_struct(
     configuration: TableConfiguration,
     assigned: Mapping[Path, Column],
     old: Mapping[str, Column],
+    before: StructType | None = None,
 ) -> Column:
     """A new version of a row: generated columns that are not assigned are left out.
 
@@ -222,6 +223,7 @@ def new_struct(
         configuration: of the table, as it will be.
         assigned: values by path.
         old: the columns of the old version.
+        before: the schema of that; None is the table's.
     """
     schema = configuration.schema
     generated: Iterable[str] = (
@@ -229,30 +231,94 @@ def new_struct(
     )
     given = {path[0] for path in assigned}
     parts = [
-        _new_column(schema, name, assigned, old[name]).alias(name)
-        for name in schema.names
-        if name in given or name not in generated
+        _assigned(one, (one.name,), assigned, old[one.name], _named(before or schema, one.name))
+        if one.name in given
+        else old[one.name].alias(one.name)
+        for one in schema
+        if one.name in given or one.name not in generated
     ]
     return F.struct(*parts)
 
 
-def _new_column(
-    schema: StructType, name: str, assigned: Mapping[Path, Column], old: Column
+def _assigned(
+    field: Field, path: Path, values: Mapping[Path, Column], old: Column, known: Field | None
 ) -> Column:
-    found = old
-    for path, value in assigned.items():
-        if path[0] != name:
-            continue
-        fitted = as_type_of(schema, path, value)
-        if len(path) == 1:
-            return fitted
-        found = found.withField(".".join(quoted(part) for part in path[1:]), fitted)
-    return found
+    """A column of which something is assigned: a struct that was NULL is one afterwards."""
+    is_touched = any(other[: len(path)] == path for other in values)
+    if path in values:
+        found = _cast(values[path], field.type)
+    elif is_touched and isinstance(field.type, StructType):
+        mine = None if known is None else known.type
+        found = F.struct(
+            *(
+                _assigned(one, (*path, one.name), values, old[one.name], _named(mine, one.name))
+                for one in field.type
+            )
+        )
+    elif known is None:  # it comes with the statement
+        found = F.lit(None).cast(to_spark_type(field.type))
+    else:
+        found = old
+    return found.alias(field.name)
+
+
+def keeping(
+    new: Column, theirs: StructType, old_row: Column, mine: StructType, path: Path
+) -> Column:
+    """A value of a merge's source; fields of structs that it lacks stay as they are.
+
+    Args:
+        new: the column of the source.
+        theirs: schema of the source.
+        old_row: the row as it was, a struct.
+        mine: schema of that.
+        path: of the column.
+    """
+    (name,) = path
+    column, old = _named(theirs, name), _named(mine, name)
+    if column is None or old is None:
+        return new
+    return _keeping(new, column.type, old_row[old.name], old.type)
+
+
+def _keeping(new: Column, theirs: DataType, old: Column, mine: DataType) -> Column:
+    if not isinstance(theirs, StructType) or not isinstance(mine, StructType):
+        return new
+    if not _lacks(theirs, mine):
+        return new
+    parts = {}
+    for one in theirs:
+        known = _named(mine, one.name)
+        part = new[one.name]
+        parts[one.name] = (
+            part if known is None else _keeping(part, one.type, old[known.name], known.type)
+        )
+    for one in mine:
+        if _named(theirs, one.name) is None:
+            parts[one.name] = old[one.name]
+    return F.when(new.isNotNull(), F.struct(*(part.alias(name) for name, part in parts.items())))
+
+
+def _lacks(theirs: DataType, mine: DataType) -> bool:
+    """Whether a struct has fewer fields than another one, at any depth."""
+    if not isinstance(theirs, StructType) or not isinstance(mine, StructType):
+        return False
+    given = [(one, _named(theirs, one.name)) for one in mine]
+    return any(part is None or _lacks(part.type, one.type) for one, part in given)
+
+
+def _named(struct: DataType | None, name: str) -> Field | None:
+    """The field of a name, without its case; None if there is none."""
+    fields = struct if isinstance(struct, StructType) else ()
+    return next((one for one in fields if one.name.lower() == name.lower()), None)
 
 
 def as_type_of(schema: StructType, path: Path, value: Column) -> Column:
     """A value in the type of the column it goes to; nested ones are fitted by name when written."""
-    kind = find_field(schema, path).type
+    return _cast(value, find_field(schema, path).type)
+
+
+def _cast(value: Column, kind: DataType) -> Column:
     return value.cast(to_spark_type(kind)) if isinstance(kind, PrimitiveType) else value
 
 
