@@ -9,7 +9,7 @@ Protocol: none
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
@@ -21,6 +21,7 @@ from deltalog.spark.merge_plan import (
     SOURCE,
     SparkClause,
     SparkMerge,
+    check_sides,
     evolved,
     find_keys,
     joined,
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from deltalog.operations.append import FileOptions
     from deltalog.spark.read import SparkScan
     from deltalog.transaction import PendingTransaction
+
+_NEW: Final = "__deltalog_new"
+"""Tells rows apart that are in no file yet."""
 
 
 def stage_spark_merge(
@@ -76,7 +80,9 @@ def stage_spark_merge(
     found = find_rows(scan, pruning, merge.alias)
     names = before.schema.names
     target = found.frame.withColumn(TARGET, row_struct(names))
-    rows = joined(merge, target, merge.source.withColumn(SOURCE, row_struct(source.names)))
+    theirs = merge.source.withColumn(SOURCE, row_struct(source.names))
+    check_sides(merge, target, theirs, (before.schema, source))
+    rows = joined(merge, target, theirs)
     rows = rows.withColumn(STEP, step_column(merge, before.schema, source)).where(
         F.col(STEP).isNotNull()
     )
@@ -86,11 +92,14 @@ def stage_spark_merge(
         columns += [F.col(FILE), F.col(ROW)]
         columns += [F.col(ROW_ID)] if before.row_ids_enabled else []
         columns += [F.col(TARGET).alias(OLD)] if before.change_data_feed_enabled else []
+    frame = rows.select(*columns)
+    if merge.of(When.MATCHED) and merge.allows_repeats:
+        frame = _each_once(frame)
     change = Change(
         pending=pending,
         options=options,
         found=found,
-        frame=rows.select(*columns),
+        frame=frame,
         steps=steps,
         allows_repeats=merge.allows_repeats,
     )
@@ -99,6 +108,12 @@ def stage_spark_merge(
     # A row of the source that matches is not inserted: so much of the files was looked at.
     pending.read(pruning, touched.files if alone else found.files, is_row_local=alone)
     return _merged(merge, done, num_source, found, watch.elapsed_ms())
+
+
+def _each_once(frame: DataFrame) -> DataFrame:
+    """Rows of the table once each: several rows of the source may agree that one goes."""
+    new = F.when(F.col(ROW).isNull(), F.monotonically_increasing_id())
+    return frame.withColumn(_NEW, new).dropDuplicates([FILE, ROW, _NEW]).drop(_NEW)
 
 
 def _merged(merge: SparkMerge, done: Done, num_source: int, found: Found, ms: int) -> Merged:

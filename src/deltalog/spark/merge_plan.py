@@ -22,7 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 from deltalog.clock import now_ms
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import Column as Name
-from deltalog.expressions import Literal, columns, map_columns, parse_sql, resolve, to_sql
+from deltalog.expressions import Literal, col, columns, map_columns, parse_sql, resolve, to_sql
 from deltalog.expressions.nodes import Comparison
 from deltalog.features.default_columns import default_expressions
 from deltalog.features.generated_columns import generation_expressions
@@ -33,7 +33,7 @@ from deltalog.operations.merge.plan import plan_merge
 from deltalog.schema import StructType, merge_schemas
 from deltalog.spark.dml import TARGET
 from deltalog.spark.row_tasks import NEW, ROW, STEP
-from deltalog.spark.statements import as_type_of, as_value, new_struct, parse_assignments
+from deltalog.spark.statements import as_type_of, as_value, keeping, new_struct, parse_assignments
 from deltalog.spark.types import to_spark_type
 from deltalog.table_change import changed_table
 
@@ -154,9 +154,9 @@ def evolved(
     ours = {name.lower(): name for name in source.names}
     for clause in merge.clauses:
         for key in clause.values or ():
-            name = key.lower().rpartition(".")[2]
-            if name not in known and name in ours:
-                wanted.add(ours[name])
+            *_, name = col(key).path
+            if name.lower() not in known and name.lower() in ours:
+                wanted.add(ours[name.lower()])
     taken = StructType([one for one in source if one.name in wanted])
     merged = merge_schemas(
         configuration.schema, taken, allow_widening=configuration.is_active("typeWidening")
@@ -274,6 +274,30 @@ def _on_its_side(clause: SparkClause, value: Any, schema: StructType, source: St
     )
 
 
+def check_sides(
+    merge: SparkMerge, target: DataFrame, source: DataFrame, schemas: tuple[StructType, StructType]
+) -> None:
+    """Let Spark refuse what names the other side where there is no row of it.
+
+    In the joined frame that side's columns are there, and NULL.
+
+    Args:
+        merge: what is to be done.
+        target: the table, with `TARGET`.
+        source: the source, with `SOURCE`.
+        schemas: of both.
+    """
+    for when, frame in ((When.NOT_MATCHED, source), (When.NOT_MATCHED_BY_SOURCE, target)):
+        said = [
+            _on_its_side(clause, value, *schemas)
+            for clause in merge.of(when)
+            for value in (clause.condition, *(clause.values or {}).values())
+            if value is not None
+        ]
+        if said:
+            _ = frame.select(*said).schema  # which analyzes it, on Connect too
+
+
 def new_columns(
     merge: SparkMerge,
     before: TableConfiguration,
@@ -303,13 +327,18 @@ def _updated(
     values = _assigned(merge, clause, after, source)
     check_identities(after.schema, {path[0] for path in values})
     mine = F.col(TARGET)
+    if clause.is_star:
+        values = {
+            path: keeping(value, source, mine, before.schema, path)
+            for path, value in values.items()
+        }
     old = {
         one.name: mine[one.name]
         if one.name in before.schema.names
         else F.lit(None).cast(to_spark_type(one.type))
         for one in after.schema
     }
-    return new_struct(after, values, old)
+    return new_struct(after, values, old, before.schema)
 
 
 def _inserted(
@@ -354,8 +383,9 @@ def _assigned(
 def _filled_in(configuration: TableConfiguration) -> set[str]:
     """Columns that the table itself gives a value."""
     schema = configuration.schema
+    defaults = default_expressions(schema) if configuration.supports("allowColumnDefaults") else {}
     return {
         *(one.name for one in identity_columns(schema)),
         *(generation_expressions(schema) if configuration.supports("generatedColumns") else ()),
-        *(default_expressions(schema) if configuration.supports("allowColumnDefaults") else ()),
+        *(path[0] for path in defaults if len(path) == 1),
     }
