@@ -346,6 +346,13 @@ def test_bad_options_are_named(options: dict[str, str], message: str) -> None:
         parse_stream_options({"path": "t", **options})
 
 
+def test_a_version_is_not_followed(tmp_path: Path) -> None:
+    make(tmp_path, 0)
+    source = DeltalogSource({"path": f"{tmp_path}@v0"})
+    with pytest.raises(InvalidInputError, match=r"cannot follow .*@v0': it names a version"):
+        source.streamReader(source.schema())
+
+
 def test_splits_keep_the_order_of_files(tmp_path: Path) -> None:
     make(tmp_path, 0)
     for number in range(1, 6):

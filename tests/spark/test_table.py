@@ -79,6 +79,12 @@ def test_rows_are_deleted(
         assert feed(tmp_path / "t", 1) == [("delete", n, f"v{n}") for n in (1, 8, 9)]
 
 
+def test_a_version_is_not_changed(spark: SparkSession, tmp_path: Path) -> None:
+    make(spark, tmp_path / "t", {})
+    with pytest.raises(InvalidInputError, match=r"@v0': it names a version"):
+        DeltaTable.forPath(spark, f"{tmp_path}/t@v0")
+
+
 def test_deletes_that_the_log_can_answer_run_no_job(spark: SparkSession, tmp_path: Path) -> None:
     table = make(spark, tmp_path / "t", {}, partition_by="p")
     table.delete("p = 1")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from deltalog.errors import InvalidInputError
 from deltalog.operations.append import FileOptions
 from deltalog.spark.core_table import ClusterTable
-from deltalog.spark.opening import moment_ms, session_time_zone
+from deltalog.spark.opening import moment_ms, open_latest, session_time_zone
 from deltalog.spark.read import scan
 from deltalog.spark.results import (
     detail_frame,
@@ -54,6 +54,7 @@ class TendedTable:
         storage_options: Mapping[str, Any] | None = None,
         native: bool | None = None,
     ) -> None:
+        open_latest(table, storage_options, doing="open as a DeltaTable")
         self._spark = spark
         self._scan = scan(spark, table, storage_options=storage_options, native=native)
         self._options = FileOptions(default_timezone=self._scan.time_zone)

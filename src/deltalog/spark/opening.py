@@ -66,6 +66,28 @@ def open_table(
         return _at_moment(store, moment_ms(wanted, time_zone))
 
 
+def open_latest(
+    table: str | PurePath | Store, storage: Mapping[str, Any] | None = None, *, doing: str
+) -> Store:
+    """The store of a table, or of the place where it is to be.
+
+    Args:
+        table: its location, or a store.
+        storage: options for the store.
+        doing: what is done that concerns the latest version, such as `write to`.
+
+    Raises:
+        InvalidInputError: the location names a version.
+    """
+    store, at = open_table_store(table, storage or None, None)
+    if at is not None:
+        raise InvalidInputError(
+            f"cannot {doing} {table!r}: it names a version, and that concerns the latest one; "
+            "leave the version out, or read it with deltalog.spark.read"
+        )
+    return store
+
+
 def without_version(path: str, storage: Mapping[str, Any] | None) -> str:
     """The location without the version that it may end in."""
     _, at = open_table_store(path, storage or None, None)

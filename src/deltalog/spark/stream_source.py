@@ -32,7 +32,7 @@ from deltalog.spark.batch_source import (
     read_partition,
     rows_schema,
 )
-from deltalog.spark.opening import moment_ms, open_table
+from deltalog.spark.opening import moment_ms, open_latest, open_table
 from deltalog.spark.read_limits import AvailableNow, default_limit, is_everything
 from deltalog.spark.splits import split_tasks
 from deltalog.spark.workers import InEnvelope
@@ -60,12 +60,16 @@ class StreamReader(InEnvelope, DataSourceStreamReader, AvailableNow):
         options: what is followed and how.
         columns: the schema that Spark asks for.
         version: the one whose schema the stream shows; None is the latest.
+
+    Raises:
+        InvalidInputError: the location names a version: that one never changes.
     """
 
     def __init__(
         self, options: StreamOptions, columns: spark_types.StructType, version: int | None
     ) -> None:
         self._options = options
+        open_latest(options.path, options.storage, doing="follow")
         shown, self._schema = self._shown_snapshot(columns, version)
         check_snapshot(shown)
         rows = (

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from deltalog.arguments import as_condition, has_table, naming, open_table_store
+from deltalog.arguments import as_condition, has_table, naming
 from deltalog.errors import InvalidInputError
 from deltalog.operations.append import stage_append
 from deltalog.operations.delete import Deleted, stage_delete
@@ -22,6 +22,7 @@ from deltalog.operations.overwrite import (
 )
 from deltalog.schema import StructType, parse_schema, to_arrow_schema
 from deltalog.snapshot import load_snapshot
+from deltalog.spark.opening import open_latest
 from deltalog.spark.parts import TaskSpec, no_files
 from deltalog.spark.types import as_nullable
 from deltalog.table.creating import make_table, new_table_with_defaults
@@ -70,12 +71,7 @@ def open_to_write(table: str | PurePath | Store, storage: Mapping[str, Any] | No
     Raises:
         InvalidInputError: a version is named.
     """
-    store, at = open_table_store(table, storage or None, None)
-    if at is not None:
-        raise InvalidInputError(
-            f"cannot write to {table!r}: it names a version, and writes go to the latest"
-        )
-    return store
+    return open_latest(table, storage, doing="write to")
 
 
 class PlannedRows:
