@@ -337,7 +337,9 @@ def test_another_table_at_the_place_is_an_error(tmp_path: Path) -> None:
         ({"maxFilesPerTrigger": "0"}, "expected 1 or more"),
         ({"maxBytesPerTrigger": "0"}, "expected a size"),
         ({"startingVersion": "1", "startingTimestamp": "2024-01-01"}, "give one of them"),
-        ({"versionAsOf": "1"}, "cannot take the option 'versionAsOf'"),
+        ({"versionAsOf": "1"}, "option 'versionAsOf': .* takes startingVersion"),
+        ({"endingVersion": "1"}, "a stream has no end"),
+        ({"schemaTrackingLocation": "p"}, "with a new load"),
         ({"ignoreDeletes": "perhaps"}, "expected true or false"),
     ],
 )

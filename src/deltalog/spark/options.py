@@ -24,6 +24,16 @@ MAX_PARTITION_BYTES: Final = 128 << 20
 """As `spark.sql.files.maxPartitionBytes` by default."""
 MAX_FILES_PER_TRIGGER: Final = 1000
 """As Delta's, where neither limit is given."""
+# What Delta knows and this request cannot have, with what to do instead.
+_ELSEWHERE: Final = {
+    "versionasof": "it goes with batch reads; a stream takes startingVersion",
+    "timestampasof": "it goes with batch reads; a stream takes startingTimestamp",
+    "endingversion": "it goes with batch reads of the change feed; a stream has no end",
+    "endingtimestamp": "it goes with batch reads of the change feed; a stream has no end",
+    "optimizewrite": "a format's writer cannot gather rows; use "
+    "deltalog.spark.write(…, optimize_write=True)",
+    "schematrackinglocation": "started again with a new load, a stream goes on in the new schema",
+}
 _SIZE_UNITS: Final = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 _TIME_TRAVEL: Final = ("versionAsOf", "timestampAsOf")
@@ -153,7 +163,7 @@ class Options:
 
     def _unknown(self, name: str) -> str:
         close = get_close_matches(name.lower(), self._names, n=1)
-        hint = (
+        hint = _ELSEWHERE.get(name.lower()) or (
             f"did you mean {self._names[close[0]]!r}?"
             if close
             else f"expected one of {sorted(self._names.values())}{self.others}"
