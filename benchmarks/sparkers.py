@@ -249,6 +249,7 @@ def deltalog_spark_stream(path: Path, needle: int) -> Call:
     del needle
     session = _session(path)
     register(session)
+    session.read.format("deltalog").load(str(path)).limit(1).collect()  # as Delta's session does
     return _stream(session, "deltalog", path)
 
 

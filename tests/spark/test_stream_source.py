@@ -359,7 +359,7 @@ def test_splits_keep_the_order_of_files(tmp_path: Path) -> None:
     make(tmp_path, 0)
     for number in range(1, 6):
         append(tmp_path, number)
-    query = Query(tmp_path, maxPartitionBytes="9m")
+    query = Query(tmp_path, maxPartitionBytes="2300k")
     assert query.offset is not None
     end = query.reader.latestOffset(query.offset, EVERYTHING)
     partitions = query.reader.partitions(query.offset, end)

@@ -13,8 +13,12 @@ if TYPE_CHECKING:
 
     from deltalog.scan import ScanTask
 
-OPEN_COST_BYTES: Final = 4 << 20
-"""What opening a file costs, in bytes read meanwhile: Spark's own estimate."""
+OPEN_COST_BYTES: Final = 1 << 20
+"""What opening a file costs, in bytes read meanwhile.
+
+Spark's own estimate is 4 MiB, for tasks of its own: a task of a Python worker costs tens of
+milliseconds besides, so small files go into fewer of them.
+"""
 _FEWEST_BYTES: Final = 32 << 20
 _MANY: Final = 64
 """Splits that keep a usual cluster busy: a table that has more bytes has fuller splits."""
