@@ -14,6 +14,7 @@ from deltalog import DeltaTable as CoreTable
 from deltalog.errors import AmbiguousMergeError, InvalidInputError
 from deltalog.spark import DeltaTable, IdentityGenerator
 from deltalog.spark.merge import DeltaMergeBuilder
+from deltalog.spark.merge_plan import SparkMerge
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -104,6 +105,20 @@ def test_only_files_that_the_keys_allow_are_touched(spark: SparkSession, tmp_pat
     assert metrics["numTargetFilesRemoved"] == "1"
     assert metrics["numTargetRowsCopied"] == "2"
     assert metrics["numSourceRows"] == "1"
+
+
+def test_a_builder_stays_as_it_is() -> None:
+    run: list[SparkMerge] = []
+    frame: Any = None
+    builder = DeltaMergeBuilder(SparkMerge(source=frame, condition="true"), run.append)  # type: ignore[arg-type]  # it answers nothing
+    one, other = builder.whenMatchedDelete(), builder.withSchemaEvolution()
+    for each in (builder, one, other):
+        each.execute()
+    assert [(len(merge.clauses), merge.merge_schema) for merge in run] == [
+        (0, False),
+        (1, False),
+        (0, True),
+    ]
 
 
 @kinds

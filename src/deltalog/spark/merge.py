@@ -166,6 +166,7 @@ class DeltaMergeBuilder:
 
     In every group of clauses (matched, not matched, not matched by source) the first one whose
     condition is true for a row decides. Conditions and values are Spark SQL or Spark columns.
+    Every method gives another builder, and this one stays as it is.
 
     Args:
         merge: without clauses.
@@ -219,8 +220,7 @@ class DeltaMergeBuilder:
 
     def withSchemaEvolution(self) -> Self:  # noqa: N802  # Delta's
         """Add the columns that only the source has to the table."""
-        self._merge = replace(self._merge, merge_schema=True)
-        return self
+        return type(self)(replace(self._merge, merge_schema=True), self._run)
 
     def execute(self) -> DataFrame:
         """Merge, and commit.
@@ -244,8 +244,8 @@ class DeltaMergeBuilder:
         values: Mapping[str, Any] | None = None,
     ) -> Self:
         clause = SparkClause(when=when, action=action, values=values, condition=condition)
-        self._merge = replace(self._merge, clauses=(*self._merge.clauses, clause))
-        return self
+        merge = replace(self._merge, clauses=(*self._merge.clauses, clause))
+        return type(self)(merge, self._run)
 
 
 def _given(values: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
