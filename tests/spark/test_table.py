@@ -187,6 +187,12 @@ def test_history_detail_and_going_back(spark: SparkSession, tmp_path: Path) -> N
     assert rows(path) == ALL
 
 
+def test_filters_of_an_optimization_all_hold(spark: SparkSession, tmp_path: Path) -> None:
+    table = make(spark, tmp_path / "t", {}, partition_by="p")
+    begun = table.optimize().where("p = 1 OR p IS NULL").where("p = 0")
+    assert begun.executeCompaction().collect()[0]["metrics"]["numFilesRemoved"] == 0
+
+
 def test_files_are_put_together_and_cleaned_away(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t"
     table = make(spark, path, VECTORS)

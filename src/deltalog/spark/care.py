@@ -172,25 +172,28 @@ class DeltaOptimizeBuilder:
         self._table = table
         self._optimizer = TableOptimizer(table, time_zone, elsewhere=on_cluster(spark))
         self._commit_properties = commit_properties
-        self._filter: str | None = None
+        self._filters: tuple[str, ...] = ()
 
     def where(self, partitionFilter: str) -> Self:  # noqa: N803  # Delta's
-        """Only partitions for which it is true."""
-        self._filter = partitionFilter
+        """Only partitions for which it is true, with all that was said so before."""
+        self._filters = (*self._filters, f"({partitionFilter})")
         return self
 
     def executeCompaction(self) -> DataFrame:  # noqa: N802  # Delta's
         """Put small files together, and leave deleted rows behind."""
-        found = self._optimizer.compact(self._filter, commit_properties=self._commit_properties)
+        found = self._optimizer.compact(self._where(), commit_properties=self._commit_properties)
         return optimized_frame(self._spark, self._table.table_uri, found)
 
     def executeZOrderBy(self, *cols: str | list[str]) -> DataFrame:  # noqa: N802  # Delta's
         """Arrange rows so that predicates on any of some columns leave few files to read."""
         names = [n for one in cols for n in ([one] if isinstance(one, str) else one)]
         found = self._optimizer.z_order(
-            names, self._filter, commit_properties=self._commit_properties
+            names, self._where(), commit_properties=self._commit_properties
         )
         return optimized_frame(self._spark, self._table.table_uri, found)
+
+    def _where(self) -> str | None:
+        return " AND ".join(self._filters) or None
 
 
 def utc_text(timestamp_ms: int) -> str:
