@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
-from deltalog.arguments import has_table
+from deltalog.arguments import check_given, has_table
 from deltalog.errors import CommitConflictError, InvalidInputError, TableExistsError
 from deltalog.operations.append import stage_append
 from deltalog.operations.optimized_write import optimizes_writes
@@ -112,6 +112,7 @@ def write(  # noqa: PLR0913  # each is the caller's choice
         if value not in known:
             expected = ", ".join(map(repr, known))
             raise InvalidInputError(f"{name}: expected one of {expected}, found {value!r}")
+    check_given(replace_where)
     columns = [partition_by] if isinstance(partition_by, str) else partition_by
     options = WriteOptions(
         mode="overwrite" if mode == "overwrite" else "append",
