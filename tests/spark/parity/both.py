@@ -8,7 +8,7 @@ must be the same table, or both must have refused the statement alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -56,6 +56,7 @@ class Both:
         *,
         app: tuple[str, int] | None = None,
         apart_from: Collection[str] = (),
+        gives_numbers: bool = True,
         numbers: Callable[[T], Numbers] = lambda _: {},
     ) -> T:
         """Do a statement on both, and compare.
@@ -66,6 +67,7 @@ class Both:
             on_spark: the same on the copy.
             app: makes it happen once.
             apart_from: facts that Spark's statement cannot bring about.
+            gives_numbers: whether it makes new rows.
             numbers: what the core's answer counts, by the names of Spark's.
         """
         if self._is_inside:  # Spark's statements are made of the core's
@@ -74,7 +76,7 @@ class Both:
         try:
             path = self.scratch / f"{self.compared}"
             twin = _copied(store, path)
-            before = Before.of(twin)
+            before = replace(Before.of(twin), gives_numbers=gives_numbers)
             counted, refused = _tried(lambda: on_spark(Twin(self.spark, path, app)))
             try:
                 done = on_core()

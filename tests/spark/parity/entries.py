@@ -15,12 +15,16 @@ from deltalog import DeltaTable
 from deltalog.arguments import as_condition, as_updates, has_table, open_table_store
 from deltalog.operations.delete import Deleted
 from deltalog.operations.merge import Merge, Merged
+from deltalog.operations.optimize import Optimized, stage_cluster, stage_compact, stage_z_order
+from deltalog.operations.restore import Restored
 from deltalog.operations.update import Updated
 from deltalog.snapshot import load_snapshot
 from deltalog.storage.store import Store
 from deltalog.table import merge as merging
 from tests.spark.parity.both import Both, read_rows
 from tests.spark.parity.twin import Numbers, Twin, app_of
+from tests.support.aging import AgingTable
+from tests.support.optimizing import OptimizedTable
 from tests.support.statements import StatedTable
 
 # What a statement may be asked for that Spark's interface has no argument for: it is then left to
@@ -36,7 +40,10 @@ _USUAL = {
 def watch(both: Both, patch: pytest.MonkeyPatch, module: ModuleType) -> None:
     """Put what the tests of a module call behind `both`."""
     _watch_stated(both, patch)
+    _watch_optimized(both, patch)
     _watch_facade(both, patch)
+    if hasattr(module, "stage_restore"):
+        patch.setattr(module, "restore", _restoring(both, module.restore))
     if hasattr(module, "write_deltalake"):
         patch.setattr(module, "write_deltalake", _writing(both, module.write_deltalake))
 
@@ -92,6 +99,53 @@ def _watch_stated(both: Both, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StatedTable, "update", watched_update)
     patch.setattr(StatedTable, "delete", watched_delete)
     patch.setattr(StatedTable, "run_merge", watched_merge)
+
+
+_OPTIMIZATIONS: Mapping[Any, Callable[..., Numbers]] = {
+    stage_compact: Twin.compact,
+    stage_cluster: Twin.compact,  # Spark's one word for both
+    stage_z_order: Twin.z_order,
+}
+
+
+def _watch_optimized(both: Both, patch: pytest.MonkeyPatch) -> None:
+    optimize = OptimizedTable.optimize
+
+    def watched(table: OptimizedTable, stage: Any, *given: Any, **options: Any) -> Optimized:
+        said = _OPTIMIZATIONS.get(stage)
+        if said is None or options:
+            return optimize(table, stage, *given, **options)
+        return both.do(
+            table.store,
+            lambda: optimize(table, stage, *given),
+            lambda twin: said(twin, *given),
+            numbers=lambda done: {
+                "files added": len(done.added_sizes),
+                "files removed": len(done.removed_sizes),
+            },
+        )
+
+    patch.setattr(OptimizedTable, "optimize", watched)
+
+
+def _restoring(both: Both, original: Any) -> Any:
+    def watched(table: AgingTable, version: int, **options: Any) -> Restored:
+        if options:
+            found: Restored = original(table, version, **options)
+            return found
+        done: Restored = both.do(
+            table.store,
+            lambda: original(table, version),
+            lambda twin: twin.restore(version),
+            gives_numbers=False,
+            numbers=lambda done: {
+                "num_restored_files": done.num_restored_files,
+                "num_removed_files": done.num_removed_files,
+            },
+        )
+        return done
+
+    return watched
 
 
 def _merged(done: Merged) -> Numbers:
@@ -168,7 +222,7 @@ def _said_update(twin: Twin, table: DeltaTable, options: Mapping[str, Any]) -> N
 def _condition(store: Store, options: Mapping[str, Any]) -> Any:
     """A condition as it is written; with its parameters, if it has some."""
     condition, parameters = options.get("predicate"), options.get("parameters")
-    if not parameters:
+    if not parameters or condition is None:
         return condition
     return as_condition(load_snapshot(store).configuration.schema, condition, parameters=parameters)
 
