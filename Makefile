@@ -29,7 +29,7 @@ reference-full: $(BIN)/.ready-dev $(REFERENCE)/.ready ## every comparison with D
 matrix: $(SPARKS:%=.cache/spark-%/.ready) ## the Spark tests on every PySpark, and on Spark Connect
 	@for version in $(SPARKS); do for connect in "" 1; do \
 	printf '\n==> PySpark %s%s\n' $$version "$${connect:+ through Connect}"; \
-	DELTALOG_SPARK_CONNECT=$$connect .cache/spark-$$version/bin/python -m pytest -q tests/spark $(PYTEST) || exit 1; \
+	DELTALOG_SPARK_CONNECT=$$connect .cache/spark-$$version/bin/python -m pytest -q -n 2 --dist worksteal tests/spark $(PYTEST) || exit 1; \
 	done; done
 check: lint doctest docs ## everything but the tests
 lint: $(BIN)/.ready-dev ## format, lint, types, import contracts, spelling
