@@ -18,8 +18,10 @@ from deltalog.errors import (
     TableNotFoundError,
 )
 from deltalog.spark import DeltaTable
+from deltalog.spark.settings import RETENTION_CHECK
 from deltalog.spark.table import IdentityGenerator
 
+DEFAULTS = "spark.databricks.delta.properties.defaults."
 VECTORS = {"delta.enableDeletionVectors": "true"}
 FEED = {"delta.enableChangeDataFeed": "true"}
 IDS = {"delta.enableRowTracking": "true"}
@@ -185,6 +187,37 @@ def test_history_detail_and_going_back(spark: SparkSession, tmp_path: Path) -> N
     (restored,) = table.restoreToVersion(0).collect()
     assert restored["num_of_files_after_restore"] == 2
     assert rows(path) == ALL
+
+
+def test_settings_of_the_session_say_what_new_tables_have(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    spark.conf.set(f"{DEFAULTS}enableChangeDataFeed", "true")
+    spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", "nightly")
+    try:
+        deltalog.spark.write(spark.range(1), tmp_path / "w")
+        where = str(tmp_path / "c")
+        DeltaTable.create().location(where).addColumn("id", "LONG").execute()
+    finally:
+        spark.conf.unset(f"{DEFAULTS}enableChangeDataFeed")
+        spark.conf.unset("spark.databricks.delta.commitInfo.userMetadata")
+    for name in "wc":
+        assert CoreTable(tmp_path / name).metadata().configuration == FEED
+    assert CoreTable(tmp_path / "w").history(1)[0]["userMetadata"] == "nightly"
+
+
+def test_files_in_retention_are_deleted_where_the_session_says_so(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = make(spark, tmp_path / "t", {})
+    table.delete("id = 3")
+    with pytest.raises(InvalidInputError, match=rf"{RETENTION_CHECK}=false"):
+        table.vacuum(0)
+    spark.conf.set(RETENTION_CHECK, "false")
+    try:
+        assert table.vacuum(0).count() == 1
+    finally:
+        spark.conf.unset(RETENTION_CHECK)
 
 
 def test_filters_of_an_optimization_all_hold(spark: SparkSession, tmp_path: Path) -> None:

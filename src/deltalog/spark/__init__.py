@@ -5,8 +5,9 @@ Every decision about the protocol is made in the core rooms. The files, those th
 first:
 
 - `environment`: which PySpark is needed; `workers`: whether Python workers have this deltalog.
-- `types`, `options`, `opening`, `filters`, `splits`: schemas, options and filters in both tongues,
-  how a table is opened, and how files are shared out among tasks.
+- `types`, `options`, `opening`, `settings`, `filters`, `splits`: schemas, options and filters in
+  both tongues, how a table is opened, what the session says, and how files are shared out among
+  tasks.
 - reading: `batch_source`, `read_limits` and `stream_source` (rows that Python workers read for the
   format), `task_frame` (the same without it), `fitness`, `file_keys`, `file_values`, `hive_layout`,
   `positions`, `native` (a DataFrame over Spark's own Parquet reader), `conditions`, `read` (`read`,

@@ -19,12 +19,15 @@ from deltalog.schema.types import (
     IDENTITY_STEP_KEY,
 )
 from deltalog.spark.names import location_of
+from deltalog.spark.settings import session_defaults
 from deltalog.spark.types import quoted
 from deltalog.spark.write_plan import open_to_write
 from deltalog.table import DeltaTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from pyspark.sql import SparkSession
 
     from deltalog.storage.store import Store
 
@@ -49,6 +52,7 @@ class DeltaTableBuilder:
     """A table that is being put together; nothing happens before `execute`.
 
     Args:
+        spark: the session, whose settings a new table follows.
         way: what is done where there is a table, or none.
         open_table: makes the answer of `execute`.
         storage_options: credentials and settings for the store.
@@ -56,10 +60,12 @@ class DeltaTableBuilder:
 
     def __init__(
         self,
+        spark: SparkSession,
         way: Way,
         open_table: Callable[[Store], Any],
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
+        self._spark = spark
         self._way = way
         self._open = open_table
         self._storage = storage_options
@@ -167,16 +173,17 @@ class DeltaTableBuilder:
         if self._way == "replace" and not has_table(store):
             raise TableNotFoundError(f"cannot replace the table at {store.root}: there is none")
         mode: Any = {"create": "error", "createIfNotExists": "ignore"}.get(self._way, "overwrite")
-        DeltaTable.create(
-            store,
-            StructType(self._fields),
-            mode=mode,
-            partition_by=self._partitions,
-            name=self._name,
-            description=self._comment,
-            configuration=self._properties,
-            cluster_by=self._clusters,
-        )
+        with session_defaults(self._spark):
+            DeltaTable.create(
+                store,
+                StructType(self._fields),
+                mode=mode,
+                partition_by=self._partitions,
+                name=self._name,
+                description=self._comment,
+                configuration=self._properties,
+                cluster_by=self._clusters,
+            )
         return self._open(store)
 
 

@@ -9,7 +9,7 @@ Protocol: none
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from deltalog.errors import InvalidInputError
 from deltalog.operations.append import FileOptions
@@ -24,6 +24,7 @@ from deltalog.spark.results import (
     restored_frame,
 )
 from deltalog.spark.rewriting import on_cluster
+from deltalog.spark.settings import RETENTION_CHECK, enforces_retention, session_user_metadata
 from deltalog.spark.sweeping import SparkHands
 from deltalog.table.optimize import TableOptimizer
 from deltalog.table.vacuum import TableVacuum
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
     from deltalog.transaction import PendingTransaction
     from deltalog.transaction.commit import Ran
-
-_USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
 
 
 class TendedTable:
@@ -82,6 +81,10 @@ class TendedTable:
     def vacuum(self, retentionHours: float | None = None) -> DataFrame:  # noqa: N803  # Delta's
         """Delete files that no version within the retention needs.
 
+        Args:
+            retentionHours: None is the table's; a shorter one is refused unless the session's
+                setting `spark.databricks.delta.retentionDurationCheck.enabled` is `false`.
+
         Returns:
             A row for each file: its path, relative to the table.
 
@@ -90,7 +93,15 @@ class TendedTable:
         self._table.update_incremental()
         hands = SparkHands(self._spark, self._table.version())
         vacuum = TableVacuum(self._table, hands=hands)
-        plan = vacuum.plan(retentionHours, full=True)
+        enforces = enforces_retention(self._spark)
+        try:
+            plan = vacuum.plan(retentionHours, full=True, enforce_retention_duration=enforces)
+        except InvalidInputError as error:
+            if not enforces or retentionHours is None or retentionHours < 0:
+                raise
+            raise InvalidInputError(
+                f"{error}; here the session's setting {RETENTION_CHECK}=false says that"
+            ) from error
         paths = vacuum.carry_out(plan, commit_properties=self._commit_properties())
         return paths_frame(self._spark, paths)
 
@@ -144,7 +155,7 @@ class TendedTable:
         )
 
     def _commit_properties(self) -> CommitProperties:
-        told = self._spark.conf.get(_USER_METADATA, None)
+        told = session_user_metadata(self._spark)
         return CommitProperties(
             custom_metadata={"userMetadata": told} if told else None,
             app_transactions=None if self._app is None else [self._app],

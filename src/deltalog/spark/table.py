@@ -12,11 +12,14 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
+from pyspark.sql import SparkSession
+
 from deltalog.errors import InvalidInputError
 from deltalog.operations.merge import Counts
 from deltalog.spark.builders import (
     DeltaTableBuilder,
     IdentityGenerator,
+    Way,
     spark_schema,
 )
 from deltalog.spark.care import DeltaOptimizeBuilder, TendedTable, utc_text
@@ -27,6 +30,7 @@ from deltalog.spark.opening import moment_ms, session_time_zone
 from deltalog.spark.results import (
     numbers,
 )
+from deltalog.spark.settings import session_defaults
 from deltalog.spark.state_checkpoint import checkpoint_on_cluster
 from deltalog.spark.statements import stage_spark_delete, stage_spark_update
 from deltalog.table import DeltaTable as CoreTable
@@ -34,10 +38,10 @@ from deltalog.table.convert import convert_to_deltalake
 from deltalog.transaction.properties import AppTransaction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import PurePath
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
     from deltalog.operations.merge import Merged
@@ -122,52 +126,58 @@ class DeltaTable(TendedTable):
         """
         path = location_of(identifier) or identifier
         schema = None if partitionSchema is None else spark_schema(partitionSchema)
-        convert_to_deltalake(path, mode="ignore", partition_by=schema)
+        with session_defaults(sparkSession):
+            convert_to_deltalake(path, mode="ignore", partition_by=schema)
         return cls(sparkSession, path)
 
     @classmethod
     def create(
         cls,
-        sparkSession: SparkSession,  # noqa: N803  # Delta's
+        sparkSession: SparkSession | None = None,  # noqa: N803  # Delta's
         *,
         storage_options: Mapping[str, Any] | None = None,
     ) -> DeltaTableBuilder:
         """Begin a table where there is none."""
-        return DeltaTableBuilder("create", cls._opener(sparkSession), storage_options)
+        return cls._builder("create", sparkSession, storage_options)
 
     @classmethod
     def createIfNotExists(  # noqa: N802  # Delta's
         cls,
-        sparkSession: SparkSession,  # noqa: N803  # Delta's
+        sparkSession: SparkSession | None = None,  # noqa: N803  # Delta's
         *,
         storage_options: Mapping[str, Any] | None = None,
     ) -> DeltaTableBuilder:
         """Begin a table, or open the one that is there."""
-        return DeltaTableBuilder("createIfNotExists", cls._opener(sparkSession), storage_options)
+        return cls._builder("createIfNotExists", sparkSession, storage_options)
 
     @classmethod
     def replace(
         cls,
-        sparkSession: SparkSession,  # noqa: N803  # Delta's
+        sparkSession: SparkSession | None = None,  # noqa: N803  # Delta's
         *,
         storage_options: Mapping[str, Any] | None = None,
     ) -> DeltaTableBuilder:
         """Begin a table instead of the one that is there."""
-        return DeltaTableBuilder("replace", cls._opener(sparkSession), storage_options)
+        return cls._builder("replace", sparkSession, storage_options)
 
     @classmethod
     def createOrReplace(  # noqa: N802  # Delta's
         cls,
-        sparkSession: SparkSession,  # noqa: N803  # Delta's
+        sparkSession: SparkSession | None = None,  # noqa: N803  # Delta's
         *,
         storage_options: Mapping[str, Any] | None = None,
     ) -> DeltaTableBuilder:
         """Begin a table, whether there is one or not."""
-        return DeltaTableBuilder("createOrReplace", cls._opener(sparkSession), storage_options)
+        return cls._builder("createOrReplace", sparkSession, storage_options)
 
     @classmethod
-    def _opener(cls, spark: SparkSession) -> Callable[[Store], Self]:
-        return lambda store: cls(spark, store)
+    def _builder(
+        cls, way: Way, given: SparkSession | None, storage_options: Mapping[str, Any] | None
+    ) -> DeltaTableBuilder:
+        spark = given or SparkSession.getActiveSession()
+        if spark is None:
+            raise InvalidInputError("cannot begin a table: there is no active session; pass one")
+        return DeltaTableBuilder(spark, way, lambda store: cls(spark, store), storage_options)
 
     # --- its rows
 

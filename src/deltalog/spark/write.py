@@ -22,6 +22,7 @@ from deltalog.spark.core_table import ClusterTable
 from deltalog.spark.opening import session_time_zone
 from deltalog.spark.parts import TaskSpec, run_tasks, write_task, written_by
 from deltalog.spark.read import scan
+from deltalog.spark.settings import session_defaults, session_user_metadata
 from deltalog.spark.statements import stage_spark_delete
 from deltalog.spark.types import quoted
 from deltalog.spark.write_options import WriteOptions
@@ -86,9 +87,11 @@ def write(  # noqa: PLR0913  # each is the caller's choice
             every new row must match it.
         partition_overwrite: `dynamic` with mode `overwrite`: only the partitions are replaced that
             new rows fall into.
-        properties: of a new table, such as `{"delta.enableChangeDataFeed": "true"}`.
+        properties: of a new table, such as `{"delta.enableChangeDataFeed": "true"}`; the
+            session's `spark.databricks.delta.properties.defaults.…` come behind them.
         txn: an application and its version: a write that is there already is skipped.
-        user_metadata: a text for the history.
+        user_metadata: a text for the history; None is the session's
+            `spark.databricks.delta.commitInfo.userMetadata`.
         target_file_size: bytes; None follows `delta.targetFileSize`, then 128 MiB.
         optimize_write: gather the rows of each partition in few tasks first; None does what the
             table's `delta.autoOptimize.optimizeWrite` says.
@@ -122,7 +125,7 @@ def write(  # noqa: PLR0913  # each is the caller's choice
         replace_where=replace_where,
         dynamic=partition_overwrite == "dynamic",
         app=None if txn is None else AppTransaction(*txn),
-        user_metadata=user_metadata,
+        user_metadata=user_metadata or session_user_metadata(frame.sparkSession),
         target_file_size_bytes=target_file_size,
         time_zone=session_time_zone(frame.sparkSession),
         properties=dict(properties or {}),
@@ -155,6 +158,7 @@ class SparkRows:
     """
 
     def __init__(self, frame: DataFrame, *, optimize: bool | None = None) -> None:
+        self.session = frame.sparkSession
         self.source = schema_of(frame.schema)
         self.schema: pa.Schema = to_arrow_schema(self.source)
         self._frame = frame
@@ -184,9 +188,11 @@ class SparkRows:
 
 
 def _make(store: Store, rows: SparkRows, options: WriteOptions) -> int | None:
+    with session_defaults(rows.session):
+        configuration = new_configuration(store, rows.source, options)
     committed = make_table(
         store,
-        new_configuration(store, rows.source, options),
+        configuration,
         lambda pending: stage_append(pending, rows, options=options.files),
         operation="WRITE",
         parameters=options.shown,

@@ -1,0 +1,45 @@
+"""What Delta's settings of a session say, for whatever runs where the session is.
+
+A format's reader and writer have no session, and know none of them.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from deltalog.table import table_defaults
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+_DEFAULTS: Final = "spark.databricks.delta.properties.defaults."
+_USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
+RETENTION_CHECK: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
+
+
+@contextmanager
+def session_defaults(spark: SparkSession) -> Iterator[None]:
+    """Give every table that is made in this block the properties that the session's settings say.
+
+    Raises:
+        InvalidInputError: a setting names no table property.
+    """
+    settings = spark.conf.getAll
+    asked = {key: text for key, text in settings.items() if key.startswith(_DEFAULTS)}
+    with table_defaults({f"delta.{key[len(_DEFAULTS) :]}": text for key, text in asked.items()}):
+        yield
+
+
+def session_user_metadata(spark: SparkSession) -> str | None:
+    """What commits say for themselves in the history; None for nothing."""
+    return spark.conf.get(_USER_METADATA, None) or None
+
+
+def enforces_retention(spark: SparkSession) -> bool:
+    """Whether a vacuum refuses a shorter time than the table's."""
+    return (spark.conf.get(RETENTION_CHECK, None) or "true").strip().lower() != "false"
