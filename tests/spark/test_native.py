@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 import deltalog.spark
 from deltalog import DeltaTable, col, write_deltalake
 from deltalog.errors import InvalidInputError
+from deltalog.expressions import parse_sql
 from deltalog.scan import plan_scan
 from deltalog.spark.file_keys import FileKey, key_of
 from deltalog.spark.hive_layout import hive_partitions
@@ -146,6 +148,35 @@ def test_texts_mean_what_the_session_s_time_zone_says(spark: SparkSession, tmp_p
         assert sorted(row.id for row in found.collect()) == [0]
     finally:
         spark.conf.set("spark.sql.session.timeZone", str(before))
+
+
+def test_expressions_mean_what_the_session_s_time_zone_says(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark reads the texts of a partition in the session's zone, and so must pruning."""
+    data = pa.table({"p": ["2024-01-01 05:00:00"], "id": [1]})
+    write_deltalake(tmp_path, data, partition_by="p")
+    where = parse_sql("CAST(p AS TIMESTAMP) < TIMESTAMP'2024-01-01 00:00:00Z'")
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        assert deltalog.spark.read(spark, tmp_path, where=where).count() == 1
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", str(before))
+
+
+def test_files_and_rows_are_chosen_by_one_moment(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A frame may be used long after its files were chosen."""
+    days = [date(2019, 1, 1), date(2021, 1, 1)]
+    for day in days:
+        write_deltalake(tmp_path, pa.table({"day": [day, days[0]]}), mode="append")
+    monkeypatch.setattr("deltalog.arguments.now_ms", lambda: 1_577_836_800_000)  # 2020
+    found = deltalog.spark.read(spark, tmp_path, where="day > current_date()")
+    assert [row.day for row in found.collect()] == [days[1]]
+    found = deltalog.spark.read(spark, tmp_path, where="day < current_date()")
+    assert [row.day for row in found.collect()] == [days[0]] * 3
 
 
 @pytest.mark.parametrize("where", ["f > 3", "g >= 3", "s.f > 3", "s.in.g > 3", "f = double('NaN')"])

@@ -81,6 +81,14 @@ def test_rows_are_deleted(
         assert feed(tmp_path / "t", 1) == [("delete", n, f"v{n}") for n in (1, 8, 9)]
 
 
+def test_an_alias_prunes_like_a_bare_name(spark: SparkSession, tmp_path: Path) -> None:
+    table = make(spark, tmp_path / "t", {}, partition_by="p").alias("T")
+    table.delete("t.p = 1")
+    (newest, *_) = CoreTable(tmp_path / "t").history(1)
+    assert newest["operationMetrics"]["numAddedFiles"] == "0"
+    assert {row[1] for row in rows(tmp_path / "t")} == {0}
+
+
 def test_a_version_is_not_changed(spark: SparkSession, tmp_path: Path) -> None:
     make(spark, tmp_path / "t", {})
     with pytest.raises(InvalidInputError, match=r"@v0': it names a version"):

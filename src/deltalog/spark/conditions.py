@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,8 +19,9 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 
 from deltalog.arguments import as_condition
 from deltalog.errors import InvalidInputError
+from deltalog.expressions import Column as Name
 from deltalog.expressions import columns as columns_of
-from deltalog.expressions import conjuncts, to_sql
+from deltalog.expressions import conjuncts, map_columns, parse_sql, to_sql
 from deltalog.expressions.nodes import Call, Cast, Expression
 from deltalog.expressions.trees import walk
 from deltalog.schema import PrimitiveType, find_field
@@ -41,43 +42,75 @@ class Condition:
         pruning: true of every row for which the condition is; None if nothing is known.
         used: top-level columns that the condition reads; None if that is not known.
         text: for people.
+        is_known: `pruning` is the whole condition.
     """
 
     column: Column
     pruning: Expression | None
     used: frozenset[str] | None
     text: str
+    is_known: bool = False
 
 
-def as_spark_condition(condition: Any, schema: StructType, time_zone: str) -> Condition:
+def as_spark_condition(
+    condition: Any, schema: StructType, time_zone: str, *, alias: str | None = None
+) -> Condition:
     """A condition in any of the forms that callers give.
+
+    What asks for the time of day and is understood here gets the present one for good: rows must
+    not be looked for later in files that were chosen by it.
 
     Args:
         condition: Spark SQL, a Spark column, an expression, or deltalake's filter tuples.
         schema: of the table.
         time_zone: of the session.
+        alias: under which a text may know the table.
 
     Raises:
         InvalidInputError: it is none of these. What is wrong in a SQL text is Spark's to say.
     """
     if isinstance(condition, Column):
         return Condition(column=condition, pruning=None, used=None, text=str(condition))
-    if not isinstance(condition, str):
-        ours = as_condition(schema, condition)
-        if ours is None:
-            raise InvalidInputError(f"cannot take {condition!r} for a condition")
-        text = to_sql(ours)
-        return Condition(column=F.expr(text), pruning=ours, used=_used(ours), text=text)
-    column = F.expr(condition)
-    try:
-        ours = as_condition(schema, condition)
-    except InvalidInputError:  # Spark may know what we do not
-        ours = None
+    is_text = isinstance(condition, str)
+    ours = _of_text(condition, schema, alias) if is_text else as_condition(schema, condition)
     if ours is None:
-        return Condition(column=column, pruning=None, used=None, text=condition)
-    used = _used(ours)
-    pruning = ours if time_zone in _UTC else _in_any_zone(condition, ours, schema)
-    return Condition(column=column, pruning=pruning, used=used, text=condition)
+        if not is_text:
+            raise InvalidInputError(f"cannot take {condition!r} for a condition")
+        return Condition(column=F.expr(condition), pruning=None, used=None, text=condition)
+    parts = conjuncts(ours)
+    kept = parts
+    if time_zone not in _UTC:
+        kept = tuple(part for part in parts if _knows_no_zone(part, schema, is_text=is_text))
+    asks_the_clock = is_text and _ASKS_THE_CLOCK.search(condition) is not None
+    if asks_the_clock and time_zone not in _UTC:
+        kept = ()
+    text = to_sql(ours) if not is_text or (asks_the_clock and kept) else condition
+    return Condition(
+        column=F.expr(text),
+        pruning=reduce(and_, kept) if kept else None,
+        used=_used(ours),
+        text=text,
+        is_known=len(kept) == len(parts),
+    )
+
+
+def _of_text(text: str, schema: StructType, alias: str | None) -> Expression | None:
+    """What we understand of a condition on the rows of one table; Spark may know more."""
+    try:
+        if alias is None:
+            return as_condition(schema, text)
+        parsed = parse_sql(text)
+        called = [path for path in columns_of(parsed) if path[0].lower() == alias.lower()]
+        if called and alias.lower() in {name.lower() for name in schema.names}:
+            return None  # the table, or a struct of it
+        return as_condition(schema, map_columns(parsed, partial(_without, alias)))
+    except InvalidInputError:
+        return None
+
+
+def _without(alias: str, column: Name) -> Name:
+    is_alias = len(column.path) > 1 and column.path[0].lower() == alias.lower()
+    return Name(column.path[1:]) if is_alias else column
 
 
 def _used(expression: Expression) -> frozenset[str]:
@@ -87,18 +120,14 @@ def _used(expression: Expression) -> frozenset[str]:
     )
 
 
-def _in_any_zone(text: str, condition: Expression, schema: StructType) -> Expression | None:
-    """The parts of a condition that mean the same in every time zone."""
-    if _ASKS_THE_CLOCK.search(text):
-        return None
-    parts = [part for part in conjuncts(condition) if _knows_no_zone(part, schema)]
-    return reduce(and_, parts) if parts else None
+def _knows_no_zone(part: Expression, schema: StructType, *, is_text: bool) -> bool:
+    """Whether a part of a condition means the same in every time zone.
 
-
-def _knows_no_zone(part: Expression, schema: StructType) -> bool:
+    In a text, what is compared with a moment may be a text of the session's zone.
+    """
     if any(isinstance(node, Call | Cast) for node in walk(part)):
         return False
-    return not any(
+    return not is_text or not any(
         find_field(schema, path).type == PrimitiveType("timestamp")
         for path in columns_of(part)
         if path[0] != "_metadata"

@@ -16,7 +16,6 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
 from deltalog.actions.arrow import FILE_SCHEMA
-from deltalog.arguments import as_condition
 from deltalog.clock import Stopwatch
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import col
@@ -69,9 +68,11 @@ def stage_spark_delete(
         return stage_delete(pending, None, options=options)
     scan, watch = at_version(scan, pending), Stopwatch()
     snapshot = scan.snapshot
-    understood = as_spark_condition(condition, snapshot.configuration.schema, scan.time_zone)
+    understood = as_spark_condition(
+        condition, snapshot.configuration.schema, scan.time_zone, alias=alias
+    )
     pruning = understood.pruning
-    if pruning is not None and _is_exact(scan, condition, pruning):
+    if pruning is not None and understood.is_known and _is_exact(scan, pruning):
         return stage_delete(pending, pruning, options=options)
     found = find_rows(scan, pruning, alias)
     frame = found.frame.where(understood.column)
@@ -134,7 +135,7 @@ def stage_spark_update(
     pruning = None
     column: Column = F.expr("true")
     if condition is not None:
-        understood = as_spark_condition(condition, schema, scan.time_zone)
+        understood = as_spark_condition(condition, schema, scan.time_zone, alias=alias)
         pruning, column = understood.pruning, understood.column
     found = find_rows(scan, pruning, alias)
     names = schema.names
@@ -322,18 +323,12 @@ def _cast(value: Column, kind: DataType) -> Column:
     return value.cast(to_spark_type(kind)) if isinstance(kind, PrimitiveType) else value
 
 
-def _is_exact(scan: SparkScan, condition: Any, pruning: Expression) -> bool:
-    """Whether the log alone tells which files match, and that all of their rows do.
-
-    Only where `pruning` is the whole condition: it may be less of it, see `conditions`.
-    """
-    whole = as_condition(scan.snapshot.configuration.schema, condition)
-    if repr(whole) != repr(pruning):  # == makes an expression
-        return False
+def _is_exact(scan: SparkScan, whole: Expression) -> bool:
+    """Whether the log alone tells which files match, and that all of their rows do."""
     # Which columns there are decides it, not which files.
     none = FILE_SCHEMA.empty_table().column("partitionValues")
     return judge(
-        pruning,
+        whole,
         scan.snapshot.configuration,
         num_files=0,
         partition_values=lambda: none,
