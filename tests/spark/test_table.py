@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
@@ -79,6 +80,26 @@ def test_rows_are_deleted(
     assert rows(tmp_path / "t") == [row for row in ALL if row[0] not in {1, 8, 9}]
     if properties.get("delta.enableChangeDataFeed"):
         assert feed(tmp_path / "t", 1) == [("delete", n, f"v{n}") for n in (1, 8, 9)]
+
+
+def test_values_that_do_not_fit_are_errors_without_ansi_too(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """As in Delta, which stores a value whole or not at all."""
+    path = tmp_path / "t"
+    deltalog.spark.write(spark.sql("SELECT 1 AS id, 5Y AS b"), path)
+    table = DeltaTable.forPath(spark, path)
+    source = spark.sql("SELECT 1 AS id, 300 AS b")
+    merge = table.alias("t").merge(source.alias("s"), "t.id = s.id")
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        with pytest.raises(PySparkException, match="'b' does not fit into byte: 300"):
+            table.update(set={"b": "300"})
+        with pytest.raises(PySparkException, match="'b' does not fit into byte: 300"):
+            merge.whenMatchedUpdateAll().execute()
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", "true")
+    assert table.toDF().collect() == [(1, 5)]
 
 
 def test_an_alias_prunes_like_a_bare_name(spark: SparkSession, tmp_path: Path) -> None:

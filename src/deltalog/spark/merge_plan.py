@@ -33,7 +33,14 @@ from deltalog.operations.merge.plan import plan_merge
 from deltalog.schema import StructType, merge_schemas
 from deltalog.spark.dml import TARGET
 from deltalog.spark.row_tasks import NEW, ROW, STEP
-from deltalog.spark.statements import as_type_of, as_value, keeping, new_struct, parse_assignments
+from deltalog.spark.statements import (
+    as_type_of,
+    as_value,
+    checked_values,
+    keeping,
+    new_struct,
+    parse_assignments,
+)
 from deltalog.spark.types import to_spark_type
 from deltalog.table_change import changed_table
 
@@ -359,12 +366,12 @@ def _inserted(
 def _assigned(
     merge: SparkMerge, clause: SparkClause, after: TableConfiguration, source: StructType
 ) -> dict[tuple[str, ...], Column]:
-    schema = after.schema
+    schema, spark = after.schema, merge.source.sparkSession
     if clause.values is not None:
         values = {
             key: _on_its_side(clause, value, schema, source) for key, value in clause.values.items()
         }
-        return parse_assignments(schema, values, merge.alias)
+        return checked_values(schema, parse_assignments(schema, values, merge.alias), spark)
     theirs = {name.lower(): name for name in source.names}
     missing = [name for name in schema.names if name.lower() not in theirs]
     needed = [name for name in missing if name not in _filled_in(after)]
@@ -373,11 +380,12 @@ def _assigned(
             f"cannot take every column from the source: it lacks {', '.join(map(repr, needed))}; "
             "name the columns to take, or use withSchemaEvolution()"
         )
-    return {
+    taken: dict[tuple[str, ...], Column] = {
         (name,): F.col(SOURCE)[theirs[name.lower()]]
         for name in schema.names
         if name.lower() in theirs
     }
+    return checked_values(schema, taken, spark)
 
 
 def _filled_in(configuration: TableConfiguration) -> set[str]:

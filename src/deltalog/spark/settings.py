@@ -40,6 +40,11 @@ def session_user_metadata(spark: SparkSession) -> str | None:
     return spark.conf.get(_USER_METADATA, None) or None
 
 
+def is_ansi(spark: SparkSession) -> bool:
+    """Whether the session's casts end with an error where a value does not fit."""
+    return (spark.conf.get("spark.sql.ansi.enabled", None) or "true").strip().lower() != "false"
+
+
 def enforces_retention(spark: SparkSession) -> bool:
     """Whether a vacuum refuses a shorter time than the table's."""
     return (spark.conf.get(RETENTION_CHECK, None) or "true").strip().lower() != "false"

@@ -29,10 +29,13 @@ from deltalog.schema import PrimitiveType, StructType, find_field
 from deltalog.spark.conditions import as_spark_condition
 from deltalog.spark.dml import Change, find_rows, row_struct, snapshot_of
 from deltalog.spark.row_tasks import FILE, NEW, OLD, ROW, ROW_ID, STEP
+from deltalog.spark.settings import is_ansi
 from deltalog.spark.types import quoted, to_spark_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from pyspark.sql import SparkSession
 
     from deltalog.configuration import TableConfiguration
     from deltalog.expressions import Expression
@@ -130,7 +133,7 @@ def stage_spark_update(
     scan, watch = at_version(scan, pending), Stopwatch()
     configuration = scan.snapshot.configuration
     schema = configuration.schema
-    assigned = parse_assignments(schema, values, alias)
+    assigned = checked_values(schema, parse_assignments(schema, values, alias), scan.spark)
     check_identities(schema, {path[0] for path in assigned})
     pruning = None
     column: Column = F.expr("true")
@@ -312,6 +315,28 @@ def _named(struct: DataType | None, name: str) -> Field | None:
     """The field of a name, without its case; None if there is none."""
     fields = struct if isinstance(struct, StructType) else ()
     return next((one for one in fields if one.name.lower() == name.lower()), None)
+
+
+def checked_values(
+    schema: StructType, values: Mapping[Path, Column], spark: SparkSession
+) -> dict[Path, Column]:
+    """The values, none of which becomes another one or NULL in the type of its column.
+
+    As in Delta: in sessions without ANSI, too, whose casts would give whatever fits.
+    """
+    if is_ansi(spark):
+        return dict(values)
+    return {path: _or_error(schema, path, value) for path, value in values.items()}
+
+
+def _or_error(schema: StructType, path: Path, value: Column) -> Column:
+    kind = find_field(schema, path).type
+    if not isinstance(kind, PrimitiveType):
+        return value
+    fitted = value.try_cast(to_spark_type(kind))
+    said = F.lit(f"a value of column {'.'.join(path)!r} does not fit into {kind}: ")
+    error = F.raise_error(F.concat(said, value.cast("string")))
+    return F.when(value.isNotNull() & fitted.isNull(), error).otherwise(fitted)
 
 
 def as_type_of(schema: StructType, path: Path, value: Column) -> Column:
