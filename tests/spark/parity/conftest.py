@@ -5,8 +5,9 @@ statement on a table is also done by `deltalog.spark` on a copy, and the two tab
 see `both`, `same`, `entries`. What each may do as it likes is in `differences`; cases without a
 counterpart are named, with the reason, where the others are taken.
 
-Of functions with several parameters only so many cases run that each value of each parameter is
-seen; DELTALOG_PARITY=all runs all.
+Of functions with parameters only so many cases run that each value of each parameter is seen once;
+whether rows are masked or files copied takes turns from one function to the next.
+DELTALOG_PARITY=all runs all cases.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +24,7 @@ import pytest
 from tests.spark.parity.both import Both
 from tests.spark.parity.cases import LEFT_OUT, SOURCE
 from tests.spark.parity.entries import watch
+from tests.support.statements import FEED, VECTORS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,8 +41,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in ours:
         if hasattr(item, "callspec") and item not in left and not ALL:
             groups.setdefault((item.path, getattr(item, "originalname", "")), []).append(item)
-    for group in groups.values():
-        left |= set(group) - set(_spread(group))
+    turns: dict[Path, Counter[str]] = {}
+    for (path, _), group in groups.items():
+        left |= set(group) - set(_spread(group, turns.setdefault(path, Counter())))
     if left:
         items[:] = [item for item in items if item not in left]
         config.hook.pytest_deselected(items=list(left))
@@ -51,28 +55,43 @@ def _is_left_out(item: pytest.Item) -> bool:
     return any("[" in name and name in item.name for name in names)
 
 
-def _spread(group: list[pytest.Item]) -> list[pytest.Item]:
-    """Few cases that have each value of each parameter, and none of them too often."""
+def _spread(group: list[pytest.Item], turns: Counter[str]) -> list[pytest.Item]:
+    """Few cases that have each value of each parameter.
+
+    Args:
+        group: the cases of a function.
+        turns: how often each way of changing rows was taken; they are counted on.
+    """
+    every = [pair for item in group for pair in _parameters(item)]
+    ways = {name for name, _ in every} - {name for name, value in every if not _is_way(value)}
     kept: list[pytest.Item] = []
-    seen: Counter[tuple[str, int]] = Counter()
-    wanted = {value for item in group for value in _values(item)}
-    while wanted - seen.keys():
-
-        def worth(item: pytest.Item) -> tuple[int, int]:
-            values = _values(item)
-            return len(values - seen.keys()), -sum(seen[value] for value in values)
-
-        best = max(group, key=worth)
+    left = {(name, id(value)) for name, value in every if name not in ways}
+    while left or not kept:
+        best = max(group, key=partial(_worth, left, turns, ways))
         kept.append(best)
-        seen.update(_values(best))
+        # The same object in every combination; pytest counts some of them per combination.
+        left -= {(name, id(value)) for name, value in _parameters(best)}
+        turns.update(repr(value) for name, value in _parameters(best) if name in ways)
     return kept
 
 
-def _values(item: pytest.Item) -> set[tuple[str, int]]:
-    """Which values of its parameters a case has."""
+def _worth(
+    left: set[tuple[str, int]], turns: Counter[str], ways: set[str], item: pytest.Item
+) -> tuple[int, int]:
+    """How much a case brings that was not there: values first, then ways of changing rows."""
+    parameters = _parameters(item)
+    new = sum((name, id(value)) in left for name, value in parameters)
+    return new, -sum(turns[repr(value)] for name, value in parameters if name in ways)
+
+
+def _is_way(value: Any) -> bool:
+    """Whether it is properties that say how rows are changed, and what is told of it."""
+    return isinstance(value, Mapping) and set(value) <= {*VECTORS, *FEED}
+
+
+def _parameters(item: pytest.Item) -> list[tuple[str, Any]]:
     specification: Any = getattr(item, "callspec", None)
-    # The same object in every combination; pytest counts some of them per combination.
-    return {(name, id(value)) for name, value in specification.params.items()}
+    return list(specification.params.items())
 
 
 @pytest.fixture(autouse=True)
