@@ -252,6 +252,22 @@ def test_options_are_refused_before_any_job(
     assert not (tmp_path / "t").exists()
 
 
+def test_names_that_need_quotes_are_written_and_changed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark's `mapInArrow` does not quote the names of the columns that it is given."""
+    table = tmp_path / "t"
+    frame = spark.sql("SELECT 1 AS `a.b`, 2 AS `x``y`, named_struct('q.r', 3) AS `s.t`")
+    deltalog.spark.write(frame, table, properties={"delta.columnMapping.mode": "name"})
+    changed = deltalog.spark.DeltaTable.forPath(spark, table).alias("t")
+    changed.update("`a.b` = 1", {"`x``y`": "`a.b` + 4", "`s.t`.`q.r`": "9"})
+    merge = changed.merge(frame.alias("s"), "t.`a.b` = s.`a.b`")
+    merge.whenMatchedUpdate(set={"`a.b`": "s.`x``y`"}).execute()
+    assert DeltaTable(table).to_pyarrow_table().to_pylist() == [
+        {"a.b": 2, "x`y": 5, "s.t": {"q.r": 9}}
+    ]
+
+
 def test_columns_that_differ_by_case_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     spark.conf.set("spark.sql.caseSensitive", "true")
     try:

@@ -21,7 +21,7 @@ from deltalog import __version__
 from deltalog.spark.environment import WorkerMismatchError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -63,12 +63,27 @@ def mapped(
         work: what they do with them.
         schema: of what they give.
     """
-    sent = _Work(work)
+    names = frame.columns
+    if any("." in name or "`" in name for name in names):
+        # PySpark looks columns up by their names without quoting them.
+        frame = frame.toDF(*(f"c{number}" for number in range(len(names))))
+        sent = _Work(_naming(names, work))
+    else:
+        sent = _Work(work)
 
     def on_worker(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from sent.do(batches)
 
     return frame.mapInArrow(on_worker, schema)
+
+
+def _naming(
+    names: Sequence[str], work: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def named(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from work(batch.rename_columns(list(names)) for batch in batches)
+
+    return named
 
 
 def check_workers(spark: SparkSession) -> None:
