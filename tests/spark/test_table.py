@@ -249,6 +249,18 @@ def test_files_in_retention_are_deleted_where_the_session_says_so(
         spark.conf.unset(RETENTION_CHECK)
 
 
+def test_the_history_shows_what_others_wrote_in_other_types(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = make(spark, tmp_path, {})
+    info = '"operation": "X", "readVersion": "0", "isBlindAppend": "true", "userMetadata": {"k": 1}'
+    commit = f'{{"commitInfo": {{"timestamp": 1795314062643, {info}, "job": 5}}}}'
+    (tmp_path / "_delta_log" / f"{1:020}.json").write_text(commit)
+    first = table.history(1).collect()[0]
+    shown = first["readVersion"], first["isBlindAppend"], first["userMetadata"], first["job"]
+    assert shown == (0, True, "{'k': 1}", None)
+
+
 def test_filters_of_an_optimization_all_hold(spark: SparkSession, tmp_path: Path) -> None:
     table = make(spark, tmp_path / "t", {}, partition_by="p")
     begun = table.optimize().where("p = 1 OR p IS NULL").where("p = 0")
@@ -261,6 +273,8 @@ def test_files_are_put_together_and_cleaned_away(spark: SparkSession, tmp_path: 
     table.delete("id = 3")
     (found,) = table.optimize().executeCompaction().collect()
     assert (found["metrics"]["numFilesAdded"], found["metrics"]["numFilesRemoved"]) == (1, 2)
+    assert tuple(found["metrics"]["deletionVectorStats"]) == (1, 1)
+    assert found["metrics"]["zOrderStats"] is None  # a column of Delta's that nobody fills
     table.optimize().executeZOrderBy("id", "s")
     assert rows(path) == [row for row in ALL if row[0] != 3]
     assert table.vacuum().collect() == []

@@ -31,11 +31,67 @@ _DETAIL: Final = (
 _FILES: Final = (
     "STRUCT<min: BIGINT, max: BIGINT, avg: DOUBLE, totalFiles: BIGINT, totalSize: BIGINT>"
 )
-_OPTIMIZED: Final = (
-    f"path STRING, metrics STRUCT<numFilesAdded: BIGINT, numFilesRemoved: BIGINT, "
-    f"filesAdded: {_FILES}, filesRemoved: {_FILES}, partitionsOptimized: BIGINT, "
-    "numBatches: BIGINT, totalConsideredFiles: BIGINT, totalFilesSkipped: BIGINT>"
+_Z_ORDER: Final = ", ".join(
+    f"{name}: STRUCT<num: BIGINT, size: BIGINT>" if name.endswith("Files") else f"{name}: BIGINT"
+    for name in (
+        "inputCubeFiles",
+        "inputOtherFiles",
+        "inputNumCubes",
+        "mergedFiles",
+        "numOutputCubes",
+        "mergedNumCubes",
+    )
 )
+_CLUSTERING: Final = ", ".join(
+    f"{name}: STRUCT<numFiles: BIGINT, size: BIGINT>"
+    if name.endswith("Files")
+    else f"{name}: BIGINT"
+    for name in (
+        "inputZCubeFiles",
+        "inputOtherFiles",
+        "inputNumZCubes",
+        "mergedFiles",
+        "numOutputZCubes",
+    )
+)
+_PARALLELISM: Final = ", ".join(
+    f"{name}: BIGINT"
+    for name in (
+        "maxClusterActiveParallelism",
+        "minClusterActiveParallelism",
+        "maxSessionActiveParallelism",
+        "minSessionActiveParallelism",
+    )
+)
+# All that Delta tells; what nobody counts here is NULL.
+_METRICS: Final = {
+    "numFilesAdded": "BIGINT",
+    "numFilesRemoved": "BIGINT",
+    "filesAdded": _FILES,
+    "filesRemoved": _FILES,
+    "partitionsOptimized": "BIGINT",
+    "zOrderStats": f"STRUCT<strategyName: STRING, {_Z_ORDER}>",
+    "clusteringStats": f"STRUCT<{_CLUSTERING}>",
+    "numBins": "BIGINT",
+    "numBatches": "BIGINT",
+    "totalConsideredFiles": "BIGINT",
+    "totalFilesSkipped": "BIGINT",
+    "preserveInsertionOrder": "BOOLEAN",
+    "numFilesSkippedToReduceWriteAmplification": "BIGINT",
+    "numBytesSkippedToReduceWriteAmplification": "BIGINT",
+    "startTimeMs": "BIGINT",
+    "endTimeMs": "BIGINT",
+    "totalClusterParallelism": "BIGINT",
+    "totalScheduledTasks": "BIGINT",
+    "autoCompactParallelismStats": f"STRUCT<{_PARALLELISM}>",
+    "deletionVectorStats": (
+        "STRUCT<numDeletionVectorsRemoved: BIGINT, numDeletionVectorRowsRemoved: BIGINT>"
+    ),
+    "numTableColumns": "BIGINT",
+    "numTableColumnsWithStats": "BIGINT",
+}
+_TOLD: Final = ", ".join(f"{name}: {kind}" for name, kind in _METRICS.items())
+_OPTIMIZED: Final = f"path STRING, metrics STRUCT<{_TOLD}>"
 _RESTORED: Final = {
     "num_removed_files": "numRemovedFile",
     "num_restored_files": "numRestoredFile",
@@ -64,17 +120,11 @@ def detail_frame(spark: SparkSession, detail: Mapping[str, Any]) -> DataFrame:
 
 def optimized_frame(spark: SparkSession, path: str, found: Mapping[str, Any]) -> DataFrame:
     """One row of an optimization."""
-    names = (
-        "numFilesAdded",
-        "numFilesRemoved",
-        "filesAdded",
-        "filesRemoved",
-        "partitionsOptimized",
-        "numBatches",
-        "totalConsideredFiles",
-        "totalFilesSkipped",
-    )
-    metrics = {name: found.get(name) for name in names}
+    metrics = {name: found.get(name) for name in _METRICS}
+    metrics["deletionVectorStats"] = {
+        "numDeletionVectorsRemoved": found.get("numDeletionVectorsRemoved"),
+        "numDeletionVectorRowsRemoved": found.get("numDeletedRowsPurged"),
+    }
     return spark.createDataFrame([(path, metrics)], _OPTIMIZED)
 
 
@@ -104,18 +154,37 @@ def _commit(commit: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _named(schema: str, values: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The values in the order of a schema's columns."""
-    return tuple(values.get(name) for name in _top_level(schema))
+    """The values in the order and in the types of a schema's columns."""
+    return tuple(_as(kind, values.get(name)) for name, kind in _top_level(schema))
 
 
-def _top_level(schema: str) -> list[str]:
-    names, depth, start = [], 0, 0
+def _as(kind: str, value: Any) -> Any:
+    """A value as a column takes it: the log may hold what another writer thought fit."""
+    match kind.partition("<")[0], value:
+        case "BIGINT" | "INT", str() if value.strip().isdecimal():
+            return int(value)
+        case "BOOLEAN", "true" | "false":
+            return value == "true"
+        case "STRING", int() | float() | dict() | list():
+            return str(value)
+        case ("BIGINT" | "INT", int()) | ("BOOLEAN", bool()) | ("STRING", str()):
+            return value
+        case ("MAP" | "STRUCT", dict()) | ("ARRAY", list() | tuple()) | ("TIMESTAMP", datetime()):
+            return value
+        case _:
+            return None
+
+
+def _top_level(schema: str) -> list[tuple[str, str]]:
+    """Name and type of each column."""
+    found, depth, start = [], 0, 0
     for place, sign in enumerate(schema + ","):
         depth += (sign == "<") - (sign == ">")
         if sign == "," and not depth:
-            names.append(schema[start:place].split(maxsplit=1)[0])
+            name, kind = schema[start:place].split(maxsplit=1)
+            found.append((name, kind))
             start = place + 1
-    return names
+    return found
 
 
 def _moment(millis: Any) -> datetime | None:
