@@ -254,6 +254,7 @@ def test_file_info_knows_its_name() -> None:
 def test_locations_are_those_of_each_path(root: str) -> None:
     plain = ["a.parquet", "d=1/b.parquet"]
     odd = ["d=%20/c", "/x/y", "file:/x", "s3://b/x", "a:b"]
-    for chunks in ([plain], [odd], [plain, [*odd, *plain]], [[]]):
+    lists: list[list[list[str]]] = [[plain], [odd], [plain, [*odd, *plain]], [[]]]
+    for chunks in lists:
         expected = [join(root, decode_path(path)) for paths in chunks for path in paths]
         assert locations(pa.chunked_array(chunks, pa.string()), root).to_pylist() == expected
