@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 import deltalog.spark
 from deltalog import DeltaTable, Field, Schema
 from deltalog.errors import InvalidInputError, TableExistsError
+from deltalog.spark.types import to_spark_schema
+from deltalog.spark.write_options import WriteOptions
+from deltalog.spark.write_plan import open_to_write, plan_write
 
 Write = Callable[..., None]
 
@@ -250,6 +254,30 @@ def test_options_are_refused_before_any_job(
     with pytest.raises(Exception, match=said):
         writer.save(str(tmp_path / "t"))
     assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize(
+    ("where", "is_taken"),
+    [
+        ("t = '2024-01-01 12:00:00'", False),
+        ("t >= TIMESTAMP'2024-01-01'", False),
+        ("hour(t) = 3", False),
+        ("d = current_date()", False),
+        ("t >= TIMESTAMP'2024-01-01 12:00:00Z' AND t < '2024-01-02 12:00:00+09:00'", True),
+        ("d = '2024-01-01' AND upper(s) = 'X' AND t IS NULL", False),
+        ("d = '2024-01-01' AND upper(s) = 'X'", True),
+    ],
+)
+def test_what_is_replaced_does_not_depend_on_the_session_s_zone(
+    tmp_path: Path, where: str, *, is_taken: bool
+) -> None:
+    fields = [("t", "timestamp"), ("d", "date"), ("s", "string")]
+    schema = Schema([Field(name, kind) for name, kind in fields])
+    DeltaTable.create(tmp_path, schema)
+    store, columns = open_to_write(tmp_path), to_spark_schema(schema)
+    options = WriteOptions(mode="overwrite", replace_where=where, time_zone="Asia/Tokyo")
+    with nullcontext() if is_taken else pytest.raises(InvalidInputError, match="Asia/Tokyo"):
+        assert plan_write(store, columns, options).version == 0
 
 
 def test_names_that_need_quotes_are_written_and_changed(

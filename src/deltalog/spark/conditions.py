@@ -21,7 +21,7 @@ from deltalog.arguments import as_condition
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Column as Name
 from deltalog.expressions import columns as columns_of
-from deltalog.expressions import conjuncts, map_columns, parse_sql, to_sql
+from deltalog.expressions import conjuncts, map_columns, parse_sql, to_sql, type_of
 from deltalog.expressions.nodes import Call, Cast, Expression
 from deltalog.expressions.trees import walk
 from deltalog.schema import PrimitiveType, find_field
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from deltalog.schema import StructType
 
 _UTC: Final = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "+00:00", "UCT", "Zulu"})
+# A date, or one with a time of day, that does not end in a zone.
+_WITHOUT_ZONE: Final = re.compile(r"'\s*\d+-\d+(?:-[\d]+(?:[T ][\d:.]*)?)?\s*'")
 _ASKS_THE_CLOCK: Final = re.compile(r"(?i)current_|\bnow\b|localtimestamp|curdate")
 
 
@@ -111,6 +113,35 @@ def _of_text(text: str, schema: StructType, alias: str | None) -> Expression | N
 def _without(alias: str, column: Name) -> Name:
     is_alias = len(column.path) > 1 and column.path[0].lower() == alias.lower()
     return Name(column.path[1:]) if is_alias else column
+
+
+def check_zone(text: str, whole: Expression, schema: StructType, time_zone: str) -> None:
+    """Refuse a text that we evaluate ourselves and that Spark would understand otherwise.
+
+    Args:
+        text: as the user wrote it.
+        whole: what we understand of it, resolved; moments without a zone are UTC to us.
+        schema: of the table.
+        time_zone: of the session.
+
+    Raises:
+        InvalidInputError: what it means depends on the session's zone.
+    """
+    if time_zone in _UTC:
+        return
+    about_moments = [part for part in conjuncts(whole) if _has_moments(part, schema)]
+    computes = any(isinstance(node, Call | Cast) for part in about_moments for node in walk(part))
+    names_none = bool(about_moments) and _WITHOUT_ZONE.search(text) is not None
+    if computes or names_none or _ASKS_THE_CLOCK.search(text):
+        raise InvalidInputError(
+            f"cannot take the condition {text!r} in the session's time zone {time_zone}: expected "
+            "moments with their own zone, such as TIMESTAMP'2024-01-01 09:00:00Z', and nothing "
+            "computed from them; moments without one would count as UTC"
+        )
+
+
+def _has_moments(part: Expression, schema: StructType) -> bool:
+    return any(type_of(node, schema) == PrimitiveType("timestamp") for node in walk(part))
 
 
 def _used(expression: Expression) -> frozenset[str]:

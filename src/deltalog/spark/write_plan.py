@@ -22,6 +22,7 @@ from deltalog.operations.overwrite import (
 )
 from deltalog.schema import StructType, parse_schema, to_arrow_schema
 from deltalog.snapshot import load_snapshot
+from deltalog.spark.conditions import check_zone
 from deltalog.spark.opening import open_latest
 from deltalog.spark.parts import TaskSpec, no_files
 from deltalog.spark.types import as_nullable
@@ -194,12 +195,18 @@ def stage_write(
         rows: to write.
         options: of the write.
         delete: how rows that are replaced by predicate are deleted.
+
+    Raises:
+        InvalidInputError: what the predicate means depends on the session's time zone.
     """
     files, mode = options.files, options.schema_mode
     if options.mode == "append":
         return stage_append(pending, rows, options=files, schema_mode=mode)
     if options.replace_where is not None:
-        predicate = as_condition(pending.configuration.schema, options.replace_where)
+        schema, where = pending.configuration.schema, options.replace_where
+        predicate = as_condition(schema, where)
+        if predicate is not None and isinstance(where, str):
+            check_zone(where, predicate, schema, options.time_zone)
         if predicate is not None:
             return stage_replace_where(
                 pending, rows, predicate, options=files, schema_mode=mode, delete=delete
