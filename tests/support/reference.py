@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -47,6 +48,8 @@ class Spark:
             text=True,
             encoding="utf-8",
             cwd=scratch,
+            # A session of Spark Connect in this process tells of itself to all its children.
+            env={name: text for name, text in os.environ.items() if not name.startswith("SPARK_")},
         )
         self.version: str = self._receive()["spark"]
 

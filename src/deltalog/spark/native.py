@@ -252,7 +252,8 @@ def _parquet(
     where: list[Any] = files.column("location").to_pylist()  # the one form that Spark takes
     paths = [spark_path(location) for location in where]
     try:
-        return spark.read.options(**options).schema(stored).parquet(*paths)
+        frame = spark.read.options(**options).schema(stored).parquet(*paths)
+        frame.schema  # noqa: B018  # a remote session looks for the files now, not in some action
     except AnalysisException as error:
         if error.getCondition() != "PATH_NOT_FOUND":
             raise
@@ -260,6 +261,7 @@ def _parquet(
             f"cannot read table {spec.table!r}: Spark finds a file of it not there: {error}; "
             "restore it, or read a version that does not need it"
         ) from error
+    return frame
 
 
 def _output(spec: ReadSpec, values: FileValues) -> list[Column]:
