@@ -231,8 +231,9 @@ def test_modes_that_spark_does_not_hand_on(spark: SparkSession, tmp_path: Path) 
     table = tmp_path / "t"
     assert deltalog.spark.write(spark.range(2), table) == 0
     assert deltalog.spark.write(spark.range(2), table, mode="ignore") is None
-    with pytest.raises(TableExistsError):
-        deltalog.spark.write(spark.range(2), table)
+    for mode in ("error", "errorifexists"):
+        with pytest.raises(TableExistsError):
+            deltalog.spark.write(spark.range(2), table, mode=mode)
 
 
 @pytest.mark.parametrize(

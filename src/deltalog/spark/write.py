@@ -51,9 +51,10 @@ if TYPE_CHECKING:
     from deltalog.write.spec import WriteSpec
     from deltalog.write.written import WrittenFiles
 
-    Mode = Literal["error", "append", "overwrite", "ignore"]
+    Mode = Literal["error", "errorifexists", "append", "overwrite", "ignore"]
 
-_MODES: Final = ("error", "append", "overwrite", "ignore")
+_MODES: Final = ("error", "errorifexists", "append", "overwrite", "ignore")
+_ERRORS: Final = ("error", "errorifexists")
 
 
 def write(  # noqa: PLR0913  # each is the caller's choice
@@ -78,8 +79,8 @@ def write(  # noqa: PLR0913  # each is the caller's choice
     Args:
         frame: of any session, classic or remote.
         table: its location.
-        mode: `error` if there is a table, `append`, `overwrite`, or `ignore`: do nothing if there
-            is a table.
+        mode: `error` (or `errorifexists`) if there is a table, `append`, `overwrite`, or
+            `ignore`: do nothing if there is a table.
         partition_by: partition columns of a new table, or with `overwrite_schema` the new ones.
         merge_schema: columns that only the frame has are added to the table.
         overwrite_schema: with mode `overwrite`: the table gets the frame's schema.
@@ -136,12 +137,12 @@ def write(  # noqa: PLR0913  # each is the caller's choice
         try:
             return _make(store, rows, options)
         except CommitConflictError:
-            if mode == "error":
+            if mode in _ERRORS:
                 raise
             # Somebody else made a table there first: the write goes on as a write to that one.
     if mode == "ignore":
         return None
-    if mode == "error":
+    if mode in _ERRORS:
         raise TableExistsError(
             f"cannot create a table at {store.root}: there is one; use mode='append' or "
             "mode='overwrite'"
