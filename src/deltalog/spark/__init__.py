@@ -10,27 +10,50 @@ first:
   tasks.
 - reading: `batch_source`, `read_limits` and `stream_source` (rows that Python workers read for the
   format), `task_frame` (the same without it), `fitness`, `file_keys`, `file_values`, `hive_layout`,
-  `positions`, `native` (a DataFrame over Spark's own Parquet reader), `conditions`, `read` (`read`,
-  `scan`).
+  `positions`, `native` (a DataFrame over Spark's own Parquet reader), `conditions`, `reading`
+  (`read`, `scan`).
 - the state of tables with very many files: `state` (found and pruned by tasks), `state_frames` (as
   a DataFrame), `state_ranks` and `state_checkpoint` (`checkpoint`).
-- writing: `write_options`, `parts` (what one task does), `write_plan`, `write`, `writer` and `sink`
-  (for the format); changing: `row_tasks` (what one task does), `dml`, `statements`, `merge_plan`,
-  `merge`, `results`, `builders`, `sweeping`, `care`, `table` (`DeltaTable`); `exceptions`.
+- writing: `write_options`, `parts` (what one task does), `write_plan`, `core_table` (what follows
+  commits), `writing` (`write`), `writer` and `sink` (for the format); changing: `row_tasks` (what
+  one task does), `dml`, `statements`, `merge_plan`, `merge`, `merging`, `results`, `names`,
+  `builders`, `sweeping`, `rewriting`, `care`, `table` (`DeltaTable`); `exceptions`.
 - shared tables: `sharing_options`, `sharing_batch`, `sharing_stream`, `sharing_source` (the format
   `deltalog_sharing`) and `sharing` (the names of the official client).
-- `source` (the format `deltalog` for `spark.read`, `df.write` and streams) and `register`.
+- `source` (the format `deltalog` for `spark.read`, `df.write` and streams) and `registration`
+  (`register`).
+
+Names are loaded when they are first used: every Python worker imports this package, and needs
+little of it.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 import deltalog.spark.environment  # noqa: F401  # first: an old PySpark lacks what others need
-from deltalog.spark.read import SparkScan, read, scan
-from deltalog.spark.register import register
-from deltalog.spark.sharing import load_as_spark, load_table_changes_as_spark
-from deltalog.spark.state_checkpoint import checkpoint
-from deltalog.spark.table import DeltaTable, IdentityGenerator
-from deltalog.spark.write import write
+
+if TYPE_CHECKING:
+    from deltalog.spark.reading import SparkScan, read, scan
+    from deltalog.spark.registration import register
+    from deltalog.spark.sharing import load_as_spark, load_table_changes_as_spark
+    from deltalog.spark.state_checkpoint import checkpoint
+    from deltalog.spark.table import DeltaTable, IdentityGenerator
+    from deltalog.spark.writing import write
+
+_ORIGINS = {
+    "DeltaTable": "deltalog.spark.table",
+    "IdentityGenerator": "deltalog.spark.table",
+    "SparkScan": "deltalog.spark.reading",
+    "checkpoint": "deltalog.spark.state_checkpoint",
+    "load_as_spark": "deltalog.spark.sharing",
+    "load_table_changes_as_spark": "deltalog.spark.sharing",
+    "read": "deltalog.spark.reading",
+    "register": "deltalog.spark.registration",
+    "scan": "deltalog.spark.reading",
+    "write": "deltalog.spark.writing",
+}
 
 __all__ = [
     "DeltaTable",
@@ -44,3 +67,18 @@ __all__ = [
     "scan",
     "write",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from where it lives (PEP 562)."""
+    origin = _ORIGINS.get(name)
+    if origin is None:
+        raise AttributeError(f"module 'deltalog.spark' has no attribute {name!r}")
+    value = getattr(import_module(origin), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return __all__

@@ -15,7 +15,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.operations.append import FileOptions
 from deltalog.spark.core_table import ClusterTable
 from deltalog.spark.opening import moment_ms, open_latest, session_time_zone
-from deltalog.spark.read import scan
+from deltalog.spark.reading import scan
 from deltalog.spark.results import (
     detail_frame,
     history_frame,

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.operations.append import FileOptions
     from deltalog.snapshot import Snapshot
-    from deltalog.spark.read import SparkScan
+    from deltalog.spark.reading import SparkScan
     from deltalog.transaction import PendingTransaction
     from deltalog.write.spec import WriteSpec
 

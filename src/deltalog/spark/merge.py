@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from deltalog.operations.append import FileOptions
-    from deltalog.spark.read import SparkScan
+    from deltalog.spark.reading import SparkScan
     from deltalog.transaction import PendingTransaction
 
 _NEW: Final = "__deltalog_new"

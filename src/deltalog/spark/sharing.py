@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from deltalog.errors import InvalidInputError
 from deltalog.spark.opening import session_time_zone
-from deltalog.spark.register import register
+from deltalog.spark.registration import register
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

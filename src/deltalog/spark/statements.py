@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.operations.append import FileOptions
     from deltalog.schema import DataType, Field
-    from deltalog.spark.read import SparkScan
+    from deltalog.spark.reading import SparkScan
     from deltalog.transaction import PendingTransaction
 
 Path = tuple[str, ...]

@@ -21,7 +21,7 @@ from deltalog.schema import to_arrow_schema
 from deltalog.spark.core_table import ClusterTable
 from deltalog.spark.opening import session_time_zone
 from deltalog.spark.parts import TaskSpec, run_tasks, write_task, written_by
-from deltalog.spark.read import scan
+from deltalog.spark.reading import scan
 from deltalog.spark.settings import session_defaults, session_user_metadata
 from deltalog.spark.statements import stage_spark_delete
 from deltalog.spark.types import quoted
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from deltalog.expressions import Expression
-    from deltalog.spark.read import SparkScan
+    from deltalog.spark.reading import SparkScan
     from deltalog.storage.store import Store
     from deltalog.transaction import PendingTransaction
     from deltalog.write.spec import WriteSpec
