@@ -436,8 +436,8 @@ WORKLOADS = (
         table="trickle",
         ours="deltalog_spark_stream",
         others=("delta_spark_stream",),
-        why="of 7.2 s, planning all ten batches takes 0.4 s and decoding their files 0.5 s, measured "
-        "without Spark; the rest is Spark's, which plans by a Python process and fetches rows from "
-        "Python workers, and starts those",
+        why="of 7.2 s, planning all ten batches takes 0.4 s and decoding their files 0.5 s, "
+        "measured without Spark; the rest is Spark's, which plans by a Python process and fetches "
+        "rows from Python workers, and starts those",
     ),
 )
