@@ -47,7 +47,7 @@ def _load_verbs() -> None:
     from deltalog.expressions import parse_sql
 
     for module in ("append", "delete", "update", "merge", "optimize", "vacuum"):
-        import_module(f"deltalog.operations.{module}")
+        import_module(f"deltalog.verbs.{module}")
     import_module("deltalog.transaction.commit")
     parse_sql("a = 1")
 

@@ -30,7 +30,7 @@ The branches follow what a caller does about it:
     └── InternalError                               a defect of deltalog
 
 A message says what was attempted, on what, what was expected, what was found and what to do.
-This module imports nothing of deltalog; `deltalog.spark.environment` adds errors of its own.
+This module imports nothing of deltalog; `deltalog.spark` adds errors of its own.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def test_importing_loads_nothing_slow(statement: str) -> None:
 
 
 def test_a_worker_that_reads_loads_little_of_what_a_driver_needs() -> None:
-    code = "import sys, deltalog.spark.batch_source; print(*sys.modules)"
+    code = "import sys, deltalog.spark.reading.batch_source; print(*sys.modules)"
     loaded = {name for name in _run(code).split() if name.startswith("deltalog.")}
     assert "deltalog.spark" in loaded
     assert not loaded & {"deltalog.table", "deltalog.spark.table", "deltalog.transaction.commit"}

@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import deltalog
-from deltalog.operations.vacuum import delete_planned, plan_vacuum
 from deltalog.snapshot import load_snapshot
 from deltalog.storage import open_store
+from deltalog.verbs.vacuum import delete_planned, plan_vacuum
 
 OLD_SECONDS = time.time() - 30 * 86_400
 

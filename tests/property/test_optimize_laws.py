@@ -8,7 +8,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deltalog.operations.optimize import (
+from deltalog.rows.external_sort import SortLimits
+from deltalog.verbs.optimize import (
     CubeSizes,
     Optimized,
     RunOptions,
@@ -17,7 +18,6 @@ from deltalog.operations.optimize import (
     stage_purge,
     stage_z_order,
 )
-from deltalog.operations.sorting import SortLimits
 from tests.support.optimizing import IDS, OptimizedTable, run_options
 from tests.support.statements import FEED, ROW_IDS, VECTORS, in_order
 

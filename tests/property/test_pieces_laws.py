@@ -24,8 +24,8 @@ from deltalog.log import names
 from deltalog.scan.prune import prune
 from deltalog.snapshot import Snapshot, load_snapshot
 from deltalog.snapshot.pieces import CutSnapshot, cut_snapshot, holds_more_files
-from deltalog.spark.state import PruneSpec, prune_piece, united
-from deltalog.spark.state_ranks import paths_at
+from deltalog.spark.engine.path_ranks import paths_at
+from deltalog.spark.reading.state import PruneSpec, prune_piece, united
 from deltalog.stats import schema_of_leaves
 from deltalog.upkeep import create_checkpoint
 from tests.property.test_checkpoint_laws import LAYOUTS, commits, tables, without_feature

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from deltalog import DeltaTable
-from deltalog.operations.optimize import (
+from deltalog.verbs.optimize import (
     Optimized,
     stage_cluster,
     stage_compact,

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltalog.operations.merge import Action, Clause, When
+from deltalog.rows.merge.clauses import Action, Clause, When
 from deltalog.scan import open_changes
 from deltalog.snapshot import load_snapshot
 from deltalog.storage import open_store

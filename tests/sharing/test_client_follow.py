@@ -11,7 +11,7 @@ import pytest
 
 from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import IncompatibleChangesError, InvalidInputError, RowsChangedError
-from deltalog.operations.follow_steps import Offset
+from deltalog.insight.follow_steps import Offset
 from deltalog.sharing.client import (
     AsyncRestClient,
     HttpOptions,

@@ -15,10 +15,10 @@ import deltalog
 import deltalog.spark
 from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import InvalidInputError
-from deltalog.spark.batch_source import BatchReader, TaskPartition, resolve
-from deltalog.spark.opening import moment_ms
-from deltalog.spark.options import parse_any_read_options, parse_read_options
-from deltalog.spark.types import to_spark_schema
+from deltalog.spark.reading.batch_source import BatchReader, TaskPartition, resolve
+from deltalog.spark.reading.options import parse_any_read_options, parse_read_options
+from deltalog.spark.session.opening import moment_ms
+from deltalog.spark.session.types import to_spark_schema
 from tests.spark.shapes import SHAPES, Build, mapped, partitioned, plain, tracked
 from tests.spark.test_native import rows
 from tests.support.spark_workers import packed

@@ -13,7 +13,7 @@ import deltalog.spark
 from deltalog import DeltaTable as CoreTable
 from deltalog import write_deltalake
 from deltalog.spark import DeltaTable
-from deltalog.spark.state import MOST_FILES_HERE
+from deltalog.spark.reading.state import MOST_FILES_HERE
 from deltalog.storage import open_store
 from deltalog.testing import CountingStore
 from tests.support.statements import in_order

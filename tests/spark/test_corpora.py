@@ -18,9 +18,9 @@ from pyspark.sql import types as spark_types
 import deltalog.spark
 from deltalog.errors import DeltaError
 from deltalog.schema import StructType
-from deltalog.spark.batch_source import BatchReader, TaskPartition, resolve
-from deltalog.spark.options import parse_any_read_options, parse_read_options
-from deltalog.spark.types import as_spark_batches, to_spark_arrow, to_spark_schema
+from deltalog.spark.reading.batch_source import BatchReader, TaskPartition, resolve
+from deltalog.spark.reading.options import parse_any_read_options, parse_read_options
+from deltalog.spark.session.types import as_spark_batches, to_spark_arrow, to_spark_schema
 from tests.support.corpora import VARIABLES, Entry, load_entries
 
 pytestmark = [

@@ -13,8 +13,8 @@ import deltalog.spark
 from deltalog import DeltaTable as CoreTable
 from deltalog.errors import AmbiguousMergeError, InvalidInputError
 from deltalog.spark import DeltaTable, IdentityGenerator
+from deltalog.spark.engine.merge_plan import SparkMerge
 from deltalog.spark.merge import DeltaMergeBuilder
-from deltalog.spark.merge_plan import SparkMerge
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 FEED = {"delta.enableChangeDataFeed": "true"}

@@ -15,9 +15,9 @@ from deltalog import DeltaTable, col, write_deltalake
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import parse_sql
 from deltalog.scan import plan_scan
-from deltalog.spark.file_keys import FileKey, key_of
-from deltalog.spark.hive_layout import hive_partitions
-from deltalog.spark.native import plan_native
+from deltalog.spark.reading.file_keys import FileKey, key_of
+from deltalog.spark.reading.hive_layout import hive_partitions
+from deltalog.spark.reading.native import plan_native
 from deltalog.storage import open_store
 from tests.spark.shapes import (
     SHAPES,
@@ -216,8 +216,8 @@ def test_explain_says_who_reads_and_why(spark: SparkSession, tmp_path: Path) -> 
 def test_deleted_rows_are_found_on_the_cluster_when_they_are_many(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deltalog.spark.positions.MOST_READ_HERE", 1)
-    monkeypatch.setattr("deltalog.spark.positions.MOST_BROADCAST", 1)
+    monkeypatch.setattr("deltalog.spark.reading.positions.MOST_READ_HERE", 1)
+    monkeypatch.setattr("deltalog.spark.reading.positions.MOST_BROADCAST", 1)
     with_vectors(tmp_path)
     found = deltalog.spark.read(spark, tmp_path)
     assert rows(found) == rows(DeltaTable(tmp_path).to_pyarrow_table())
@@ -232,7 +232,7 @@ def test_files_are_told_apart_by_length_or_by_name(
     build: Build,
     most: int,
 ) -> None:
-    monkeypatch.setattr("deltalog.spark.file_keys.MOST_LOOKED_AT", most)
+    monkeypatch.setattr("deltalog.spark.reading.file_keys.MOST_LOOKED_AT", most)
     build(tmp_path)
     found = deltalog.spark.read(spark, tmp_path, metadata_columns=["file_path"])
     names = [*DeltaTable(tmp_path).schema().names, "_metadata.file_path"]
@@ -258,7 +258,7 @@ def test_lengths_tell_files_apart_only_where_they_differ_and_are_true(tmp_path: 
 def test_files_of_one_name_are_planned_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, groups: list[int], left: int
 ) -> None:
-    monkeypatch.setattr("deltalog.spark.native._MOST_NAMESAKES", most)
+    monkeypatch.setattr("deltalog.spark.reading.native._MOST_NAMESAKES", most)
     with_namesakes(tmp_path)
     plan = plan_native(plan_scan(DeltaTable(tmp_path).snapshot))
     assert [len(set(group.column("name").to_pylist())) for group in plan.groups] == groups

@@ -15,9 +15,9 @@ from deltalog.errors import IncompatibleChangesError, InvalidInputError, RowsCha
 from deltalog.scan import CHANGE_COLUMNS
 from deltalog.sharing.client import AsyncRestClient, SharedTable, read_profile
 from deltalog.sharing.server import app
-from deltalog.spark.sharing_options import parse_shared_stream_options
-from deltalog.spark.sharing_source import SharingSource
-from deltalog.spark.sharing_stream import SharedStreamReader
+from deltalog.spark.sharing.options import parse_shared_stream_options
+from deltalog.spark.sharing.source import SharingSource
+from deltalog.spark.sharing.stream import SharedStreamReader
 from tests.sharing.test_client_follow import MovedClock
 from tests.support.asgi import serving
 from tests.support.sharing import config_of, write_profile

@@ -19,8 +19,8 @@ from deltalog.errors import CheckpointUnreadableError, InvalidInputError
 from deltalog.expressions import as_expression, resolve_predicate
 from deltalog.scan.prune import prune
 from deltalog.snapshot import Snapshot, load_snapshot
-from deltalog.spark.state import MOST_FILES_HERE, prune_on_cluster
-from deltalog.spark.state_frames import ClusterPlan, files_frame
+from deltalog.spark.reading.state import MOST_FILES_HERE, prune_on_cluster
+from deltalog.spark.reading.state_frames import ClusterPlan, files_frame
 from deltalog.storage import open_store
 from deltalog.testing import CountingStore
 from tests.property.test_checkpoint_laws import LAYOUTS

@@ -23,7 +23,7 @@ from deltalog.checkpoints.writer import (
 from deltalog.log.hint import read_hint
 from deltalog.log.names import commit_path
 from deltalog.snapshot import Snapshot, load_snapshot
-from deltalog.spark.state_checkpoint import _write_part, checkpoint_on_cluster
+from deltalog.spark.engine.checkpoint import _write_part, checkpoint_on_cluster
 from deltalog.storage import open_store
 from deltalog.testing import CountingStore
 from deltalog.upkeep import create_checkpoint

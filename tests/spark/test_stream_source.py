@@ -17,10 +17,10 @@ from deltalog.errors import (
     RowsChangedError,
 )
 from deltalog.schema import Field
-from deltalog.spark.batch_source import TaskPartition
-from deltalog.spark.options import parse_stream_options
+from deltalog.spark.reading.batch_source import TaskPartition
+from deltalog.spark.reading.options import parse_stream_options
 from deltalog.spark.source import DeltalogSource
-from deltalog.spark.stream_source import StreamReader
+from deltalog.spark.streaming.source import StreamReader
 from tests.support.spark_queries import EVERYTHING, StreamingQuery, needs_limits
 from tests.support.spark_workers import sent
 

@@ -19,7 +19,7 @@ from deltalog.errors import (
     TableNotFoundError,
 )
 from deltalog.spark import DeltaTable
-from deltalog.spark.settings import RETENTION_CHECK
+from deltalog.spark.session.settings import RETENTION_CHECK
 from deltalog.spark.table import IdentityGenerator
 
 DEFAULTS = "spark.databricks.delta.properties.defaults."

@@ -16,11 +16,17 @@ from deltalog import DeltaTable as CoreTable
 from deltalog import write_deltalake
 from deltalog.clock import now_ms
 from deltalog.errors import InvalidInputError
-from deltalog.operations.vacuum_candidates import listed_files
 from deltalog.spark import DeltaTable
-from deltalog.spark.parts import told
-from deltalog.spark.sweeping import FILES_PER_TASK, SparkHands, SweepSpec, delete_task, list_task
+from deltalog.spark.engine.files import (
+    FILES_PER_TASK,
+    SparkHands,
+    SweepSpec,
+    delete_task,
+    list_task,
+)
+from deltalog.spark.session.parts import told
 from deltalog.storage import Store, open_store
+from deltalog.verbs.vacuum_candidates import listed_files
 
 PROPERTIES = {
     "delta.enableChangeDataFeed": "true",

@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 
 import deltalog
 from deltalog import write_deltalake
-from deltalog.spark.environment import UnsupportedPySparkError, check_pyspark
+from deltalog.spark.session.environment import UnsupportedPySparkError, check_pyspark
 from deltalog.spark.source import DeltalogSource
-from deltalog.spark.write_options import WriteOptions
-from deltalog.spark.writer import BatchWriter
+from deltalog.spark.writing.options import WriteOptions
+from deltalog.spark.writing.writer import BatchWriter
 from deltalog.storage import open_store
 from tests.support.spark_workers import own_environment, packed, sent
 
@@ -107,7 +107,7 @@ def test_a_session_whose_workers_have_another_deltalog(another: Path) -> None:
 
 
 def test_a_checked_session_runs_no_more_jobs(spark: SparkSession, tmp_path: Path) -> None:
-    from deltalog.spark import workers
+    from deltalog.spark.session import workers
 
     write_deltalake(tmp_path, pa.table({"id": [1]}))
     assert deltalog.spark.read(spark, tmp_path, native=False).count() == 1
@@ -122,8 +122,9 @@ def test_an_old_pyspark_is_named_when_the_package_is_imported(tmp_path: Path) ->
     (tmp_path / "pyspark" / "__init__.py").write_text('__version__ = "4.0.1"\n')
     told = python("-c", "import deltalog.spark", path=str(tmp_path))
     assert errors_of(told) == (
-        "deltalog.spark.environment.UnsupportedPySparkError: deltalog.spark needs PySpark 4.1 or "
-        "newer, and this Python has 4.0.1: install 'pyspark>=4.1', as 'deltalog[spark]' does"
+        "deltalog.spark.session.environment.UnsupportedPySparkError: deltalog.spark needs "
+        "PySpark 4.1 or newer, and this Python has 4.0.1: install 'pyspark>=4.1', as "
+        "'deltalog[spark]' does"
     )
 
 

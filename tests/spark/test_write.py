@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 import deltalog.spark
 from deltalog import DeltaTable, Field, Schema
 from deltalog.errors import InvalidInputError, TableExistsError
-from deltalog.spark.types import to_spark_schema
-from deltalog.spark.write_options import WriteOptions
-from deltalog.spark.write_plan import open_to_write, plan_write
+from deltalog.spark.session.types import to_spark_schema
+from deltalog.spark.writing.options import WriteOptions
+from deltalog.spark.writing.plan import open_to_write, plan_write
 
 Write = Callable[..., None]
 

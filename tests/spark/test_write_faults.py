@@ -17,8 +17,8 @@ from deltalog import DeltaTable as CoreTable
 from deltalog import write_deltalake
 from deltalog.errors import AccessDeniedError, StorageError
 from deltalog.spark import DeltaTable
-from deltalog.spark.write_options import WriteOptions
-from deltalog.spark.writer import BatchWriter
+from deltalog.spark.writing.options import WriteOptions
+from deltalog.spark.writing.writer import BatchWriter
 from deltalog.storage import open_store
 from deltalog.testing import Fault, FaultyStore, Harm
 

@@ -9,9 +9,6 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from deltalog.expressions import as_expression, resolve_predicate
-from deltalog.operations.append import FileOptions, stage_append
-from deltalog.operations.delete import stage_delete
-from deltalog.operations.vacuum import VacuumPlan, confirm_vacuum, delete_planned, plan_vacuum
 from deltalog.scan import plan_scan
 from deltalog.schema import from_arrow_schema
 from deltalog.snapshot import Snapshot, load_snapshot
@@ -19,6 +16,9 @@ from deltalog.storage.store import Store
 from deltalog.table_change import new_table
 from deltalog.transaction import PendingTransaction, PostCommitHookProperties
 from deltalog.transaction.commit import commit, run
+from deltalog.verbs.append import FileOptions, stage_append
+from deltalog.verbs.delete import stage_delete
+from deltalog.verbs.vacuum import VacuumPlan, confirm_vacuum, delete_planned, plan_vacuum
 from deltalog.write.source import open_source
 from tests.support.interleaving import SteadyClock
 from tests.support.logs import DictStore

@@ -70,7 +70,7 @@ def main(place: str, flag: str) -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
-    from deltalog.spark.merging import merge_batches
+    from deltalog.spark.streaming.merge_batches import merge_batches
 
     spark = (
         SparkSession.builder.master("local[2]")

@@ -7,15 +7,15 @@ from typing import Any
 
 from deltalog._json import loads
 from deltalog.expressions import parse_type
-from deltalog.operations.alter.clustering import set_clustering_columns
-from deltalog.operations.append import FileOptions
-from deltalog.operations.optimize import Optimized, RunOptions
 from deltalog.scan import plan_scan
 from deltalog.schema import Field, StructType
 from deltalog.snapshot import load_snapshot
 from deltalog.storage.store import Store
 from deltalog.transaction import PendingTransaction, PostCommitHookProperties
 from deltalog.transaction.commit import run
+from deltalog.verbs.alter.clustering import set_clustering_columns
+from deltalog.verbs.append import FileOptions
+from deltalog.verbs.optimize import Optimized, RunOptions
 from tests.support.logs import Json
 from tests.support.statements import StatedTable
 from tests.support.transactions import actions_of, commit_info_of, of_kind

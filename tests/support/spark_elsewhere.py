@@ -22,7 +22,7 @@ def ways(spark: Any, place: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
 
     import deltalog.spark
     from deltalog import write_deltalake
-    from deltalog.spark.workers import CHECK_WORKERS
+    from deltalog.spark.session.workers import CHECK_WORKERS
 
     table = place / "table"
     write_deltalake(table, pa.table({"id": [1, 2]}))

@@ -8,10 +8,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from deltalog.expressions import as_expression, parse_type
-from deltalog.operations.append import FileOptions, stage_append
-from deltalog.operations.delete import Deleted, stage_delete
-from deltalog.operations.merge import Action, Clause, Merge, Merged, MergeSource, When, stage_merge
-from deltalog.operations.update import Updated, stage_update
+from deltalog.rows.merge.clauses import Action, Clause, Merge, When
+from deltalog.rows.merge.source import MergeSource
 from deltalog.scan import open_changes, plan_scan
 from deltalog.schema import Field, StructType
 from deltalog.snapshot import Snapshot, load_snapshot
@@ -19,6 +17,10 @@ from deltalog.storage.store import Store
 from deltalog.table_change import new_table
 from deltalog.transaction import PendingTransaction, PostCommitHookProperties
 from deltalog.transaction.commit import commit, run
+from deltalog.verbs.append import FileOptions, stage_append
+from deltalog.verbs.delete import Deleted, stage_delete
+from deltalog.verbs.merge import Merged, stage_merge
+from deltalog.verbs.update import Updated, stage_update
 from deltalog.write.source import open_source
 from tests.support.logs import DictStore
 

@@ -12,7 +12,7 @@ import pytest
 from deltalog import DeltaTable, write_deltalake
 from deltalog._json import loads
 from deltalog.errors import InvalidInputError, VersionNotFoundError
-from deltalog.operations.follow import Follower
+from deltalog.insight.follow import Follower
 
 
 @pytest.fixture

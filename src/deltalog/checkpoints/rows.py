@@ -12,7 +12,6 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog._json import dumps
 from deltalog.actions.arrow import (
@@ -32,6 +31,7 @@ from deltalog.checkpoints.schema import PARTITION_VALUES, PARTITION_VALUES_PARSE
 from deltalog.checkpoints.stats import nest
 from deltalog.column_mapping import physical_path
 from deltalog.errors import InvalidInputError
+from deltalog.kernels import compute
 from deltalog.partition_values import extract, parse_column
 from deltalog.schema import StructType
 from deltalog.schema.arrow import to_arrow_type
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from deltalog.checkpoints.stats import StatsLeaf
     from deltalog.configuration import TableConfiguration
 
-_compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
 
 FILE_KINDS: Final = ("add", "remove")
 _SMALL_TYPES: Final[Mapping[str, pa.DataType]] = {
@@ -194,7 +193,7 @@ class ActionRows:
     def _parsed_stats(self, stats: Sequence[pa.ChunkedArray[Any]]) -> pa.Array[Any]:
         paths = [path for path, _ in self.leaves]
         table = nest(list(zip(paths, stats, strict=True))).combine_chunks()
-        absent = reduce(_compute.and_, (column.is_null() for column in stats))
+        absent = reduce(compute.and_, (column.is_null() for column in stats))
         columns = [_one_chunk(column) for column in table.columns]
         result: pa.Array[Any] = pa.StructArray.from_arrays(
             columns, fields=list(table.schema), mask=_one_chunk(absent)

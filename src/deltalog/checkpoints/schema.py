@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.actions.arrow import DELETION_VECTOR_TYPE, STRING_MAP, map_array
+from deltalog.kernels import compute
 from deltalog.partition_values import encode_value
 from deltalog.schema import from_arrow_type
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     Column = pa.Array[Any] | pa.ChunkedArray[Any]
 
 # The stubs know no chunked column beside a Python scalar.
-_compute: Final[Any] = pc
 
 PARTITION_VALUES: Final = "partitionValues"
 PARTITION_VALUES_PARSED: Final = "partitionValues_parsed"
@@ -61,7 +60,7 @@ def member(actions: Column, name: str, data_type: pa.DataType) -> pa.ChunkedArra
     struct_type = actions.type
     if not pa.types.is_struct(struct_type) or struct_type.get_field_index(name) < 0:
         return chunked([nulls(len(actions), data_type)], data_type)
-    found = _compute.struct_field(actions, name)
+    found = compute.struct_field(actions, name)
     chunks = found.chunks if isinstance(found, pa.ChunkedArray) else [found]
     return chunked([conform(chunk, data_type) for chunk in chunks], data_type)
 
@@ -82,14 +81,14 @@ def conform(values: pa.Array[Any], data_type: pa.DataType) -> pa.Array[Any]:
         values = values.dictionary_decode()  # type: ignore[attr-defined]  # a DictionaryArray
     if pa.types.is_struct(data_type):
         return _conform_struct(values, data_type)
-    result: pa.Array[Any] = _compute.cast(values, data_type)
+    result: pa.Array[Any] = compute.cast(values, data_type)
     return result
 
 
 def _conform_struct(values: Any, data_type: Any) -> pa.Array[Any]:
     have = {field.name for field in values.type}
     children = [
-        conform(_compute.struct_field(values, field.name), field.type)
+        conform(compute.struct_field(values, field.name), field.type)
         if field.name in have
         else nulls(len(values), field.type)
         for field in data_type
@@ -117,7 +116,7 @@ def _valid_run(chunk: pa.Array[Any]) -> pa.Array[Any]:
     valid = len(chunk) - chunk.null_count
     if valid == len(chunk):
         return chunk
-    first = _compute.index(chunk.is_valid(), pa.scalar(value=True)).as_py()
+    first = compute.index(chunk.is_valid(), pa.scalar(value=True)).as_py()
     run = chunk.slice(max(first, 0), valid)
     return run if run.null_count == 0 else chunk.drop_null()
 
@@ -129,7 +128,7 @@ def texts_of_values(actions: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
     """
     if actions.type.get_field_index(PARTITION_VALUES_PARSED) < 0:
         return chunked([], STRING_MAP)
-    values: Any = _compute.struct_field(actions, PARTITION_VALUES_PARSED)
+    values: Any = compute.struct_field(actions, PARTITION_VALUES_PARSED)
     types = {field.name: from_arrow_type(field.type) for field in values.type}
     rows = [
         None if row is None else {name: encode_value(row[name], types[name]) for name in types}

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.checkpoints.schema import chunked, nulls
+from deltalog.kernels import compute
 from deltalog.stats import (
     conform_stats,
     encode_stats_column,
@@ -33,7 +33,6 @@ _PARSED: Final = ("add", "stats_parsed")
 _JSON: Final = ("add", "stats")
 _ALIASES: Final = {"nullCount": "nullCounts"}
 _CURRENT: Final = {alias: name for name, alias in _ALIASES.items()}
-_compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
 
 
 def read_stats(file: CheckpointFile, leaves: Sequence[StatsLeaf]) -> list[pa.ChunkedArray[Any]]:
@@ -98,7 +97,7 @@ def leaf_of(table: pa.Table, path: Sequence[str]) -> pa.ChunkedArray[Any]:
     """A leaf of a table of struct columns, NULL where a parent is."""
     column = table.column(path[0])
     for name in path[1:]:
-        column = _compute.struct_field(column, [column.type.get_field_index(name)])
+        column = compute.struct_field(column, [column.type.get_field_index(name)])
     return column
 
 
@@ -130,7 +129,7 @@ def member_of(actions: pa.ChunkedArray[Any], name: str) -> pa.ChunkedArray[Any]:
     """A member of a struct column as it is; empty if no action was found."""
     if actions.type.get_field_index(name) < 0:
         return chunked([], pa.struct([]))
-    member: pa.ChunkedArray[Any] = _compute.struct_field(actions, name)
+    member: pa.ChunkedArray[Any] = compute.struct_field(actions, name)
     return member
 
 

@@ -17,7 +17,6 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.actions.codec import encode_actions
 from deltalog.actions.model import CheckpointMetadata
@@ -25,6 +24,7 @@ from deltalog.checkpoints.row_files import RowFile, Sidecars
 from deltalog.checkpoints.rows import FILE_KINDS, ActionRows
 from deltalog.clock import now_ms
 from deltalog.errors import InvalidInputError
+from deltalog.kernels import compute
 from deltalog.log import names
 from deltalog.log.segment import CheckpointFiles, CheckpointKind
 from deltalog.paths import FileInfo
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from deltalog.configuration import TableConfiguration
     from deltalog.storage.store import Store
 
-
-_compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
 
 _BATCH_ROWS: Final = 1 << 15
 _SIDECAR_ROWS: Final = 1_000_000
@@ -349,7 +347,7 @@ def _part_starts(store: Store, content: CheckpointContent, part_rows: int) -> li
     parts = count_parts(store, content.version, len(paths), part_rows)
     if not len(paths):
         return [AFTER_ALL_PATHS] * (parts - 1)
-    order = _compute.sort_indices(paths)
+    order = compute.sort_indices(paths)
     return [paths[order[place].as_py()].as_py() for place in part_places(len(paths), parts)]
 
 
@@ -382,7 +380,7 @@ def _spread(files: Sequence[RowFile], starts: Sequence[str], rows: pa.Table) -> 
         return
     part = part_numbers(starts, rows)
     for number, file in enumerate(files):
-        chosen = rows.filter(_compute.equal(part, number))
+        chosen = rows.filter(compute.equal(part, number))
         if chosen.num_rows:
             file.write(chosen)
 
@@ -396,10 +394,10 @@ def part_numbers(starts: Sequence[str], rows: pa.Table) -> Any:
 
     Protocol: Multi-part checkpoint
     """
-    paths = _compute.coalesce(
-        *(_compute.struct_field(rows.column(kind), "path") for kind in FILE_KINDS)
+    paths = compute.coalesce(
+        *(compute.struct_field(rows.column(kind), "path") for kind in FILE_KINDS)
     )
     part: Any = pa.repeat(pa.scalar(0), len(paths))
     for start in starts:
-        part = _compute.add(part, _compute.greater_equal(paths, start).cast(pa.int64()))
+        part = compute.add(part, compute.greater_equal(paths, start).cast(pa.int64()))
     return part

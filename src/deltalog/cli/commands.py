@@ -189,7 +189,7 @@ def doctor(
     form: As = Format.TABLE,
 ) -> None:
     """What is wrong with the table, how bad it is, and what to do; also if it cannot be opened."""
-    from deltalog.operations.doctor import examine  # noqa: PLC0415  # only here
+    from deltalog.insight.doctor import examine  # noqa: PLC0415  # only here
 
     store, at = open_table_store(table, _options(option), None)
     snapshot = None if at is None else _open(table, option).snapshot

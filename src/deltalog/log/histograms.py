@@ -13,12 +13,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from deltalog.kernels import compute
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
 
 _KIB: Final = 1 << 10
 _MIB: Final = 1 << 20
@@ -62,8 +62,8 @@ def histogram(values: pa.ChunkedArray[Any], boundaries: Sequence[int]) -> tuple[
     above: list[tuple[int, int]] = []
     rest: Any = values.drop_null()
     for start in boundaries:  # each bin is looked for in what the bins before have left
-        rest = rest.filter(_compute.greater_equal(rest, start))
-        above.append((len(rest), _compute.sum(rest).as_py() or 0))
+        rest = rest.filter(compute.greater_equal(rest, start))
+        above.append((len(rest), compute.sum(rest).as_py() or 0))
     above.append((0, 0))
     return (
         [here[0] - further[0] for here, further in pairwise(above)],

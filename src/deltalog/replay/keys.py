@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from deltalog.kernels import compute
 from deltalog.paths import canonical_paths
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 SEPARATOR: Final = "\0"  # in no path and in no vector's id
 # The stubs know no chunked column beside a Python scalar.
-_compute: Final[Any] = pc
 
 
 def file_keys(paths: StringColumn, deletion_vectors: Column | None, root: str) -> StringColumn:
@@ -37,15 +36,15 @@ def file_keys(paths: StringColumn, deletion_vectors: Column | None, root: str) -
     Cost: one pass over the paths; the vectors cost only where a row has one.
     """
     keys = canonical_paths(paths, root)
-    bare = _compute.starts_with(paths, "/")
-    if _compute.any(bare).as_py():
-        outside = _compute.and_(bare, _compute.starts_with(keys, "file:"))
-        keys = _compute.if_else(outside, paths, keys)
+    bare = compute.starts_with(paths, "/")
+    if compute.any(bare).as_py():
+        outside = compute.and_(bare, compute.starts_with(keys, "file:"))
+        keys = compute.if_else(outside, paths, keys)
     if deletion_vectors is None or deletion_vectors.null_count == len(deletion_vectors):
         return keys
     ids = vector_ids(deletion_vectors)
-    joined = _compute.binary_join_element_wise(keys, ids, SEPARATOR)
-    result: StringColumn = _compute.if_else(ids.is_valid(), joined, keys)
+    joined = compute.binary_join_element_wise(keys, ids, SEPARATOR)
+    result: StringColumn = compute.if_else(ids.is_valid(), joined, keys)
     return result
 
 
@@ -54,14 +53,14 @@ def vector_ids(deletion_vectors: Column) -> StringColumn:
 
     Protocol: Deletion Vector Descriptor Schema (derived field `uniqueId`)
     """
-    place = _compute.binary_join_element_wise(
+    place = compute.binary_join_element_wise(
         _text(deletion_vectors, "storageType"), _text(deletion_vectors, "pathOrInlineDv"), ""
     )
     offset = _text(deletion_vectors, "offset")
-    at = _compute.binary_join_element_wise(place, offset, "@")
-    result: StringColumn = _compute.if_else(offset.is_valid(), at, place)
+    at = compute.binary_join_element_wise(place, offset, "@")
+    result: StringColumn = compute.if_else(offset.is_valid(), at, place)
     return result
 
 
 def _text(vectors: Column, member: str) -> Any:
-    return _compute.cast(_compute.struct_field(vectors, member), pa.string())
+    return compute.cast(compute.struct_field(vectors, member), pa.string())

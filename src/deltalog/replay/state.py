@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from deltalog.kernels import compute
 
 if TYPE_CHECKING:
     StringColumn = pa.StringArray | pa.ChunkedArray[pa.StringScalar]
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 _ROW_BITS: Final = 32
 _ROW_MASK: Final = (1 << _ROW_BITS) - 1
 # The stubs know no chunked column beside a Python scalar.
-_compute: Final[Any] = pc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ def reconcile(
     Protocol: Action Reconciliation
     Cost: one sort of all actions, and one hash table of their keys.
     """
-    known = [_compute.min(versions).as_py() for versions in (add_versions, remove_versions)]
+    known = [compute.min(versions).as_py() for versions in (add_versions, remove_versions)]
     oldest = min((version for version in known if version is not None), default=0)
     columns = [
         _keyed(add_keys, _order(add_versions, oldest, is_remove=0)),
@@ -63,10 +63,10 @@ def reconcile(
     ]
     newest = _first_of_each_key(pa.concat_tables(columns).sort_by([("order", "descending")]))
     order = newest.column("order")
-    kind = _compute.bit_wise_and(_compute.shift_right(order, _ROW_BITS), 1)
+    kind = compute.bit_wise_and(compute.shift_right(order, _ROW_BITS), 1)
     return Survivors(
-        adds=_rows(order.filter(_compute.equal(kind, 0))),
-        removes=_rows(order.filter(_compute.equal(kind, 1))),
+        adds=_rows(order.filter(compute.equal(kind, 0))),
+        removes=_rows(order.filter(compute.equal(kind, 1))),
         keys=newest.column("key"),
     )
 
@@ -74,7 +74,7 @@ def reconcile(
 def not_mentioned(keys: StringColumn, mentioned: StringColumn) -> Column:
     """Which of the checkpoint's `keys` no later action names: those stay as they are."""
     distinct = mentioned.combine_chunks() if isinstance(mentioned, pa.ChunkedArray) else mentioned
-    result: Column = _compute.invert(_compute.is_in(keys, value_set=distinct))
+    result: Column = compute.invert(compute.is_in(keys, value_set=distinct))
     return result
 
 
@@ -91,8 +91,8 @@ def _first_of_each_key(table: pa.Table) -> pa.Table:
     if not len(codes):
         return table
     # A key is met for the first time where its code is higher than all codes before.
-    highest = _compute.cumulative_max(codes.indices)
-    risen = _compute.greater(highest[1:], highest[:-1])
+    highest = compute.cumulative_max(codes.indices)
+    risen = compute.greater(highest[1:], highest[:-1])
     first = pa.concat_arrays([pa.array([True]), risen])
     return table.filter(first)
 
@@ -100,15 +100,15 @@ def _first_of_each_key(table: pa.Table) -> pa.Table:
 def _order(versions: Column, oldest: int, *, is_remove: int) -> Column:
     """A number that grows with version, then from add to remove, then with the row."""
     rows = pa.array(range(len(versions)), pa.int64())
-    rank = _compute.add(_compute.multiply(_compute.subtract(versions, oldest), 2), is_remove)
-    shifted = _compute.shift_left(rank, pa.scalar(_ROW_BITS, pa.int64()))
-    result: Column = _compute.bit_wise_or(shifted, rows)
+    rank = compute.add(compute.multiply(compute.subtract(versions, oldest), 2), is_remove)
+    shifted = compute.shift_left(rank, pa.scalar(_ROW_BITS, pa.int64()))
+    result: Column = compute.bit_wise_or(shifted, rows)
     return result
 
 
 def _rows(order: Column) -> pa.Int64Array:
-    rows = _compute.bit_wise_and(order, _ROW_MASK)
+    rows = compute.bit_wise_and(order, _ROW_MASK)
     if isinstance(rows, pa.ChunkedArray):
         rows = rows.combine_chunks()
-    result: pa.Int64Array = rows.take(_compute.sort_indices(rows))
+    result: pa.Int64Array = rows.take(compute.sort_indices(rows))
     return result

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.column_mapping import Mode
 from deltalog.deletion_vectors import keep_mask
 from deltalog.errors import DeltaError, InvalidPartitionValueError
 from deltalog.expressions import columns, filter_mask
+from deltalog.kernels import arrow, compute
 from deltalog.partition_values import parse_value
 from deltalog.paths import join
 from deltalog.scan.deletion_vectors import load_bitmap
@@ -45,8 +45,6 @@ _PIECE_ROWS: Final = 1 << 20
 _MOST: Final = 0.97
 """From this share of kept rows on, a filter is quickest column by column."""
 
-_compute: Final[Any] = pc  # the stubs know no kernel over arrays of any type
-_arrow: Final[Any] = pa  # nor `arange` and `repeat` of any scalar
 
 _ROW_ID: Final = "_metadata.row_id"
 _ROW_COMMIT_VERSION: Final = "_metadata.row_commit_version"
@@ -189,7 +187,7 @@ class _OpenFile:
         if not self.task.only_deleted:
             return mask
         return (
-            _compute.invert(mask) if mask is not None else pa.array([False] * num_rows, pa.bool_())
+            compute.invert(mask) if mask is not None else pa.array([False] * num_rows, pa.bool_())
         )
 
 
@@ -223,7 +221,7 @@ class _Piece:
             rows = _Rows(file.task, found, first_row, num_rows, None, {})
             used = sorted({path[0] for path in columns(spec.predicate)})
             hits = filter_mask(spec.predicate, rows.table(used))
-            mask = as_mask(hits if mask is None else _compute.and_(mask, hits))
+            mask = as_mask(hits if mask is None else compute.and_(mask, hits))
             if not mask.true_count:
                 return []
         if mask is not None and mask.true_count == num_rows:
@@ -320,7 +318,7 @@ class _Rows:
                 return self._row_index()
             case "_metadata.row_id":
                 base = task.base_row_id
-                fresh = None if base is None else _compute.add(self._row_index(), base)
+                fresh = None if base is None else compute.add(self._row_index(), base)
                 return self._kept_or(task.spec.row_id_column, fresh)
             case "_metadata.row_commit_version":
                 version = pa.scalar(task.default_row_commit_version, pa.int64())
@@ -330,7 +328,7 @@ class _Rows:
                 return _repeat(_file_metadata(task, name), self.count)
 
     def _row_index(self) -> pa.Array[Any]:
-        index: pa.Array[Any] = _arrow.arange(self.first_row, self.first_row + self.num_rows)
+        index: pa.Array[Any] = arrow.arange(self.first_row, self.first_row + self.num_rows)
         return index if self.mask is None else index.filter(self.mask)
 
     def _kept_or(self, column: str | None, fresh: pa.Array[Any] | None) -> pa.Array[Any]:
@@ -340,7 +338,7 @@ class _Rows:
             return fresh
         if self.mask is not None:
             kept = kept.filter(self.mask)
-        merged: pa.Array[Any] = _compute.coalesce(kept.combine_chunks(), fresh)
+        merged: pa.Array[Any] = compute.coalesce(kept.combine_chunks(), fresh)
         return merged
 
 
@@ -360,7 +358,7 @@ def _table(columns: Mapping[str, Any]) -> pa.Table:
 
 
 def _repeat(value: pa.Scalar[Any], count: int) -> pa.Array[Any]:
-    repeated: pa.Array[Any] = _arrow.repeat(value, count)
+    repeated: pa.Array[Any] = arrow.repeat(value, count)
     return repeated
 
 

@@ -17,8 +17,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
+
+from deltalog.kernels import compute
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     Adapter = Callable[[Any], pa.Array[Any]]
 
-_compute: Final[Any] = pc  # the stubs know no kernel over arrays of any type
 _VERSION: Final = b"org.apache.spark.version"
 _LEGACY: Final = b"org.apache.spark.legacyDateTime"
 _LEGACY_INT96: Final = b"org.apache.spark.legacyINT96"
@@ -106,7 +106,7 @@ def rebase_dates(dates: Any) -> pa.Array[Any]:
     days = dates.view(pa.int32())
     if not _any_before(days, _FIRST_ISO_DAY):
         return dates  # type: ignore[no-any-return]  # an array
-    moved = _compute.add(days.cast(pa.int64()), _shift(days))
+    moved = compute.add(days.cast(pa.int64()), _shift(days))
     rebased: pa.Array[Any] = moved.cast(pa.int32()).view(dates.type)
     return rebased
 
@@ -123,17 +123,17 @@ def rebase_timestamps(instants: Any, zone: str) -> pa.Array[Any]:
         return instants  # type: ignore[no-any-return]  # an array
     fixed = _fixed_offset_us(zone)
     offset_us = _winter_offset_us(zone) if fixed is None else fixed
-    shown = _compute.add(micros, offset_us)
+    shown = compute.add(micros, offset_us)
     # Floor division, which Arrow's `divide` is not, for times before 1970 is that of the date.
     days = shown.view(pa.timestamp("us")).cast(pa.date32(), safe=False).view(pa.int32())
-    shown = _compute.add(shown, _compute.multiply(_shift(days), _DAY_US))
-    moved = _compute.subtract(shown, offset_us) if fixed is not None else _instants(shown, zone)
-    rebased: pa.Array[Any] = _compute.if_else(_compute.less(micros, _FIRST_JAVA_US), moved, micros)
+    shown = compute.add(shown, compute.multiply(_shift(days), _DAY_US))
+    moved = compute.subtract(shown, offset_us) if fixed is not None else _instants(shown, zone)
+    rebased: pa.Array[Any] = compute.if_else(compute.less(micros, _FIRST_JAVA_US), moved, micros)
     return rebased.view(instants.type)
 
 
 def _any_before(values: Any, first: int) -> bool:
-    least = _compute.min(values).as_py()
+    least = compute.min(values).as_py()
     return least is not None and least < first
 
 
@@ -141,7 +141,7 @@ def _shift(days: Any) -> Any:
     """Days to add to days of the hybrid calendar."""
     shift = pa.scalar(2, pa.int64())
     for first, later in _switches():
-        shift = _compute.if_else(_compute.greater_equal(days, first), later, shift)
+        shift = compute.if_else(compute.greater_equal(days, first), later, shift)
     return shift
 
 
@@ -177,8 +177,8 @@ def _fixed_offset_us(zone: str) -> int | None:
 def _winter_offset_us(zone: str) -> int:
     months = [dt.datetime(2021, month, 1, tzinfo=dt.UTC) for month in range(1, 13)]
     instants: Any = pa.array(months, pa.timestamp("us", zone))
-    shown = _compute.local_timestamp(instants).view(pa.int64())
-    least: int = _compute.min(_compute.subtract(shown, instants.view(pa.int64()))).as_py()
+    shown = compute.local_timestamp(instants).view(pa.int64())
+    least: int = compute.min(compute.subtract(shown, instants.view(pa.int64()))).as_py()
     return least
 
 
@@ -189,8 +189,6 @@ def _instants(shown: Any, zone: str) -> Any:
     not been yet.
     """
     texts = shown.view(pa.timestamp("us"))
-    near = _compute.assume_timezone(texts, zone, ambiguous="latest", nonexistent="earliest")
-    offset = _compute.subtract(
-        _compute.local_timestamp(near).view(pa.int64()), near.view(pa.int64())
-    )
-    return _compute.subtract(shown, offset)
+    near = compute.assume_timezone(texts, zone, ambiguous="latest", nonexistent="earliest")
+    offset = compute.subtract(compute.local_timestamp(near).view(pa.int64()), near.view(pa.int64()))
+    return compute.subtract(shown, offset)

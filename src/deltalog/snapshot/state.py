@@ -14,7 +14,6 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog._json import JsonObject
 from deltalog.actions.arrow import FILE_SCHEMA
@@ -33,6 +32,7 @@ from deltalog.errors import (
     NoMetadataError,
     NoProtocolError,
 )
+from deltalog.kernels import compute
 from deltalog.log.reader import (
     VERSION_COLUMN,
     CommitTable,
@@ -69,7 +69,6 @@ _RETAINED_BYTES: Final = 64 << 20
 _PARSED_TOGETHER: Final = 500  # so that parsed lines do not pile up before they are columns
 _KEY_COLUMNS: Final = ("path", "deletionVector")
 _SMALL_KINDS: Final = ("txn", "domainMetadata", "rowIdHighWaterMark")
-_compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
 
 
 class LogState:
@@ -378,7 +377,7 @@ class LogState:
             return None
         keys = self._keys(self.checkpoint.columns(kind, _KEY_COLUMNS))
         kept: Any = not_mentioned(keys, self.survivors.keys)
-        return None if _compute.all(kept).as_py() is not False else kept
+        return None if compute.all(kept).as_py() is not False else kept
 
     def _unparsed_newest_first(self) -> list[LogFile]:
         return [
@@ -397,7 +396,7 @@ def _filtered(batch: AddBatch, kept: pa.ChunkedArray[pa.BooleanScalar]) -> AddBa
         adds, columns = batch.decode()
         return adds.filter(kept), [column.filter(kept) for column in columns]
 
-    return AddBatch(_compute.sum(kept).as_py() or 0, decode)
+    return AddBatch(compute.sum(kept).as_py() or 0, decode)
 
 
 def _with_stats(

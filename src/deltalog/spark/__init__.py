@@ -32,27 +32,27 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import deltalog.spark.environment  # noqa: F401  # first: an old PySpark lacks what others need
+import deltalog.spark.session.environment  # noqa: F401  # first: an old PySpark lacks what others need
 
 if TYPE_CHECKING:
-    from deltalog.spark.reading import SparkScan, read, scan
+    from deltalog.spark.engine.checkpoint import checkpoint
+    from deltalog.spark.reading.scan import SparkScan, read, scan
     from deltalog.spark.registration import register
-    from deltalog.spark.sharing import load_as_spark, load_table_changes_as_spark
-    from deltalog.spark.state_checkpoint import checkpoint
+    from deltalog.spark.shared_tables import load_as_spark, load_table_changes_as_spark
     from deltalog.spark.table import DeltaTable, IdentityGenerator
-    from deltalog.spark.writing import write
+    from deltalog.spark.writing.frame import write
 
 _ORIGINS = {
     "DeltaTable": "deltalog.spark.table",
     "IdentityGenerator": "deltalog.spark.table",
-    "SparkScan": "deltalog.spark.reading",
-    "checkpoint": "deltalog.spark.state_checkpoint",
-    "load_as_spark": "deltalog.spark.sharing",
-    "load_table_changes_as_spark": "deltalog.spark.sharing",
-    "read": "deltalog.spark.reading",
+    "SparkScan": "deltalog.spark.reading.scan",
+    "checkpoint": "deltalog.spark.engine.checkpoint",
+    "load_as_spark": "deltalog.spark.shared_tables",
+    "load_table_changes_as_spark": "deltalog.spark.shared_tables",
+    "read": "deltalog.spark.reading.scan",
     "register": "deltalog.spark.registration",
-    "scan": "deltalog.spark.reading",
-    "write": "deltalog.spark.writing",
+    "scan": "deltalog.spark.reading.scan",
+    "write": "deltalog.spark.writing.frame",
 }
 
 __all__ = [

@@ -18,10 +18,10 @@ from deltalog.schema.types import (
     IDENTITY_START_KEY,
     IDENTITY_STEP_KEY,
 )
-from deltalog.spark.names import location_of
-from deltalog.spark.settings import session_defaults
-from deltalog.spark.types import quoted
-from deltalog.spark.write_plan import open_to_write
+from deltalog.spark.session.names import location_of
+from deltalog.spark.session.settings import session_defaults
+from deltalog.spark.session.types import quoted
+from deltalog.spark.writing.plan import open_to_write
 from deltalog.table import DeltaTable
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from deltalog.errors import (
 from deltalog.errors import (
     ProtocolChangedError as ProtocolChangedException,
 )
-from deltalog.spark.environment import (
+from deltalog.spark.session.environment import (
     InstallationError,
     UnsupportedPySparkError,
     WorkerMismatchError,

@@ -15,9 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 
 from deltalog.clock import Stopwatch
 from deltalog.errors import InvalidInputError
-from deltalog.operations.merge import Action, Counts, Merged, When
-from deltalog.spark.dml import TARGET, Change, Done, Found, find_rows, row_struct
-from deltalog.spark.merge_plan import (
+from deltalog.rows.merge.clauses import Action, When
+from deltalog.spark.engine.merge_plan import (
     SOURCE,
     SparkClause,
     SparkMerge,
@@ -29,19 +28,21 @@ from deltalog.spark.merge_plan import (
     reach,
     step_column,
 )
-from deltalog.spark.parts import described
-from deltalog.spark.row_tasks import FILE, OLD, ROW, ROW_ID, STEP
-from deltalog.spark.statements import at_version
-from deltalog.spark.write_plan import schema_of
+from deltalog.spark.engine.row_changes import TARGET, Change, Done, Found, find_rows, row_struct
+from deltalog.spark.engine.row_tasks import FILE, OLD, ROW, ROW_ID, STEP
+from deltalog.spark.engine.statements import at_version
+from deltalog.spark.session.parts import described
+from deltalog.spark.writing.plan import schema_of
+from deltalog.verbs.merge import Counts, Merged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pyspark.sql import Column, DataFrame
 
-    from deltalog.operations.append import FileOptions
-    from deltalog.spark.reading import SparkScan
+    from deltalog.spark.reading.scan import SparkScan
     from deltalog.transaction import PendingTransaction
+    from deltalog.verbs.append import FileOptions
 
 _NEW: Final = "__deltalog_new"
 """Tells rows apart that are in no file yet."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from deltalog.errors import InvalidInputError
-from deltalog.spark.sharing_source import SharingSource
+from deltalog.spark.sharing.source import SharingSource
 from deltalog.spark.source import DeltalogSource, DeltaSource
 
 if TYPE_CHECKING:

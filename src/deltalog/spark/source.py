@@ -12,14 +12,18 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
-from deltalog.spark.batch_source import BatchReader, resolve
-from deltalog.spark.options import parse_any_read_options, parse_read_options, parse_stream_options
-from deltalog.spark.sink import StreamWriter
-from deltalog.spark.stream_source import StreamReader
-from deltalog.spark.types import to_spark_schema
-from deltalog.spark.write_options import parse_write_options
-from deltalog.spark.write_plan import open_to_write
-from deltalog.spark.writer import BatchWriter
+from deltalog.spark.reading.batch_source import BatchReader, resolve
+from deltalog.spark.reading.options import (
+    parse_any_read_options,
+    parse_read_options,
+    parse_stream_options,
+)
+from deltalog.spark.session.types import to_spark_schema
+from deltalog.spark.streaming.sink import StreamWriter
+from deltalog.spark.streaming.source import StreamReader
+from deltalog.spark.writing.options import parse_write_options
+from deltalog.spark.writing.plan import open_to_write
+from deltalog.spark.writing.writer import BatchWriter
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (

@@ -15,27 +15,27 @@ from typing import TYPE_CHECKING, Any, Self
 from pyspark.sql import SparkSession
 
 from deltalog.errors import InvalidInputError
-from deltalog.operations.merge import Counts
 from deltalog.spark.builders import (
     DeltaTableBuilder,
     IdentityGenerator,
     Way,
     spark_schema,
 )
-from deltalog.spark.care import DeltaOptimizeBuilder, TendedTable, utc_text
+from deltalog.spark.engine.checkpoint import checkpoint_on_cluster
+from deltalog.spark.engine.merge_plan import SparkMerge
+from deltalog.spark.engine.statements import stage_spark_delete, stage_spark_update
+from deltalog.spark.maintenance import DeltaOptimizeBuilder, TendedTable, utc_text
 from deltalog.spark.merge import DeltaMergeBuilder, stage_spark_merge
-from deltalog.spark.merge_plan import SparkMerge
-from deltalog.spark.names import find_location, location_of, note_view
-from deltalog.spark.opening import moment_ms, session_time_zone
 from deltalog.spark.results import (
     numbers,
 )
-from deltalog.spark.settings import session_defaults
-from deltalog.spark.state_checkpoint import checkpoint_on_cluster
-from deltalog.spark.statements import stage_spark_delete, stage_spark_update
+from deltalog.spark.session.names import find_location, location_of, note_view
+from deltalog.spark.session.opening import moment_ms, session_time_zone
+from deltalog.spark.session.settings import session_defaults
 from deltalog.table import DeltaTable as CoreTable
 from deltalog.table.convert import convert_to_deltalake
 from deltalog.transaction.properties import AppTransaction
+from deltalog.verbs.merge import Counts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
-    from deltalog.operations.merge import Merged
     from deltalog.storage.store import Store
     from deltalog.transaction import PendingTransaction
     from deltalog.transaction.commit import Ran
+    from deltalog.verbs.merge import Merged
 
 __all__ = [
     "DeltaMergeBuilder",

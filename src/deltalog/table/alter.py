@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deltalog.errors import InvalidInputError
-from deltalog.operations.alter import clustering, columns, protocol
-from deltalog.operations.alter import constraints as _constraints
-from deltalog.operations.alter import properties as _properties
-from deltalog.operations.drop_feature import drop_feature
 from deltalog.schema import Field
+from deltalog.verbs.alter import clustering, columns, protocol
+from deltalog.verbs.alter import constraints as _constraints
+from deltalog.verbs.alter import properties as _properties
+from deltalog.verbs.alter.drop_feature import drop_feature
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from deltalog.operations.clone import Cloned
-    from deltalog.operations.restore import Restored
     from deltalog.progress import Progress
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
@@ -30,6 +28,8 @@ if TYPE_CHECKING:
         PendingTransaction,
         PostCommitHookProperties,
     )
+    from deltalog.verbs.clone import Cloned
+    from deltalog.verbs.restore import Restored
 
 
 class CaredForTable(ChangingTable):
@@ -172,7 +172,7 @@ class CaredForTable(ChangingTable):
         Cost: paths of both versions, and a request for each file that comes back. Only the
         difference is committed.
         """
-        from deltalog.operations.restore import stage_restore
+        from deltalog.verbs.restore import stage_restore
 
         self.update_incremental()
         is_version = isinstance(as_bound(target), int)  # None is nothing to go back to
@@ -220,7 +220,7 @@ class CaredForTable(ChangingTable):
 
         Cost: one listing of the table.
         """
-        from deltalog.operations.repair import find_lost_files, stage_repair
+        from deltalog.verbs.repair import find_lost_files, stage_repair
 
         self._check_latest("repair")
         if dry_run:
@@ -277,8 +277,8 @@ class CaredForTable(ChangingTable):
         Raises:
             TableExistsError: there is a table, and `replace` is False.
         """
-        from deltalog.operations.clone import cloned_configuration, stage_clone
         from deltalog.table.creating import make_table
+        from deltalog.verbs.clone import cloned_configuration, stage_clone
 
         store, at = open_table_store(target, storage_options, filesystem)
         if at is not None:
@@ -330,7 +330,7 @@ class CaredForTable(ChangingTable):
         Raises:
             InvalidInputError: files have deletion vectors.
         """
-        from deltalog.operations.generate import generate_symlink_manifest
+        from deltalog.verbs.generate import generate_symlink_manifest
 
         generate_symlink_manifest(self._snapshot)
 
@@ -344,7 +344,7 @@ class CaredForTable(ChangingTable):
         Returns:
             Count and size of the files that left the table.
         """
-        from deltalog.operations.truncate import stage_truncate
+        from deltalog.verbs.truncate import stage_truncate
 
         def stage(pending: PendingTransaction) -> dict[str, int]:
             metrics = stage_truncate(pending).metrics()

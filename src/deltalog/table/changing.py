@@ -18,8 +18,6 @@ from deltalog.table.writing import WritingTable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltalog.operations.delete import Deleted
-    from deltalog.operations.update import Updated
     from deltalog.progress import Progress
     from deltalog.table.merge import TableMerger
     from deltalog.transaction import (
@@ -27,6 +25,8 @@ if TYPE_CHECKING:
         PendingTransaction,
         PostCommitHookProperties,
     )
+    from deltalog.verbs.delete import Deleted
+    from deltalog.verbs.update import Updated
     from deltalog.write.options import WriterProperties
 
 
@@ -67,8 +67,8 @@ class ChangingTable(WritingTable):
         Cost: the predicate's columns of the files that pruning leaves; then kilobytes of deletion
         vectors, or the files that hold such rows once more.
         """
-        from deltalog.operations.append import FileOptions
-        from deltalog.operations.delete import preview_delete, stage_delete
+        from deltalog.verbs.append import FileOptions
+        from deltalog.verbs.delete import preview_delete, stage_delete
 
         check_given(predicate)
         watch = Stopwatch()
@@ -156,8 +156,8 @@ class ChangingTable(WritingTable):
         Cost: the predicate's columns of the files that pruning leaves; then all columns of the
         row groups with such rows, or of their files where there are no deletion vectors.
         """
-        from deltalog.operations.append import FileOptions
-        from deltalog.operations.update import preview_update, stage_update
+        from deltalog.verbs.append import FileOptions
+        from deltalog.verbs.update import preview_update, stage_update
 
         check_given(predicate)
         values = as_updates(updates, new_values, parameters)
@@ -242,9 +242,9 @@ class ChangingTable(WritingTable):
             use_deletion_vectors: whether old rows are marked instead of files rewritten; None
                 chooses for each file, as `delete` does.
         """
-        from deltalog.operations.append import FileOptions
-        from deltalog.operations.merge import Merge
+        from deltalog.rows.merge.clauses import Merge
         from deltalog.table.merge import CommittedMerge, TableMerger
+        from deltalog.verbs.append import FileOptions
 
         if not isinstance(predicate, str | Expression):
             raise InvalidInputError(
@@ -291,9 +291,9 @@ class ChangingTable(WritingTable):
             commit_properties: of the commit.
             progress: as for `delete`.
         """
-        from deltalog.operations.append import FileOptions
-        from deltalog.operations.merge import upsert
         from deltalog.table.merge import CommittedMerge, TableMerger
+        from deltalog.verbs.append import FileOptions
+        from deltalog.verbs.upsert import upsert
 
         return TableMerger(
             CommittedMerge(table=self, commit_properties=commit_properties),

@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from deltalog.arguments import has_table, open_table_store
 from deltalog.errors import InvalidInputError, TableExistsError
-from deltalog.operations.convert import configuration_in_place, plan_conversion, stage_convert
-from deltalog.operations.create import as_schema
 from deltalog.progress import shown
 from deltalog.table.creating import make_table, new_table_with_defaults
+from deltalog.verbs.convert import configuration_in_place, plan_conversion, stage_convert
+from deltalog.verbs.create import as_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import PurePath
 
-    from deltalog.operations.convert_files import PartitionStrategy
     from deltalog.progress import Progress
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
         CommitProperties,
         PostCommitHookProperties,
     )
+    from deltalog.verbs.convert_files import PartitionStrategy
 
 
 def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's signature and some more

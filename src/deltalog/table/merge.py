@@ -11,17 +11,10 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 from deltalog.errors import InvalidInputError
 from deltalog.features.identity_columns import identity_columns
-from deltalog.operations.merge import (
-    Action,
-    Clause,
-    Merge,
-    MergeSource,
-    When,
-    explain_merge,
-    preview_merge,
-    stage_merge,
-)
 from deltalog.progress import shown
+from deltalog.rows.merge.clauses import Action, Clause, Merge, When
+from deltalog.rows.merge.source import MergeSource
+from deltalog.verbs.merge import explain_merge, preview_merge, stage_merge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,12 +22,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from deltalog.expressions import Expression
-    from deltalog.operations.append import FileOptions
-    from deltalog.operations.merge import Merged
     from deltalog.progress import Progress
     from deltalog.snapshot import Snapshot
     from deltalog.table.standing import Standing
     from deltalog.transaction import CommitProperties, PendingTransaction, PostCommitHookProperties
+    from deltalog.verbs.append import FileOptions
+    from deltalog.verbs.merge import Merged
 
 
 class MergeTarget(Protocol):

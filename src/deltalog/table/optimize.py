@@ -10,8 +10,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from deltalog.arguments import as_condition, check_number, with_blanks_as_nulls
-from deltalog.operations.append import FileOptions
-from deltalog.operations.optimize import (
+from deltalog.rows.external_sort import DEFAULT_MEMORY_BYTES, SortLimits
+from deltalog.verbs.append import FileOptions
+from deltalog.verbs.optimize import (
     CubeSizes,
     Optimized,
     RunOptions,
@@ -20,15 +21,11 @@ from deltalog.operations.optimize import (
     stage_purge,
     stage_z_order,
 )
-from deltalog.operations.sorting import DEFAULT_MEMORY_BYTES, SortLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from deltalog.expressions import Expression
-    from deltalog.operations.optimize.bins import Bin
-    from deltalog.operations.optimize.curves import Curve
-    from deltalog.operations.optimize.run import Elsewhere
     from deltalog.progress import Progress
     from deltalog.table.standing import Standing
     from deltalog.transaction import (
@@ -36,6 +33,9 @@ if TYPE_CHECKING:
         PendingTransaction,
         PostCommitHookProperties,
     )
+    from deltalog.verbs.optimize.bins import Bin
+    from deltalog.verbs.optimize.curves import Curve
+    from deltalog.verbs.optimize.run import Elsewhere
     from deltalog.write.options import WriterProperties
 
     Stage = Callable[[PendingTransaction], Optimized]

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from deltalog.clock import Clock
     from deltalog.expressions import Expression
-    from deltalog.operations.diff import TableDiff
-    from deltalog.operations.doctor import Report
-    from deltalog.operations.follow import Follower
-    from deltalog.operations.follow_steps import Offset
+    from deltalog.insight.diff import TableDiff
+    from deltalog.insight.doctor import Report
+    from deltalog.insight.follow import Follower
+    from deltalog.insight.follow_steps import Offset
     from deltalog.progress import Progress
     from deltalog.scan.changes import Moment
     from deltalog.snapshot import Snapshot
@@ -57,7 +57,7 @@ class TendedTable(CaredForTable):
 
         Cost: files that both versions have with the same deletion vector are not read.
         """
-        from deltalog.operations.diff import diff_snapshots
+        from deltalog.insight.diff import diff_snapshots
 
         return diff_snapshots(
             self._load(before),
@@ -90,7 +90,7 @@ class TendedTable(CaredForTable):
 
         Cost: two listings, the newest commits, the newest checkpoints, and the samples.
         """
-        from deltalog.operations.doctor import examine
+        from deltalog.insight.doctor import examine
 
         check_number("samples", samples)
         with shown(progress, "examining") as tell:
@@ -148,8 +148,8 @@ class TendedTable(CaredForTable):
 
         Cost: one listing per look, one request per commit, and the files whose rows are asked for.
         """
-        from deltalog.operations.follow import Follower
-        from deltalog.operations.follow_steps import FollowOptions
+        from deltalog.insight.follow import Follower
+        from deltalog.insight.follow_steps import FollowOptions
 
         self.update_incremental()
 
@@ -181,7 +181,7 @@ def _as_start(
 ) -> Offset | int | Moment | Literal["latest"] | None:
     """A start in any form that people store it in."""
     from deltalog._json import dumps
-    from deltalog.operations.follow_steps import Offset
+    from deltalog.insight.follow_steps import Offset
 
     if start is None or isinstance(start, Offset):
         return start

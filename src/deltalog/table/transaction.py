@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 from deltalog.arguments import as_condition, as_updates, check_given
 from deltalog.errors import InvalidInputError
-from deltalog.operations.alter import domains
-from deltalog.operations.append import FileOptions, stage_append
-from deltalog.operations.delete import stage_delete
-from deltalog.operations.merge import Merge, upsert
-from deltalog.operations.overwrite import stage_overwrite, stage_replace_where
-from deltalog.operations.update import stage_update
+from deltalog.rows.merge.clauses import Merge
 from deltalog.table.merge import TableMerger
 from deltalog.transaction import AppTransaction, PendingTransaction
 from deltalog.transaction.commit import commit
 from deltalog.transaction.discard import discard, discarding
+from deltalog.verbs.alter import domains
+from deltalog.verbs.append import FileOptions, stage_append
+from deltalog.verbs.delete import stage_delete
+from deltalog.verbs.overwrite import stage_overwrite, stage_replace_where
+from deltalog.verbs.update import stage_update
+from deltalog.verbs.upsert import upsert
 from deltalog.write.source import open_source
 
 if TYPE_CHECKING:
@@ -30,11 +31,11 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from deltalog.expressions import Expression
-    from deltalog.operations.append import SchemaMode
-    from deltalog.operations.merge import Merged
     from deltalog.snapshot import Snapshot
     from deltalog.table.standing import Standing
     from deltalog.transaction import CommitProperties, PostCommitHookProperties
+    from deltalog.verbs.append import SchemaMode
+    from deltalog.verbs.merge import Merged
     from deltalog.write.options import WriterProperties
 
 

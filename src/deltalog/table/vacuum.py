@@ -12,7 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.operations.vacuum import (
+from deltalog.progress import shown
+from deltalog.verbs.vacuum import (
     END,
     START,
     confirm_vacuum,
@@ -22,16 +23,15 @@ from deltalog.operations.vacuum import (
     stage_vacuum_end,
     stage_vacuum_start,
 )
-from deltalog.progress import shown
 from deltalog.write.source import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltalog.operations.vacuum import Hands, VacuumPlan
     from deltalog.progress import Progress
     from deltalog.table.standing import Standing
     from deltalog.transaction import CommitProperties, PostCommitHookProperties
+    from deltalog.verbs.vacuum import Hands, VacuumPlan
 
 
 class TableVacuum:

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from deltalog.actions.settable import canonical_key
 from deltalog.arguments import as_condition, check_given, has_table, open_table_store
 from deltalog.errors import CommitConflictError, InvalidInputError, TableExistsError
-from deltalog.operations.append import FileOptions, stage_append
-from deltalog.operations.overwrite import (
-    stage_overwrite,
-    stage_overwrite_partitions,
-    stage_replace_where,
-)
 from deltalog.schema import from_arrow_schema
 from deltalog.table.creating import make_table, new_table_with_defaults
 from deltalog.table.delta_table import DeltaTable
 from deltalog.table_change import changed_table
+from deltalog.verbs.append import FileOptions, stage_append
+from deltalog.verbs.overwrite import (
+    stage_overwrite,
+    stage_overwrite_partitions,
+    stage_replace_where,
+)
 from deltalog.write import files
 from deltalog.write.source import is_rereadable, open_source
 from deltalog.write.spec import WriteSpec
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from deltalog.operations.append import SchemaMode
     from deltalog.schema import Schema
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
         PendingTransaction,
         PostCommitHookProperties,
     )
+    from deltalog.verbs.append import SchemaMode
     from deltalog.write.options import WriterProperties
     from deltalog.write.written import WrittenFiles
 

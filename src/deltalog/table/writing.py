@@ -80,8 +80,8 @@ class WritingTable(ReadingTable):
             TableExistsError: there is a table, and the mode is `error`.
             InvalidInputError: schema, columns and properties do not go together.
         """
-        from deltalog.operations.create import as_schema, stage_create, stage_replace
         from deltalog.table.creating import make_table, new_table_with_defaults
+        from deltalog.verbs.create import as_schema, stage_create, stage_replace
 
         store, at = open_table_store(table_uri, storage_options, filesystem)
         if at is not None or mode not in {"error", "overwrite", "ignore"}:
@@ -149,7 +149,7 @@ class WritingTable(ReadingTable):
         hooks: PostCommitHookProperties | None = None,
         skip_empty: bool = False,
     ) -> Ran[T]:
-        """Stage one operation of `deltalog.operations`, commit it, and show its version.
+        """Stage one operation of `deltalog.verbs`, commit it, and show its version.
 
         The verbs below are this with their stage. For operations of your own it is as stable as
         the modules that it takes its pieces from.
@@ -192,7 +192,7 @@ class WritingTable(ReadingTable):
 
     def _compact(self, hooks: PostCommitHookProperties | None) -> None:
         """Put small files together after a commit; a failure of it is logged only."""
-        from deltalog.operations.optimize import auto_compact
+        from deltalog.verbs.optimize import auto_compact
 
         compacted = auto_compact(self._snapshot, hooks=hooks)
         if compacted is not None:
@@ -224,7 +224,7 @@ class WritingTable(ReadingTable):
         writer_properties: WriterProperties | None = None,
     ) -> WriteSpec:
         """What `write_files` needs to know on another machine; it can be pickled."""
-        from deltalog.operations.append import FileOptions
+        from deltalog.verbs.append import FileOptions
 
         options = FileOptions(
             target_file_size_bytes=target_file_size,
@@ -257,9 +257,9 @@ class WritingTable(ReadingTable):
             InvalidInputError: the files were written for another table or schema.
             CommitFailedError: another writer won; the files stay, and may be committed again.
         """
-        from deltalog.operations.append import stage_commit
         from deltalog.transaction import PendingTransaction
         from deltalog.transaction.commit import commit
+        from deltalog.verbs.append import stage_commit
         from deltalog.write.written import WrittenFiles
 
         self._check_latest("commit")
@@ -285,7 +285,7 @@ class WritingTable(ReadingTable):
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Set the configuration of a metadata domain of yours; the table needs `domainMetadata`."""
-        from deltalog.operations.alter import domains
+        from deltalog.verbs.alter import domains
 
         self.run(
             "SET DOMAIN METADATA",
@@ -301,7 +301,7 @@ class WritingTable(ReadingTable):
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Remove a metadata domain of yours."""
-        from deltalog.operations.alter import domains
+        from deltalog.verbs.alter import domains
 
         self.run(
             "REMOVE DOMAIN METADATA",

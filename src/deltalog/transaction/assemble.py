@@ -10,16 +10,16 @@ Tracking
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.actions import CommitInfo, SetTransaction, encode_actions
 from deltalog.actions.properties import TableProperties
 from deltalog.configuration import TableConfiguration
 from deltalog.features import in_commit_timestamps
 from deltalog.features.support import check_protocol, check_writable
+from deltalog.kernels import compute
 from deltalog.replay import file_keys
 from deltalog.transaction.commit_checks import check_parts
 from deltalog.transaction.conflicts import SNAPSHOT_ISOLATION
@@ -37,7 +37,6 @@ _ENABLEMENT_KEYS: Final = (
     TableProperties.in_commit_timestamp_enablement_version.key,
     TableProperties.in_commit_timestamp_enablement_timestamp.key,
 )
-_compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,5 +187,5 @@ def _without_touched(pending: PendingTransaction, base: CommitBase) -> pa.Table:
     if base.touched_paths is None or pending.operation not in {BACKFILL, UNBACKFILL}:
         return rows
     keys = file_keys(rows.column("path"), None, pending.store.root)
-    touched = _compute.is_in(keys, value_set=base.touched_paths.combine_chunks())
-    return rows.filter(_compute.invert(touched))
+    touched = compute.is_in(keys, value_set=base.touched_paths.combine_chunks())
+    return rows.filter(compute.invert(touched))

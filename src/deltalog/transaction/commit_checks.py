@@ -5,14 +5,14 @@ Protocol: Action Reconciliation, Append-only Tables
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.actions.commit_rules import check_commit
 from deltalog.errors import InternalError, InvalidInputError
 from deltalog.features.append_only import check_may_remove
+from deltalog.kernels import compute
 from deltalog.paths import encode_path
 from deltalog.replay import file_keys
 from deltalog.replay.keys import SEPARATOR
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from deltalog.actions import Action
     from deltalog.configuration import TableConfiguration
     from deltalog.transaction.pending import PendingTransaction
-
-_compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
 
 
 def check_parts(
@@ -88,7 +86,7 @@ def _check_files(pending: PendingTransaction, rows: pa.Table) -> None:
     gone = _join(
         [_keys(files.column("path"), files.column("deletionVector"), root) for files in removed]
     )
-    both = gone.filter(_compute.is_in(gone, value_set=added))
+    both = gone.filter(compute.is_in(gone, value_set=added))
     if len(both):
         path = str(both[0]).partition(SEPARATOR)[0]
         raise InvalidInputError(f"cannot add and remove the same file in one commit: {path!r}")
@@ -108,8 +106,8 @@ def _join(columns: Sequence[Any]) -> Any:
 
 
 def _refuse_twice(what: str, keys: Any) -> None:
-    counts = _compute.value_counts(keys)
-    twice = counts.filter(_compute.greater(_compute.struct_field(counts, "counts"), 1))
+    counts = compute.value_counts(keys)
+    twice = counts.filter(compute.greater(compute.struct_field(counts, "counts"), 1))
     if len(twice):
         path = twice[0].as_py()["values"]
         raise InvalidInputError(f"cannot {what} the file {path!r} twice in one commit")

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.errors import (
     CommitConflictError,
@@ -27,6 +26,7 @@ from deltalog.errors import (
 from deltalog.features.protocol_change import supported_features
 from deltalog.features.row_ids import ROW_TRACKING_DOMAIN
 from deltalog.features.support import check_writable
+from deltalog.kernels import compute
 from deltalog.paths import canonical_paths, decode_path
 from deltalog.scan.prune import judge
 from deltalog.stats import parse_stats
@@ -48,7 +48,6 @@ SERIALIZABLE: Final = "Serializable"
 WRITE_SERIALIZABLE: Final = "WriteSerializable"
 SNAPSHOT_ISOLATION: Final = "SnapshotIsolation"
 _SHOWN_FILES: Final = 5
-_compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
 
 # Adding them asks nothing of files that are written already, or `assemble` sees to it.
 _HARMLESS_FEATURES: Final = frozenset(
@@ -207,7 +206,7 @@ def _reads(mine: PendingFacts, files: pa.Table) -> Any:
         return _all_the_same(files, value=read.whole_table)
     mask: Any = _all_the_same(files, value=False)
     for predicate in read.predicates:
-        mask = _compute.or_(mask, may_match(predicate, files, before, mine.default_timezone))
+        mask = compute.or_(mask, may_match(predicate, files, before, mine.default_timezone))
     return mask
 
 
@@ -281,7 +280,7 @@ RULES: Final[tuple[Rule, ...]] = (
 def same_paths(paths: Any, others: Any, root: str) -> Any:
     """Those of `paths` that `others` has too, whatever the spelling; both encoded."""
     known = _one_piece(canonical_paths(others, root))
-    return paths.filter(_compute.is_in(canonical_paths(paths, root), value_set=known))
+    return paths.filter(compute.is_in(canonical_paths(paths, root), value_set=known))
 
 
 def _not_shared(files: pa.Table, mine: PendingFacts) -> pa.Table:
@@ -289,7 +288,7 @@ def _not_shared(files: pa.Table, mine: PendingFacts) -> pa.Table:
     if mine.shared_paths is None or not len(mine.shared_paths):
         return files
     paths = canonical_paths(files.column("path"), mine.root)
-    return files.filter(_compute.invert(_compute.is_in(paths, value_set=mine.shared_paths)))
+    return files.filter(compute.invert(compute.is_in(paths, value_set=mine.shared_paths)))
 
 
 def _all_the_same(files: pa.Table, *, value: bool) -> pa.BooleanArray:

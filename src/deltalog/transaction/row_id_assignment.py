@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog._json import JsonObject, loads
 from deltalog.errors import InvalidInputError
 from deltalog.features import row_ids
 from deltalog.features.row_ids import Dialect
+from deltalog.kernels import compute
 from deltalog.paths import canonical_paths
 from deltalog.stats import parse_stats
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from deltalog.transaction.rebase import CommitBase
 
 _IDS: Final = ("baseRowId", "defaultRowCommitVersion")
-_compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,33 +130,33 @@ def _fill_rows(rows: pa.Table, mark: int, commit_version: int | None) -> tuple[p
         return rows, mark
     missing = bases.is_null()
     counts = parse_stats(rows.column("stats"), pa.schema([("numRecords", pa.int64())]))
-    needed = _compute.if_else(missing, counts.column("numRecords"), 0)
+    needed = compute.if_else(missing, counts.column("numRecords"), 0)
     if needed.null_count:
         row = needed.is_null().to_pylist().index(True)
         raise _uncounted(rows.column("path")[row].as_py())
-    after = _compute.cumulative_sum(needed)
-    starts = _compute.add(_compute.subtract(after, needed), mark + 1)
-    rows = _replaced(rows, "baseRowId", _compute.coalesce(bases, starts))
+    after = compute.cumulative_sum(needed)
+    starts = compute.add(compute.subtract(after, needed), mark + 1)
+    rows = _replaced(rows, "baseRowId", compute.coalesce(bases, starts))
     if commit_version is not None:
         versions: Any = rows.column("defaultRowCommitVersion")
-        given = _compute.if_else(
+        given = compute.if_else(
             missing, pa.scalar(commit_version, pa.int64()), pa.scalar(None, pa.int64())
         )
-        rows = _replaced(rows, "defaultRowCommitVersion", _compute.coalesce(versions, given))
-    return rows, mark + (_compute.sum(needed).as_py() or 0)
+        rows = _replaced(rows, "defaultRowCommitVersion", compute.coalesce(versions, given))
+    return rows, mark + (compute.sum(needed).as_py() or 0)
 
 
 def _with_backfilled(files: pa.Table, backfilled: pa.Table | None, root: str) -> pa.Table:
     if backfilled is None or not files.num_rows:
         return files
     keys: Any = canonical_paths(backfilled.column("path"), root)
-    places = _compute.index_in(
+    places = compute.index_in(
         canonical_paths(files.column("path"), root),
         value_set=keys.combine_chunks(),
     )
     for name in _IDS:
         given = backfilled.column(name).take(places)
-        files = _replaced(files, name, _compute.coalesce(given, files.column(name)))
+        files = _replaced(files, name, compute.coalesce(given, files.column(name)))
     return files
 
 

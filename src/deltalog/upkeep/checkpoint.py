@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA, REMOVE_TYPE
 from deltalog.checkpoints.reader import Checkpoint
@@ -30,6 +29,7 @@ from deltalog.errors import (
     InvalidInputError,
 )
 from deltalog.features.support import check_writable
+from deltalog.kernels import compute
 from deltalog.log.hint import LastCheckpointHint, encode_hint, read_hint
 from deltalog.log.listing import list_log
 from deltalog.log.names import (
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
 
 _SMALL_KINDS: Final = ("protocol", "metaData", "txn", "domainMetadata", "rowIdHighWaterMark")
 _TOP_KINDS: Final = ("checkpointMetadata", "sidecar")
@@ -348,5 +347,5 @@ def _unexpired(snapshot: Snapshot, state: LogState, at_ms: int) -> pa.Table:
     """The tombstones that vacuum and readers of old versions still need (ledger D-17)."""
     tombstones = state.tombstones([field.name for field in REMOVE_TYPE])
     oldest_ms = at_ms - snapshot.configuration.properties.deleted_file_retention_ms
-    times = _compute.coalesce(tombstones.column("deletionTimestamp"), pa.scalar(0, pa.int64()))
-    return tombstones.filter(_compute.greater_equal(times, pa.scalar(oldest_ms, pa.int64())))
+    times = compute.coalesce(tombstones.column("deletionTimestamp"), pa.scalar(0, pa.int64()))
+    return tombstones.filter(compute.greater_equal(times, pa.scalar(oldest_ms, pa.int64())))

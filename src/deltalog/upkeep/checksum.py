@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.errors import AlreadyExistsError, ObjectNotFoundError
+from deltalog.kernels import compute
 from deltalog.log.checksum import VersionChecksum, encode_checksum, parse_checksum
 from deltalog.log.histograms import (
     DELETED_COUNT_BOUNDARIES,
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from deltalog.snapshot.state import LogState
 
 logger = logging.getLogger(__name__)
-
-_compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
 
 
 def write_checksum(
@@ -116,12 +114,12 @@ class _Facts:
 
     def __init__(self, files: pa.Table) -> None:
         self.sizes: pa.ChunkedArray[Any] = files.column("size")
-        self.size_bytes: int = _compute.sum(self.sizes).as_py() or 0
+        self.size_bytes: int = compute.sum(self.sizes).as_py() or 0
         vectors = files.column("deletionVector")
-        hidden = _compute.struct_field(vectors, "cardinality")
+        hidden = compute.struct_field(vectors, "cardinality")
         self.num_vectors: int = len(vectors) - vectors.null_count
-        self.num_deleted: int = _compute.sum(hidden).as_py() or 0
-        per_file = _compute.coalesce(hidden, pa.scalar(0, pa.int64()))
+        self.num_deleted: int = compute.sum(hidden).as_py() or 0
+        per_file = compute.coalesce(hidden, pa.scalar(0, pa.int64()))
         self.deleted_counts = histogram(per_file, DELETED_COUNT_BOUNDARIES)[0]
 
 
@@ -160,7 +158,7 @@ def _carried_on(previous: VersionChecksum, snapshot: Snapshot) -> VersionChecksu
 def _changes(state: LogState, version: int) -> tuple[pa.Table, pa.Table]:
     commits = state.commits
     adds, removes = (
-        table.filter(_compute.equal(table.column(VERSION_COLUMN), version))
+        table.filter(compute.equal(table.column(VERSION_COLUMN), version))
         for table in (commits.adds, commits.removes)
     )
     return adds, removes
@@ -174,9 +172,9 @@ def _are_plain(adds: pa.Table, removes: pa.Table) -> bool:
     """
     if removes.column("size").null_count:
         return False
-    changing = [_compute.any(table.column("dataChange")).as_py() for table in (adds, removes)]
+    changing = [compute.any(table.column("dataChange")).as_py() for table in (adds, removes)]
     if adds.num_rows and not removes.num_rows:
-        return bool(_compute.all(adds.column("dataChange")).as_py())
+        return bool(compute.all(adds.column("dataChange")).as_py())
     return bool(not removes.num_rows or adds.num_rows or changing[1])
 
 

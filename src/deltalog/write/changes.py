@@ -12,7 +12,7 @@ import pyarrow as pa
 from deltalog.actions import AddCDCFile
 from deltalog.write.encode import Layout
 from deltalog.write.files import partition_values
-from deltalog.write.lanes import CHANGE_DIRECTORY, Plan
+from deltalog.write.open_files import CHANGE_DIRECTORY, Plan
 from deltalog.write.parts import Limits, PartWriter
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from deltalog.schema import (
     VariantType,
     to_arrow_type,
 )
-from deltalog.write.reach import field_of
+from deltalog.write.nested_paths import field_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

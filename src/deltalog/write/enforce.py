@@ -40,7 +40,7 @@ from deltalog.features.generated_columns import generation_expressions
 from deltalog.features.identity_columns import IdentityColumn, identity_columns, next_values
 from deltalog.schema import StructType, find_field, to_arrow_schema
 from deltalog.write.fit import Fit
-from deltalog.write.reach import not_null_paths, reach, rows_where
+from deltalog.write.nested_paths import not_null_paths, reach, rows_where
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from deltalog.actions import AddFile
 from deltalog.write.encode import Layout
 from deltalog.write.enforce import Enforcer
-from deltalog.write.lanes import Plan
+from deltalog.write.open_files import Plan
 from deltalog.write.parts import Limits, PartWriter
 from deltalog.write.source import open_source
 from deltalog.write.written import WrittenFiles, rules_of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from deltalog.write.lanes import Part
+    from deltalog.write.open_files import Part
     from deltalog.write.spec import WriteSpec
 
 # pyarrow's stubs leave most kernels untyped, so arrays are too.

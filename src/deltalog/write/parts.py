@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from deltalog.errors import DeltaError
 from deltalog.storage.pool import Background
-from deltalog.write.lanes import Lane, Part, Plan
+from deltalog.write.open_files import Lane, Part, Plan
 from deltalog.write.partition import split
 
 if TYPE_CHECKING:

@@ -13,14 +13,15 @@ import pytest
 
 from deltalog import DeltaTable
 from deltalog.arguments import as_condition, as_updates, has_table, open_table_store
-from deltalog.operations.delete import Deleted
-from deltalog.operations.merge import Merge, Merged
-from deltalog.operations.optimize import Optimized, stage_cluster, stage_compact, stage_z_order
-from deltalog.operations.restore import Restored
-from deltalog.operations.update import Updated
+from deltalog.rows.merge.clauses import Merge
 from deltalog.snapshot import load_snapshot
 from deltalog.storage.store import Store
 from deltalog.table import merge as merging
+from deltalog.verbs.delete import Deleted
+from deltalog.verbs.merge import Merged
+from deltalog.verbs.optimize import Optimized, stage_cluster, stage_compact, stage_z_order
+from deltalog.verbs.restore import Restored
+from deltalog.verbs.update import Updated
 from tests.spark.parity.both import Both, read_rows
 from tests.spark.parity.twin import Numbers, Twin, app_of
 from tests.support.aging import AgingTable

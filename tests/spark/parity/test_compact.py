@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.spark.parity.cases import COUNTS, NO_TABLE, NO_WORD, RACES, cases_of
-from tests.unit.operations.optimize import test_compact
+from tests.unit.verbs.optimize import test_compact
 
 globals().update(
     cases_of(

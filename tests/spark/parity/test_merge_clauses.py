@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.spark.parity.cases import NO_WORD, cases_of
-from tests.unit.operations.merge import test_clauses
+from tests.unit.rows.merge import test_clauses
 
 globals().update(
     cases_of(

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from tests.spark.parity.cases import cases_of
-from tests.unit.operations.merge import test_schema
+from tests.unit.rows.merge import test_schema
 
 globals().update(cases_of(test_schema, {}))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.spark.parity.cases import COUNTS, NO_TABLE, RACES, cases_of
-from tests.unit.operations.merge import test_search
+from tests.unit.rows.merge import test_search
 
 globals().update(
     cases_of(

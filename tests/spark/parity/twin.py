@@ -27,11 +27,11 @@ from deltalog.expressions import (
     parse_sql,
     to_sql,
 )
-from deltalog.operations.merge import Action, Clause, Merge, When
+from deltalog.rows.merge.clauses import Action, Clause, Merge, When
 from deltalog.schema import MapType, conform, from_arrow_schema, to_arrow_schema
 from deltalog.snapshot import load_snapshot
 from deltalog.spark import DeltaTable
-from deltalog.spark.types import to_spark_schema
+from deltalog.spark.session.types import to_spark_schema
 from deltalog.storage import open_store
 from deltalog.transaction import CommitProperties
 

@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.arguments import as_columns, as_condition
 from deltalog.column_mapping import physical_name
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import IncompatibleChangesError, InvalidInputError, RowsChangedError
+from deltalog.insight.follow_steps import Offset, Step
+from deltalog.kernels import compute
 from deltalog.log.names import LogFile, LogFileKind, commit_path
 from deltalog.log.reader import VERSION_COLUMN, parse_commits
-from deltalog.operations.follow_steps import Offset, Step
 from deltalog.paths import FileInfo
 from deltalog.scan.plan import TASK_COLUMNS, check_snapshot, make_task, read_spec
 from deltalog.schema.columns import walk
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from deltalog.snapshot import Snapshot
 
 SHORTEST_INTERVAL_S: Final = 30
-_compute: Final[Any] = pc  # the stubs know no chunked column beside a Python scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,7 +310,7 @@ def _parsed(answer: TableAnswer, last: int) -> CommitTable:
 
 def _changing(files: pa.Table) -> pa.Table:
     """The files that change data."""
-    changing = _compute.coalesce(files.column("dataChange"), pa.scalar(value=True))
+    changing = compute.coalesce(files.column("dataChange"), pa.scalar(value=True))
     return files.filter(changing)
 
 
@@ -322,7 +321,7 @@ def _versions(files: pa.Table) -> set[int]:
 
 def _of_versions(files: pa.Table, versions: Sequence[int]) -> pa.Table:
     wanted = pa.array(versions, pa.int64())
-    return files.filter(_compute.is_in(files.column(VERSION_COLUMN), value_set=wanted))
+    return files.filter(compute.is_in(files.column(VERSION_COLUMN), value_set=wanted))
 
 
 def _shape(configuration: TableConfiguration) -> list[tuple[Any, ...]]:

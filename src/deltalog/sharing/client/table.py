@@ -19,7 +19,7 @@ from deltalog.arguments import (
     with_blanks_as_nulls,
 )
 from deltalog.errors import InvalidInputError
-from deltalog.operations.follow_steps import Offset
+from deltalog.insight.follow_steps import Offset
 from deltalog.scan.files import add_actions, file_uris, partitions
 from deltalog.scan.plan import Scan, plan_scan
 from deltalog.scan.rows import duckdb_relation

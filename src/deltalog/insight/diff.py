@@ -1,0 +1,351 @@
+"""What differs between two versions of a table: rows, schema, settings; without a change feed.
+
+Owns which files have to be read: a file that both versions have with the same deletion vector has
+the same rows in both, and of a file that only got another deletion vector just the rows are read
+that one of the two names. Comparing rows is `matching`'s.
+
+Protocol: Add File and Remove File, Deletion Vectors, Row Tracking
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog.errors import InvalidInputError
+from deltalog.insight.metadata_diff import schema_changes, setting_changes, shared_columns
+from deltalog.kernels import compute
+from deltalog.paths import canonical_paths
+from deltalog.replay import file_keys
+from deltalog.rows.row_diff import (
+    AFTER,
+    BEFORE,
+    CHANGE_TYPE,
+    DELETE,
+    INSERT,
+    match_rows,
+    with_change_type,
+)
+from deltalog.scan.plan import TASK_COLUMNS, check_snapshot, descriptor_of, make_task, read_spec
+from deltalog.scan.reader import read_tasks
+from deltalog.scan.rows import Rows
+from deltalog.schema import canonical_path_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from deltalog.scan.task import ReadSpec, ScanTask
+    from deltalog.snapshot import Snapshot
+
+ROW_ID: Final = "_metadata.row_id"
+_MEMORY_BYTES: Final = 256 << 20
+_SHOWN: Final = 8
+
+
+@dataclass(frozen=True, eq=False)
+class TableDiff(Rows):
+    """The difference between two versions: nothing is read before rows are asked for.
+
+    Its rows have the table's columns and `_change_type`: `insert`, `delete`, and where rows can
+    be told apart (by row id or by key) `update_preimage` and `update_postimage`, one after the
+    other. They come in no order.
+
+    Args:
+        before: the version compared.
+        after: the version that it is compared to.
+        keys: columns that identify a row: row ids where both versions have them.
+        old_spec: how rows of `before` are read.
+        new_spec: how rows of `after` are read, in the same columns.
+        left_out: columns of `after` that are not compared: what they were is of another kind.
+        memory_bytes: what the comparison may hold before it uses the disk.
+    """
+
+    before: Snapshot
+    after: Snapshot
+    keys: tuple[str, ...]
+    old_spec: ReadSpec
+    new_spec: ReadSpec
+    left_out: tuple[str, ...] = ()
+    memory_bytes: int = _MEMORY_BYTES
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that are compared, then `_change_type`."""
+        return self.new_spec.output.append(pa.field(CHANGE_TYPE, pa.string()))
+
+    @cached_property
+    def schema_changes(self) -> pa.Table:
+        """A row for each difference of the schemas: `column`, `change`, `before`, `after`."""
+        return schema_changes(self.before.configuration, self.after.configuration)
+
+    @cached_property
+    def setting_changes(self) -> pa.Table:
+        """A row for each property, feature or other setting: `kind`, `name`, `before`, `after`."""
+        return setting_changes(self.before, self.after)
+
+    @cached_property
+    def file_counts(self) -> dict[str, int]:
+        """How many files were `added`, `removed`, have `other_rows_deleted`, or are the `same`.
+
+        Cost: paths and deletion vectors of both versions.
+        """
+        gone, come, masked = self._files
+        return {
+            "added": come.num_rows - len(masked),
+            "removed": gone.num_rows - len(masked),
+            "other_rows_deleted": len(masked),
+            "same": self.after.num_files - come.num_rows,
+        }
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows that differ, batch by batch.
+
+        Cost: the files that differ, once. Rows are compared in memory up to `memory_bytes`, and
+        on disk beyond that; where one side has no row at all, nothing is compared.
+        """
+        if not self.new_spec.output.names:
+            raise InvalidInputError(
+                f"cannot compare rows of versions {self.before.version} and {self.after.version} "
+                f"of {self.after.store.root}: they have no column in common; schema_changes tells "
+                "what happened"
+            )
+        gone, come, masked = self._files
+        old = self._tasks(self.before, self.old_spec, gone, masked, newer=False)
+        new = self._tasks(self.after, self.new_spec, come, masked, newer=True)
+        first_old, first_new = next(old, None), next(new, None)
+        if first_old is None or first_new is None:
+            yield from self._one_sided(first_old, old, DELETE)
+            yield from self._one_sided(first_new, new, INSERT)
+            return
+        yield from match_rows(
+            self._cast(read_tasks(_chained(first_old, old))),
+            self._cast(read_tasks(_chained(first_new, new))),
+            schema=self.new_spec.output,
+            keys=self.keys,
+            memory_bytes=self.memory_bytes,
+        )
+
+    @property
+    def added(self) -> pa.Table:
+        """Rows of the later version only; all in memory."""
+        return self._of(INSERT)
+
+    @property
+    def removed(self) -> pa.Table:
+        """Rows of the earlier version only; all in memory."""
+        return self._of(DELETE)
+
+    @property
+    def changed(self) -> pa.Table:
+        """Rows that are in both with other values: as they were, then as they are."""
+        return self._of(BEFORE, AFTER)
+
+    def summary(self) -> dict[str, int]:
+        """How many rows were `added`, `removed` and `changed`. Cost: that of the rows."""
+        counts: Counter[str] = Counter()
+        for batch in self.to_batches():
+            for found in compute.value_counts(batch.column(CHANGE_TYPE)).to_pylist():
+                counts[found["values"]] += found["counts"]
+        return {"added": counts[INSERT], "removed": counts[DELETE], "changed": counts[AFTER]}
+
+    def __repr__(self) -> str:
+        """What the log tells, a line each. Cost: paths and deletion vectors of both versions."""
+        versions = f"from version {self.before.version} to {self.after.version}"
+        lines = [f"TableDiff of {self.after.store.root!r} {versions}"]
+        lines += _listed("schema", self.schema_changes, "column", "change")
+        lines += _listed("settings", self.setting_changes, "name", "kind")
+        counts = self.file_counts
+        lines.append(
+            f"  files: {counts['added']} added, {counts['removed']} removed, "
+            f"{counts['other_rows_deleted']} with other rows deleted, {counts['same']} the same"
+        )
+        by = "row id" if self.keys == (ROW_ID,) else ", ".join(self.keys) or "all columns"
+        lines.append(f"  rows: matched by {by}")
+        if self.left_out:
+            lines.append(f"  not compared: {', '.join(self.left_out)}")
+        return "\n".join(lines)
+
+    @cached_property
+    def _files(self) -> tuple[pa.Table, pa.Table, frozenset[str]]:
+        """Files of one version only, and the canonical paths of those that are in both tables."""
+        root = self.after.store.root
+        tables = []
+        for snapshot in (self.before, self.after):
+            files = snapshot.files(TASK_COLUMNS)
+            keys = file_keys(files.column("path"), files.column("deletionVector"), root)
+            tables.append(files.append_column("key", keys))
+        old, new = (
+            table.filter(
+                compute.invert(compute.is_in(table.column("key"), value_set=other.column("key")))
+            ).drop_columns("key")
+            for table, other in (tables, tables[::-1])
+        )
+        old, new = (
+            table.append_column("canonical", canonical_paths(table.column("path"), root))
+            for table in (old, new)
+        )
+        both = compute.is_in(old.column("canonical"), value_set=new.column("canonical"))
+        paths: list[Any] = old.filter(both).column("canonical").to_pylist()  # never null
+        return old, new, frozenset(paths)
+
+    def _tasks(
+        self,
+        snapshot: Snapshot,
+        spec: ReadSpec,
+        files: pa.Table,
+        masked: frozenset[str],
+        *,
+        newer: bool,
+    ) -> Iterator[ScanTask]:
+        """Tasks for the rows that only this version has, or may have."""
+        others = self._other_vectors(newer=newer)
+        other = self.before if newer else self.after  # whose vectors those are
+        for batch in files.to_batches(max_chunksize=4096):
+            for row in batch.to_pylist():
+                if row["canonical"] not in masked:
+                    yield make_task(snapshot, spec, row)
+                    continue
+                # Alive here and not there: what that deletion vector names and this one does not.
+                there = others[row["canonical"]]
+                if there is not None:
+                    yield make_task(
+                        other,
+                        spec,
+                        {**row, "deletionVector": there},
+                        without=descriptor_of(row["deletionVector"]),
+                        only_deleted=True,
+                    )
+
+    def _other_vectors(self, *, newer: bool) -> dict[str, dict[str, Any] | None]:
+        """Deletion vectors of the other version, of the files that both have."""
+        gone, come, masked = self._files
+        if not masked:
+            return {}
+        table = (gone if newer else come).select(["canonical", "deletionVector"])
+        table = table.filter(
+            compute.is_in(table.column("canonical"), value_set=pa.array(masked, pa.string()))
+        )
+        return {row["canonical"]: row["deletionVector"] for row in table.to_pylist()}
+
+    def _one_sided(
+        self, first: ScanTask | None, rest: Iterator[ScanTask], kind: str
+    ) -> Iterator[pa.RecordBatch]:
+        if first is not None:
+            for batch in self._cast(read_tasks(_chained(first, rest))):
+                yield with_change_type(batch, kind)
+
+    def _cast(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches with the very schema of the output: nullability may differ."""
+        shown = self.new_spec.output
+        for batch in batches:
+            yield pa.RecordBatch.from_arrays(batch.columns, schema=shown)
+
+    def _of(self, *kinds: str) -> pa.Table:
+        wanted = pa.array(kinds, pa.string())
+        found = (
+            batch.filter(compute.is_in(batch.column(CHANGE_TYPE), value_set=wanted))
+            for batch in self.to_batches()
+        )
+        return pa.Table.from_batches(found, schema=self.schema)
+
+
+def diff_snapshots(
+    before: Snapshot,
+    after: Snapshot,
+    *,
+    key: Sequence[str] = (),
+    columns: Sequence[str] | None = None,
+    default_timezone: str = "UTC",
+    memory_bytes: int = _MEMORY_BYTES,
+) -> TableDiff:
+    """The difference between two versions of one table.
+
+    Rows are shown in the later schema. Where row tracking is on in both versions, a row is known
+    by its id, so a rewritten file is no difference; otherwise by `key`; otherwise equal rows are
+    set off against each other, and a changed row is one removed and one added.
+
+    Args:
+        before: the earlier version, as a rule.
+        after: the later one.
+        key: columns that identify a row, instead of row ids.
+        columns: only these are compared and shown, and `key`; None is all.
+        default_timezone: of partition values without a zone.
+        memory_bytes: what the comparison may hold before it uses the disk.
+
+    Raises:
+        InvalidInputError: unknown columns, or a key that cannot be compared. Where versions have
+            no column in common, it is raised when rows are asked for.
+        UnsupportedFeatureError: rows of a version can't be honoured.
+
+    Cost: protocol and metadata of both; rows are read when they are asked for.
+    """
+    check_snapshot(before)
+    check_snapshot(after)
+    schema = after.configuration.schema
+    shared = shared_columns(before.configuration, after.configuration)
+    identity = [canonical_path_of(schema, name)[0] for name in key]
+    wanted = list(schema.names)
+    if columns is not None:
+        asked = [canonical_path_of(schema, name)[0] for name in columns]
+        wanted = list(dict.fromkeys([*identity, *asked]))
+    compared = [name for name in wanted if name in shared.names]
+    left_out = tuple(name for name in wanted if name not in shared.names)
+    missing = [name for name in identity if name in left_out]
+    if missing:
+        raise InvalidInputError(
+            f"cannot compare versions {before.version} and {after.version} of "
+            f"{after.store.root} by {', '.join(missing)}: the columns differ, or are missing in one"
+        )
+    if compared and not identity and _have_row_ids(before, after):
+        compared.append(ROW_ID)
+        identity = [ROW_ID]
+    new_spec = read_spec(after, columns=compared, predicate=None, default_timezone=default_timezone)
+    if shared.reads_alike:
+        old_spec = replace(
+            new_spec,
+            row_id_column=before.configuration.row_id_column,
+            row_commit_version_column=before.configuration.row_commit_version_column,
+        )
+    else:
+        old_spec = read_spec(
+            before, columns=compared, predicate=None, default_timezone=default_timezone
+        )
+    return TableDiff(
+        before=before,
+        after=after,
+        keys=tuple(identity),
+        old_spec=old_spec,
+        new_spec=new_spec,
+        left_out=left_out,
+        memory_bytes=memory_bytes,
+    )
+
+
+def _have_row_ids(before: Snapshot, after: Snapshot) -> bool:
+    same = before.metadata.id == after.metadata.id
+    own = any(name.casefold() == "_metadata" for name in after.configuration.schema.names)
+    both = before.configuration.row_ids_enabled and after.configuration.row_ids_enabled
+    return same and both and not own
+
+
+def _chained(first: ScanTask, rest: Iterator[ScanTask]) -> Iterator[ScanTask]:
+    yield first
+    yield from rest
+
+
+def _listed(title: str, changes: pa.Table, name: str, kind: str) -> list[str]:
+    rows = changes.slice(0, _SHOWN).to_pylist()
+    lines = [
+        f"  {title}: {row[kind]} {row[name]}: {_shown(row['before'])} → {_shown(row['after'])}"
+        for row in rows
+    ]
+    more = changes.num_rows - len(rows)
+    return [*lines, f"  {title}: … {more} more"] if more else lines
+
+
+def _shown(text: str | None) -> str:
+    return "nothing" if text is None else text

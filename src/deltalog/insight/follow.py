@@ -1,0 +1,394 @@
+"""Following a table: what is in it, then what comes, step by step, each row once.
+
+Owns the order in which files are given, offsets, and which commits cannot be given as new rows.
+A step never mixes rows of two schemas. The rules are those of Delta's streaming source, but for
+one: rows are shown in the schema of their own version, so a follower that was stopped by a schema
+change goes on from its offset whatever the change was.
+
+Protocol: Add File and Remove File, Change Data Files
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
+
+import pyarrow as pa
+
+from deltalog.clock import Clock, SystemClock
+from deltalog.column_mapping import physical_name
+from deltalog.errors import (
+    DeltaError,
+    IncompatibleChangesError,
+    InvalidInputError,
+    RowsChangedError,
+    VersionNotFoundError,
+)
+from deltalog.insight.follow_steps import FollowOptions, Offset, Room, Step
+from deltalog.kernels import compute
+from deltalog.log.listing import list_log
+from deltalog.log.reader import VERSION_COLUMN, read_commits
+from deltalog.scan.changes import CHANGE_COLUMNS, Moment, open_changes
+from deltalog.scan.plan import TASK_COLUMNS, check_snapshot, make_task, read_spec
+from deltalog.schema.columns import walk
+from deltalog.snapshot import load_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from deltalog.expressions import Expression
+    from deltalog.log.names import LogFile
+    from deltalog.log.reader import CommitTable
+    from deltalog.scan.task import ReadSpec, ScanTask
+    from deltalog.snapshot import Snapshot
+
+_COMMITS_TOGETHER: Final = 64
+
+
+class Follower:
+    """Steps through a table for as long as it is asked: an iterator, and an asynchronous one.
+
+    `for step in follower` waits for what comes; `available()` ends where nothing is left now. The
+    offset of a step is to be stored when its rows are dealt with, and `start` takes it back.
+
+    Args:
+        snapshot: of the table, the latest version.
+        start: None gives the rows of `snapshot`, then what comes; a version or a moment starts
+            with the changes of that version; `latest` with what comes after `snapshot`.
+        options: what is given and how.
+        until: where to stop, as if nothing came later; an offset that another follower gave.
+        clock: lets time pass between two looks.
+
+    Raises:
+        InvalidInputError: the offset is another table's, or unknown columns.
+        VersionNotFoundError: the version is not there any more.
+        UnsupportedFeatureError: the table's rows can't be honoured.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        *,
+        start: Offset | int | Moment | Literal["latest"] | None = None,
+        options: FollowOptions | None = None,
+        until: Offset | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._until = until
+        self._options = FollowOptions() if options is None else options
+        self._clock = SystemClock() if clock is None else clock
+        self._store, self._log_tail = snapshot.store, snapshot.log_tail
+        self._closed = False
+        self._offset = _start_of(snapshot, start)
+        if self._offset.table_id != snapshot.metadata.id:
+            raise InvalidInputError(
+                f"cannot follow {snapshot.store.root}: the offset is of table "
+                f"{self._offset.table_id}, and this one is {snapshot.metadata.id}"
+            )
+        if self._offset.version > snapshot.version:
+            self._view = snapshot
+        else:
+            self._view = self._load(self._offset.version)
+        self._spec = self._read_spec(self._view)
+        self._known: CommitTable | None = None
+        self._known_from, self._known_to = 0, -1
+        self._snapshot_files: pa.Table | None = None
+
+    @property
+    def offset(self) -> Offset:
+        """Where the next step starts; it also moves past commits that have no rows to give."""
+        return self._offset
+
+    def close(self) -> None:
+        """End the iteration, from any thread, before the next look at the table."""
+        self._closed = True
+
+    def poll(self) -> Step | None:
+        """The next step, or None if nothing is left now.
+
+        Raises:
+            RowsChangedError: rows were deleted or rewritten, and no option says what to do.
+            IncompatibleChangesError: the schema changed; go on from `offset` with a new follower.
+            VersionNotFoundError: the commits that come next were cleaned up.
+            ChangeDataFeedNotEnabledError: the feed was asked for, and is off.
+
+        Cost: one listing, and one request per new commit.
+        """
+        room = Room(self._options)
+        if self._offset.is_starting_version:
+            self._take_snapshot(room)
+        else:
+            try:
+                self._take_commits(room)
+            except DeltaError:
+                if not room.tasks:  # what was found is given first; the error comes again
+                    raise
+        if not room.tasks:
+            return None
+        return Step(tasks=tuple(room.tasks), offset=self._offset, output=self._spec.output)
+
+    def available(self) -> Iterator[Step]:
+        """Steps until nothing is left now."""
+        while not self._closed and (step := self.poll()) is not None:
+            yield step
+
+    def __iter__(self) -> Self:
+        """Itself."""
+        return self
+
+    def __next__(self) -> Step:
+        """The next step, however long that takes."""
+        while not self._closed:
+            if (step := self.poll()) is not None:
+                return step
+            self._clock.sleep(self._options.poll_seconds)
+        raise StopIteration
+
+    def __aiter__(self) -> Self:
+        """Itself."""
+        return self
+
+    async def __anext__(self) -> Step:
+        """The next step; other tasks run meanwhile."""
+        while not self._closed:
+            if (step := await asyncio.to_thread(self.poll)) is not None:
+                return step
+            if isinstance(self._clock, SystemClock):
+                await asyncio.sleep(self._options.poll_seconds)
+            else:
+                await asyncio.to_thread(self._clock.sleep, self._options.poll_seconds)
+        raise StopAsyncIteration
+
+    def __repr__(self) -> str:
+        """Which table, and where in it."""
+        at = self._offset
+        what = "all rows of version" if at.is_starting_version else "changes from version"
+        return f"Follower({self._store.root!r}, {what} {at.version}, file {at.index})"
+
+    def _take_snapshot(self, room: Room) -> None:
+        """Files of the version that is given whole, oldest first; the order never changes."""
+        if self._snapshot_files is None:
+            files = self._view.files(TASK_COLUMNS)
+            order = [("modificationTime", "ascending"), ("path", "ascending")]
+            self._snapshot_files = files.take(compute.sort_indices(files, sort_keys=order))
+        constants: tuple[tuple[str, Any], ...] = ()
+        if self._options.changes:
+            moment = pa.scalar(
+                self._view.commit_timestamp_ms * 1000, CHANGE_COLUMNS["_commit_timestamp"]
+            )
+            constants = (
+                ("_commit_version", pa.scalar(self._view.version, pa.int64())),
+                ("_commit_timestamp", moment),
+                ("_change_type", pa.scalar("insert")),
+            )
+        index, stop = self._offset.index, self._snapshot_files.num_rows
+        if self._until is not None and self._until.version == self._view.version:
+            stop = min(stop, self._until.index)
+        most = min(room.max_files, max(0, stop - index))
+        for batch in self._snapshot_files.slice(index, most).to_batches():
+            for row in batch.to_pylist():
+                if not room.admits(row["size"]):
+                    break
+                room.take(make_task(self._view, self._spec, row, constants=constants))
+        index += len(room.tasks)
+        if index >= self._snapshot_files.num_rows:
+            self._snapshot_files = None
+            self._offset = self._offset_at(self._view.version + 1)
+        else:
+            self._offset = replace(self._offset, index=index)
+
+    def _take_commits(self, room: Room) -> None:
+        commits = self._new_commits()
+        for number, file in enumerate(commits):
+            table = self._read(commits[number : number + _COMMITS_TOGETHER])
+            if not self._take_commit(file, table, room):
+                return
+
+    def _new_commits(self) -> Sequence[LogFile]:
+        """The commits from the offset on, without a hole."""
+        version = self._offset.version
+        listing = list_log(self._store, from_version=version, log_tail=self._log_tail)
+        commits = [file for file in listing.commits.values() if file.version >= version]
+        found = {file.version for file in commits}
+        last = max(found, default=listing.latest_version or -1)
+        missing = next((at for at in range(version, last + 1) if at not in found), None)
+        if missing is not None:
+            raise VersionNotFoundError(
+                f"cannot follow {self._store.root} from version {missing}: that commit was cleaned "
+                f"up, and the latest version is {last}; start anew"
+            )
+        return commits
+
+    def _take_commit(self, file: LogFile, table: CommitTable, room: Room) -> bool:
+        """Files of one commit; whether the step may go on with the next one."""
+        if self._is_beyond(file.version, 1) or not self._enter(file.version, table, room):
+            return False
+        if self._options.changes:
+            tasks: Iterator[ScanTask] = self._changes(file.version).tasks()
+        else:
+            tasks = self._appended(file.version, table)
+        index = 0
+        for task in tasks:
+            index += 1
+            if index <= self._offset.index:
+                continue
+            if self._is_beyond(file.version, index) or not room.admits(task.size_bytes):
+                return False
+            room.take(task)
+            self._offset = replace(self._offset, index=index)
+        self._offset = self._offset_at(file.version + 1)
+        return True
+
+    def _is_beyond(self, version: int, index: int) -> bool:
+        """Whether a file, counted from 1, of a version comes after the end."""
+        until = self._until
+        return until is not None and (version, index) > (until.version, until.index)
+
+    def _enter(self, version: int, table: CommitTable, room: Room) -> bool:
+        """Take up protocol and schema of a version; False if the step must end before it."""
+        nodes = (*table.protocol_nodes, *table.metadata_nodes)
+        if version == self._view.version or all(found != version for found, _ in nodes):
+            return True
+        view = self._load(version)
+        if view.metadata.id != self._offset.table_id:
+            raise IncompatibleChangesError(
+                f"cannot follow {self._store.root} beyond version {version - 1}: it is another "
+                f"table since ({view.metadata.id}); follow that one from its start"
+            )
+        if _shape(view) != _shape(self._view):
+            if room.tasks:
+                return False
+            if self._options.on_schema_change == "raise":
+                raise IncompatibleChangesError(
+                    f"cannot follow {self._store.root} beyond version {version - 1}: its schema "
+                    f"changed in version {version}; every row before was given: follow on from "
+                    f"the offset {self._offset.to_json()}, or with on_schema_change='evolve'"
+                )
+        self._view, self._spec = view, self._read_spec(view)
+        return True
+
+    def _appended(self, version: int, table: CommitTable) -> Iterator[ScanTask]:
+        """New files of a commit that is an append, or may be taken for one."""
+        adds, removes = _changing(table.adds, version), _changing(table.removes, version)
+        if removes.num_rows and not self._may_pass(version, adds.num_rows):
+            return
+        for batch in adds.to_batches(max_chunksize=4096):
+            for row in batch.to_pylist():
+                yield make_task(self._view, self._spec, row)
+
+    def _may_pass(self, version: int, num_adds: int) -> bool:
+        """Whether the files that such a commit adds are given."""
+        options = self._options
+        if options.skip_change_commits:
+            return False
+        if options.ignore_changes:
+            return True
+        if options.ignore_deletes and not num_adds:
+            return False
+        what = "rewrote rows" if num_adds else "deleted rows"
+        hint = (
+            "ignore_changes=True gives rewritten rows again"
+            if num_adds
+            else ("ignore_deletes=True passes over deletes")
+        )
+        raise RowsChangedError(
+            f"cannot follow {self._store.root} beyond version {version - 1}: version {version} "
+            f"{what}; {hint}, skip_change_commits=True passes over the whole commit, and "
+            "changes=True follows the change data feed"
+        )
+
+    def _changes(self, version: int) -> Any:
+        view = self._view if self._view.version == version else self._load(version)
+        return open_changes(
+            view,
+            start=version,
+            end=version,
+            columns=self._options.columns,
+            predicate=self._predicate(view),
+            default_timezone=self._options.default_timezone,
+        )
+
+    def _read(self, files: Sequence[LogFile]) -> CommitTable:
+        """The actions of the first of some commits, read together with those right after it."""
+        version = files[0].version
+        if self._known is None or not self._known_from <= version <= self._known_to:
+            self._known = read_commits(self._store, files)
+            self._known_from, self._known_to = version, files[-1].version
+        return self._known
+
+    def _read_spec(self, view: Snapshot) -> ReadSpec:
+        if self._options.changes:
+            return self._changes_spec(view)
+        return read_spec(
+            view,
+            columns=self._options.columns,
+            predicate=self._predicate(view),
+            default_timezone=self._options.default_timezone,
+        )
+
+    def _changes_spec(self, view: Snapshot) -> ReadSpec:
+        return open_changes(
+            view,
+            start=view.version + 1,  # no version at all: only the columns are asked for
+            columns=self._options.columns,
+            predicate=self._predicate(view),
+            allow_out_of_range=True,
+            default_timezone=self._options.default_timezone,
+        ).spec
+
+    def _predicate(self, view: Snapshot) -> Expression | None:
+        make = self._options.predicate
+        return None if make is None else make(view)
+
+    def _load(self, version: int) -> Snapshot:
+        view = load_snapshot(self._store, version=version, log_tail=self._log_tail)
+        check_snapshot(view)
+        return view
+
+    def _offset_at(self, version: int) -> Offset:
+        return Offset(table_id=self._offset.table_id, version=version)
+
+
+def _start_of(
+    snapshot: Snapshot, start: Offset | int | Moment | Literal["latest"] | None
+) -> Offset:
+    if isinstance(start, Offset):
+        if start.version > snapshot.version + 1:
+            raise VersionNotFoundError(
+                f"cannot follow {snapshot.store.root} from version {start.version}: the latest "
+                f"version is {snapshot.version}"
+            )
+        return start
+    offset = Offset(table_id=snapshot.metadata.id, version=snapshot.version)
+    if start is None:
+        return replace(offset, is_starting_version=True)
+    if start == "latest":
+        return replace(offset, version=snapshot.version + 1)
+    if isinstance(start, Moment):
+        found = open_changes(snapshot, start=start, allow_out_of_range=True)
+        is_later = found.end < found.first.version
+        return replace(offset, version=snapshot.version + 1 if is_later else found.first.version)
+    if not 0 <= start <= snapshot.version + 1:
+        raise VersionNotFoundError(
+            f"cannot follow {snapshot.store.root} from version {start}: the latest version is "
+            f"{snapshot.version}"
+        )
+    return replace(offset, version=start)
+
+
+def _changing(files: pa.Table, version: int) -> pa.Table:
+    """The files of one commit that change data."""
+    changing = compute.coalesce(files.column("dataChange"), pa.scalar(value=True))
+    here = compute.equal(files.column(VERSION_COLUMN), version)
+    return files.filter(compute.and_(here, changing))
+
+
+def _shape(view: Snapshot) -> list[tuple[Any, ...]]:
+    """What of a schema decides how rows look and where their values are."""
+    configuration = view.configuration
+    mode = configuration.column_mapping_mode
+    return [
+        (path, physical_name(field, mode), str(field.type), field.nullable)
+        for path, field in walk(configuration.schema)
+    ]

@@ -1,0 +1,354 @@
+"""Rows of existing files that change: masked by deletion vectors, or rewritten in place.
+
+Owns what becomes of each file with such rows, for updates and merges alike: the new versions of
+rows go into new files, where nothing of them is left the file leaves the table, and otherwise it
+gets a deletion vector, or is written once more with all rows in their order. Rows keep their ids;
+the change feed is told what was and what is.
+
+Protocol: Deletion Vectors, Row Tracking, Add CDC File
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import pyarrow as pa
+
+from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
+from deltalog.errors import InternalError
+from deltalog.kernels import compute
+from deltalog.progress import Steps
+from deltalog.rows.copy import ROW_COMMIT_VERSION, ROW_ID
+from deltalog.rows.decide import Fate, copied_rows
+from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
+from deltalog.scan.reader import read_tasks
+from deltalog.schema.conform import conform
+from deltalog.transaction.masks import write_masks
+from deltalog.write.open_files import random_prefix
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from deltalog.rows.find import Touched
+    from deltalog.scan.task import ReadSpec, ScanTask
+    from deltalog.snapshot import Snapshot
+    from deltalog.transaction import PendingTransaction
+    from deltalog.write.changes import ChangeWriter
+    from deltalog.write.files import FileWriter
+
+# pyarrow's stubs leave most kernels untyped, so arrays are too.
+Array = Any
+
+_FILE: Final = "_file"
+_ROW_INDEX: Final = "_metadata.row_index"
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What becomes of some rows.
+
+    Args:
+        rows: the new versions of those that are updated, in their order and in the schema that
+            the table will have.
+        is_updated: for each of the old rows; None is all of them. The others are deleted.
+    """
+
+    rows: pa.RecordBatch
+    is_updated: pa.BooleanArray | None = None
+
+
+class Change(Protocol):
+    """Says what becomes of rows."""
+
+    def __call__(self, file: int, first: int, old: pa.RecordBatch) -> Changed:
+        """The new versions of the rows.
+
+        Args:
+            file: its place in `Touched.files`.
+            first: how many of the file's changing rows came before.
+            old: changing rows as they are, in the schema that the table will have.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is to be done to files.
+
+    Args:
+        touched: the files, and which of their rows change; ascending.
+        updates: for each file, whether any of its rows gets a new version.
+        columns: those in which new versions may differ from the old ones.
+        reads: those of the old versions that new ones are made of; None is all.
+        fates: what becomes of each file.
+        default_timezone: of partition values without a zone.
+        steps: counts the files that are read.
+    """
+
+    touched: Touched
+    updates: Sequence[bool]
+    columns: Collection[str]
+    fates: Sequence[Fate]
+    reads: Collection[str] | None = None
+    default_timezone: str = "UTC"
+    steps: Steps = field(default_factory=lambda: Steps(None))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What was done to files.
+
+    Args:
+        num_copied_rows: rows that did not change, and were written once more.
+        num_removed_files: files that are no longer live.
+        num_removed_bytes: size of those.
+        num_rewritten_files: of these, files of which rows were written once more.
+        num_vectors_added: files with a new deletion vector.
+        num_vectors_updated: of those, files that had one before.
+        num_vectors_removed: deletion vectors that are no longer live.
+    """
+
+    num_copied_rows: int = 0
+    num_removed_files: int = 0
+    num_removed_bytes: int = 0
+    num_rewritten_files: int = 0
+    num_vectors_added: int = 0
+    num_vectors_updated: int = 0
+    num_vectors_removed: int = 0
+
+
+def planned(touched: Touched, fates: Sequence[Fate]) -> Applied:
+    """What would be done to files, as far as it is known before."""
+    masked = sum(fate is Fate.MASKED for fate in fates)
+    return Applied(
+        num_copied_rows=copied_rows(touched, fates),
+        num_removed_files=len(fates) - masked,
+        num_rewritten_files=sum(fate is Fate.REWRITTEN for fate in fates),
+        num_vectors_added=masked,
+    )
+
+
+def change_rows(
+    pending: PendingTransaction,
+    plan: Plan,
+    change: Change,
+    writer: FileWriter,
+    changes: ChangeWriter | None,
+) -> Applied:
+    """Write new versions of rows, and stage what becomes of the files that hold the old ones.
+
+    Args:
+        pending: of an existing table.
+        plan: which rows of which files.
+        change: makes the new versions.
+        writer: takes them.
+        changes: takes what the change feed shall tell; None is no feed.
+
+    Cost: with deletion vectors, all columns of the row groups with rows that are updated;
+    otherwise all columns of the files, except those of which nothing is left.
+    """
+    if pending.snapshot is None:
+        raise InternalError("there is nothing to change in a table that is to be made")
+    work = _Work(pending, pending.snapshot, plan, change, writer, changes)
+    work.read()
+    return work.stage()
+
+
+class _Work:
+    def __init__(
+        self,
+        pending: PendingTransaction,
+        snapshot: Snapshot,
+        plan: Plan,
+        change: Change,
+        writer: FileWriter,
+        changes: ChangeWriter | None,
+    ) -> None:
+        self._pending = pending
+        self._snapshot = snapshot
+        self._plan = plan
+        self._touched = plan.touched
+        self._change = change
+        self._writer = writer
+        self._changes = changes
+        self._schema = pending.configuration.arrow_schema
+        self._names = self._columns_to_read()
+        self._has_ids = snapshot.configuration.row_ids_enabled
+        self._done = [0] * plan.touched.files.num_rows
+        self._copied = 0
+
+    def read(self) -> None:
+        steps = self._plan.steps
+        steps.expect(sum(self._is_read(number) for number in range(len(self._done))))
+        for batch in read_tasks(steps.each(self._tasks())):
+            if batch.num_rows:
+                self._take(batch)
+
+    def _tasks(self) -> Iterator[ScanTask]:
+        ids = [ROW_ID, ROW_COMMIT_VERSION] if self._has_ids else []
+        spec = read_spec(
+            self._snapshot,
+            columns=[*self._names, _ROW_INDEX, *ids],
+            predicate=None,
+            default_timezone=self._plan.default_timezone,
+        )
+        spec = replace(spec, output=spec.output.append(pa.field(_FILE, pa.int64())))
+        number = 0
+        for batch in self._touched.files.select(TASK_COLUMNS).to_batches(max_chunksize=4096):
+            for row in batch.to_pylist():
+                if self._is_read(number):
+                    yield self._task(spec, row, number)
+                number += 1
+
+    def _columns_to_read(self) -> list[str]:
+        """All columns, unless no more of a row is needed than what its new version is made of."""
+        names = self._snapshot.configuration.schema.names
+        plan = self._plan
+        if plan.reads is None or self._changes is not None or Fate.REWRITTEN in plan.fates:
+            return list(names)
+        return [name for name in names if name in plan.reads]
+
+    def _is_read(self, number: int) -> bool:
+        copies = self._plan.fates[number] is Fate.REWRITTEN
+        return copies or self._plan.updates[number] or self._changes is not None
+
+    def _task(self, spec: ReadSpec, row: dict[str, Any], number: int) -> ScanTask:
+        task = make_task(self._snapshot, spec, row, constants=((_FILE, pa.scalar(number)),))
+        positions = self._touched.positions[number]
+        if self._plan.fates[number] is not Fate.MASKED or positions is None:
+            return task
+        wanted = inline_descriptor(DeletionBitmap.from_arrow(positions))
+        return replace(task, deletion_vector=wanted, only_deleted=True)
+
+    def _take(self, batch: pa.RecordBatch) -> None:
+        """Write what becomes of some rows of one file."""
+        number = batch.column(_FILE)[0].as_py()
+        ids = [batch.column(name) for name in (ROW_ID, ROW_COMMIT_VERSION)] if self._has_ids else []
+        rows = batch.column(_ROW_INDEX)
+        old = conform(batch.select(self._names), self._schema)
+        positions = self._touched.positions[number]
+        if self._plan.fates[number] is not Fate.REWRITTEN or positions is None:
+            self._write(old, ids, self._changed(number, old))
+            return
+        rest = positions.slice(self._done[number])
+        is_hit = compute.is_in(rows, value_set=rest)
+        if not is_hit.true_count:
+            self._copied += old.num_rows
+            self._put(old, ids)
+            return
+        changed = self._changed(number, old.filter(is_hit))
+        self._copied += old.num_rows - is_hit.true_count
+        self._put(*self._merged(old, ids, is_hit, changed))
+
+    def _changed(self, number: int, old: pa.RecordBatch) -> Changed:
+        first = self._done[number]
+        self._done[number] += old.num_rows
+        changed = self._change(number, first, old)
+        if self._changes is not None:
+            updated = changed.is_updated
+            if updated is not None and updated.true_count < old.num_rows:
+                self._changes.write(old.filter(compute.invert(updated)), "delete")
+                old = old.filter(updated)
+            if old.num_rows:
+                self._changes.write(old, "update_preimage")
+                self._changes.write(changed.rows, "update_postimage")
+        return changed
+
+    def _write(self, old: pa.RecordBatch, ids: list[Array], changed: Changed) -> None:
+        """Write new versions alone."""
+        del old
+        if changed.is_updated is not None:
+            ids = [column.filter(changed.is_updated) for column in ids]
+        if ids:
+            ids[1] = pa.nulls(changed.rows.num_rows, pa.int64())
+        self._put(changed.rows, ids)
+
+    def _merged(
+        self, old: pa.RecordBatch, ids: list[Array], is_hit: Array, changed: Changed
+    ) -> tuple[pa.RecordBatch, list[Array]]:
+        """Old and new versions, in the order of the file."""
+        updated = is_hit
+        if changed.is_updated is not None:
+            updated = compute.replace_with_mask(is_hit, is_hit, changed.is_updated)
+        arrays = [
+            _spliced(old.column(name), updated, changed.rows.column(name))
+            if name in self._plan.columns
+            else old.column(name)
+            for name in self._schema.names
+        ]
+        merged = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        if ids:
+            ids[1] = compute.if_else(updated, pa.scalar(None, pa.int64()), ids[1])
+        if changed.is_updated is not None:
+            stays = compute.or_(compute.invert(is_hit), updated)
+            merged = merged.filter(stays)
+            ids = [column.filter(stays) for column in ids]
+        return merged, ids
+
+    def _put(self, rows: pa.RecordBatch, ids: list[Array]) -> None:
+        if not rows.num_rows:
+            return
+        if ids:
+            self._writer.write(rows, row_ids=ids[0], row_commit_versions=ids[1])
+        else:
+            self._writer.write(rows)
+
+    def stage(self) -> Applied:
+        """Remove the files, and add again those that keep rows behind a deletion vector."""
+        files = self._touched.files
+        masked = [n for n, fate in enumerate(self._plan.fates) if fate is Fate.MASKED]
+        vectors: list[Any] = files.column("deletionVector").to_pylist()
+        had = [vector is not None for vector in vectors]
+        if masked:
+            mask_files(self._pending, self._touched, masked)
+        rest = set(range(files.num_rows)).difference(masked)
+        gone = files.take(pa.array(sorted(rest), pa.int64()))
+        self._pending.remove_files(gone, data_change=True)
+        return Applied(
+            num_copied_rows=self._copied,
+            num_removed_files=gone.num_rows,
+            num_removed_bytes=compute.sum(gone.column("size")).as_py() or 0,
+            num_rewritten_files=sum(fate is Fate.REWRITTEN for fate in self._plan.fates),
+            num_vectors_added=len(masked),
+            num_vectors_updated=sum(had[n] for n in masked),
+            num_vectors_removed=sum(had),
+        )
+
+
+def mask_files(pending: PendingTransaction, touched: Touched, numbers: Sequence[int]) -> None:
+    """Stage files again, each with a vector of its old deleted rows and of those that match.
+
+    Args:
+        pending: of the table.
+        touched: the files, and which of their rows match.
+        numbers: places of the files to mask, none of which loses all its rows.
+    """
+    bitmaps = []
+    for number in numbers:
+        positions = touched.positions[number]
+        if positions is None:
+            raise InternalError("a file of which all rows change needs no deletion vector")
+        bitmaps.append(DeletionBitmap.from_arrow(positions))
+    properties = pending.configuration.properties
+    pending.mask_rows(
+        write_masks(
+            pending.store,
+            touched.files.take(pa.array(numbers, pa.int64())),
+            bitmaps,
+            [touched.num_records[number] or 0 for number in numbers],
+            prefix=random_prefix(properties) if properties.randomize_file_prefixes else "",
+        )
+    )
+
+
+def _spliced(old: Array, mask: Array, new: Array) -> Array:
+    """The new values where the mask is true, one after the other; the old ones elsewhere."""
+    kind = old.type
+    if not (pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType)):
+        return compute.replace_with_mask(old, mask, new)
+    # Kernels put no nested values in place: count where each row's value lies in both together.
+    after = compute.cumulative_sum(mask.cast(pa.int64()))
+    places: Any = pa.arange(0, len(old))  # type: ignore[attr-defined]  # newer than the stubs
+    picks = compute.if_else(mask, compute.add(after, len(old) - 1), places)
+    return pa.concat_arrays([old, new]).take(picks)

@@ -1,0 +1,218 @@
+"""Rows in the order of a key, however many: sorted in memory, or in runs on disk that are merged.
+
+Owns the bound on memory and the temporary files. What the key means is the caller's affair.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import pyarrow as pa
+
+from deltalog.errors import StorageError
+from deltalog.kernels import compute
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+DEFAULT_MEMORY_BYTES: Final = 512 * 1024 * 1024
+_CHUNK_BYTES: Final = 4 * 1024 * 1024
+_MOST_RUNS: Final = 64
+_SLICE_ROWS: Final = 512 * 1024
+# Columns of 32-bit offsets hold 2 GiB in one piece.
+_MAX_RUN_BYTES: Final = 1024 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortLimits:
+    """What a sort may take.
+
+    Args:
+        memory_bytes: of rows at a time; more than that goes to disk.
+        disk_bytes: of temporary files; None is no limit.
+        directory: for them; None is the system's.
+    """
+
+    memory_bytes: int = DEFAULT_MEMORY_BYTES
+    disk_bytes: int | None = None
+    directory: str | None = None
+
+
+def sort_batches(
+    batches: Iterable[pa.RecordBatch], key: str, limits: SortLimits
+) -> Iterator[pa.RecordBatch]:
+    """All rows by ascending key.
+
+    Args:
+        batches: of one schema.
+        key: a column of numbers without NULL.
+        limits: how much memory and disk it may take.
+
+    Raises:
+        StorageError: the temporary files would be larger than they may be, or cannot be written.
+
+    Cost: what fits is sorted in memory. What does not is written once and read once; the files
+    are gone when the iterator ends, is closed or fails.
+    """
+    run_bytes = max(1, min(limits.memory_bytes // 2, _MAX_RUN_BYTES))
+    with contextlib.ExitStack() as stack:
+        spill: _Spill | None = None
+        waiting: list[pa.RecordBatch] = []
+        size = 0
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            waiting.append(batch)
+            size += batch.nbytes
+            if size >= run_bytes:
+                spill = spill or stack.enter_context(_Spill(limits, key))
+                spill.write(_sorted(waiting, key))
+                waiting, size = [], 0
+        if spill is None:
+            yield from _sorted(waiting, key)
+            return
+        if waiting:
+            spill.write(_sorted(waiting, key))
+        yield from spill.merged()
+
+
+def _sorted(batches: list[pa.RecordBatch], key: str) -> Iterator[pa.RecordBatch]:
+    """The rows of some batches, which are given up on the way."""
+    if not batches:
+        return
+    table = pa.Table.from_batches(batches).combine_chunks()
+    batches.clear()
+    order = compute.array_sort_indices(one_piece(table.column(key)))
+    for start in range(0, table.num_rows, _SLICE_ROWS):
+        yield from table.take(order.slice(start, _SLICE_ROWS)).combine_chunks().to_batches()
+
+
+class _Spill:
+    """Sorted runs in temporary files; a context manager.
+
+    So many runs at most are open at a time: that many of a level become one run of the next.
+    """
+
+    def __init__(self, limits: SortLimits, key: str) -> None:
+        self._limits = limits
+        self._key = key
+        self._levels: list[list[Path]] = []
+        self._files: list[Any] = []
+        self._num_written = 0
+        self._size = 0
+        # What is held of each run while runs are merged.
+        self._chunk_bytes = max(1, min(_CHUNK_BYTES, limits.memory_bytes // (2 * _MOST_RUNS)))
+
+    def __enter__(self) -> Self:
+        with _disk_errors():
+            self._home = tempfile.TemporaryDirectory(
+                prefix="deltalog-sort-", dir=self._limits.directory, ignore_cleanup_errors=True
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+        self._home.cleanup()
+
+    def write(self, batches: Iterator[pa.RecordBatch]) -> None:
+        """One more run."""
+        self._add(self._write(batches), 0)
+
+    def merged(self) -> Iterator[pa.RecordBatch]:
+        """All rows that were written."""
+        paths = [path for level in self._levels for path in level]
+        return _merged([self._read(path) for path in paths], self._key)
+
+    def _add(self, path: Path, level: int) -> None:
+        if level == len(self._levels):
+            self._levels.append([])
+        paths = self._levels[level]
+        paths.append(path)
+        if len(paths) < _MOST_RUNS:
+            return
+        merged = self._write(_merged([self._read(path) for path in paths], self._key))
+        self._close()
+        with _disk_errors():
+            for old in paths:
+                self._size -= old.stat().st_size
+                old.unlink()
+        paths.clear()
+        self._add(merged, level + 1)
+
+    def _write(self, batches: Iterator[pa.RecordBatch]) -> Path:
+        path = Path(self._home.name) / f"{self._num_written}.arrow"
+        self._num_written += 1
+        first = next(batches)
+        with (
+            _disk_errors(),
+            pa.OSFile(str(path), "wb") as sink,
+            pa.ipc.new_stream(sink, first.schema) as writer,
+        ):
+            for batch in itertools.chain([first], batches):
+                rows = max(1, batch.num_rows * self._chunk_bytes // max(1, batch.nbytes))
+                for start in range(0, batch.num_rows, rows):
+                    writer.write_batch(batch.slice(start, rows))
+                self._check(sink.tell())
+        self._size += path.stat().st_size
+        return path
+
+    def _read(self, path: Path) -> Iterator[pa.RecordBatch]:
+        with _disk_errors():
+            file = pa.OSFile(str(path), "rb")
+        self._files.append(file)
+        return iter(pa.ipc.open_stream(file))
+
+    def _close(self) -> None:
+        for file in self._files:
+            file.close()
+        self._files.clear()
+
+    def _check(self, more: int) -> None:
+        most = self._limits.disk_bytes
+        if most is not None and self._size + more > most:
+            raise StorageError(
+                f"cannot sort: the rows need more than {most} bytes of temporary files, which is "
+                "what max_temp_directory_size allows; raise it, or max_spill_size"
+            )
+
+
+def _merged(runs: list[Iterator[pa.RecordBatch]], key: str) -> Iterator[pa.RecordBatch]:
+    """Runs as one: at every step what the heads have up to the least of their last keys."""
+    live = [(head, run) for run in runs if (head := next(run, None)) is not None]
+    while live:
+        last = min(head.column(key)[-1].as_py() for head, _ in live)
+        ready: list[pa.RecordBatch] = []
+        left: list[tuple[pa.RecordBatch, Iterator[pa.RecordBatch]]] = []
+        for head, run in live:
+            count = compute.sum(compute.less_equal(head.column(key), last)).as_py() or 0
+            if count:
+                ready.append(head.slice(0, count))
+            # The next head may begin with the same key: then it comes with the next step.
+            rest = head.slice(count) if count < head.num_rows else next(run, None)
+            if rest is not None:
+                left.append((rest, run))
+        live = left
+        yield from _sorted(ready, key)
+
+
+@contextlib.contextmanager
+def _disk_errors() -> Iterator[None]:
+    try:
+        yield
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(f"cannot write temporary files to sort: {error}") from error
+
+
+def one_piece(column: Any) -> Any:
+    """A column without chunks."""
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(whole, pa.ChunkedArray):
+        return whole.chunk(0) if whole.num_chunks == 1 else pa.concat_arrays(whole.chunks)
+    return whole

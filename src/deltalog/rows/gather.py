@@ -1,0 +1,94 @@
+"""Optimized write: the rows of a partition are gathered before they are written.
+
+A writer keeps only so many files open. Where rows of many partitions come mixed, it would begin
+the same partition's file over and over; sorted by partition they go into one file after another.
+
+Protocol: none; Delta Spark's `delta.autoOptimize.optimizeWrite`
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog.rows.external_sort import SortLimits, sort_batches
+from deltalog.write.enforce import Enforcer
+from deltalog.write.files import FileWriter, write_files
+from deltalog.write.partition import split
+from deltalog.write.parts import Limits
+from deltalog.write.source import open_source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from deltalog.configuration import TableConfiguration
+    from deltalog.write.partition import Values
+    from deltalog.write.spec import WriteSpec
+    from deltalog.write.written import WrittenFiles
+
+_KEY: Final = "_metadata.partition"  # no column of a table has this name
+
+
+def optimizes_writes(configuration: TableConfiguration) -> bool:
+    """Whether the table asks for it."""
+    properties = configuration.properties
+    wanted = properties.optimize_write
+    return bool(properties.auto_optimize if wanted is None else wanted)
+
+
+def write_optimized(
+    spec: WriteSpec, data: object, *, limits: SortLimits | None = None
+) -> WrittenFiles:
+    """Write rows as `write_files` does, with as few files as their number allows.
+
+    Args:
+        spec: of the table.
+        data: whatever `open_source` takes.
+        limits: of gathering.
+
+    Raises:
+        DeltaError: as `write_files`; also a StorageError where temporary files fail.
+
+    Cost: as `write_files`; what does not fit into memory is written to temporary files once.
+    """
+    reader = open_source(data)
+    if not reader.schema.names:
+        return write_files(spec, reader)
+    partition_columns = spec.configuration.partition_columns
+    with FileWriter(spec, limits=Limits(lanes=1)) as writer:
+        enforcer = Enforcer.of_spec(spec, reader.schema)
+        batches: Iterable[pa.RecordBatch] = map(enforcer.apply, reader)
+        if partition_columns:
+            batches = gathered(spec.configuration, batches, limits or SortLimits())
+        for batch in batches:
+            if batch.num_rows:
+                writer.write(batch)
+        return writer.finish(
+            identity_marks=enforcer.identity_marks, identity_starts=enforcer.identity_starts
+        )
+
+
+def gathered(
+    configuration: TableConfiguration, batches: Iterable[pa.RecordBatch], limits: SortLimits
+) -> Iterator[pa.RecordBatch]:
+    """The rows partition by partition, in the order in which partitions first came.
+
+    Args:
+        configuration: of the table.
+        batches: in its logical schema.
+        limits: of sorting.
+    """
+    numbers: dict[Values, int] = {}
+    fields = configuration.partition_schema.fields
+
+    def keyed() -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for group in split(batch, fields):
+                number = numbers.setdefault(group.values, len(numbers))
+                rows = batch if group.rows is None else batch.take(group.rows)
+                key: Any = pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows)
+                yield rows.append_column(_KEY, key)
+
+    for batch in sort_batches(keyed(), _KEY, limits):
+        yield batch.drop_columns([_KEY])

@@ -1,0 +1,238 @@
+"""What a merge writes: new versions of rows, and new rows.
+
+Owns the second half of a merge: all columns of the rows that were found are read, and each clause
+makes new versions of its rows.
+
+Protocol: Add CDC File, Row Tracking, Identity Columns
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from deltalog.deletion_vectors import keep_mask
+from deltalog.errors import InternalError
+from deltalog.expressions import columns, filter_mask
+from deltalog.features.identity_columns import identity_columns
+from deltalog.kernels import compute
+from deltalog.rows.apply import Changed
+from deltalog.rows.assign import enforced, updating_enforcer
+from deltalog.rows.merge.clauses import Action
+from deltalog.rows.merge.scope import SOURCE, TARGET
+from deltalog.write.enforce import Enforcer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from deltalog.deletion_vectors import DeletionBitmap
+    from deltalog.rows.assign import Assignments
+    from deltalog.rows.merge.match import Matches
+    from deltalog.rows.merge.plan import MergePlan, Step
+    from deltalog.rows.merge.source import MergeSource
+    from deltalog.write.changes import ChangeWriter
+    from deltalog.write.files import FileWriter
+    from deltalog.write.spec import WriteSpec
+
+# pyarrow's stubs leave most kernels untyped, so arrays are too.
+Array = Any
+
+
+class MergeChange:
+    """What clauses make of rows of the table; a `row_changes.Change`.
+
+    Args:
+        spec: of the new files.
+        plan: of the merge.
+        source: its rows.
+        matches: rows that change, and why.
+
+    Attributes:
+        columns: those in which new versions may differ from the old ones.
+        reads: those of the old versions that new ones are made of.
+    """
+
+    def __init__(
+        self, spec: WriteSpec, plan: MergePlan, source: MergeSource, matches: Matches
+    ) -> None:
+        self._steps = (*plan.matched, *plan.by_source)
+        self._source = source
+        self._matches = matches
+        self._schema = spec.configuration.arrow_schema
+        self._makers = [
+            None if step.assigned is None else _Maker(spec, step.assigned, source)
+            for step in self._steps
+        ]
+        makers = [maker for maker in self._makers if maker is not None]
+        self.columns = {name for maker in makers for name in maker.columns}
+        self.reads = {name for maker in makers for name in maker.reads}
+
+    def __call__(self, file: int, first: int, old: pa.RecordBatch) -> Changed:
+        """The new versions of rows."""
+        codes = self._matches.codes[file].slice(first, old.num_rows)
+        sources = self._matches.sources[file].slice(first, old.num_rows)
+        parts: list[pa.RecordBatch] = []
+        places: list[Array] = []
+        for code in compute.unique(codes).to_pylist():
+            maker = self._makers[code]
+            if maker is None:
+                continue
+            mask = compute.equal(codes, code)
+            whole = mask.true_count == old.num_rows
+            rows = old if whole else old.filter(mask)
+            parts.append(maker.make(rows, sources if whole else sources.filter(mask)))
+            if whole:
+                return Changed(parts[0])
+            places.append(compute.indices_nonzero(mask).cast(pa.int64()))
+        if not parts:
+            none = pa.RecordBatch.from_arrays(
+                [pa.array([], field.type) for field in self._schema], schema=self._schema
+            )
+            return Changed(none, pa.repeat(pa.scalar(value=False), old.num_rows))
+        at = pa.concat_arrays(places)
+        if len(parts) == 1:
+            (new,) = parts
+        else:
+            joined = pa.Table.from_batches(parts).take(compute.array_sort_indices(at))
+            (new,) = joined.combine_chunks().to_batches()
+        if new.num_rows == old.num_rows:
+            return Changed(new)
+        updates = [n for n, maker in enumerate(self._makers) if maker is not None]
+        return Changed(new, compute.is_in(codes, value_set=pa.array(updates, pa.int8())))
+
+
+class _Maker:
+    """New versions of rows by one clause."""
+
+    def __init__(self, spec: WriteSpec, assigned: Assignments, source: MergeSource) -> None:
+        self._assigned = assigned
+        self._source = source
+        configuration = spec.configuration
+        self._enforcer, self._schema = updating_enforcer(spec, configuration, assigned.names)
+        kept = set(self._schema.names) - set(assigned.names)
+        self.columns = set(configuration.schema.names) - kept
+        used = assigned.columns
+        self._target_names = sorted({path[1] for path in used if path[0] == TARGET})
+        self._source_names = sorted({path[1] for path in used if path[0] == SOURCE})
+        replaced = assigned.replaced | (self.columns - set(assigned.names))
+        self.reads = (set(configuration.schema.names) - replaced) | set(self._target_names)
+
+    def make(self, old: pa.RecordBatch, sources: Array) -> pa.RecordBatch:
+        """The new versions.
+
+        Args:
+            old: rows as they are.
+            sources: for each, the row of the source.
+        """
+        parts: dict[str, Array] = {"": pa.nulls(old.num_rows)}
+        if self._target_names:
+            parts[TARGET] = old.select(self._target_names).to_struct_array()
+        if self._source_names:
+            parts[SOURCE] = self._source.take(sources, self._source_names).to_struct_array()
+        scope = pa.RecordBatch.from_arrays(list(parts.values()), names=list(parts))
+        new = self._assigned.compute(old, scope)
+        return enforced(self._enforcer, self._schema, old, new)
+
+
+class Inserts:
+    """The rows of the source that match nothing, as new rows of the table.
+
+    Args:
+        spec: of the new files.
+        plan: of the merge.
+        source: its rows.
+        matched: those that match.
+    """
+
+    def __init__(
+        self, spec: WriteSpec, plan: MergePlan, source: MergeSource, matched: DeletionBitmap
+    ) -> None:
+        self._spec = spec
+        self._steps = plan.not_matched
+        self._source = source
+        self._matched = matched
+        self.identity_marks: dict[str, int] = {}
+        self.identity_starts: dict[str, int] = {}
+        self.num_rows = 0
+
+    def write(self, writer: FileWriter, changes: ChangeWriter | None) -> None:
+        """Write the new rows."""
+        has_ids = self._spec.configuration.row_ids_enabled
+        for rows in self._rows():
+            ids = pa.nulls(rows.num_rows, pa.int64()) if has_ids else None
+            writer.write(rows, row_ids=ids, row_commit_versions=ids)
+            if changes is not None:
+                changes.write(rows, "insert")
+            self.num_rows += rows.num_rows
+
+    def count(self) -> int:
+        """How many rows would be new; nothing is computed but the clauses' conditions."""
+        return sum(
+            picked.num_rows
+            for place in range(len(self._steps))
+            for picked in self._picked(place, [])
+        )
+
+    def _rows(self) -> Iterator[pa.RecordBatch]:
+        for place, step in enumerate(self._steps):
+            assigned = _assigned(step)
+            enforcer = Enforcer(
+                self._spec.configuration,
+                assigned.new_schema(),
+                table=self._spec.store.root,
+                default_timezone=self._spec.default_timezone,
+                identity_starts=self._next_identities(),
+                now_ms=self._spec.now_ms,
+            )
+            names = sorted({path[1] for path in assigned.columns})
+            for picked in self._picked(place, names):
+                yield enforcer.apply(assigned.compute_new(_as_scope(picked)))
+            self.identity_marks.update(enforcer.identity_marks)
+            self.identity_starts = {**enforcer.identity_starts, **self.identity_starts}
+
+    def _next_identities(self) -> dict[str, int]:
+        """Where the numbers of the next clause begin: clauses share the columns' sequences."""
+        known = {
+            column.name: column for column in identity_columns(self._spec.configuration.schema)
+        }
+        return {
+            name: mark + known[name].step for name, mark in self.identity_marks.items()
+        } or dict(self._spec.identity_starts)
+
+    def _picked(self, place: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Columns of the rows that a clause takes: those that no clause before it took."""
+        conditions = [step.condition for step in self._steps[: place + 1]]
+        used = {
+            path[1]
+            for condition in conditions
+            if condition is not None
+            for path in columns(condition)
+        }
+        for start, batch in self._source.batches(sorted({*names, *used})):
+            mask = keep_mask(self._matched, start, batch.num_rows)
+            if mask is not None and not mask.true_count:
+                continue
+            rows = batch if mask is None else batch.filter(mask)
+            for condition in conditions[:-1]:
+                if condition is not None and rows.num_rows:
+                    holds = filter_mask(condition, _as_scope(rows))
+                    rows = rows.filter(compute.invert(holds))
+            last = conditions[-1]
+            if last is not None and rows.num_rows:
+                rows = rows.filter(filter_mask(last, _as_scope(rows)))
+            if rows.num_rows:
+                yield rows
+
+
+def _assigned(step: Step) -> Assignments:
+    if step.clause.action is not Action.INSERT or step.assigned is None:
+        raise InternalError(f"{step.clause} inserts nothing")
+    return step.assigned
+
+
+def _as_scope(rows: pa.RecordBatch) -> pa.RecordBatch:
+    parts: dict[str, Array] = {"": pa.nulls(rows.num_rows)}
+    if rows.num_columns:
+        parts[SOURCE] = rows.to_struct_array()
+    return pa.RecordBatch.from_arrays(list(parts.values()), names=list(parts))

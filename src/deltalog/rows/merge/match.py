@@ -1,0 +1,238 @@
+"""Which rows of the table change, and because of which rows of the source.
+
+Owns the first half of a merge: which files are read, only for the columns that decide, and the
+rows that were found in them. What makes rows match is `pairs`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog.actions.arrow import FILE_SCHEMA
+from deltalog.deletion_vectors import DeletionBitmap
+from deltalog.kernels import compute
+from deltalog.paths import decode_path
+from deltalog.progress import Steps
+from deltalog.rows.find import Touched
+from deltalog.rows.merge.pairs import FILE, ROW_INDEX, Hits, Pairs
+from deltalog.rows.merge.prune import reach_of
+from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
+from deltalog.scan.prune import prune
+from deltalog.scan.reader import read_tasks
+from deltalog.storage.parquet import read_footer
+from deltalog.storage.pool import read_ahead
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from deltalog.rows.merge.plan import MergePlan
+    from deltalog.rows.merge.prune import Reach
+    from deltalog.rows.merge.source import MergeSource
+    from deltalog.scan.task import ScanTask
+    from deltalog.snapshot import Snapshot
+
+# pyarrow's stubs leave most kernels untyped, so arrays are too.
+Array = Any
+
+_BATCH_ROWS: Final = 1 << 20
+_MAX_ROWS: Final = 1 << 22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matches:
+    """Rows of the table that change.
+
+    Args:
+        touched: their files and positions, ascending in each file.
+        codes: for each file and row, the clause: its place among those for pairs, or after
+            these among those for rows without a pair.
+        sources: for each file and row, the row of the source; NULL where there is none.
+        matched_files: files with a row that matches, whether it changes or not.
+        matched_sources: rows of the source that match.
+        reach: what was read of the table.
+        num_files: live files.
+    """
+
+    touched: Touched
+    codes: tuple[Array, ...]
+    sources: tuple[Array, ...]
+    matched_files: pa.Table
+    matched_sources: DeletionBitmap
+    reach: Reach
+    num_files: int
+
+
+def find_matches(
+    snapshot: Snapshot,
+    plan: MergePlan,
+    source: MergeSource,
+    *,
+    default_timezone: str = "UTC",
+    steps: Steps | None = None,
+) -> Matches:
+    """Look up the rows of the table in the source.
+
+    Args:
+        snapshot: of the table.
+        plan: of the merge.
+        source: its rows.
+        default_timezone: of partition values without a zone.
+        steps: counts the files that are read.
+
+    Raises:
+        AmbiguousMergeError: several rows of the source would change the same row.
+
+    Cost: the deciding columns of the files that the source's keys leave. The source's keys are
+    held, and about 20 bytes for each row that changes.
+    """
+    return _Matcher(snapshot, plan, source, default_timezone, steps or Steps(None)).run()
+
+
+def source_reach(plan: MergePlan, source: MergeSource) -> Reach:
+    """The rows of the table that a merge may concern."""
+    pairs = Pairs(plan, source, "the table")
+    return reach_of(plan, pairs.keys, pairs.num_source)
+
+
+class _Matcher:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        plan: MergePlan,
+        source: MergeSource,
+        default_timezone: str,
+        steps: Steps,
+    ) -> None:
+        self._steps = steps
+        self._snapshot = snapshot
+        self._plan = plan
+        self._source = source
+        self._zone = default_timezone
+        self._pairs = Pairs(plan, source, snapshot.store.root)
+        self._reach = reach_of(plan, self._pairs.keys, self._pairs.num_source)
+
+    def run(self) -> Matches:
+        snapshot, reach = self._snapshot, self._reach
+        if reach.is_none:
+            empty = snapshot.files(FILE_SCHEMA.names).slice(0, 0)
+            none = Touched(files=empty, positions=(), num_records=(), num_candidates=0)
+            return self._matches(none, [], [], empty, DeletionBitmap())
+        pruned = prune(snapshot, reach.files, default_timezone=self._zone)
+        candidates = pruned.files(FILE_SCHEMA.names)
+        hits: list[Hits] = []
+        batches = self._batches(candidates)
+        matched_sources = DeletionBitmap()
+        for found in read_ahead(self._pairs.match, batches, depth=2):
+            hits.append(found)
+            if self._plan.not_matched and len(found.matched_sources):
+                matched_sources |= DeletionBitmap.from_arrow(found.matched_sources)
+        files, rows, codes, sources = (
+            pa.concat_arrays([pa.array([], kind), *(getattr(hit, name) for hit in hits)])
+            for name, kind in (
+                ("files", pa.int64()),
+                ("rows", pa.int64()),
+                ("codes", pa.int8()),
+                ("sources", pa.int64()),
+            )
+        )
+        # Batches come in the order of the files, so equal numbers stand together.
+        runs = compute.value_counts(files)
+        numbers, counts = runs.field("values"), runs.field("counts").to_pylist()
+        touched_files = candidates.take(numbers)
+        spans = (
+            list(zip(itertools.accumulate([0, *counts[:-1]]), counts, strict=True))
+            if counts
+            else []
+        )
+        known = pruned.num_records().take(numbers).to_pylist()
+        touched = Touched(
+            files=touched_files,
+            positions=tuple(rows.slice(start, count) for start, count in spans),
+            num_records=_complete(snapshot, touched_files, known),
+            num_candidates=candidates.num_rows,
+        )
+        all_matched: Array = pa.concat_arrays(
+            [pa.array([], pa.int64()), *(hit.matched_files for hit in hits)]
+        )
+        return self._matches(
+            touched,
+            [codes.slice(start, count) for start, count in spans],
+            [sources.slice(start, count) for start, count in spans],
+            candidates.take(compute.unique(all_matched)),
+            matched_sources,
+        )
+
+    def _matches(
+        self,
+        touched: Touched,
+        codes: Sequence[Array],
+        sources: Sequence[Array],
+        matched_files: pa.Table,
+        matched_sources: DeletionBitmap,
+    ) -> Matches:
+        return Matches(
+            touched=touched,
+            codes=tuple(codes),
+            sources=tuple(sources),
+            matched_files=matched_files,
+            matched_sources=matched_sources,
+            reach=self._reach,
+            num_files=self._snapshot.num_files,
+        )
+
+    def _batches(self, candidates: pa.Table) -> Iterator[pa.RecordBatch]:
+        """The deciding columns, in batches large enough to be worth a look-up of all keys."""
+        least = 1
+        if not self._pairs.is_cheap:
+            num_source = self._pairs.num_source
+            least = min(max(_BATCH_ROWS, 16 * num_source), max(_MAX_ROWS, num_source))
+        waiting: list[pa.RecordBatch] = []
+        count = 0
+        self._steps.expect(candidates.num_rows)
+        for batch in read_tasks(self._steps.each(self._tasks(candidates))):
+            if batch.num_rows:
+                waiting.append(batch)
+                count += batch.num_rows
+            if count >= least:
+                yield _joined(waiting)
+                waiting, count = [], 0
+        if waiting:
+            yield _joined(waiting)
+
+    def _tasks(self, candidates: pa.Table) -> Iterator[ScanTask]:
+        # Where the keys' range has spared no file, it will spare few rows and costs a comparison.
+        spares = candidates.num_rows < self._snapshot.num_files or candidates.num_rows == 1
+        spec = read_spec(
+            self._snapshot,
+            columns=[*self._plan.target_columns, ROW_INDEX],
+            predicate=self._reach.rows if spares else self._reach.always,
+            default_timezone=self._zone,
+        )
+        spec = replace(spec, output=spec.output.append(pa.field(FILE, pa.int64())))
+        number = 0
+        for batch in candidates.select(TASK_COLUMNS).to_batches(max_chunksize=4096):
+            for row in batch.to_pylist():
+                yield make_task(self._snapshot, spec, row, constants=((FILE, pa.scalar(number)),))
+                number += 1
+
+
+def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    joined: pa.RecordBatch = pa.concat_batches(batches)  # type: ignore[attr-defined]  # newer than the stubs
+    return joined
+
+
+def _complete(
+    snapshot: Snapshot, files: pa.Table, counts: Sequence[int | None]
+) -> tuple[int | None, ...]:
+    """The physical rows of each file, from its footer where the log does not tell."""
+    paths: list[Any] = files.column("path").to_pylist()
+    return tuple(
+        read_footer(snapshot.store, decode_path(path)).num_rows if rows is None else rows
+        for path, rows in zip(paths, counts, strict=True)
+    )

@@ -1,0 +1,294 @@
+"""Rows of a batch and rows of the source: which of them match, and which clause is theirs.
+
+Owns the evaluation of pairs: keys are looked up, the rest of the condition and the clauses' own
+conditions are evaluated on what is left. Nothing is read here, so that several batches can be
+looked at at once. A row that several rows of the source would change is an error that shows its
+keys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog.deletion_vectors import DeletionBitmap, keep_mask
+from deltalog.errors import AmbiguousMergeError
+from deltalog.expressions import columns, evaluate, filter_mask, type_of
+from deltalog.expressions.nodes import And
+from deltalog.kernels import compute
+from deltalog.rows.merge.clauses import Action
+from deltalog.rows.merge.join import KeyIndex, cross
+from deltalog.rows.merge.scope import SOURCE, TARGET
+from deltalog.schema import to_arrow_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from deltalog.expressions import Expression
+    from deltalog.rows.merge.plan import MergePlan, Step
+    from deltalog.rows.merge.source import MergeSource
+
+# pyarrow's stubs leave most kernels untyped, so arrays are too.
+Array = Any
+
+FILE: Final = "_file"
+ROW_INDEX: Final = "_metadata.row_index"
+_EXAMPLES: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """What one batch gave: rows that change, in the order of the table."""
+
+    files: Array
+    rows: Array
+    codes: Array
+    sources: Array
+    matched_files: Array
+    matched_sources: Array
+
+
+class Pairs:
+    """The source of a merge, ready to be looked up.
+
+    Args:
+        plan: of the merge.
+        source: its rows.
+        table: where the table is, for messages.
+
+    Attributes:
+        keys: the values of each key in the rows of the source that may match.
+        num_source: how many those are.
+    """
+
+    def __init__(self, plan: MergePlan, source: MergeSource, table: str) -> None:
+        self._plan = plan
+        self._source = source
+        self._table = table
+        self._rows, self.keys = _keys_of(plan, source)
+        self.num_source = len(self._rows)
+        self._index = None
+        if self.keys and self.num_source:
+            self._index = KeyIndex(self.keys, [key.null_safe for key in plan.condition.keys])
+
+    @property
+    def is_cheap(self) -> bool:
+        """Whether small batches cost no more than their rows."""
+        return self._index is None or self._index.is_cheap
+
+    def match(self, batch: pa.RecordBatch) -> Hits:
+        """What becomes of the rows of one batch; called from several threads."""
+        plan = self._plan
+        positions, sources = self._pairs(batch)
+        codes = self._codes(plan.matched, batch, positions, sources, first=0)
+        acts = compute.is_valid(codes)
+        where, codes_of, from_rows = (array.filter(acts) for array in (positions, codes, sources))
+        where, codes_of, from_rows = self._single(batch, where, codes_of, from_rows)
+        if plan.by_source:
+            alone = _without(positions, batch.num_rows)
+            nobody = pa.nulls(len(alone), pa.int64())
+            more = self._codes(plan.by_source, batch, alone, nobody, first=len(plan.matched))
+            acts = compute.is_valid(more)
+            where = pa.concat_arrays([where, alone.filter(acts)])
+            codes_of = pa.concat_arrays([codes_of, more.filter(acts)])
+            from_rows = pa.concat_arrays([from_rows, nobody.filter(acts)])
+            order = compute.array_sort_indices(where)
+            where, codes_of, from_rows = (
+                array.take(order) for array in (where, codes_of, from_rows)
+            )
+        files, rows = batch.column(FILE), batch.column(ROW_INDEX)
+        return Hits(
+            files=files.take(where),
+            rows=rows.take(where),
+            codes=codes_of,
+            sources=from_rows,
+            matched_files=compute.unique(files.take(positions)),
+            matched_sources=compute.unique(sources) if plan.not_matched else sources.slice(0, 0),
+        )
+
+    def _pairs(self, batch: pa.RecordBatch) -> tuple[Array, Array]:
+        """Rows of the batch, ascending, and the rows of the source that they match."""
+        condition = self._plan.condition
+        if not self.num_source or condition.is_never:
+            return pa.array([], pa.int64()), pa.array([], pa.int64())
+        base: Array = None
+        rows = batch
+        if self._plan.by_source and condition.target_only:
+            # Rows were read that match nothing: they may be clauses' of rows without a pair.
+            mask = filter_mask(_all(condition.target_only), batch)
+            base = compute.indices_nonzero(mask).cast(pa.int64())
+            rows = batch.filter(mask)
+        parts = []
+        for positions, others in self._candidates(rows):
+            where = positions if base is None else base.take(positions)
+            parts.append(self._remaining(batch, where, self._rows.take(others)))
+        where = pa.concat_arrays([pa.array([], pa.int64()), *(part for part, _ in parts)])
+        numbers = pa.concat_arrays([pa.array([], pa.int64()), *(part for _, part in parts)])
+        if len(parts) > 1:
+            order = compute.array_sort_indices(where)
+            where, numbers = where.take(order), numbers.take(order)
+        return where, numbers
+
+    def _candidates(self, rows: pa.RecordBatch) -> Iterator[tuple[Array, Array]]:
+        """Pairs whose keys are equal; every pair where there are no keys."""
+        plan = self._plan
+        if self._index is not None:
+            yield self._index.match([evaluate(key.target, rows) for key in plan.condition.keys])
+        elif plan.condition.residual or plan.matched or plan.by_source:
+            yield from cross(rows.num_rows, self.num_source)
+        elif rows.num_rows:
+            # All rows of the source match the first row already, and nobody asks which others.
+            yield from cross(1, self.num_source)
+
+    def _remaining(
+        self, batch: pa.RecordBatch, where: Array, numbers: Array
+    ) -> tuple[Array, Array]:
+        """The pairs for which the rest of the condition is true."""
+        residual = self._plan.condition.residual
+        if not residual or not len(where):
+            return where, numbers
+        rest = _all(residual)
+        scope = self._scope(batch, where, numbers, [rest])
+        mask = filter_mask(rest, scope)
+        return where.filter(mask), numbers.filter(mask)
+
+    def _codes(
+        self,
+        steps: Sequence[Step],
+        batch: pa.RecordBatch,
+        where: Array,
+        numbers: Array,
+        *,
+        first: int,
+    ) -> Array:
+        """The first clause whose condition is true for each row or pair; NULL for none."""
+        codes = pa.nulls(len(where), pa.int8())
+        open_rows: Array = None  # places in `codes` that no clause has taken; None is all
+        for place, step in enumerate(steps):
+            at, of = (
+                (where, numbers)
+                if open_rows is None
+                else (where.take(open_rows), numbers.take(open_rows))
+            )
+            if not len(at):
+                break
+            code = pa.scalar(first + place, pa.int8())
+            if step.condition is None:
+                return compute.if_else(compute.is_null(codes), code, codes)
+            scope = self._scope(batch, at, of, [step.condition])
+            holds = filter_mask(step.condition, scope)
+            mask = holds
+            if open_rows is not None:
+                mask = _scatter(holds, open_rows, len(where))
+            codes = compute.if_else(mask, code, codes)
+            left = compute.indices_nonzero(compute.invert(holds)).cast(pa.int64())
+            open_rows = left if open_rows is None else open_rows.take(left)
+        return codes
+
+    def _scope(
+        self, batch: pa.RecordBatch, where: Array, numbers: Array, expressions: Sequence[Any]
+    ) -> pa.RecordBatch:
+        """Rows and pairs as expressions see them."""
+        parts: dict[str, Array] = {}
+        names = self._plan.columns(TARGET, expressions)
+        if names:
+            parts[TARGET] = batch.select(names).take(where).to_struct_array()
+        names = self._plan.columns(SOURCE, expressions)
+        if names:
+            parts[SOURCE] = self._source.take(numbers, names).to_struct_array()
+        if not parts:
+            parts[TARGET] = pa.nulls(len(where))
+        return pa.RecordBatch.from_arrays(list(parts.values()), names=list(parts))
+
+    def _single(
+        self, batch: pa.RecordBatch, where: Array, codes: Array, numbers: Array
+    ) -> tuple[Array, Array, Array]:
+        """Each row once; several pairs may only agree on deleting it."""
+        if len(where) < 2:
+            return where, codes, numbers
+        again = compute.equal(where.slice(1), where.slice(0, len(where) - 1))
+        if not again.true_count:
+            return where, codes, numbers
+        no = pa.array([False])
+        repeats = pa.concat_arrays([no, again])
+        deletes = [
+            n for n, step in enumerate(self._plan.matched) if step.clause.action is Action.DELETE
+        ]
+        is_change = compute.invert(compute.is_in(codes, value_set=pa.array(deletes, pa.int8())))
+        rows = compute.unique(where.filter(repeats))
+        changed = compute.is_in(rows, value_set=where.filter(is_change))
+        if changed.true_count:
+            raise self._ambiguous(batch, rows.filter(changed), where, numbers)
+        first = compute.invert(repeats)
+        return where.filter(first), codes.filter(first), numbers.filter(first)
+
+    def _ambiguous(
+        self, batch: pa.RecordBatch, rows: Array, where: Array, numbers: Array
+    ) -> AmbiguousMergeError:
+        names = self._plan.target_columns
+        examples = []
+        for row in rows.slice(0, _EXAMPLES).to_pylist():
+            shown = batch.select(names).slice(row, 1).to_pylist()[0]
+            sources = numbers.filter(compute.equal(where, row)).slice(0, _EXAMPLES)
+            examples.append(
+                (shown, self._source.take(sources, self._source.schema.names).to_pylist())
+            )
+        listed = "; ".join(f"{target} by {found}" for target, found in examples)
+        return AmbiguousMergeError(
+            f"cannot merge into {self._table}: {len(rows)} row(s) of the table would "
+            f"be changed by several rows of the source each: {listed}; make the source's rows "
+            "unique, or the condition narrower"
+        )
+
+
+def _keys_of(plan: MergePlan, source: MergeSource) -> tuple[Array, list[Array]]:
+    """The rows of the source that may match, and their keys."""
+    condition = plan.condition
+    only = list(condition.source_only)
+    names = sorted(
+        {path[0] for key in condition.keys for path in columns(key.source)}
+        | {path[0] for part in only for path in columns(part)}
+    )
+    rows: list[Array] = []
+    keys: list[list[Array]] = [[] for _ in condition.keys]
+    for start, batch in source.batches(names):
+        here: Any = pa.arange(start, start + batch.num_rows)  # type: ignore[attr-defined]  # newer than the stubs
+        picked = batch
+        if only:
+            mask: Any = filter_mask(_all(only), batch)
+            here, picked = here.filter(mask), batch.filter(mask)
+        rows.append(here)
+        for parts, key in zip(keys, condition.keys, strict=True):
+            parts.append(evaluate(key.source, picked))
+    if not rows:
+        kinds = [_kind(key.source, source) for key in condition.keys]
+        return pa.array([], pa.int64()), [pa.array([], kind) for kind in kinds]
+    return pa.concat_arrays(rows), [pa.concat_arrays(parts) for parts in keys]
+
+
+def _kind(expression: Expression, source: MergeSource) -> Any:
+    return to_arrow_type(type_of(expression, source.schema))
+
+
+def _all(parts: Sequence[Expression]) -> Expression:
+    return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+
+def _without(positions: Array, num_rows: int) -> Array:
+    """The rows of a batch that are not among some."""
+    taken = keep_mask(DeletionBitmap.from_arrow(positions), 0, num_rows)
+    if taken is None:
+        every: Any = pa.arange(0, num_rows)  # type: ignore[attr-defined]  # newer than the stubs
+        return every
+    return compute.indices_nonzero(taken).cast(pa.int64())
+
+
+def _scatter(values: Array, places: Array, count: int) -> Array:
+    """Booleans at their places, false elsewhere."""
+    chosen = places.filter(values)
+    mask = keep_mask(DeletionBitmap.from_arrow(chosen.cast(pa.int64())), 0, count)
+    if mask is None:
+        return pa.repeat(pa.scalar(value=False), count)
+    return compute.invert(mask)

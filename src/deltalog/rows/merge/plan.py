@@ -1,0 +1,384 @@
+"""A merge, understood: every name found, every type settled, the condition taken apart.
+
+Owns which parts of the condition are equal keys, which concern one side alone and which are left
+for pairs of rows, and how the table's schema grows.
+
+Protocol: Schema Serialization Format, Type Widening
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from deltalog.errors import InvalidInputError, SchemaMismatchError
+from deltalog.expressions import (
+    Expression,
+    Literal,
+    columns,
+    conjuncts,
+    resolve_predicate,
+    type_of,
+)
+from deltalog.expressions.folding import fold
+from deltalog.expressions.nodes import And, Column, Comparison, col
+from deltalog.rows.assign import (
+    Assignments,
+    Scope,
+    assignments,
+    canonical_path,
+    check_identities,
+    star,
+)
+from deltalog.rows.merge.clauses import Action, Clause, Merge, When
+from deltalog.rows.merge.scope import BOTH, SOURCE, TARGET, Names, sides_of, without_side
+from deltalog.schema import PrimitiveType, StructType, find_field, merge_schemas
+from deltalog.table_change import changed_table
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from datetime import datetime
+
+    from deltalog.configuration import TableConfiguration
+
+Path = tuple[str, ...]
+
+_SIDES: dict[When, tuple[str, ...]] = {
+    When.MATCHED: BOTH,
+    When.NOT_MATCHED: (SOURCE,),
+    When.NOT_MATCHED_BY_SOURCE: (TARGET,),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Two values of which equal ones make a pair.
+
+    Args:
+        target: over the table's columns.
+        source: over the source's columns.
+        null_safe: whether NULL equals NULL.
+    """
+
+    target: Expression
+    source: Expression
+    null_safe: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """When two rows match: all of this is true.
+
+    Args:
+        keys: pairs of values that must be equal.
+        target_only: over the table's columns.
+        source_only: over the source's columns.
+        residual: over both.
+        is_never: some part is never true, whatever the rows.
+    """
+
+    keys: tuple[Key, ...]
+    target_only: tuple[Expression, ...]
+    source_only: tuple[Expression, ...]
+    residual: tuple[Expression, ...]
+    is_never: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One clause, understood.
+
+    Args:
+        clause: as the caller said it.
+        condition: resolved over `Names.schema`; None is always.
+        assigned: what columns become; None for a deletion.
+    """
+
+    clause: Clause
+    condition: Expression | None
+    assigned: Assignments | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergePlan:
+    """A merge, understood.
+
+    Args:
+        merge: as the caller said it.
+        configuration: of the table, as it will be.
+        names: of both sides, the table's as they were.
+        condition: when rows match.
+        matched: clauses for pairs.
+        not_matched: clauses for rows of the source.
+        by_source: clauses for rows of the table.
+    """
+
+    merge: Merge
+    configuration: TableConfiguration
+    names: Names
+    condition: Condition
+    matched: tuple[Step, ...]
+    not_matched: tuple[Step, ...]
+    by_source: tuple[Step, ...]
+
+    def columns(self, side: str, expressions: Collection[Expression | None]) -> list[str]:
+        """The columns of one side that some expressions read."""
+        return _columns_of(side, expressions)
+
+    @property
+    def target_columns(self) -> list[str]:
+        """The columns of the table that decide what happens to its rows."""
+        steps = (*self.matched, *self.by_source)
+        found = _columns_of(TARGET, [*self.condition.residual, *(s.condition for s in steps)])
+        alone = [key.target for key in self.condition.keys]
+        if self.by_source:
+            # Rows are read that do not match, and must be told from those that do.
+            alone += self.condition.target_only
+        return sorted({*found, *(path[0] for part in alone for path in columns(part))})
+
+    @property
+    def source_columns(self) -> list[str]:
+        """The columns of the source that decide what happens to pairs."""
+        steps = self.matched
+        return _columns_of(SOURCE, [*self.condition.residual, *(s.condition for s in steps)])
+
+
+def plan_merge(
+    merge: Merge, configuration: TableConfiguration, source: StructType, now: datetime
+) -> MergePlan:
+    """Understand a merge.
+
+    Args:
+        merge: as the caller said it.
+        configuration: of the table.
+        source: schema of the source.
+        now: the moment that `current_timestamp()` means.
+
+    Raises:
+        InvalidInputError: a clause or a name means nothing, or types do not fit.
+        SchemaMismatchError: the source has columns that the table lacks, or cannot be merged.
+    """
+    merge.check()
+    after = _evolved(merge, configuration, source)
+    names = _names(merge, configuration.schema, source)
+    # New columns may be assigned, and be read as the NULL that they were.
+    later = names if after is configuration else _names(merge, after.schema, source)
+    planner = _Planner(merge, after.schema, source, names, later, now)
+    return MergePlan(
+        merge=merge,
+        configuration=after,
+        names=names,
+        condition=planner.condition(),
+        matched=planner.steps(When.MATCHED),
+        not_matched=planner.steps(When.NOT_MATCHED),
+        by_source=planner.steps(When.NOT_MATCHED_BY_SOURCE),
+    )
+
+
+class _Planner:
+    def __init__(  # what `plan_merge` knows
+        self,
+        merge: Merge,
+        target: StructType,
+        source: StructType,
+        names: Names,
+        later: Names,
+        now: datetime,
+    ) -> None:
+        self._merge = merge
+        self._target = target
+        self._source = source
+        self._names = names
+        self._later = later
+        self._now = now
+
+    def condition(self) -> Condition:
+        whole = self._resolved(self._merge.predicate, BOTH)
+        keys: list[Key] = []
+        target_only: list[Expression] = []
+        source_only: list[Expression] = []
+        residual: list[Expression] = []
+        is_never = False
+        for part in conjuncts(whole):
+            sides = sides_of(columns(part))
+            key = _key(part, self._names.schema)
+            if not sides:
+                is_never = is_never or not (isinstance(part, Literal) and part.value is True)
+            elif key is not None:
+                keys.append(key)
+            elif sides == {TARGET}:
+                target_only.append(without_side(part))
+            elif sides == {SOURCE}:
+                source_only.append(without_side(part))
+            else:
+                residual.append(part)
+        return Condition(
+            keys=tuple(keys),
+            target_only=tuple(target_only),
+            source_only=tuple(source_only),
+            residual=tuple(residual),
+            is_never=is_never,
+        )
+
+    def steps(self, when: When) -> tuple[Step, ...]:
+        return tuple(self._step(clause) for clause in self._merge.of(when))
+
+    def _step(self, clause: Clause) -> Step:
+        sides = _SIDES[clause.when]
+        condition = None
+        if clause.condition is not None:
+            condition = self._resolved(clause.condition, sides)
+        if clause.action is Action.DELETE:
+            return Step(clause, condition, None)
+        scope = Scope(
+            schema=self._later.schema,
+            parse=lambda text: self._later.parse(text, sides),
+            now=self._now,
+            is_try=not self._merge.error_on_type_mismatch,
+        )
+        if clause.values is not None:
+            values: Mapping[Any, object] = {
+                self._path(key): self._placed(value, sides) for key, value in clause.values.items()
+            }
+            if len(values) < len(clause.values):
+                raise InvalidInputError(f"{clause}: a column is assigned twice")
+            if clause.action is Action.INSERT:
+                return Step(clause, condition, _inserted(self._target, values, scope))
+            return Step(clause, condition, assignments(self._target, values, scope))
+        names = star_columns(clause, self._source)
+        nodes = star(self._target, self._source, (SOURCE,), names, scope)
+        if clause.action is Action.UPDATE:
+            check_identities(self._target, nodes)
+            return Step(clause, condition, Assignments(self._target, nodes))
+        paths: Mapping[Any, object] = {
+            find_field(self._target, (name,)).name: col_of(name) for name in names
+        }
+        return Step(clause, condition, _inserted(self._target, paths, scope))
+
+    def _resolved(self, sql: str | Expression, sides: Collection[str]) -> Expression:
+        placed = self._names.parse(sql, sides)
+        return fold(resolve_predicate(placed, self._names.schema, now=self._now))
+
+    def _placed(self, value: object, sides: Collection[str]) -> object:
+        return self._later.parse(value, sides) if isinstance(value, str | Expression) else value
+
+    def _path(self, key: str | Path) -> Path:
+        if isinstance(key, tuple):
+            return canonical_path(self._target, key)
+        parts = self._later.target_path(key, col(key).path)
+        return canonical_path(self._target, parts)
+
+
+def col_of(name: str) -> Expression:
+    """A column of the source."""
+    return Column((SOURCE, name))
+
+
+def star_columns(clause: Clause, source: StructType) -> list[str]:
+    """The columns of the source that a clause without values takes.
+
+    Raises:
+        InvalidInputError: it leaves out a column that the source does not have.
+    """
+    left_out = {find_field(source, (name.strip("`"),)).name for name in clause.except_columns}
+    return [name for name in source.names if name not in left_out]
+
+
+def _names(merge: Merge, target: StructType, source: StructType) -> Names:
+    return Names(
+        target,
+        source,
+        target_alias=merge.target_alias,
+        source_alias=merge.source_alias,
+        parameters=merge.parameters,
+    )
+
+
+def _inserted(target: StructType, values: Mapping[Any, object], scope: Scope) -> Assignments:
+    """What columns of new rows become; identity columns are the enforcer's to judge."""
+    nodes = {}
+    for key, value in values.items():
+        path = key if isinstance(key, tuple) else (key,)
+        if len(path) > 1:
+            raise InvalidInputError(
+                f"cannot insert into {'.'.join(path)!r}: new rows need the whole struct"
+            )
+        nodes[path[0]] = scope.value(value, find_field(target, path), path[0])
+    return Assignments(target, nodes)
+
+
+def _key(part: Expression, schema: StructType) -> Key | None:
+    """The part of the condition as a key, if it is one that can be looked up."""
+    if not isinstance(part, Comparison) or part.operator not in {"=", "<=>"}:
+        return None
+    left, right = sides_of(columns(part.left)), sides_of(columns(part.right))
+    ends = (part.left, part.right)
+    if (left, right) == ({SOURCE}, {TARGET}):
+        ends = ends[::-1]
+    elif (left, right) != ({TARGET}, {SOURCE}):
+        return None
+    data_type = type_of(ends[0], schema)
+    if not isinstance(data_type, PrimitiveType) or data_type.type == "void":
+        return None
+    return Key(without_side(ends[0]), without_side(ends[1]), part.operator == "<=>")
+
+
+def _columns_of(side: str, expressions: Collection[Expression | None]) -> list[str]:
+    found = {
+        path[1]
+        for expression in expressions
+        if expression is not None
+        for path in columns(expression)
+        if path[0] == side
+    }
+    return sorted(found)
+
+
+def _evolved(
+    merge: Merge, configuration: TableConfiguration, source: StructType
+) -> TableConfiguration:
+    """The configuration with the columns that clauses bring from the source."""
+    wanted = _wanted(merge, configuration.schema, source)
+    known = {name.lower() for name in configuration.schema.names}
+    if not merge.merge_schema:
+        extra = [name for name in wanted if name.lower() not in known]
+        if extra:
+            shown = ", ".join(map(repr, extra))
+            raise SchemaMismatchError(
+                f"cannot merge: the source has column(s) {shown} that the table lacks; "
+                f"merge_schema=True adds them, except_cols={extra!r} leaves them out"
+            )
+        return configuration
+    taken = StructType([find_field(source, (name,)) for name in wanted])
+    merged = merge_schemas(
+        configuration.schema, taken, allow_widening=configuration.is_active("typeWidening")
+    )
+    if merged == configuration.schema:
+        return configuration
+    return changed_table(configuration, schema=merged)
+
+
+def _wanted(merge: Merge, target: StructType, source: StructType) -> list[str]:
+    """The columns of the source whose shape the table must have."""
+    found: dict[str, None] = {}
+    known = {name.lower() for name in target.names}
+    theirs = {name.lower(): name for name in source.names}
+    names = _names(merge, target, source)
+    for clause in merge.clauses:
+        if clause.is_star:
+            found.update(dict.fromkeys(star_columns(clause, source)))
+            continue
+        if not merge.merge_schema:
+            continue
+        for key in clause.values or {}:
+            path = key if isinstance(key, tuple) else names.target_path(key, col(key).path)
+            if path[0].lower() not in known and path[0].lower() in theirs:
+                found[theirs[path[0].lower()]] = None
+    return list(found)
+
+
+def all_of(parts: Sequence[Expression]) -> Expression | None:
+    """All parts as one condition; None if there are none."""
+    if not parts:
+        return None
+    return parts[0] if len(parts) == 1 else And(tuple(parts))

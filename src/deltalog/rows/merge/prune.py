@@ -1,0 +1,189 @@
+"""Which rows of the table a merge may concern, known before any of them is read.
+
+Owns what the source's keys say of the table: few of them are a set, many are ranges with gaps.
+Conditions on the table's columns alone count as well.
+
+Protocol: Per-file Statistics, Partition Values
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog.expressions import Expression, Literal, columns
+from deltalog.expressions.nodes import And, Comparison, In, IsNull, Or
+from deltalog.kernels import compute
+from deltalog.rows.merge.plan import all_of
+from deltalog.rows.merge.scope import without_side
+from deltalog.schema import from_arrow_type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.rows.merge.plan import Key, MergePlan
+    from deltalog.schema import DataType
+
+# pyarrow's stubs leave most kernels untyped, so arrays are too.
+Array = Any
+
+_FEW_KEYS: Final = 1_000
+_MANY_KEYS: Final = 20_000
+_MAX_RANGES: Final = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """The rows of the table that a merge may concern.
+
+    Args:
+        files: for whole files, over the table's columns; None is every row.
+        rows: the same or less, but cheap for every row.
+        always: what the condition and the clauses say of the table's columns alone.
+        is_none: no row is concerned.
+    """
+
+    files: Expression | None
+    rows: Expression | None
+    always: Expression | None = None
+    is_none: bool = False
+
+
+def reach_of(plan: MergePlan, keys: Sequence[Array], num_source_rows: int) -> Reach:
+    """What to read of the table.
+
+    Args:
+        plan: of the merge.
+        keys: the values of each key in the rows of the source that may match.
+        num_source_rows: how many those are.
+    """
+    condition = plan.condition
+    may_match = bool(num_source_rows) and not condition.is_never
+    files: Expression | None = None
+    rows: Expression | None = None
+    if may_match:
+        found = [
+            _claims(key, values, partitioned=_is_partition(key, plan))
+            for key, values in zip(condition.keys, keys, strict=True)
+        ]
+        only = list(condition.target_only)
+        files = all_of([*only, *(claim for claim, _ in found if claim is not None)])
+        rows = all_of([*only, *(claim for _, claim in found if claim is not None)])
+        may_match = not any(
+            _is_empty(key, values) for key, values in zip(condition.keys, keys, strict=True)
+        )
+    if not plan.by_source:
+        needs_pairs = bool(plan.matched or plan.not_matched)
+        always = all_of(list(condition.target_only))
+        return Reach(files=files, rows=rows, always=always, is_none=not (may_match and needs_pairs))
+    others = [step.condition for step in plan.by_source]
+    if any(other is None for other in others):
+        return Reach(files=None, rows=None)
+    alone = [without_side(other) for other in others if other is not None]
+    if not may_match:
+        both = _any_of(alone)
+        return Reach(files=both, rows=both, always=both)
+    return Reach(
+        files=None if files is None else _any_of([files, *alone]),
+        rows=None if rows is None else _any_of([rows, *alone]),
+    )
+
+
+def _any_of(parts: Sequence[Expression]) -> Expression:
+    return parts[0] if len(parts) == 1 else Or(tuple(parts))
+
+
+def _is_partition(key: Key, plan: MergePlan) -> bool:
+    partitioned = set(plan.configuration.partition_columns)
+    return {path[0] for path in columns(key.target)} <= partitioned
+
+
+def _is_empty(key: Key, values: Array) -> bool:
+    """Whether no value of the source can equal anything."""
+    return not key.null_safe and values.null_count == len(values)
+
+
+def _claims(
+    key: Key, values: Array, *, partitioned: bool
+) -> tuple[Expression | None, Expression | None]:
+    """What must be true of the table's value, for files and for rows."""
+    data_type = from_arrow_type(values.type)
+    if pa.types.is_floating(values.type) and compute.any(compute.is_nan(values)).as_py():
+        return None, None
+    try:
+        found = _of_values(key.target, values, data_type, partitioned=partitioned)
+    except (pa.ArrowException, ValueError, OverflowError):
+        # A value that Python cannot hold, such as a year after 9999.
+        return None, None
+    if found is None:
+        empty = IsNull(key.target) if key.null_safe else None
+        return empty, empty
+    files, rows = found
+    if key.null_safe and values.null_count:
+        return Or((files, IsNull(key.target))), Or((rows, IsNull(key.target)))
+    return files, rows
+
+
+def _of_values(
+    target: Expression, values: Array, data_type: DataType, *, partitioned: bool
+) -> tuple[Expression, Expression] | None:
+    distinct = compute.unique(values).drop_null()
+    if not len(distinct):
+        return None
+    few = _MANY_KEYS if partitioned else _FEW_KEYS
+    if len(distinct) <= few:
+        options = tuple(Literal(value, data_type) for value in distinct.to_pylist())
+        known = In(target, options)
+        return known, known
+    ends = compute.min_max(distinct).as_py()
+    whole = _between(target, ends["min"], ends["max"], data_type)
+    ranges = _ranges(distinct)
+    if len(ranges) < 2:
+        return whole, whole
+    parts = tuple(_between(target, low, high, data_type) for low, high in ranges)
+    return Or(parts), whole
+
+
+def _between(target: Expression, low: Any, high: Any, data_type: DataType) -> Expression:
+    return And(
+        (
+            Comparison(">=", target, Literal(low, data_type)),
+            Comparison("<=", target, Literal(high, data_type)),
+        )
+    )
+
+
+def _ranges(distinct: Array) -> list[tuple[Any, Any]]:
+    """Ranges that hold all values, apart from each other where the gaps are widest."""
+    kind = distinct.type
+    if not (pa.types.is_integer(kind) or pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
+        return []
+    ascending = distinct.take(compute.array_sort_indices(distinct))
+    width = pa.int32() if pa.types.is_date32(kind) else pa.int64()
+    numbers = (
+        ascending.cast(width).cast(pa.float64())
+        if not pa.types.is_integer(kind)
+        else (ascending.cast(pa.float64(), safe=False))
+    )
+    gaps = compute.subtract(numbers.slice(1), numbers.slice(0, len(numbers) - 1))
+    widest = compute.select_k_unstable(
+        pa.table({"gap": gaps, "at": pa.arange(0, len(gaps))}),  # type: ignore[attr-defined]  # newer than the stubs
+        k=_MAX_RANGES - 1,
+        sort_keys=[("gap", "descending")],
+    )
+    # Even spread leaves no gap that could spare a file.
+    mean = (numbers[-1].as_py() - numbers[0].as_py()) / max(1, len(gaps))
+    cuts = sorted(
+        at
+        for at in widest.to_pylist()
+        if gaps[at].as_py() > max(mean * math.log2(len(gaps) + 2), 1)
+    )
+    starts = [0, *(cut + 1 for cut in cuts)]
+    stops = [*cuts, len(ascending) - 1]
+    return [
+        (ascending[first].as_py(), ascending[last].as_py())
+        for first, last in zip(starts, stops, strict=True)
+    ]

@@ -1,0 +1,270 @@
+"""Which rows of two streams are the same, in bounded memory.
+
+Owns the comparison: rows are equal if all their columns are, bit by bit, and NULL equals NULL.
+What does not fit into memory is split into buckets on disk, so that equal rows and equal keys
+meet in the same bucket. Where the rows come from is `diff`'s.
+"""
+
+from __future__ import annotations
+
+import itertools
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.kernels import arrow, compute
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+CHANGE_TYPE: Final = "_change_type"
+DELETE, INSERT, BEFORE, AFTER = "delete", "insert", "update_preimage", "update_postimage"
+
+_BUCKETS: Final = 64
+_SIDE: Final = "side"
+_ROW: Final = "row"
+_OUTPUT_ROWS: Final = 1 << 16
+
+
+def with_change_type(batch: pa.RecordBatch, change_type: str) -> pa.RecordBatch:
+    """The batch with a column that says what happened to all of its rows."""
+    values = arrow.repeat(pa.scalar(change_type), batch.num_rows)
+    return batch.append_column(pa.field(CHANGE_TYPE, pa.string()), values)
+
+
+def match_rows(
+    before: Iterable[pa.RecordBatch],
+    after: Iterable[pa.RecordBatch],
+    *,
+    schema: pa.Schema,
+    keys: Sequence[str],
+    memory_bytes: int,
+) -> Iterator[pa.RecordBatch]:
+    """The rows that one of two streams has and the other does not.
+
+    Every row of one stream is set off against at most one equal row of the other. Of the rest, a
+    row of either with the same key are one changed row, told by two rows that follow each other.
+
+    Args:
+        before: batches of `schema`.
+        after: batches of `schema`.
+        schema: of both.
+        keys: columns that identify a row; without any there are no changed rows.
+        memory_bytes: rows of both streams are held up to about so much, then put on disk.
+
+    Yields:
+        Batches of `schema` and `_change_type`.
+
+    Cost: one pass over both; where they are larger than `memory_bytes`, also a pass through a
+    temporary directory.
+    """
+    with ExitStack() as stack:
+        shelf = _Shelf(stack, schema, tuple(keys) or tuple(schema.names), memory_bytes)
+        for number, batches in enumerate((before, after)):
+            for batch in batches:
+                if batch.num_rows:
+                    shelf.put(number, batch)
+        for left, right in shelf.pairs():
+            yield from _differences(left, right, keys)
+
+
+class _Shelf:
+    """Rows of both sides: in memory while they fit, then in buckets on disk."""
+
+    def __init__(
+        self, stack: ExitStack, schema: pa.Schema, by: Sequence[str], memory_bytes: int
+    ) -> None:
+        self._stack = stack
+        self._schema = schema
+        self._by = by
+        self._room = memory_bytes
+        self._held: tuple[list[pa.RecordBatch], ...] = ([], [])
+        self._directory: Path | None = None
+        self._writers: dict[tuple[int, int], pa.RecordBatchStreamWriter] = {}
+
+    def put(self, side: int, batch: pa.RecordBatch) -> None:
+        """Take a batch of one side."""
+        if self._directory is not None:
+            self._write(side, batch)
+            return
+        self._held[side].append(batch)
+        self._room -= batch.nbytes
+        if self._room < 0:
+            self._move_out()
+
+    def pairs(self) -> Iterator[tuple[pa.Table, pa.Table]]:
+        """Rows of both sides that have to be compared with each other, a bucket at a time."""
+        if self._directory is None:
+            yield self._table(0), self._table(1)
+            return
+        for writer in self._writers.values():
+            writer.close()
+        for bucket in range(_BUCKETS):
+            yield self._read(0, bucket), self._read(1, bucket)
+
+    def _table(self, side: int) -> pa.Table:
+        return pa.Table.from_batches(self._held[side], schema=self._schema)
+
+    def _move_out(self) -> None:
+        made = TemporaryDirectory(prefix="deltalog-diff-", ignore_cleanup_errors=True)
+        self._directory = Path(self._stack.enter_context(made))
+        for side, batches in enumerate(self._held):
+            for batch in batches:
+                self._write(side, batch)
+            batches.clear()
+
+    def _write(self, side: int, batch: pa.RecordBatch) -> None:
+        table = pa.Table.from_batches([batch]).append_column("bucket", self._buckets(batch))
+        for bucket in compute.unique(table.column("bucket")).to_pylist():
+            rows = table.filter(compute.equal(table.column("bucket"), bucket))
+            self._writer(side, bucket).write_table(rows.drop_columns("bucket"))
+
+    def _writer(self, side: int, bucket: int) -> pa.RecordBatchStreamWriter:
+        if (side, bucket) not in self._writers:
+            sink = self._stack.enter_context(pa.OSFile(str(self._path(side, bucket)), "wb"))
+            self._writers[side, bucket] = pa.ipc.new_stream(sink, self._schema)
+        return self._writers[side, bucket]
+
+    def _read(self, side: int, bucket: int) -> pa.Table:
+        if (side, bucket) not in self._writers:
+            return self._schema.empty_table()
+        with pa.OSFile(str(self._path(side, bucket)), "rb") as source:
+            return pa.ipc.open_stream(source).read_all()
+
+    def _path(self, side: int, bucket: int) -> Path:
+        assert self._directory is not None  # noqa: S101  # only asked for after `_move_out`
+        return self._directory / f"{side}-{bucket}.arrows"
+
+    def _buckets(self, batch: pa.RecordBatch) -> Any:
+        texts = [
+            _text(column)
+            for name in self._by
+            for column in _comparable(batch.column(batch.schema.get_field_index(name)))
+        ]
+        joined = texts[0] if texts else arrow.repeat(pa.scalar(b""), batch.num_rows)
+        if len(texts) > 1:
+            joined = compute.binary_join_element_wise(*texts, b"\0")
+        return pa.array([crc32(text) % _BUCKETS for text in joined.to_pylist()], pa.int32())
+
+
+def _differences(left: pa.Table, right: pa.Table, keys: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    if not left.num_rows and not right.num_rows:
+        return
+    rows = pa.concat_tables([left, right])
+    split = left.num_rows
+    kept = _unmatched(rows, split)
+    if keys:
+        gone, come, pairs = _paired(rows.take(kept).select(list(keys)), kept, split)
+        yield from _told(rows, pairs, [BEFORE, AFTER])
+    else:
+        found = pa.table({_ROW: kept})
+        gone = found.filter(pc.field(_ROW) < split).column(_ROW)
+        come = found.filter(pc.field(_ROW) >= split).column(_ROW)
+    yield from _told(rows, gone, [DELETE])
+    yield from _told(rows, come, [INSERT])
+
+
+def _told(rows: pa.Table, numbers: Any, kinds: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """These rows, with what happened to them: the kinds in turn."""
+    for start in range(0, len(numbers), _OUTPUT_ROWS):
+        found = rows.take(numbers.slice(start, _OUTPUT_ROWS)).combine_chunks()
+        told = pa.array(itertools.islice(itertools.cycle(kinds), found.num_rows), pa.string())
+        yield from found.append_column(pa.field(CHANGE_TYPE, pa.string()), told).to_batches()
+
+
+def _unmatched(rows: pa.Table, split: int) -> Any:
+    """Numbers of the rows that are left when equal rows of both sides are set off."""
+    groups = _grouped(rows, _numbered(rows.num_rows, split))
+    excess = groups.column(f"{_SIDE}_sum")
+    groups = groups.filter(compute.not_equal(excess, 0))
+    excess = compute.abs(groups.column(f"{_SIDE}_sum"))
+    lists = groups.column(f"{_ROW}_list")
+    one_sided = compute.equal(excess, compute.list_value_length(lists))
+    found = [compute.list_flatten(lists.filter(one_sided))]
+    mixed = groups.filter(compute.invert(one_sided))
+    several: list[Any] = mixed.select([f"{_SIDE}_sum", f"{_ROW}_list"]).to_pylist()
+    some = []
+    for group in several:
+        net, numbers = group[f"{_SIDE}_sum"], group[f"{_ROW}_list"]
+        some.append(numbers[:-net] if net < 0 else numbers[-net:])
+    found.append(pa.chunked_array([pa.array(itertools.chain(*some), pa.int64())]))
+    numbers = _joined(found)
+    return numbers.take(compute.sort_indices(numbers))  # so that old rows come before new ones
+
+
+def _paired(keys: pa.Table, numbers: Any, split: int) -> tuple[Any, Any, Any]:
+    """Rows that went, rows that came, and pairs of rows with one key, one after the other."""
+    sides = compute.if_else(compute.less(numbers, split), -1, 1)
+    groups = _grouped(keys, pa.table({_SIDE: sides, _ROW: numbers}))
+    lists, net = groups.column(f"{_ROW}_list"), groups.column(f"{_SIDE}_sum")
+    size = compute.list_value_length(lists)
+    is_pair = compute.and_(compute.equal(size, 2), compute.equal(net, 0))
+    is_gone = compute.equal(compute.negate(net), size)
+    is_come = compute.equal(net, size)
+    gone = [compute.list_flatten(lists.filter(is_gone))]
+    come = [compute.list_flatten(lists.filter(is_come))]
+    pairs = [compute.list_flatten(lists.filter(is_pair))]
+    rest = compute.invert(compute.or_(is_pair, compute.or_(is_gone, is_come)))
+    shared: list[Any] = lists.filter(rest).to_pylist()  # never null
+    for found in shared:  # a key that several rows have
+        old = [number for number in found if number < split]
+        new = [number for number in found if number >= split]
+        both = min(len(old), len(new))
+        mated = itertools.chain(*zip(old[:both], new[:both], strict=True))
+        pairs.append(pa.chunked_array([pa.array(mated, pa.int64())]))
+        gone.append(pa.chunked_array([pa.array(old[both:], pa.int64())]))
+        come.append(pa.chunked_array([pa.array(new[both:], pa.int64())]))
+    return _joined(gone), _joined(come), _joined(pairs)
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    return pa.chunked_array([chunk for part in parts for chunk in part.chunks], pa.int64())
+
+
+def _numbered(count: int, split: int) -> pa.Table:
+    numbers = arrow.arange(0, count)
+    return pa.table({_SIDE: compute.if_else(compute.less(numbers, split), -1, 1), _ROW: numbers})
+
+
+def _grouped(rows: pa.Table, numbers: pa.Table) -> pa.Table:
+    """Equal rows as one: the sum of their sides, and their numbers in ascending order."""
+    columns = [column for name in rows.column_names for column in _comparable(rows.column(name))]
+    # Rows without a column to compare are all the same.
+    columns = columns or [arrow.repeat(pa.scalar(0), rows.num_rows)]
+    names = [str(number) for number in range(len(columns))]
+    table = pa.table([*columns, *numbers.columns], names=[*names, *numbers.column_names])
+    return table.group_by(names, use_threads=False).aggregate([(_SIDE, "sum"), (_ROW, "list")])
+
+
+def _comparable(column: Any) -> list[Any]:
+    """Columns that Arrow can group by, which are equal exactly where this one is."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if isinstance(column.type, pa.ExtensionType):
+        column = column.storage
+    kind = column.type
+    if pa.types.is_null(kind):
+        return []
+    if pa.types.is_struct(kind):
+        # `flatten` hands a NULL struct down to its members.
+        members = [found for part in column.flatten() for found in _comparable(part)]
+        return [column.is_valid(), *members]
+    if pa.types.is_nested(kind):
+        texts = [None if value is None else repr(value) for value in column.to_pylist()]
+        return [pa.array(texts, pa.string())]
+    return [column]
+
+
+def _text(column: Any) -> Any:
+    """Bytes that are equal where the values are."""
+    kind = column.type
+    if pa.types.is_temporal(kind):
+        column = column.cast(pa.int32() if pa.types.is_date32(kind) else pa.int64())
+    if not pa.types.is_binary(column.type):
+        column = column.cast(pa.string()).cast(pa.binary())
+    return compute.fill_null(column, b"\1")

@@ -1,0 +1,5 @@
+"""The engine of a cluster: Spark evaluates, tasks read and write, the driver commits."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

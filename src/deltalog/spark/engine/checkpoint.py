@@ -1,0 +1,324 @@
+"""Checkpoints whose files tasks write, of tables with more files than a driver should go through.
+
+Owns how the work is shared out: sidecars are written where the files are read; the parts of a
+multi-part checkpoint are ranges of paths, so rows go through one shuffle. What the rows are, how
+they are laid out, when the checkpoint counts, that it is read back and what points to it is the
+core's.
+
+Protocol: none; Checkpoints, V2 Spec and Multi-part checkpoint are the core's
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog.checkpoints.row_files import RowFile
+from deltalog.checkpoints.rows import FILE_KINDS
+from deltalog.checkpoints.schema import conform, nulls
+from deltalog.checkpoints.writer import (
+    CheckpointLayout,
+    WrittenCheckpoint,
+    classic_rows,
+    count_parts,
+    file_rows,
+    part_numbers,
+    part_paths,
+    part_places,
+    small_actions,
+    write_sidecars,
+    write_v2_top,
+)
+from deltalog.errors import AlreadyExistsError
+from deltalog.kernels import compute
+from deltalog.log.segment import CheckpointFiles, CheckpointKind
+from deltalog.schema import from_arrow_schema
+from deltalog.snapshot.pieces import SHARE_BYTES, cut_snapshot
+from deltalog.spark.engine.path_ranks import paths_at
+from deltalog.spark.reading.state import on_pieces, prune_on_cluster
+from deltalog.spark.session.opening import open_table
+from deltalog.spark.session.parts import run_tasks, telling, told
+from deltalog.spark.session.types import as_spark_batches, to_spark_arrow, to_spark_schema
+from deltalog.spark.session.workers import mapped
+from deltalog.upkeep import CheckpointInfo, create_checkpoint
+from deltalog.upkeep.checkpoint import Elsewhere, content_of_files, layout_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import PurePath
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from deltalog.checkpoints.rows import ActionRows
+    from deltalog.checkpoints.writer import CheckpointContent, WrittenSidecars
+    from deltalog.paths import FileInfo
+    from deltalog.snapshot import Snapshot
+    from deltalog.snapshot.pieces import CutSnapshot
+    from deltalog.snapshot.state import LogState
+    from deltalog.storage.store import Store
+
+PART_ROWS: Final = 1_000_000
+"""Files of a part, unless it is said otherwise."""
+_PART: Final = "__deltalog_part"
+_KIND: Final = "__deltalog_kind"
+# As `file_rows` gives them.
+_REMOVES: Final = 0
+_ADDS: Final = 1
+
+Part = tuple["FileInfo", list[int]]
+
+
+def checkpoint(
+    spark: SparkSession,
+    table: str | PurePath | Store,
+    *,
+    version: int | None = None,
+    part_files: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> CheckpointInfo:
+    """Write a checkpoint of a table by tasks, unless there is one, and point to it.
+
+    Tables whose `delta.checkpointPolicy` is `v2` get sidecars; other tables that support V2
+    checkpoints too, since a classic checkpoint of theirs must be one file. All others get a
+    multi-part checkpoint.
+
+    Args:
+        spark: the session, classic or remote.
+        table: its location, which may end in `@v3`.
+        version: to write it of; None is the latest.
+        part_files: most files of a part or a sidecar, 1,000,000 by default.
+        storage_options: credentials and settings for the store.
+
+    Returns:
+        What was written, or found: `version`, `num_adds`, `num_removes`, `size_bytes`, `files`.
+
+    Raises:
+        TableNotFoundError: there is no table.
+        DeltaProtocolError: the table needs a feature that deltalog cannot honour in writing.
+
+    Cost: a job over the checkpoint before; two small ones and a shuffle for parts. The driver
+    holds what is newer than that checkpoint.
+    """
+    snapshot = open_table(table, storage_options, version=version)
+    return checkpoint_on_cluster(spark, snapshot, part_files=part_files)
+
+
+def checkpoint_on_cluster(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    *,
+    layout: CheckpointLayout | None = None,
+    part_files: int | None = None,
+    at_ms: int | None = None,
+    share_bytes: int = SHARE_BYTES,
+) -> CheckpointInfo:
+    """As `upkeep.create_checkpoint`, by tasks.
+
+    Args:
+        spark: the session.
+        snapshot: the version.
+        layout: None is what `checkpoint` says.
+        part_files: most files of a part or a sidecar.
+        at_ms: the moment that expires tombstones and application transactions; None is now.
+        share_bytes: of the checkpoint before that a task reads.
+    """
+    if layout is None:
+        layout = layout_of(snapshot.configuration)
+        if layout is CheckpointLayout.CLASSIC and snapshot.configuration.supports("v2Checkpoint"):
+            layout = CheckpointLayout.V2_JSON
+    work = _Work(spark, snapshot, share_bytes)
+    part_rows = part_files or PART_ROWS
+    return create_checkpoint(
+        snapshot,
+        layout=layout,
+        part_rows=part_rows,
+        at_ms=at_ms,
+        elsewhere=Elsewhere(write=work.write, count_files=work.count_files),
+    )
+
+
+class _Work:
+    """What goes through all files of a version, as jobs of a session."""
+
+    def __init__(self, spark: SparkSession, snapshot: Snapshot, share_bytes: int) -> None:
+        self._spark = spark
+        self._snapshot = snapshot
+        self._share_bytes = share_bytes
+        self._what = f"writing a checkpoint of {snapshot.store.root}"
+
+    def count_files(self) -> int:
+        """How many files are live."""
+        found = prune_on_cluster(
+            self._spark,
+            self._snapshot,
+            None,
+            names=("size",),
+            most_files=0,
+            share_bytes=self._share_bytes,
+        )
+        return found.num_left
+
+    def write(
+        self,
+        state: LogState,
+        content: CheckpointContent,
+        layout: CheckpointLayout,
+        part_rows: int | None,
+        at_ms: int,
+    ) -> WrittenCheckpoint:
+        """See `Elsewhere`."""
+        cut = cut_snapshot(self._snapshot, state, share_bytes=self._share_bytes)
+        rows = part_rows or PART_ROWS
+        if layout is CheckpointLayout.CLASSIC:
+            return self._write_parts(cut, content, rows, at_ms)
+        work = partial(_write_sidecars, cut, at_ms, rows)
+        written = self._ask(cut, work)
+        return write_v2_top(self._snapshot.store, content, layout, written)
+
+    def _ask(self, cut: CutSnapshot, look: Callable[[int], Any]) -> list[Any]:
+        return on_pieces(self._spark, range(cut.num_pieces), look, self._what)
+
+    def _write_parts(
+        self, cut: CutSnapshot, content: CheckpointContent, part_rows: int, at_ms: int
+    ) -> WrittenCheckpoint:
+        store, version = self._snapshot.store, content.version
+        num_files = self.count_files()
+        parts = count_parts(store, version, num_files, part_rows)
+        places = part_places(num_files, parts)
+        starts = paths_at(partial(self._ask, cut), cut, places, num_files)
+        paths = part_paths(version, parts)
+        frame = _rows_frame(self._spark, cut, content, starts, at_ms)
+        frame = frame.repartition(parts, _PART).sortWithinPartitions(_PART, _KIND)
+        messages = run_tasks(frame, partial(_write_parts, store, content, paths), self._what)
+        found = {part: one for message in messages for part, one in told(message).items()}
+        for part in range(parts):
+            if part not in found:  # no row fell into it
+                found[part] = _write_part(store, content, paths, part, iter(()))
+        return WrittenCheckpoint(
+            files=CheckpointFiles(
+                version=version,
+                kind=CheckpointKind.MULTI_PART,
+                files=tuple(found[part][0] for part in range(parts)),
+            ),
+            num_adds=sum(counts[_ADDS] for _, counts in found.values()),
+            num_removes=sum(counts[_REMOVES] for _, counts in found.values()),
+        )
+
+
+def _content_of_piece(cut: CutSnapshot, number: int, at_ms: int) -> CheckpointContent:
+    piece = cut.piece(number)
+    return piece.read_log(lambda state: content_of_files(piece, state, at_ms))
+
+
+def _write_sidecars(cut: CutSnapshot, at_ms: int, part_rows: int, number: int) -> WrittenSidecars:
+    content = _content_of_piece(cut, number, at_ms)
+    return write_sidecars(cut.snapshot.store, content, part_rows=part_rows)
+
+
+def _schema_of(rows: ActionRows) -> pa.Schema:
+    """Rows of files on their way to the part they belong to."""
+    kinds = [rows.schema.field(kind) for kind in FILE_KINDS]
+    return pa.schema([pa.field(_PART, pa.int64()), pa.field(_KIND, pa.int64()), *kinds])
+
+
+def _rows_frame(
+    spark: SparkSession,
+    cut: CutSnapshot,
+    content: CheckpointContent,
+    starts: Sequence[str],
+    at_ms: int,
+) -> DataFrame:
+    """The rows of all files and tombstones, each with its part; tombstones come first."""
+    schema = from_arrow_schema(_schema_of(classic_rows(content)))
+
+    def find(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        arrow, rows = to_spark_arrow(schema), classic_rows(content)
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                piece = _content_of_piece(cut, int(number or 0), at_ms)
+                for kind, tables in enumerate(file_rows(piece, rows)):
+                    for table in tables:
+                        yield from as_spark_batches(_sorted_out(table, starts, kind), arrow)
+
+    numbers = spark.range(0, cut.num_pieces, 1, cut.num_pieces)
+    return mapped(numbers, find, to_spark_schema(schema))
+
+
+def _sorted_out(table: pa.Table, starts: Sequence[str], kind: int) -> list[pa.RecordBatch]:
+    columns: dict[str, Any] = {
+        _PART: part_numbers(starts, table),
+        _KIND: pa.repeat(pa.scalar(kind), table.num_rows),
+    }
+    columns |= {name: table.column(name) for name in FILE_KINDS}
+    return pa.table(columns).to_batches(max_chunksize=1 << 13)
+
+
+def _write_parts(
+    store: Store,
+    content: CheckpointContent,
+    paths: Sequence[str],
+    batches: Iterable[pa.RecordBatch],
+) -> bytes:
+    """Write the parts whose rows this task has; they come part by part."""
+    return telling(
+        {
+            part: _write_part(store, content, paths, part, ((kind, rows) for _, kind, rows in runs))
+            for part, runs in groupby(_runs(batches), key=itemgetter(0))
+        }
+    )
+
+
+def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, pa.RecordBatch]]:
+    """The batches cut where another part or another kind of action begins."""
+    for batch in batches:
+        parts, kinds = batch.column(_PART), batch.column(_KIND)
+        keys = compute.add(compute.multiply(parts, len(FILE_KINDS)), kinds)
+        for key in compute.unique(keys).to_pylist():
+            part, kind = divmod(key, len(FILE_KINDS))
+            yield part, kind, batch.filter(compute.equal(keys, key))
+
+
+def _write_part(
+    store: Store,
+    content: CheckpointContent,
+    paths: Sequence[str],
+    part: int,
+    runs: Iterator[tuple[int, pa.RecordBatch]],
+) -> Part:
+    """Write a part; its file, and how many rows of each kind it has."""
+    rows, counts, path = classic_rows(content), [0] * len(FILE_KINDS), paths[part]
+
+    def tables(file: RowFile) -> Iterator[pa.Table]:
+        last: int | None = None
+        for kind, batch in runs:
+            counts[kind] += batch.num_rows
+            if kind != last:
+                file.begin_kind()
+            last = kind
+            yield _as_rows(batch, rows.schema)
+
+    try:
+        with RowFile(store, path, rows.schema) as file:
+            if not part:
+                file.write(rows.values(small_actions(content)))
+            for table in tables(file):
+                file.write(table)
+    except AlreadyExistsError:
+        # Another attempt of this task was quicker; which rows are in a part is told by the paths.
+        return store.stat(path), counts
+    return file.info, counts
+
+
+def _as_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
+    """Rows that came through Spark in the types of a checkpoint."""
+    columns: list[Any] = [
+        conform(batch.column(field.name), field.type)
+        if field.name in FILE_KINDS
+        else nulls(batch.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)

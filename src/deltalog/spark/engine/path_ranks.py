@@ -1,0 +1,148 @@
+"""The paths at some places of all live paths in order, exact, without bringing them together.
+
+Owns the two rounds: of every piece some paths in order bound where a place lies, then only the
+paths within these bounds come here.
+
+Protocol: Multi-part checkpoint (equal ranges for whoever writes the parts of a version)
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import pyarrow as pa
+
+from deltalog.checkpoints.writer import AFTER_ALL_PATHS
+from deltalog.kernels import compute
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from deltalog.snapshot.pieces import CutSnapshot
+
+_SAMPLES: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """Some of a piece's paths in order, the first and the last among them.
+
+    Args:
+        paths: ascending.
+        places: of each among the piece's paths.
+        count: how many paths the piece has.
+    """
+
+    paths: list[str]
+    places: list[int]
+    count: int
+
+    def fewest_below(self, path: str) -> int:
+        """How many paths of the piece are smaller, at least."""
+        found = bisect_left(self.paths, path)
+        return self.places[found - 1] + 1 if found else 0
+
+    def most_below(self, path: str) -> int:
+        """How many paths of the piece are smaller, at most."""
+        found = bisect_left(self.paths, path)
+        return self.places[found] if found < len(self.paths) else self.count
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """Where a path is: from `low`, below `high`; an end that is None is open."""
+
+    low: str | None
+    high: str | None
+
+
+class Ask(Protocol):
+    """Has tasks look at all pieces of a version."""
+
+    def __call__(self, look: Callable[[int], Any]) -> list[Any]:
+        """What each looking at a piece gives."""
+        ...
+
+
+def paths_at(
+    ask: Ask,
+    cut: CutSnapshot,
+    places: Sequence[int],
+    num_files: int,
+    *,
+    samples: int = _SAMPLES,
+) -> list[str]:
+    """The live paths at some places in order.
+
+    Args:
+        ask: has the pieces looked at.
+        cut: the version.
+        places: ascending, from 0.
+        num_files: how many files are live.
+        samples: of a piece; more make the first round longer and the second one shorter.
+
+    Cost: two jobs over the checkpoint's paths; some thousand paths for each piece come here.
+    """
+    if not places or not num_files:
+        return [AFTER_ALL_PATHS] * len(places)
+    some: list[_Sample] = ask(partial(_sample, cut, samples))
+    known = sorted({path for sample in some for path in sample.paths})
+    bounds = [_bounds(some, known, place) for place in places]
+    found: list[list[tuple[int, list[str]]]] = ask(partial(_within, cut, bounds))
+    starts = []
+    for number, place in enumerate(places):
+        below = sum(piece[number][0] for piece in found)
+        inside = sorted(path for piece in found for path in piece[number][1])
+        starts.append(inside[place - below])
+    return starts
+
+
+def _bounds(samples: Sequence[_Sample], known: Sequence[str], place: int) -> _Bounds:
+    """Bounds of the path at a place, among paths that are known."""
+
+    def surely_after(path: str) -> bool:
+        return sum(sample.fewest_below(path) for sample in samples) > place
+
+    def maybe_after(path: str) -> bool:
+        return sum(sample.most_below(path) for sample in samples) > place
+
+    high = bisect_left(known, 1, key=lambda path: int(surely_after(path)))
+    low = bisect_left(known, 1, key=lambda path: int(maybe_after(path)))
+    return _Bounds(
+        known[low - 1] if low else None,
+        known[high] if high < len(known) else None,
+    )
+
+
+def _paths(cut: CutSnapshot, number: int) -> Any:
+    """The paths of a piece in order."""
+    paths: Any = cut.piece(number).files(["path"]).column("path")
+    return paths.take(compute.sort_indices(paths))
+
+
+def _sample(cut: CutSnapshot, samples: int, number: int) -> _Sample:
+    paths = _paths(cut, number)
+    count = len(paths)
+    places = list(range(0, count, max(1, count // samples)))
+    if count:
+        places.append(count - 1)
+    chosen: Any = pa.array(places, pa.int64())
+    return _Sample(paths.take(chosen).to_pylist(), places, count)
+
+
+def _within(
+    cut: CutSnapshot, bounds: Sequence[_Bounds], number: int
+) -> list[tuple[int, list[str]]]:
+    """For each of the bounds, how many paths of a piece are below, and those between."""
+    paths = _paths(cut, number)
+    found = []
+    for one in bounds:
+        below = 0 if one.low is None else compute.sum(compute.less(paths, one.low)).as_py() or 0
+        inside = paths.slice(below)
+        if one.high is not None:
+            inside = inside.filter(compute.less(inside, one.high))
+        found.append((below, inside.to_pylist()))
+    return found

@@ -1,0 +1,268 @@
+"""What tasks do with rows that change: the executors' half of deletes, updates and merges.
+
+Spark has decided about each row before: it comes with the number of the step that is done to it,
+where its old version lies, and its new values. Here rows are checked by the table's rules and
+written, change files are written, and the places of old versions are gathered.
+
+Protocol: Deletion Vectors, Add CDC File, Row Tracking, Identity Columns
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import pyarrow as pa
+
+from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
+from deltalog.errors import ConstraintViolationError, InvalidInputError, SchemaMismatchError
+from deltalog.features.identity_columns import identity_columns
+from deltalog.kernels import compute
+from deltalog.rows.copy import write_copied
+from deltalog.rows.merge.clauses import Action
+from deltalog.scan import read_tasks
+from deltalog.scan.deletion_vectors import load_bitmap
+from deltalog.spark.session.parts import RANGE, task_number, telling
+from deltalog.write.changes import ChangeWriter
+from deltalog.write.enforce import Enforcer
+from deltalog.write.files import FileWriter
+from deltalog.write.fit import Fit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from types import TracebackType
+
+    from deltalog.scan import ScanTask
+    from deltalog.write.spec import WriteSpec
+    from deltalog.write.written import WrittenFiles
+
+# pyarrow's stubs leave most kernels untyped, so arrays are too.
+Array = Any
+
+STEP: Final = "__deltalog_step"
+"""The column that says what is done to a row: a place among the steps."""
+FILE: Final = "__deltalog_path"
+"""The column that names the file of a row's old version."""
+ROW: Final = "__deltalog_position"
+"""The column that says where in its file that is."""
+ROW_ID: Final = "__deltalog_row_id"
+OLD: Final = "__deltalog_old"
+"""The old version, as a struct, where the change feed is told."""
+NEW: Final = "__deltalog_new_"
+"""With the number of a step behind it: the new version, as a struct."""
+_IN_THE_DATA: Final = (ConstraintViolationError, InvalidInputError, SchemaMismatchError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowSpec:
+    """What tasks must know to change rows.
+
+    Args:
+        spec: of the table.
+        steps: what is done to rows, by number.
+        tells_changes: whether files for the change feed are written.
+    """
+
+    spec: WriteSpec
+    steps: tuple[Action, ...]
+    tells_changes: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsDone:
+    """What a task has done.
+
+    Args:
+        written: new files.
+        counts: rows by step.
+        places: file → how many rows of it were named, and which.
+    """
+
+    written: WrittenFiles
+    counts: tuple[int, ...]
+    places: Mapping[str, tuple[int, DeletionBitmap]] = field(default_factory=dict)
+
+
+def change_task(spec: RowSpec, batches: Iterable[pa.RecordBatch]) -> bytes:
+    """Do what is to be done to the rows of this Spark task.
+
+    Returns:
+        What `told` understands: `RowsDone`, or what is wrong with the rows.
+    """
+    try:
+        with _Sink(spec) as sink:
+            for batch in batches:
+                if batch.num_rows:
+                    sink.take(batch)
+            return telling(sink.finish())
+    except _IN_THE_DATA as error:
+        return telling(error)
+
+
+class _Sink:
+    def __init__(self, spec: RowSpec) -> None:
+        self._steps = spec.steps
+        self._spec = spec.spec
+        self._stack = contextlib.ExitStack()
+        self._writer = self._stack.enter_context(FileWriter(spec.spec))
+        self._changes = (
+            self._stack.enter_context(ChangeWriter(spec.spec)) if spec.tells_changes else None
+        )
+        self._has_ids = spec.spec.configuration.row_ids_enabled
+        self._counts = [0] * len(spec.steps)
+        self._places: dict[str, list[Array]] = {}
+        self._enforcers: dict[int, Enforcer] = {}
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Write what becomes of some rows."""
+        numbers = batch.column(STEP)
+        for number in compute.unique(numbers).to_pylist():
+            mask = compute.equal(numbers, number)
+            rows = batch if mask.true_count == batch.num_rows else batch.filter(mask)
+            self._counts[number] += rows.num_rows
+            self._do(number, rows)
+
+    def _do(self, number: int, rows: pa.RecordBatch) -> None:
+        action = self._steps[number]
+        is_new = action is Action.INSERT
+        if not is_new:
+            self._note(rows)
+            self._tell_old(rows, "delete" if action is Action.DELETE else "update_preimage")
+        if action is Action.DELETE:
+            return
+        structs: Array = rows.column(f"{NEW}{number}")
+        given = pa.RecordBatch.from_struct_array(structs)
+        new = self._enforcer(number, given.schema).apply(given)
+        if self._has_ids:
+            none: Any = pa.nulls(new.num_rows, pa.int64())
+            ids = none if is_new else rows.column(ROW_ID)
+            self._writer.write(new, row_ids=ids, row_commit_versions=none)
+        else:
+            self._writer.write(new)
+        if self._changes is not None:
+            self._changes.write(new, "insert" if is_new else "update_postimage")
+
+    def _enforcer(self, number: int, schema: pa.Schema) -> Enforcer:
+        found = self._enforcers.get(number)
+        if found is None:
+            configuration = self._spec.configuration
+            place = task_number() * len(self._steps) + number
+            found = Enforcer(
+                configuration,
+                schema,
+                table=self._spec.store.root,
+                default_timezone=self._spec.default_timezone,
+                identity_starts={
+                    one.name: one.next_value + place * RANGE * one.step
+                    for one in identity_columns(configuration.schema)
+                },
+                now_ms=self._spec.now_ms,
+                keeps_identities=self._steps[number] is not Action.INSERT,
+            )
+            self._enforcers[number] = found
+        return found
+
+    def _note(self, rows: pa.RecordBatch) -> None:
+        """Remember where old versions are."""
+        names: Array = rows.column(FILE).dictionary_encode()
+        places = rows.column(ROW)
+        for code, name in enumerate(names.dictionary.to_pylist()):
+            mask = compute.equal(names.indices, code)
+            here = places if mask.true_count == rows.num_rows else places.filter(mask)
+            self._places.setdefault(name, []).append(here)
+
+    def _tell_old(self, rows: pa.RecordBatch, change_type: str) -> None:
+        if self._changes is None:
+            return
+        structs: Array = rows.column(OLD)
+        old = pa.RecordBatch.from_struct_array(structs)
+        schema = self._spec.configuration.schema
+        fit = Fit(old.schema, schema, optional=schema.names)
+        found = fit.apply(old)
+        arrow = self._spec.configuration.arrow_schema
+        arrays: list[Array] = [
+            found[one.name] if one.name in found else pa.nulls(old.num_rows, one.type)
+            for one in arrow
+        ]
+        self._changes.write(pa.RecordBatch.from_arrays(arrays, schema=arrow), change_type)
+
+    def finish(self) -> RowsDone:
+        """Close all files."""
+        starts: dict[str, int] = {}
+        marks: dict[str, int] = {}
+        columns = {one.name: one for one in identity_columns(self._spec.configuration.schema)}
+        for enforcer in self._enforcers.values():
+            for name, start in enforcer.identity_starts.items():
+                starts[name] = min(starts.get(name, start), start, key=_along(columns[name].step))
+            for name, mark in enforcer.identity_marks.items():
+                marks[name] = max(marks.get(name, mark), mark, key=_along(columns[name].step))
+        written = self._writer.finish(identity_marks=marks, identity_starts=starts)
+        if self._changes is not None:
+            written = replace(written, cdc=self._changes.finish())
+        places = {name: _joined(parts) for name, parts in self._places.items()}
+        return RowsDone(written=written, counts=tuple(self._counts), places=places)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(kind, error, where)
+
+
+def _along(step: int) -> Callable[[int], int]:
+    """The order in which identity values come."""
+    return lambda value: value if step > 0 else -value
+
+
+def _joined(parts: Sequence[Array]) -> tuple[int, DeletionBitmap]:
+    rows = pa.concat_arrays(parts)
+    return len(rows), DeletionBitmap.from_arrow(rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopySpec:
+    """Files of which rows are written once more.
+
+    Args:
+        spec: of the table.
+        groups: for each Spark task: files, and the rows that are left out.
+    """
+
+    spec: WriteSpec
+    groups: tuple[tuple[tuple[ScanTask, DeletionBitmap], ...], ...]
+
+
+def copy_task(spec: CopySpec, batches: Iterable[pa.RecordBatch]) -> bytes:
+    """Write the rows that stay of this Spark task's files.
+
+    Args:
+        spec: of all tasks.
+        batches: numbers of groups, in the first column.
+
+    Returns:
+        What `told` understands: `RowsDone` with one count, or what is wrong.
+    """
+    try:
+        schema, copied = spec.spec.configuration.arrow_schema, 0
+        with FileWriter(spec.spec) as writer:
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    tasks = [_without(*one) for one in spec.groups[int(number or 0)]]
+                    for rows in read_tasks(tasks):
+                        write_copied(writer, rows, schema)
+                        copied += rows.num_rows
+            return telling(RowsDone(written=writer.finish(), counts=(copied,)))
+    except _IN_THE_DATA as error:
+        return telling(error)
+
+
+def _without(task: ScanTask, gone: DeletionBitmap) -> ScanTask:
+    if task.deletion_vector is not None:
+        gone |= load_bitmap(task.store, task.deletion_vector)
+    return replace(task, deletion_vector=inline_descriptor(gone))

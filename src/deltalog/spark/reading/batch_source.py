@@ -1,0 +1,252 @@
+"""The batch reader of the format `deltalog`: files to Arrow batches, in Spark's Python workers.
+
+Owns one read: the scan it stands for, its splits, and the filters that Spark hands in.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from deltalog.column_mapping import Mode
+from deltalog.errors import InvalidInputError
+from deltalog.scan import (
+    CHANGE_COLUMNS,
+    METADATA_COLUMNS,
+    Moment,
+    open_changes,
+    plan_scan,
+    read_tasks,
+)
+from deltalog.schema import Field, StructType, from_arrow_type
+from deltalog.snapshot import load_snapshot
+from deltalog.spark.reading.filters import as_predicate
+from deltalog.spark.reading.splits import split_tasks
+from deltalog.spark.session.opening import moment_ms, open_table, without_version
+from deltalog.spark.session.types import as_spark_batches, to_spark_arrow, to_spark_schema
+from deltalog.spark.session.workers import InEnvelope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import datasource
+    from pyspark.sql import types as spark_types
+
+    from deltalog.expressions import Expression
+    from deltalog.scan import Changes, ScanTask
+    from deltalog.snapshot import Snapshot
+    from deltalog.spark.reading.options import ReadOptions
+
+METADATA: Final = "_metadata"
+
+
+class TaskPartition(InputPartition):
+    """Files for one Spark task.
+
+    Args:
+        tasks: the files.
+    """
+
+    def __init__(self, tasks: Sequence[ScanTask]) -> None:
+        super().__init__(None)
+        self.tasks = tuple(tasks)
+
+    def __repr__(self) -> str:
+        return f"TaskPartition({len(self.tasks)} files)"
+
+
+def read_partition(partition: TaskPartition, rows: StructType) -> Iterator[pa.RecordBatch]:
+    """The rows of a partition as Spark takes them.
+
+    Args:
+        partition: files.
+        rows: the schema of the rows, with metadata columns as the struct `_metadata`.
+    """
+    batches = map(with_metadata_struct, read_tasks(partition.tasks))
+    yield from as_spark_batches(batches, to_spark_arrow(rows))
+
+
+def with_metadata_struct(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with its metadata columns as one struct `_metadata` behind the others."""
+    hidden = [name for name in batch.schema.names if name in METADATA_COLUMNS]
+    if not hidden:
+        return batch
+    parts: list[Any] = [batch.column(name) for name in hidden]
+    struct = pa.StructArray.from_arrays(parts, [name.partition(".")[2] for name in hidden])
+    shown = [name for name in batch.schema.names if name not in METADATA_COLUMNS]
+    arrays: list[Any] = [*(batch.column(name) for name in shown), struct]
+    return pa.RecordBatch.from_arrays(arrays, [*shown, METADATA])
+
+
+def rows_schema(schema: StructType, metadata_columns: Sequence[str]) -> StructType:
+    """The schema of rows with the struct `_metadata` behind them, if any of it is asked for."""
+    if not metadata_columns:
+        return schema
+    if METADATA in (name.lower() for name in schema.names):
+        raise InvalidInputError(
+            "cannot add metadata columns: the table has a column '_metadata' of its own"
+        )
+    parts = [
+        Field(name.partition(".")[2], from_arrow_type(METADATA_COLUMNS[name]))
+        for name in metadata_columns
+    ]
+    return StructType([*schema, Field(METADATA, StructType(parts))])
+
+
+def resolve(options: ReadOptions) -> tuple[ReadOptions, StructType]:
+    """The options with the version that is to be read, and the schema of the rows.
+
+    Later looks at the same frame read the same version, whatever was committed meanwhile.
+    """
+    snapshot = _snapshot(options)
+    path = without_version(options.path, options.storage)
+    pinned = replace(options, path=path, version=snapshot.version, timestamp=None)
+    schema = snapshot.configuration.schema
+    if not options.changes:
+        return pinned, rows_schema(schema, options.metadata_columns)
+    end = _bound(options.end, options.time_zone)
+    if end is not None and snapshot.configuration.column_mapping_mode is not Mode.NONE:
+        if isinstance(end, Moment):
+            last = load_snapshot(snapshot.store, timestamp_ms=end.ms)
+        else:
+            last = load_snapshot(snapshot.store, version=min(end, snapshot.version))
+        schema = last.configuration.schema
+    return pinned, StructType([*schema, *change_fields()])
+
+
+def change_fields() -> list[Field]:
+    """The columns that a change feed has besides the table's."""
+    return [Field(name, from_arrow_type(kind)) for name, kind in CHANGE_COLUMNS.items()]
+
+
+def _snapshot(options: ReadOptions) -> Snapshot:
+    return open_table(
+        options.path,
+        options.storage,
+        version=options.version,
+        timestamp=options.timestamp,
+        time_zone=options.time_zone,
+    )
+
+
+def _changes(
+    options: ReadOptions, latest: Snapshot, predicate: Expression | None = None
+) -> Changes:
+    """The change feed that is asked for; an end after the latest version is the latest."""
+    if options.metadata_columns:
+        raise InvalidInputError("cannot add metadata columns to a change feed: it has none")
+    end = _bound(options.end, options.time_zone)
+    return open_changes(
+        latest,
+        start=_bound(options.start, options.time_zone) or 0,
+        end=min(end, latest.version) if isinstance(end, int) else end,
+        predicate=predicate,
+        default_timezone=options.time_zone,
+    )
+
+
+def _bound(bound: int | str | None, time_zone: str) -> int | Moment | None:
+    return Moment(moment_ms(bound, time_zone)) if isinstance(bound, str) else bound
+
+
+def check_columns(shown: StructType, asked: spark_types.StructType, path: str) -> StructType:
+    """The columns that Spark asks for, in its order.
+
+    Raises:
+        InvalidInputError: one of them is not there, or of another type.
+    """
+    known = {field.name: field for field in shown}
+    theirs = {field.name: field.dataType for field in to_spark_schema(shown).fields}
+    wrong = [one.name for one in asked.fields if theirs.get(one.name) != one.dataType]
+    if wrong:
+        raise InvalidInputError(
+            f"cannot read {path} with another schema: column {wrong[0]!r} is "
+            f"{known[wrong[0]].type if wrong[0] in known else 'not there'}; leave schema(…) "
+            "out, and cast what is read"
+        )
+    return StructType([known[name] for name in asked.names])
+
+
+class BatchReader(InEnvelope, DataSourceReader):
+    """Reads one version of a table, or a range of its change feed.
+
+    Args:
+        options: what is to be read.
+        columns: the schema that Spark asks for.
+    """
+
+    def __init__(self, options: ReadOptions, columns: spark_types.StructType) -> None:
+        self._options, shown = resolve(options)
+        self._snapshot: Any = _snapshot(self._options)
+        self._predicate: Expression | None = None
+        self._rows = check_columns(shown, columns, options.path)
+
+    @property
+    def pushFilters(self) -> Any:  # noqa: N802  # PySpark's name
+        """Takes the filters that Spark can tell, and leaves all of them to Spark besides."""
+        return PushFilters(self)
+
+    def take(self, filters: Sequence[datasource.Filter]) -> None:
+        """Let filters prune files, row groups and rows."""
+        schema = self._snapshot.configuration.schema
+        if self._options.changes:
+            schema = StructType([*schema, *change_fields()])
+        if self._options.push_filters:
+            self._predicate = as_predicate(filters, schema)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One partition per balanced split of the files."""
+        options = self._options
+        if options.changes:
+            tasks = list(_changes(options, self._snapshot, self._predicate).tasks())
+        else:
+            names = [name for name in self._rows.names if name != METADATA]
+            scan = plan_scan(
+                self._snapshot,
+                columns=[*names, *options.metadata_columns],
+                predicate=self._predicate,
+                default_timezone=options.time_zone,
+            )
+            tasks = list(scan.tasks())
+        groups = split_tasks(tasks, options.max_partition_bytes, in_order=options.changes)
+        return [TaskPartition(group) for group in groups] or [TaskPartition(())]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one split."""
+        assert isinstance(partition, TaskPartition)  # noqa: S101  # ours: `partitions` made it
+        return read_partition(partition, self._rows)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Only what workers need: they get their files with each partition."""
+        return {"_rows": self._rows}
+
+
+class TakesFilters(Protocol):
+    """A reader that filters may prune."""
+
+    def take(self, filters: Sequence[datasource.Filter]) -> None:
+        """Let filters prune what is read."""
+        ...
+
+
+class PushFilters:
+    """`pushFilters` of a reader, which Spark calls only where its session pushes filters down.
+
+    In sessions that do not, PySpark refuses readers that override the method at all. It looks at
+    `__func__` to know.
+    """
+
+    __func__ = staticmethod(DataSourceReader.pushFilters)
+
+    def __init__(self, reader: TakesFilters) -> None:
+        self._reader = reader
+
+    def __call__(self, filters: list[datasource.Filter]) -> list[datasource.Filter]:
+        """Hand the filters on; Spark evaluates all of them again."""
+        self._reader.take(filters)
+        return filters

@@ -1,0 +1,137 @@
+"""What is one value for all rows of a file, as columns beside Spark's.
+
+Owns partition values, the start of a file's row ids, and what the log tells of a file. They come
+as a small table that is broadcast, or as literals where all files share them.
+
+Protocol: Partition Value Serialization, Row Tracking
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+
+from deltalog.expressions import Literal, to_sql
+from deltalog.kernels import compute
+from deltalog.partition_values import extract, parse_column
+from deltalog.scan import METADATA_COLUMNS
+from deltalog.schema import from_arrow_type
+from deltalog.spark.reading.file_keys import KEY
+from deltalog.spark.session.types import to_spark_type
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from deltalog.scan import ReadSpec
+    from deltalog.schema import DataType
+    from deltalog.spark.reading.file_keys import FileKey
+
+_PREFIX: Final = "__deltalog_value_"
+_BASE_ROW_ID: Final = "baseRowId"
+_ROW_COMMIT_VERSION: Final = "defaultRowCommitVersion"
+_FILE_COLUMNS: Final = {
+    "_metadata.file_path": "location",
+    "_metadata.file_name": "name",
+    "_metadata.file_size": "size",
+    "_metadata.file_modification_time": "modified",
+    "_metadata.row_id": _BASE_ROW_ID,
+    "_metadata.row_commit_version": _ROW_COMMIT_VERSION,
+}
+
+
+class FileValues:
+    """The values of some files.
+
+    Args:
+        spec: what is read.
+        files: `TASK_COLUMNS`, with `location` and `name` of each file.
+        partitions: whether partition values are among them.
+    """
+
+    def __init__(self, spec: ReadSpec, files: pa.Table, *, partitions: bool = True) -> None:
+        self._files = files
+        self._types: dict[str, DataType] = {}
+        self._arrays: dict[str, Any] = {}
+        for field in spec.partition_columns if partitions else ():
+            texts = extract(files.column("partitionValues"), spec.physical_names[field.name])
+            self._add(
+                field.name,
+                field.type,
+                parse_column(
+                    texts,
+                    field.type,
+                    column=field.name,
+                    default_timezone=spec.default_timezone,
+                ),
+            )
+        for name in spec.metadata_columns:
+            if name in _FILE_COLUMNS:
+                kind = METADATA_COLUMNS[name]
+                column = _FILE_COLUMNS[name]
+                array = _modified(files, kind) if column == "modified" else files.column(column)
+                self._add(name, from_arrow_type(kind), array)
+
+    def _add(self, name: str, kind: DataType, array: Any) -> None:
+        whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+        self._types[name] = kind
+        self._arrays[name] = whole
+
+    @property
+    def need_join(self) -> bool:
+        """Whether the files differ, so that each row must find its own."""
+        return any(not _is_constant(array) for array in self._arrays.values())
+
+    def has(self, name: str) -> bool:
+        """Whether it is these that give the column."""
+        return name in self._arrays
+
+    def join_to(self, frame: DataFrame, spark: SparkSession, key: FileKey) -> DataFrame:
+        """The frame, which has the column `KEY`, with the values that differ among the files."""
+        varying = {name: a for name, a in self._arrays.items() if not _is_constant(a)}
+        if not varying:
+            return frame
+        columns: dict[str, Any] = {KEY: key.of_files(self._files)}
+        columns |= {_column(number): varying[name] for number, name in self._numbered(varying)}
+        schema = ", ".join(
+            [
+                f"{KEY} {key.ddl}",
+                *(f"{_column(n)} {_ddl(self._types[x])}" for n, x in self._numbered(varying)),
+            ]
+        )
+        values = spark.createDataFrame(pa.table(columns), schema)
+        return frame.join(F.broadcast(values), KEY, "inner")
+
+    def _numbered(self, names: Mapping[str, Any]) -> list[tuple[int, str]]:
+        return [(number, name) for number, name in enumerate(self._arrays) if name in names]
+
+    def column(self, name: str) -> Column:
+        """The value of a partition column or a metadata column for a row of the joined frame."""
+        array = self._arrays[name]
+        if not _is_constant(array):
+            return F.col(_column(list(self._arrays).index(name)))
+        value = array[0].as_py() if len(array) else None
+        text = "NULL" if value is None else to_sql(Literal(value, self._types[name]))
+        return F.expr(text).cast(to_spark_type(self._types[name]))
+
+
+def _column(number: int) -> str:
+    return f"{_PREFIX}{number}"
+
+
+def _ddl(kind: DataType) -> str:
+    return to_spark_type(kind).simpleString()
+
+
+def _is_constant(array: Any) -> bool:
+    return compute.count_distinct(array, mode="all").as_py() <= 1  # type: ignore[no-any-return]
+
+
+def _modified(files: pa.Table, kind: pa.DataType) -> pa.Array[Any]:
+    millis = files.column("modificationTime").combine_chunks()
+    micros = compute.multiply(millis, pa.scalar(1000, pa.int64()))
+    shown: pa.Array[Any] = micros.cast(kind)
+    return shown

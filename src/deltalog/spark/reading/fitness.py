@@ -1,0 +1,137 @@
+"""Which files Spark's own Parquet reader reads exactly as the table means them.
+
+Owns the reasons why it would not: `explain` tells them, and such files go to our reader.
+
+Protocol: Column Mapping (Reader Requirements for Column Mapping)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from deltalog.column_mapping import field_id, physical_name
+from deltalog.kernels import compute
+from deltalog.paths import canonical_scheme, decode_path, split_location
+from deltalog.schema import ArrayType, MapType, PrimitiveType, StructType
+from deltalog.schema.columns import walk
+from deltalog.schema.widening import widening_changes
+from deltalog.storage.parquet import open_parquet
+from deltalog.storage.pool import map_in_pool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from deltalog.paths import StringColumn
+    from deltalog.scan import ReadSpec
+    from deltalog.schema import DataType
+    from deltalog.schema.widening import TypeChange
+    from deltalog.storage.store import Store
+
+_SCHEME: Final = r"^[A-Za-z][A-Za-z0-9+.-]*:/+"
+# Spark leaves out files whose names start with a dot or an underscore, without a word. Brackets
+# and the like are patterns to it, and a colon ends a scheme wherever Hadoop finds one.
+_ODD_NAME: Final = r"(?:^|/)[_.][^/]*$|[^A-Za-z0-9._=/-][^/]*$|\._COPYING_$"
+_ODD_DIRECTORY: Final = r"[{}\[\]*?\\:\x00-\x1f]"
+_FIELD_ID: Final = b"PARQUET:field_id"
+MOST_FOOTERS: Final = 1000
+"""Files of which the footers are looked at here; more than that are left to our reader."""
+# Digits before the point without which Spark reads an integer as no decimal.
+_DIGITS: Final = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+_HADOOP: Final = frozenset({"file", "s3", "gs", "az", "hdfs", "viewfs", "oss", "cosn", "obs"})
+
+
+def objection_to_place(root: str) -> str | None:
+    """Why Spark cannot read any file of a table at `root`; None if it can."""
+    kind = canonical_scheme(split_location(root)[0])
+    return None if kind in _HADOOP else f"Spark has no file system for {kind!r}"
+
+
+def objection_to_columns(spec: ReadSpec) -> str | None:
+    """Why Spark cannot read the columns of a scan from files; None if it can."""
+    for path, field in walk(spec.data_columns):
+        if field.type == PrimitiveType("void"):
+            return f"column {'.'.join(path)!r} is of type void, which no file holds"
+        if isinstance(field.type, StructType) and not len(field.type):
+            return f"column {'.'.join(path)!r} is a struct without fields"
+        if any(_is_narrow(change) for change in widening_changes(field)):
+            return f"column {'.'.join(path)!r} became a decimal that Spark reads from no integer"
+    return None
+
+
+def _is_narrow(change: TypeChange) -> bool:
+    kind = change.to_type
+    if not isinstance(kind, PrimitiveType) or not kind.is_decimal:
+        return False
+    return kind.precision - kind.scale < _DIGITS.get(str(change.from_type), 0)
+
+
+def are_unfit_by_name(locations: StringColumn) -> pa.BooleanArray:
+    """Which files Spark would not find, or would find more than it should, by their names."""
+    paths = compute.replace_substring_regex(locations, _SCHEME, "")
+    odd: Any = compute.or_(
+        compute.match_substring_regex(paths, _ODD_NAME),
+        compute.match_substring_regex(paths, _ODD_DIRECTORY),
+    )
+    return odd.combine_chunks() if isinstance(odd, pa.ChunkedArray) else odd  # type: ignore[return-value]  # of booleans
+
+
+def are_unfit_by_id(store: Store, spec: ReadSpec, files: pa.Table) -> pa.BooleanArray:
+    """Which files of a table that maps columns by id have other names than the table says.
+
+    Spark finds columns by their ids only in sessions that are set up for it, and else by names.
+
+    Args:
+        store: of the table.
+        spec: what is read.
+        files: `path` and `size` of each.
+
+    Cost: the footer of every file.
+    """
+    if files.num_rows > MOST_FOOTERS:
+        return pa.array([True] * files.num_rows, pa.bool_())
+
+    def is_unfit(file: Mapping[str, Any]) -> bool:
+        reader = open_parquet(store, decode_path(file["path"]), size_bytes=file["size"])
+        try:
+            return not _names_agree(spec.data_columns, reader.arrow_schema)
+        finally:
+            reader.close()
+
+    rows = files.select(["path", "size"]).to_pylist()
+    return pa.array(map_in_pool(is_unfit, rows), pa.bool_())
+
+
+def _names_agree(wanted: StructType, found: Iterable[pa.Field[Any]]) -> bool:
+    """Whether the names of a file's columns lead to the same columns as the ids do."""
+    fields = list(found)
+    by_id = {(one.metadata or {}).get(_FIELD_ID): one for one in fields}
+    names = [one.name.casefold() for one in fields]
+    for field in wanted:
+        name = physical_name(field)
+        match = by_id.get(str(field_id(field)).encode())
+        if match is None:
+            agrees = name.casefold() not in names
+        else:
+            is_only = match.name == name and names.count(name.casefold()) == 1
+            agrees = is_only and _types_agree(field.type, match.type)
+        if not agrees:
+            return False
+    return True
+
+
+def _types_agree(wanted: DataType, found: Any) -> bool:
+    match wanted:
+        case StructType():
+            return not pt.is_struct(found) or _names_agree(wanted, found)
+        case ArrayType():
+            return not pt.is_list(found) or _types_agree(wanted.element_type, found.value_type)
+        case MapType():
+            return not pt.is_map(found) or (
+                _types_agree(wanted.key_type, found.key_type)
+                and _types_agree(wanted.value_type, found.item_type)
+            )
+        case _:
+            return True

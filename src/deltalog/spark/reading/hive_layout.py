@@ -1,0 +1,69 @@
+"""Tables whose directories say the partition values, so that Spark may take them from there.
+
+The protocol reads nothing from directories, and Spark would read whatever stands there. So this
+holds only where every directory is exactly what the log's values give, in types whose texts Spark
+reads as we do. Spark then prunes partitions by itself, also those that a join finds.
+
+Protocol: Partition Value Serialization
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from deltalog.kernels import compute
+from deltalog.partition_values import extract
+from deltalog.partition_values.directories import NULL_DIRECTORY, hive_directory
+from deltalog.schema import Field, StructType
+
+if TYPE_CHECKING:
+    from deltalog.configuration import TableConfiguration
+
+_INTEGER: Final = r"^-?\d{1,18}$"
+_TEXTS: Final = {
+    "string": r"(?s)^.*$",
+    "long": _INTEGER,
+    "integer": _INTEGER,
+    "short": _INTEGER,
+    "byte": _INTEGER,
+    "date": r"^\d{4}-\d\d-\d\d$",
+    "boolean": "^(?:true|false)$",
+}
+
+
+def hive_partitions(
+    configuration: TableConfiguration, files: pa.Table, root: str
+) -> StructType | None:
+    """The partition columns, as directories name them, if Spark may read them from there.
+
+    Args:
+        configuration: of the table.
+        files: `location` and `partitionValues` of each.
+        root: the table's location.
+
+    Cost: one pass over the files, and Python for each partition.
+    """
+    names = configuration.physical_partition_columns
+    patterns = [_TEXTS.get(str(field.type)) for field in configuration.partition_schema]
+    if not names or None in patterns:
+        return None
+    prefix = f"{root.rstrip('/')}/"
+    where = files.column("location")
+    if not compute.all(compute.starts_with(where, prefix)).as_py():
+        return None  # files of another table, of which this is a shallow clone
+    inner = compute.utf8_slice_codeunits(where, len(prefix))
+    columns = {"": compute.replace_substring_regex(inner, "/[^/]*$", "")}
+    for name, pattern in zip(names, patterns, strict=True):
+        texts = extract(files.column("partitionValues"), name)
+        fits = compute.match_substring_regex(texts, pattern)
+        says_null = compute.equal(texts, NULL_DIRECTORY)
+        if compute.any(compute.or_(compute.invert(fits), says_null)).as_py():
+            return None
+        columns[name] = pa.chunked_array([texts])
+    for row in pa.table(columns).group_by(list(columns)).aggregate([]).to_pylist():
+        if row[""] != hive_directory(names, row):
+            return None
+    schema = configuration.partition_schema
+    return StructType([Field(n, one.type) for n, one in zip(names, schema, strict=True)])

@@ -1,0 +1,343 @@
+"""A scan as DataFrames over Spark's own Parquet reader, where that is exact.
+
+Owns the translation into Spark's operators. Files are planned apart: those that Spark reads as
+they are, those with deletion vectors (an anti-join against the deleted positions), and those that
+are left to our reader. Conditions, projections and aggregates on the frame reach Spark's reader.
+
+Protocol: Column Mapping, Deletion Vectors, Row Tracking, Partition Value Serialization
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+
+from deltalog.column_mapping import Mode, physical_name
+from deltalog.errors import DataFileMissingError
+from deltalog.features import check_deletion_vectors
+from deltalog.kernels import compute
+from deltalog.paths import check_all_confined, locations, split_location
+from deltalog.scan import METADATA_COLUMNS
+from deltalog.scan.plan import TASK_COLUMNS, make_task
+from deltalog.schema import Field, PrimitiveType, StructType
+from deltalog.spark.reading.batch_source import METADATA, rows_schema
+from deltalog.spark.reading.file_keys import FileKey, key_of
+from deltalog.spark.reading.file_values import FileValues
+from deltalog.spark.reading.fitness import (
+    are_unfit_by_id,
+    are_unfit_by_name,
+    objection_to_columns,
+    objection_to_place,
+)
+from deltalog.spark.reading.hive_layout import hive_partitions
+from deltalog.spark.reading.options import MAX_PARTITION_BYTES
+from deltalog.spark.reading.positions import ROW, without_deleted
+from deltalog.spark.reading.task_frame import task_frame
+from deltalog.spark.session.types import (
+    has_structs,
+    quoted,
+    stored_spark_schema,
+    to_spark_schema,
+    to_spark_type,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, SparkSession
+    from pyspark.sql.types import StructType as StoredType
+
+    from deltalog.scan import ReadSpec, Scan
+    from deltalog.schema import DataType
+
+_FLOATS: Final = (PrimitiveType("float"), PrimitiveType("double"))
+_MOST_NAMESAKES: Final = 4
+"""Files of one name, in several directories, up to which they are told apart by planning each
+among others."""
+# What a session may have set otherwise: dates as the files' writers meant them, and no file is
+# passed over because it is torn or gone.
+_READER_OPTIONS: Final = {
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+    "mergeSchema": "false",
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+    "recursiveFileLookup": "false",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativePlan:
+    """How the files of a scan are read.
+
+    Args:
+        scan: what is read.
+        groups: files that Spark reads, with or without deletion vectors each; no two of a group
+            have one name.
+        unfit: files that our reader reads.
+        reasons: why, with how many files each.
+        num_vectors: files with deletion vectors among the groups.
+    """
+
+    scan: Scan
+    groups: tuple[pa.Table, ...]
+    unfit: pa.Table
+    reasons: tuple[str, ...]
+    num_vectors: int
+
+    def explain(self) -> list[str]:
+        """Who reads how many files and why, as lines of text."""
+        native = sum(group.num_rows for group in self.groups)
+        lines = [f"read by Spark's own Parquet reader: {native} files"]
+        if self.num_vectors:
+            lines.append(f"of these with deletion vectors, by an anti-join: {self.num_vectors}")
+        if self.unfit.num_rows:
+            lines.append(f"read by Python workers: {self.unfit.num_rows} files")
+        return lines + [f"because {reason}" for reason in self.reasons]
+
+
+def plan_native(scan: Scan, *, objection: str | None = None) -> NativePlan:
+    """Which files of a scan Spark reads itself.
+
+    Args:
+        scan: what is read.
+        objection: why Spark is not to read any.
+
+    Cost: the log's columns for the files that survive pruning.
+    """
+    spec, root = scan.spec, scan.snapshot.store.root
+    files = _named_files(scan)
+    objection = objection or objection_to_place(root) or objection_to_columns(spec)
+    if objection is not None or not files.num_rows:
+        why = () if objection is None else (objection,)
+        return NativePlan(scan=scan, groups=(), unfit=files, reasons=why, num_vectors=0)
+    reasons: list[str] = []
+    odd = are_unfit_by_name(files.column("location"))
+    if odd.true_count:
+        reasons.append(f"{odd.true_count} have names that Spark would not find")
+    if spec.mode is Mode.ID:
+        by_id = are_unfit_by_id(scan.snapshot.store, spec, files)
+        odd = compute.or_(odd, by_id)
+        if by_id.true_count:
+            reasons.append(f"{by_id.true_count} may have columns that only their ids tell apart")
+    has_vector = _has_vector(scan, files)
+    fit = compute.invert(odd)
+    groups, rest, num_vectors = [], [files.filter(odd)], 0
+    for mask in (compute.and_(fit, compute.invert(has_vector)), compute.and_(fit, has_vector)):
+        some, namesakes = _by_name(files.filter(mask))
+        num_vectors = sum(group.num_rows for group in some)  # the second kind is the last
+        groups += some
+        rest.append(namesakes)
+        if namesakes.num_rows:
+            reasons.append(f"{namesakes.num_rows} share their names with too many others")
+    return NativePlan(
+        scan=scan,
+        groups=tuple(groups),
+        unfit=pa.concat_tables(rest),
+        reasons=tuple(reasons),
+        num_vectors=num_vectors,
+    )
+
+
+def _named_files(scan: Scan) -> pa.Table:
+    """`TASK_COLUMNS`, with the location and the bare name of each file."""
+    files = scan.pruned.files(TASK_COLUMNS)
+    paths = files.column("path")
+    check_all_confined(paths)
+    where = locations(paths, scan.snapshot.store.root)
+    files = files.append_column("location", where)
+    return files.append_column("name", compute.replace_substring_regex(where, "(?s)^.*/", ""))
+
+
+def _has_vector(scan: Scan, files: pa.Table) -> pa.BooleanArray:
+    vectors = files.column("deletionVector").combine_chunks()
+    found: pa.BooleanArray = compute.is_valid(compute.struct_field(vectors, "storageType"))
+    if found.true_count:
+        snapshot = scan.snapshot
+        check_deletion_vectors(
+            snapshot.configuration, table=snapshot.store.root, version=snapshot.version
+        )
+    return found
+
+
+def _by_name(files: pa.Table) -> tuple[list[pa.Table], pa.Table]:
+    """The files in groups without namesakes, and those that have too many."""
+    if not files.num_rows:
+        return [], files
+    names = files.column("name")
+    rank = compute.subtract(
+        compute.rank(names, tiebreaker="first"), compute.rank(names, tiebreaker="min")
+    )
+    most = compute.max(rank).as_py()
+    groups = [
+        files.filter(compute.equal(rank, number)) if most else files
+        for number in range(min(_MOST_NAMESAKES, most + 1))
+    ]
+    return groups, files.filter(compute.greater_equal(rank, _MOST_NAMESAKES))
+
+
+def native_frame(spark: SparkSession, plan: NativePlan) -> DataFrame:
+    """The rows of a plan's files; the scan's predicate pruned them, and filters nothing here.
+
+    Args:
+        spark: the session.
+        plan: how the files are read.
+    """
+    scan = plan.scan
+    rows = output_rows(scan.spec)
+    frames = [_group_frame(spark, plan, group) for group in plan.groups]
+    if plan.unfit.num_rows or not frames:
+        tasks = [
+            make_task(scan.snapshot, scan.spec, row)
+            for batch in plan.unfit.select(TASK_COLUMNS).to_batches(max_chunksize=4096)
+            for row in batch.to_pylist()
+        ]
+        frames.append(task_frame(spark, tasks, rows, max_bytes=MAX_PARTITION_BYTES))
+    return with_comments(reduce(DataFrame.union, frames), rows)
+
+
+def with_comments(frame: DataFrame, rows: StructType) -> DataFrame:
+    """The frame with the table's comments on its columns, which are those of `rows`."""
+    fields = to_spark_schema(rows).fields
+    return frame.select(
+        *(F.col(quoted(one.name)).alias(one.name, metadata=one.metadata) for one in fields)
+    )
+
+
+def _group_frame(spark: SparkSession, plan: NativePlan, files: pa.Table) -> DataFrame:
+    """The rows of files that Spark reads, under the names of the table's columns."""
+    spec, snapshot = plan.scan.spec, plan.scan.snapshot
+    stored = stored_spark_schema(spec.data_columns, spec.mode)
+    for name in _kept_columns(spec):
+        stored = stored if name is None else stored.add(name, "long")
+    values = FileValues(spec, files)
+    options = dict(_READER_OPTIONS)
+    if values.need_join and spec.partition_columns.names:
+        partitions = hive_partitions(snapshot.configuration, files, snapshot.store.root)
+        if partitions is not None:
+            values = FileValues(spec, files, partitions=False)
+            options["basePath"] = spark_path(snapshot.store.root)
+            for one in to_spark_schema(partitions).fields:
+                stored = stored.add(one)
+    raw = _parquet(spark, spec, options, stored, files)
+    hidden = raw.metadataColumn(METADATA)
+    has_vectors = files.column("deletionVector").null_count < files.num_rows
+    columns = [F.col(quoted(name)) for name in stored.names]
+    key = FileKey("file_name")
+    if has_vectors or values.need_join:
+        key = key_of(snapshot.store, files)
+        columns.append(key.of_row(hidden))
+    if has_vectors or {"_metadata.row_index", "_metadata.row_id"} & {*spec.metadata_columns}:
+        columns.append(hidden["row_index"].alias(ROW))
+    frame = raw.select(*columns)
+    if has_vectors:
+        frame = without_deleted(frame, spark, snapshot.store, files, key)
+    frame = values.join_to(frame, spark, key)
+    return frame.select(*_output(spec, values))
+
+
+def _parquet(
+    spark: SparkSession,
+    spec: ReadSpec,
+    options: dict[str, str],
+    stored: StoredType,
+    files: pa.Table,
+) -> DataFrame:
+    where: list[Any] = files.column("location").to_pylist()  # the one form that Spark takes
+    paths = [spark_path(location) for location in where]
+    try:
+        frame = spark.read.options(**options).schema(stored).parquet(*paths)
+        frame.schema  # noqa: B018  # a remote session looks for the files now, not in some action
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise
+        raise DataFileMissingError(
+            f"cannot read table {spec.table!r}: Spark finds a file of it not there: {error}; "
+            "restore it, or read a version that does not need it"
+        ) from error
+    return frame
+
+
+def _output(spec: ReadSpec, values: FileValues) -> list[Column]:
+    """The output columns over what `_group_frame` put together."""
+    data = {field.name: field for field in spec.data_columns}
+    found, hidden = [], []
+    for name in spec.output.names:
+        if name in data:
+            found.append(_shown(data[name], spec.mode).alias(name))
+        elif name in METADATA_COLUMNS:
+            hidden.append(_metadata(spec, values, name).alias(name.partition(".")[2]))
+        else:
+            found.append(_partition(spec, values, name).alias(name))
+    return [*found, F.struct(*hidden).alias(METADATA)] if hidden else found
+
+
+def _partition(spec: ReadSpec, values: FileValues, name: str) -> Column:
+    return values.column(name) if values.has(name) else F.col(quoted(spec.physical_names[name]))
+
+
+def _shown(field: Field, mode: Mode) -> Column:
+    column = F.col(quoted(physical_name(field, mode)))
+    if mode is not Mode.NONE and has_structs(field.type):
+        column = column.cast(to_spark_type(field.type))
+    return _with_every_nan(column, field.type)
+
+
+def _with_every_nan(column: Column, kind: DataType) -> Column:
+    """The column in a form of which Spark tells its Parquet reader no condition on floats.
+
+    To Spark NaN is the greatest number, and some writers leave it out of a footer's bounds: Spark's
+    reader would pass over row groups that hold it.
+    """
+    if kind in _FLOATS:
+        return F.nanvl(column, F.lit(math.nan).cast(to_spark_type(kind)))
+    if isinstance(kind, StructType):
+        for field in kind:
+            if field.type in _FLOATS or isinstance(field.type, StructType):
+                inner = column.getField(field.name)
+                safe = _with_every_nan(inner, field.type)
+                if safe is not inner:
+                    column = column.withField(quoted(field.name), safe)
+    return column
+
+
+def _kept_columns(spec: ReadSpec) -> tuple[str | None, str | None]:
+    """Where rewritten files keep row ids and commit versions, if these are asked for."""
+    asked = spec.metadata_columns
+    return (
+        spec.row_id_column if "_metadata.row_id" in asked else None,
+        spec.row_commit_version_column if "_metadata.row_commit_version" in asked else None,
+    )
+
+
+def _metadata(spec: ReadSpec, values: FileValues, name: str) -> Column:
+    kept_id, kept_version = _kept_columns(spec)
+    match name:
+        case "_metadata.row_index":
+            return F.col(ROW)
+        case "_metadata.row_id":
+            fresh, kept = values.column(name) + F.col(ROW), kept_id
+        case "_metadata.row_commit_version":
+            fresh, kept = values.column(name), kept_version
+        case _:
+            return values.column(name)
+    return fresh if kept is None else F.coalesce(F.col(quoted(kept)), fresh)
+
+
+def output_rows(spec: ReadSpec) -> StructType:
+    """The schema of a scan's rows, with metadata columns as the struct `_metadata`."""
+    known: dict[str, Field] = {f.name: f for f in (*spec.data_columns, *spec.partition_columns)}
+    shown = [known[name] for name in spec.output.names if name in known]
+    hidden = [name for name in spec.output.names if name in METADATA_COLUMNS]
+    return rows_schema(StructType(shown), hidden)
+
+
+def spark_path(location: str) -> str:
+    """A location as Hadoop's file systems are asked for it."""
+    scheme, _, path = split_location(location)
+    return f"file://{path}" if scheme == "file" else location

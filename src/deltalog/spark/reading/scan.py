@@ -1,0 +1,310 @@
+"""Tables as DataFrames.
+
+Owns the entry points; how a frame is made is `native`'s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from operator import and_
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+
+from deltalog.actions.arrow import FILE_SCHEMA
+from deltalog.arguments import as_columns
+from deltalog.paths import canonical_scheme, split_location
+from deltalog.scan import METADATA_COLUMNS, plan_scan
+from deltalog.scan.plan import TASK_COLUMNS
+from deltalog.schema import canonical_path_of
+from deltalog.snapshot.pieces import holds_more_files
+from deltalog.spark.reading.batch_source import METADATA
+from deltalog.spark.reading.conditions import Condition, as_spark_condition
+from deltalog.spark.reading.native import NativePlan, native_frame, plan_native
+from deltalog.spark.reading.options import parse_metadata_columns
+from deltalog.spark.reading.state import DEFAULT_FILES_HERE, most_files_here, prune_on_cluster
+from deltalog.spark.reading.state_frames import ClusterPlan, cluster_frame, files_frame
+from deltalog.spark.session.opening import open_table, session_time_zone
+from deltalog.spark.session.types import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+    from pathlib import PurePath
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from deltalog.scan import Scan
+    from deltalog.scan.prune import Pruned
+    from deltalog.snapshot import Snapshot
+    from deltalog.storage.store import Store
+
+
+@dataclass(frozen=True)
+class SparkScan:
+    """A read of one version that is not a DataFrame yet: conditions prune files first.
+
+    Args:
+        spark: the session.
+        snapshot: the version.
+        columns: top-level columns to show; None is all.
+        conditions: which all hold for the rows shown.
+        metadata_columns: names of `METADATA_COLUMNS`, shown as the struct `_metadata`.
+        objection: why Spark's own Parquet reader is not to be used; None if it is.
+        time_zone: of the session.
+        most_files: of a version up to which the driver reads the state, and of a scan up to which
+            it lists them.
+        lists_files: whether all files that are left come to the driver with all that the log
+            says of them, however many they are: a change of them needs it.
+    """
+
+    spark: SparkSession
+    snapshot: Snapshot
+    columns: tuple[str, ...] | None = None
+    conditions: tuple[Condition, ...] = ()
+    metadata_columns: tuple[str, ...] = ()
+    objection: str | None = None
+    time_zone: str = "UTC"
+    most_files: int = DEFAULT_FILES_HERE
+    lists_files: bool = False
+
+    def select(self, *columns: str) -> SparkScan:
+        """The same, of these columns only."""
+        schema = self.snapshot.configuration.schema
+        found = tuple(self._top_level(schema, name) for name in as_columns(columns) or ())
+        return replace(self, columns=found)
+
+    @staticmethod
+    def _top_level(schema: Any, name: str) -> str:
+        path = canonical_path_of(schema, (name,))
+        return str(path[0])
+
+    def where(self, condition: Any) -> SparkScan:
+        """The same, of rows for which a condition is true.
+
+        Args:
+            condition: Spark SQL, an expression, deltalake's filter tuples; a Spark column too, but
+                that prunes no files.
+        """
+        schema = self.snapshot.configuration.schema
+        more = as_spark_condition(condition, schema, self.time_zone)
+        return replace(self, conditions=(*self.conditions, more))
+
+    def explain(self) -> str:
+        """Which files are read, by whom, and why the others are not, as text.
+
+        Cost: that of planning.
+        """
+        plan = self._plan
+        lines = [plan.scan.explain()]
+        if self._is_on_cluster:
+            lines.append(f"  files pruned by tasks: more than {self.most_files} are in the table")
+        lines += [
+            f"  filtered by Spark: {one.text}" for one in self.conditions if one.pruning is None
+        ]
+        return "\n".join([*lines, *(f"  {line}" for line in plan.explain())])
+
+    def files(self) -> DataFrame:
+        """The files that would be read, a row each: what the log says of them.
+
+        Its columns are those of an `add` action, and `numRecords`; NULL is what nobody tells.
+
+        Cost: tasks read the checkpoint, whatever its size; the driver the commits after it.
+        """
+        scan = self._scan
+        return files_frame(
+            self.spark,
+            self.snapshot,
+            scan.spec.predicate,
+            default_timezone=scan.spec.default_timezone,
+        )
+
+    def to_df(self) -> DataFrame:
+        """The rows as a DataFrame.
+
+        Cost: planning reads the log's columns for the files that survive pruning: here, or by
+        tasks where the table has more than `most_files`.
+        """
+        plan = self._plan
+        if isinstance(plan, ClusterPlan):
+            frame = cluster_frame(self.spark, plan)
+        else:
+            frame = native_frame(self.spark, plan)
+        for condition in self.conditions:
+            frame = frame.where(condition.column)
+        shown = list(self.columns or self.snapshot.configuration.schema.names)
+        if self._read_columns() == [*shown, *self.metadata_columns]:
+            return frame
+        columns = [F.col(quoted(name)) for name in shown]
+        if self.metadata_columns:
+            parts = [
+                F.col(METADATA)[name.partition(".")[2]].alias(name.partition(".")[2])
+                for name in self.metadata_columns
+            ]
+            columns.append(F.struct(*parts).alias(METADATA))
+        return frame.select(*columns)
+
+    @property
+    def pruned(self) -> Pruned:
+        """The files that may hold rows."""
+        return self._plan.scan.pruned
+
+    @cached_property
+    def _is_on_cluster(self) -> bool:
+        return holds_more_files(self.snapshot, self.most_files)
+
+    @cached_property
+    def _scan(self) -> Scan:
+        pruning = [one.pruning for one in self.conditions if one.pruning is not None]
+        return plan_scan(
+            self.snapshot,
+            columns=self._read_columns(),
+            predicate=reduce(and_, pruning) if pruning else None,
+            default_timezone=self.time_zone,
+        )
+
+    @cached_property
+    def _plan(self) -> NativePlan | ClusterPlan:
+        scan = self._scan
+        if self._is_on_cluster:
+            pruned = prune_on_cluster(
+                self.spark,
+                self.snapshot,
+                scan.spec.predicate,
+                names=FILE_SCHEMA.names if self.lists_files else TASK_COLUMNS,
+                default_timezone=self.time_zone,
+                most_files=None if self.lists_files else self.most_files,
+            )
+            scan = scan.with_pruned(pruned)
+            if pruned.left is None:
+                return ClusterPlan(scan=scan, pruned=pruned, most_files=self.most_files)
+        return plan_native(scan, objection=self.objection)
+
+    def _read_columns(self) -> list[str]:
+        """What is shown and what conditions need; metadata columns come last."""
+        schema = self.snapshot.configuration.schema
+        used: set[str] = set()
+        shown = list(schema.names if self.columns is None else self.columns)
+        for condition in self.conditions:
+            if condition.used is None:
+                shown = list(schema.names)
+            else:
+                used |= condition.used
+        hidden = [*self.metadata_columns]
+        hidden += [name for name in METADATA_COLUMNS if name in used and name not in hidden]
+        more = [name for name in schema.names if name in used and name not in shown]
+        return [*shown, *more, *hidden]
+
+
+def scan(
+    spark: SparkSession,
+    table: str | PurePath | Store,
+    *,
+    version: int | None = None,
+    timestamp: str | datetime | None = None,
+    metadata_columns: Sequence[str] = (),
+    storage_options: Mapping[str, Any] | None = None,
+    native: bool | None = None,
+    state_on_spark_files: int | None = None,
+) -> SparkScan:
+    """A read of a version of a table, to which conditions may be added before files are planned.
+
+    Args:
+        spark: the session, classic or remote.
+        table: its location, which may end in `@v3`.
+        version: to read at; the latest if neither is given.
+        timestamp: or a moment to read at; without a zone it is the session's.
+        metadata_columns: such as `row_id` or `file_name`, for the struct `_metadata`; `*` is all.
+        storage_options: credentials and settings for the log, and for files that are read by
+            Python workers.
+        native: whether Spark's own Parquet reader is used where it is exact. None uses it unless
+            storage options are given: Spark does not know those.
+        state_on_spark_files: above so many files the table's state is read and pruned by tasks,
+            so that the driver's memory does not grow with it. None is the session's setting
+            `spark.deltalog.stateOnSparkFiles`, or 200,000.
+
+    Raises:
+        TableNotFoundError: there is no table.
+        VersionNotFoundError: there is no such version; a moment after the last commit has none.
+    """
+    time_zone = session_time_zone(spark)
+    snapshot = open_table(
+        table, storage_options, version=version, timestamp=timestamp, time_zone=time_zone
+    )
+    return SparkScan(
+        spark=spark,
+        snapshot=snapshot,
+        metadata_columns=parse_metadata_columns(metadata_columns),
+        objection=_objection(table, snapshot, storage_options, native=native),
+        time_zone=time_zone,
+        most_files=most_files_here(spark, state_on_spark_files),
+    )
+
+
+def read(
+    spark: SparkSession,
+    table: str | PurePath | Store,
+    *,
+    version: int | None = None,
+    timestamp: str | datetime | None = None,
+    columns: Sequence[str] | None = None,
+    where: Any = None,
+    metadata_columns: Sequence[str] = (),
+    storage_options: Mapping[str, Any] | None = None,
+    native: bool | None = None,
+    state_on_spark_files: int | None = None,
+) -> DataFrame:
+    """A version of a table as a DataFrame.
+
+    Args:
+        spark: the session, classic or remote.
+        table: its location, which may end in `@v3`.
+        version: to read at; the latest if neither is given.
+        timestamp: or a moment to read at; without a zone it is the session's.
+        columns: top-level columns to show; None is all. Spark prunes by itself what it reads.
+        where: a condition that prunes files before Spark plans: Spark SQL, an expression, or
+            deltalake's filter tuples.
+        metadata_columns: such as `row_id` or `file_name`, for the struct `_metadata`; `*` is all.
+        storage_options: as for `scan`.
+        native: as for `scan`.
+        state_on_spark_files: as for `scan`.
+
+    Raises:
+        TableNotFoundError: there is no table.
+        VersionNotFoundError: there is no such version; a moment after the last commit has none.
+        UnsupportedFeatureError: the table's rows can't be honoured.
+    """
+    found = scan(
+        spark,
+        table,
+        version=version,
+        timestamp=timestamp,
+        metadata_columns=metadata_columns,
+        storage_options=storage_options,
+        native=native,
+        state_on_spark_files=state_on_spark_files,
+    )
+    if where is not None:
+        found = found.where(where)
+    if columns is not None:
+        found = found.select(*columns)
+    return found.to_df()
+
+
+def _objection(
+    table: str | PurePath | Store,
+    snapshot: Snapshot,
+    storage_options: Mapping[str, Any] | None,
+    *,
+    native: bool | None,
+) -> str | None:
+    """Why Spark's own reader is not to be used."""
+    if native is not None:
+        return None if native else "native=False asks for it"
+    kind = canonical_scheme(split_location(snapshot.store.root)[0])
+    if not isinstance(table, str) and kind != "file":
+        return "the table is given as a store, which Spark does not know"
+    if storage_options and kind != "file":
+        return "storage options are given, which Spark does not know; native=True tries it"
+    return None

@@ -1,0 +1,285 @@
+"""The live files of a version on the cluster: tasks read the checkpoint, the driver does not.
+
+Owns when that is done, how pieces of a version travel, and how files are pruned there. What a
+piece holds, which of its files are live and which may hold matching rows is decided by the core:
+tasks ask it as anybody does.
+
+Protocol: none; Action Reconciliation and Per-file Statistics are the core's
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog.actions.arrow import FILE_SCHEMA
+from deltalog.errors import CheckpointUnreadableError, InvalidInputError, ObjectNotFoundError
+from deltalog.kernels import compute
+from deltalog.scan.prune import Pruned, prune
+from deltalog.snapshot.pieces import SHARE_BYTES, cut_snapshot
+from deltalog.spark.session.parts import run_tasks, telling, told
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from deltalog.expressions import Expression
+    from deltalog.snapshot import Snapshot
+    from deltalog.snapshot.pieces import CutSnapshot
+    from deltalog.snapshot.state import LogState
+
+MOST_FILES_HERE: Final = "spark.deltalog.stateOnSparkFiles"
+"""The session's setting: the driver reads the state of versions with up to so many files."""
+DEFAULT_FILES_HERE: Final = 200_000
+NUM_RECORDS: Final = "numRecords"
+
+
+def most_files_here(spark: SparkSession, asked: int | None = None) -> int:
+    """Up to how many files of a version the driver reads the state itself.
+
+    Args:
+        spark: the session, whose setting counts.
+        asked: instead of the setting.
+
+    Raises:
+        InvalidInputError: the setting is no whole number.
+    """
+    text = spark.conf.get(MOST_FILES_HERE, None) if asked is None else str(asked)
+    if text is None:
+        return DEFAULT_FILES_HERE
+    if not text.strip().isdecimal():
+        raise InvalidInputError(
+            f"cannot take {text!r} for {MOST_FILES_HERE}: expected a number of files, 0 or more"
+        )
+    return int(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PruneSpec:
+    """What tasks must know to prune the files of pieces.
+
+    Args:
+        cut: of the version.
+        predicate: resolved; None keeps all files.
+        default_timezone: of partition values without a zone.
+        names: columns of the files that are left.
+        most_rows: files of a piece up to which they are handed over; more stay where they are.
+    """
+
+    cut: CutSnapshot
+    predicate: Expression | None
+    default_timezone: str
+    names: tuple[str, ...]
+    most_rows: int | None
+
+
+@dataclass(slots=True, kw_only=True)
+class PieceAccount:
+    """What pruning a piece left.
+
+    Args:
+        number: of the piece.
+        files: `names` of what is left, and `numRecords`; None if they are too many.
+    """
+
+    number: int
+    files: pa.Table | None = None
+    num_files: int = 0
+    num_by_partition: int = 0
+    num_by_statistics: int = 0
+    num_left: int = 0
+    left_bytes: int = 0
+    is_exact: bool = True
+    reasons: tuple[str, ...] = ()
+
+    def add(self, pruned: Pruned) -> None:
+        """Count a part of the piece."""
+        self.num_files += pruned.num_files
+        self.num_by_partition += pruned.num_by_partition
+        self.num_by_statistics += pruned.num_by_statistics
+        self.num_left += _num_left(pruned)
+        self.is_exact &= pruned.is_exact
+        self.reasons = max(self.reasons, pruned.reasons, key=len)
+
+
+@dataclass(frozen=True, slots=True)
+class PrunedOnCluster(Pruned):
+    """What pruning left, put together from pieces.
+
+    Args:
+        left: the files with `numRecords`; None where they are too many for the driver.
+        num_left: how many.
+        left_bytes: their size.
+    """
+
+    left: pa.Table | None = field(default=None, kw_only=True)
+    num_left: int = field(default=0, kw_only=True)
+    left_bytes: int = field(default=0, kw_only=True)
+
+    def files(self, names: Sequence[str]) -> pa.Table:
+        """Columns of the files that are left."""
+        return self._here().select(list(names))
+
+    def num_records(self) -> pa.ChunkedArray[Any]:
+        """Physical rows of each file that is left; NULL where the log does not tell."""
+        counts: pa.ChunkedArray[Any] = self._here().column(NUM_RECORDS)
+        return counts
+
+    def _here(self) -> pa.Table:
+        if self.left is None:
+            raise InvalidInputError(
+                f"cannot list {self.num_left} files of {self.snapshot.store.root} on the driver: "
+                f"raise {MOST_FILES_HERE}, or narrow the condition"
+            )
+        return self.left
+
+
+def prune_on_cluster(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    predicate: Expression | None,
+    *,
+    names: Sequence[str] = tuple(FILE_SCHEMA.names),
+    default_timezone: str = "UTC",
+    most_files: int | None = None,
+    share_bytes: int = SHARE_BYTES,
+) -> PrunedOnCluster:
+    """The files that may hold rows for which `predicate` is true; as `scan.prune`, by tasks.
+
+    Args:
+        spark: the session.
+        snapshot: whose files.
+        predicate: resolved against the snapshot's schema; None keeps all files.
+        names: columns of `FILE_SCHEMA` to bring here.
+        default_timezone: of partition values without a zone.
+        most_files: up to how many files come here; None brings all that are left.
+        share_bytes: of the checkpoint that a task reads.
+
+    Raises:
+        CheckpointUnreadableError: the checkpoint is damaged, and nothing stands in for it.
+
+    Cost: a job over the checkpoint: the columns that the predicate needs, and of the files that
+    are left the others. The driver reads the commits after it, and holds the files that are left.
+    """
+
+    def run(state: LogState) -> PrunedOnCluster:
+        cut = cut_snapshot(snapshot, state, share_bytes=share_bytes)
+        spec = PruneSpec(
+            cut=cut,
+            predicate=predicate,
+            default_timezone=default_timezone,
+            names=tuple(names),
+            # So that all pieces together are not more than that.
+            most_rows=None if most_files is None else most_files // cut.num_pieces,
+        )
+        accounts = _ask(spark, spec, range(cut.num_pieces))
+        num_left = sum(one.num_left for one in accounts)
+        withheld = [one.number for one in accounts if one.files is None]
+        if withheld and most_files is not None and num_left <= most_files:
+            again = _ask(spark, replace(spec, most_rows=None), withheld)
+            found = {one.number: one for one in [*accounts, *again]}
+            accounts = [found[number] for number in range(cut.num_pieces)]
+        return united(snapshot, accounts)
+
+    return snapshot.read_log(run)
+
+
+def on_pieces(
+    spark: SparkSession,
+    numbers: Sequence[int],
+    work: Callable[[int], Any],
+    what: str,
+) -> list[Any]:
+    """What tasks say of pieces, one task each.
+
+    Args:
+        spark: the session.
+        numbers: of the pieces.
+        work: gives an answer for a piece.
+        what: the job is, for Spark's UI.
+
+    Raises:
+        CheckpointUnreadableError, ObjectNotFoundError: the log cannot be read so; there may be
+            another way, which `Snapshot.read_log` finds.
+    """
+    given = list(numbers)
+    frame = spark.range(0, len(given), 1, len(given))
+    return [
+        answer
+        for message in run_tasks(frame, partial(_answers, given, work), what)
+        for answer in told(message)
+    ]
+
+
+def _answers(
+    numbers: Sequence[int], work: Callable[[int], Any], batches: Iterable[pa.RecordBatch]
+) -> bytes:
+    try:
+        rows = [int(row or 0) for batch in batches for row in batch.column(0).to_pylist()]
+        return telling([work(numbers[row]) for row in rows])
+    except (CheckpointUnreadableError, ObjectNotFoundError) as error:
+        return telling(error)
+
+
+def _ask(spark: SparkSession, spec: PruneSpec, numbers: Sequence[int]) -> list[PieceAccount]:
+    what = f"pruning files of {spec.cut.snapshot.store.root}"
+    found = on_pieces(spark, numbers, partial(prune_piece, spec), what)
+    return sorted(found, key=lambda one: one.number)
+
+
+def prune_piece(spec: PruneSpec, number: int) -> PieceAccount:
+    """What pruning leaves of a piece; runs in a task.
+
+    Cost: a row group in memory at a time, and the files that are left.
+    """
+    account = PieceAccount(number=number)
+    tables: list[pa.Table] = []
+    for piece in spec.cut.small_pieces(number):
+        pruned = prune(piece, spec.predicate, default_timezone=spec.default_timezone)
+        account.add(pruned)
+        if not _num_left(pruned):
+            continue
+        account.left_bytes += compute.sum(pruned.files(["size"]).column("size")).as_py() or 0
+        if spec.most_rows is None or account.num_left <= spec.most_rows:
+            tables.append(files_of(pruned, spec.names))
+        else:
+            tables = []
+    if spec.most_rows is None or account.num_left <= spec.most_rows:
+        account.files = pa.concat_tables([_no_files(spec.names), *tables])
+    return account
+
+
+def files_of(pruned: Pruned, names: Sequence[str]) -> pa.Table:
+    """Columns of the files that are left, and their `numRecords`."""
+    return pruned.files(names).append_column(NUM_RECORDS, pruned.num_records())
+
+
+def united(snapshot: Snapshot, accounts: Sequence[PieceAccount]) -> PrunedOnCluster:
+    """What pruning left of all pieces."""
+    tables = [one.files for one in accounts if one.files is not None]
+    is_here = len(tables) == len(accounts)
+    return PrunedOnCluster(
+        snapshot,
+        None,
+        sum(one.num_files for one in accounts),
+        sum(one.num_by_partition for one in accounts),
+        sum(one.num_by_statistics for one in accounts),
+        is_exact=all(one.is_exact for one in accounts),
+        reasons=max((one.reasons for one in accounts), key=len),
+        left=pa.concat_tables(tables) if is_here else None,
+        num_left=sum(one.num_left for one in accounts),
+        left_bytes=sum(one.left_bytes for one in accounts),
+    )
+
+
+def _num_left(pruned: Pruned) -> int:
+    return pruned.num_files - pruned.num_by_partition - pruned.num_by_statistics
+
+
+def _no_files(names: Sequence[str]) -> pa.Table:
+    fields = [FILE_SCHEMA.field(name) for name in names]
+    return pa.schema([*fields, pa.field(NUM_RECORDS, pa.int64())]).empty_table()

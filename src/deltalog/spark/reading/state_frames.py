@@ -1,0 +1,148 @@
+"""The live files of a version as a DataFrame, and its rows where the files are too many to list.
+
+Owns the plan for those: tasks find the files of a piece, Spark spreads them anew, and Python
+workers read them. So the driver never has the list, which Spark's own Parquet reader must be given.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from deltalog.actions.arrow import FILE_SCHEMA
+from deltalog.scan.plan import TASK_COLUMNS, make_task
+from deltalog.scan.prune import prune
+from deltalog.scan.reader import read_tasks
+from deltalog.schema import from_arrow_schema
+from deltalog.snapshot.pieces import SHARE_BYTES, cut_snapshot
+from deltalog.spark.reading.batch_source import with_metadata_struct
+from deltalog.spark.reading.native import output_rows, with_comments
+from deltalog.spark.reading.options import MAX_PARTITION_BYTES
+from deltalog.spark.reading.splits import OPEN_COST_BYTES
+from deltalog.spark.reading.state import NUM_RECORDS, PrunedOnCluster, files_of
+from deltalog.spark.session.types import as_spark_batches, to_spark_arrow, to_spark_schema
+from deltalog.spark.session.workers import check_workers, mapped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from deltalog.expressions import Expression
+    from deltalog.scan import ReadSpec, Scan, ScanTask
+    from deltalog.schema import StructType
+    from deltalog.snapshot import Snapshot
+    from deltalog.snapshot.pieces import CutSnapshot
+
+_MOST_TASKS: Final = 20_000
+
+
+def files_frame(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    predicate: Expression | None = None,
+    *,
+    names: Sequence[str] = tuple(FILE_SCHEMA.names),
+    default_timezone: str = "UTC",
+    share_bytes: int = SHARE_BYTES,
+) -> DataFrame:
+    """The files that may hold rows for which `predicate` is true, a row each.
+
+    Args:
+        spark: the session.
+        snapshot: whose files.
+        predicate: resolved against the snapshot's schema; None keeps all files.
+        names: columns of `FILE_SCHEMA`; `numRecords` comes behind them.
+        default_timezone: of partition values without a zone.
+        share_bytes: of the checkpoint that a task reads.
+
+    Cost: none here but the commits after the checkpoint; then a task for each share.
+    """
+    cut = snapshot.read_log(lambda state: cut_snapshot(snapshot, state, share_bytes=share_bytes))
+    numbers = spark.range(0, cut.num_pieces, 1, cut.num_pieces)
+    find = _finding(cut, predicate, tuple(names), default_timezone)
+    check_workers(spark)
+    return mapped(numbers, find, to_spark_schema(_schema(names)))
+
+
+def _schema(names: Sequence[str]) -> StructType:
+    fields = [FILE_SCHEMA.field(name) for name in names]
+    return from_arrow_schema(pa.schema([*fields, pa.field(NUM_RECORDS, pa.int64())]))
+
+
+def _finding(
+    cut: CutSnapshot, predicate: Expression | None, names: Sequence[str], default_timezone: str
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def find(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        schema = to_spark_arrow(_schema(names))
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                for piece in cut.small_pieces(int(number or 0)):
+                    pruned = prune(piece, predicate, default_timezone=default_timezone)
+                    files = files_of(pruned, names)
+                    yield from as_spark_batches(files.to_batches(max_chunksize=1 << 14), schema)
+
+    return find
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterPlan:
+    """How the files of a scan are read that are too many for the driver.
+
+    Args:
+        scan: what is read.
+        pruned: how many files there are.
+        most_files: how many the driver takes.
+    """
+
+    scan: Scan
+    pruned: PrunedOnCluster
+    most_files: int
+
+    def explain(self) -> list[str]:
+        """Who reads how many files and why, as lines of text."""
+        return [
+            f"read by Python workers: {self.pruned.num_left} files",
+            f"because they are more than {self.most_files}, and their list stays on the cluster",
+        ]
+
+
+def cluster_frame(spark: SparkSession, plan: ClusterPlan) -> DataFrame:
+    """The rows of a plan's files; the scan's predicate pruned them, and filters nothing here.
+
+    Args:
+        spark: the session.
+        plan: how the files are read.
+    """
+    spec, snapshot = plan.scan.spec, plan.scan.snapshot
+    files = files_frame(
+        spark,
+        snapshot,
+        spec.predicate,
+        names=TASK_COLUMNS,
+        default_timezone=spec.default_timezone,
+    )
+    cost = plan.pruned.left_bytes + plan.pruned.num_left * OPEN_COST_BYTES
+    count = max(1, min(_MOST_TASKS, cost // MAX_PARTITION_BYTES))
+    rows = output_rows(spec)
+    read = _reading(snapshot, spec, rows)
+    return with_comments(mapped(files.repartition(count), read, to_spark_schema(rows)), rows)
+
+
+def _reading(
+    snapshot: Snapshot, spec: ReadSpec, rows: StructType
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def tasks(files: Iterable[pa.RecordBatch]) -> Iterator[ScanTask]:
+        for batch in files:
+            for row in batch.to_pylist():
+                yield make_task(snapshot, spec, row)
+
+    def read(files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        batches = map(with_metadata_struct, read_tasks(tasks(files)))
+        yield from as_spark_batches(batches, to_spark_arrow(rows))
+
+    return read

@@ -1,0 +1,66 @@
+"""A DataFrame whose rows Python workers read from scan tasks.
+
+Owns how tasks travel: each Spark task gets one group of them, inside the function it runs. So a
+plan needs no format to be registered, and works on remote sessions alike.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deltalog.spark.reading.batch_source import TaskPartition, read_partition
+from deltalog.spark.reading.splits import split_tasks
+from deltalog.spark.session.types import to_spark_schema
+from deltalog.spark.session.workers import check_workers, mapped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from deltalog.scan import ScanTask
+    from deltalog.schema import StructType
+
+
+def task_frame(
+    spark: SparkSession,
+    tasks: Sequence[ScanTask],
+    rows: StructType,
+    *,
+    max_bytes: int,
+    in_order: bool = False,
+) -> DataFrame:
+    """The rows of some tasks.
+
+    Args:
+        spark: the session.
+        tasks: files, each with what is to be read of it.
+        rows: the schema of the rows, with metadata columns as the struct `_metadata`.
+        max_bytes: of a split.
+        in_order: neighbouring files stay together.
+
+    Raises:
+        WorkerMismatchError: workers lack this deltalog.
+    """
+    schema = to_spark_schema(rows)
+    groups = split_tasks(tasks, max_bytes, in_order=in_order)
+    if not groups:
+        return spark.createDataFrame([], schema)
+    partitions = tuple(TaskPartition(group) for group in groups)
+    check_workers(spark)
+    numbers = spark.range(0, len(partitions), 1, len(partitions))
+    return mapped(numbers, _reading(partitions, rows), schema)
+
+
+def _reading(
+    partitions: tuple[TaskPartition, ...], rows: StructType
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                yield from read_partition(partitions[int(number or 0)], rows)
+
+    return read

@@ -1,0 +1,5 @@
+"""What everything on Spark needs of a session: settings, locations, types, workers."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

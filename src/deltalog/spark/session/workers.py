@@ -1,0 +1,168 @@
+"""The Python workers of a cluster: whether they have the deltalog that the driver has.
+
+Owns how work travels to them. All of it is in an envelope that brings its own opener along: the
+opener needs nothing of deltalog, so it can say that deltalog is missing, or is another one, before
+anything is loaded that would fail in some other way.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.serializers import CloudPickleSerializer
+
+from deltalog import __version__
+from deltalog.spark.session.environment import WorkerMismatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+CHECK_WORKERS: Final = "spark.deltalog.checkWorkers"
+"""The session's setting that spares the job by which workers are looked at; `false` does."""
+_PROBES: Final = 4
+"""Tasks of that job: Spark spreads them over executors."""
+_TOLD: Final = re.compile(r"deltalog cannot work on this Python worker: ([^\n]+)")
+_MISSING: Final = re.compile(r"No module named '?(deltalog[\w.]*)")
+_serializer: Final[Any] = CloudPickleSerializer()  # it has no types
+_checked: set[str] = set()
+
+
+class InEnvelope:
+    """An object of ours that travels to workers; subclasses say by `__getstate__` what of it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle with the opener, which only cloudpickle can: as PySpark does it."""
+        content = _serializer.dumps((type(self), self.__getstate__()))
+        return _opener(), (__version__, content)
+
+
+class _Work(InEnvelope):
+    """A function that does what a task has to do."""
+
+    def __init__(self, do: Callable[[Any], Any]) -> None:
+        self.do = do
+
+
+def mapped(
+    frame: DataFrame,
+    work: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    schema: Any,
+) -> DataFrame:
+    """`frame.mapInArrow(work, schema)` for work of ours.
+
+    Args:
+        frame: the rows that tasks get.
+        work: what they do with them.
+        schema: of what they give.
+    """
+    names = frame.columns
+    if any("." in name or "`" in name for name in names):
+        # PySpark looks columns up by their names without quoting them.
+        frame = frame.toDF(*(f"c{number}" for number in range(len(names))))
+        sent = _Work(_naming(names, work))
+    else:
+        sent = _Work(work)
+
+    def on_worker(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from sent.do(batches)
+
+    return frame.mapInArrow(on_worker, schema)
+
+
+def _naming(
+    names: Sequence[str], work: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def named(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from work(batch.rename_columns(list(names)) for batch in batches)
+
+    return named
+
+
+def check_workers(spark: SparkSession) -> None:
+    """Look, once in an application, whether workers have this deltalog.
+
+    Executors that come later are not looked at; their tasks say so themselves.
+
+    Raises:
+        WorkerMismatchError: some worker has none, or another one.
+
+    Cost: one job of a few tasks without data; none if `CHECK_WORKERS` is `false`.
+    """
+    key = _application(spark)
+    if key in _checked or spark.conf.get(CHECK_WORKERS, "true") == "false":
+        return
+    numbers = spark.range(0, _PROBES, 1, _PROBES)
+    with naming_workers():
+        mapped(numbers, _nothing, "id long").collect()
+    _checked.add(key)
+
+
+@contextmanager
+def naming_workers() -> Iterator[None]:
+    """Jobs of this block that failed because of what workers have installed say so.
+
+    Raises:
+        WorkerMismatchError: instead of Spark's own error.
+    """
+    try:
+        yield
+    except Exception as error:
+        text = str(error)
+        told = _TOLD.search(text)
+        if told is not None:
+            raise WorkerMismatchError(
+                f"deltalog cannot work on a Python worker: {told[1]}"
+            ) from error
+        if (missing := _MISSING.search(text)) is not None:
+            raise WorkerMismatchError(
+                f"a Python worker has no {missing[1]}: install deltalog {__version__} in the "
+                "Python of every worker, as on the driver"
+            ) from error
+        raise
+
+
+def _application(spark: SparkSession) -> str:
+    try:
+        return str(spark.sparkContext.applicationId)
+    except (AttributeError, PySparkException):  # a remote session
+        return str(getattr(spark, "session_id", id(spark)))
+
+
+def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield batch.slice(0, 0)
+
+
+def _opener() -> Callable[[str, bytes], Any]:
+    """What opens an envelope; not importable, so that cloudpickle sends the code itself."""
+
+    def open_envelope(version: str, content: bytes) -> Any:
+        import pickle  # noqa: PLC0415  # this code runs where its module is not
+        import sys  # noqa: PLC0415
+        from importlib import import_module  # noqa: PLC0415
+
+        try:
+            found = import_module("deltalog").__version__
+        except ImportError as error:
+            found = f"none ({error})"
+        if found != version:
+            # One line: the driver finds it in the middle of Spark's report.
+            raise RuntimeError(
+                "deltalog cannot work on this Python worker: expected deltalog "
+                f"{version}, as the driver has, found {found} in {sys.executable}; "
+                "install one version on the driver and on every worker"
+            )
+        kind, state = pickle.loads(content)  # noqa: S301  # the driver wrote it
+        one = kind.__new__(kind)
+        one.__dict__.update(state)
+        return one
+
+    return open_envelope

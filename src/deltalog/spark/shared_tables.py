@@ -1,0 +1,90 @@
+"""Shared tables as DataFrames, under the names of the official client, `delta_sharing`.
+
+Owns names and arguments; the rows are the format's. The session is made to know the format, and to
+hand its filters to Python sources.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from weakref import WeakSet
+
+from pyspark.sql import SparkSession
+
+from deltalog.errors import InvalidInputError
+from deltalog.spark.registration import register
+from deltalog.spark.session.opening import session_time_zone
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_REGISTERED: Final[WeakSet[SparkSession]] = WeakSet()
+
+
+def load_as_spark(url: str, version: int | None = None, timestamp: str | None = None) -> DataFrame:
+    """A shared table as a DataFrame of the active session.
+
+    Args:
+        url: `<profile>#<share>.<schema>.<table>`.
+        version: of the table, if the server shares its history.
+        timestamp: the version of a moment; without a zone it is the session's.
+
+    Raises:
+        InvalidInputError: there is no active session.
+        AnalysisException: PySpark's, around our error: no such profile or table, the server
+            refuses.
+    """
+    return _load(url, versionAsOf=version, timestampAsOf=timestamp)
+
+
+def load_table_changes_as_spark(
+    url: str,
+    starting_version: int | None = None,
+    ending_version: int | None = None,
+    starting_timestamp: str | None = None,
+    ending_timestamp: str | None = None,
+) -> DataFrame:
+    """The changed rows of a shared table as a DataFrame of the active session.
+
+    Args:
+        url: `<profile>#<share>.<schema>.<table>`.
+        starting_version: or `starting_timestamp`: one of them.
+        ending_version: or `ending_timestamp`; the latest version if neither is given.
+        starting_timestamp: without a zone it is the session's.
+        ending_timestamp: likewise.
+
+    Returns:
+        The table's columns, `_change_type`, `_commit_version` and `_commit_timestamp`.
+
+    Raises:
+        InvalidInputError: neither start is given, or there is no active session.
+        AnalysisException: PySpark's, around our error.
+    """
+    if starting_version is None and starting_timestamp is None:
+        raise InvalidInputError(
+            f"cannot read the changes of {url.rpartition('#')[2]!r}: expected starting_version or "
+            "starting_timestamp"
+        )
+    return _load(
+        url,
+        readChangeFeed="true",
+        startingVersion=starting_version,
+        endingVersion=ending_version,
+        startingTimestamp=starting_timestamp,
+        endingTimestamp=ending_timestamp,
+    )
+
+
+def _load(url: str, **options: object) -> DataFrame:
+    spark = SparkSession.getActiveSession()
+    if spark is None:
+        raise InvalidInputError(
+            f"cannot load {url.rpartition('#')[2]!r}: expected an active Spark session; make one "
+            "with SparkSession.builder.getOrCreate()"
+        )
+    if spark not in _REGISTERED:  # Spark warns of a format that is registered again
+        register(spark)
+        _REGISTERED.add(spark)
+    given = {name: str(value) for name, value in options.items() if value is not None}
+    reader = spark.read.format("deltalog_sharing").options(timeZone=session_time_zone(spark))
+    return reader.options(**given).load(url)

@@ -1,0 +1,190 @@
+"""What `option(…)` may say of a shared table; case does not matter.
+
+Owns the options that only shared tables have. The others, their values and their errors are those
+of tables that are read directly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from deltalog.errors import InvalidInputError
+from deltalog.spark.reading.options import (
+    BATCH_OPTIONS,
+    STREAM_OPTIONS,
+    Options,
+    ReadOptions,
+    StreamOptions,
+    parse_any_read_options,
+    parse_read_options,
+    parse_stream_options,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+    from typing import Any
+
+_PLACE: Final = ("profile", "responseFormat")
+_OWN_OF_BATCHES: Final = (*_PLACE, "limitHint")
+_OWN_OF_STREAMS: Final = (*_PLACE, "maxVersionsPerRpc", "queryTableVersionIntervalSeconds")
+SHARED_BATCH_OPTIONS: Final = (
+    *(name for name in BATCH_OPTIONS if name != "metadataColumns"),
+    *_OWN_OF_BATCHES,
+)
+# A server names no hidden columns, and neither files that are gone nor times for watermarks.
+_NOT_OF_SHARED_STREAMS: Final = frozenset(
+    {"metadataColumns", "failOnDataLoss", "withEventTimeOrder"}
+)
+SHARED_STREAM_OPTIONS: Final = (
+    *(name for name in STREAM_OPTIONS if name not in _NOT_OF_SHARED_STREAMS),
+    *_OWN_OF_STREAMS,
+)
+MAX_VERSIONS: Final = 100
+VERSION_INTERVAL_S: Final = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedPlace:
+    """Which shared table, and in which form it is asked for.
+
+    Args:
+        path: `<profile>#<share>.<schema>.<table>`, or the last three parts with `profile`.
+        profile: location of the profile, if `path` does not name it.
+        response_format: `delta` or `parquet`; None lets the server choose.
+    """
+
+    path: str
+    profile: str | None = None
+    response_format: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedReadOptions:
+    """The options of a batch read of a shared table, parsed.
+
+    Args:
+        place: the table.
+        read: what is read of it.
+        limit_hint: so many rows are enough; the server may leave out the files of others.
+    """
+
+    place: SharedPlace
+    read: ReadOptions
+    limit_hint: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedStreamOptions:
+    """The options of a streaming read of a shared table, parsed.
+
+    Args:
+        place: the table.
+        stream: what is followed, and how much a batch takes.
+        max_versions: asked for at a time.
+        version_interval_s: the server is asked for its latest version no more often than this.
+    """
+
+    place: SharedPlace
+    stream: StreamOptions
+    max_versions: int = MAX_VERSIONS
+    version_interval_s: int = VERSION_INTERVAL_S
+
+
+class SharingOptions(Options):
+    """A user's options for a shared table; there is no store that any could be for."""
+
+    others = ""
+
+    def __init__(self, given: Mapping[str, str], known: Collection[str]) -> None:
+        super().__init__(given, known)
+        if self.storage:
+            raise InvalidInputError(
+                f"cannot take the option {next(iter(self.storage))!r} of a store: the sharing "
+                "server signs the URLs of files, and its profile is all that is needed"
+            )
+
+    def place(self) -> SharedPlace:
+        """The table."""
+        form = self.text("responseFormat")
+        if form is not None and form.strip().lower() not in {"delta", "parquet"}:
+            raise InvalidInputError(f"cannot take responseFormat={form!r}: expected delta, parquet")
+        return SharedPlace(
+            path=self.text("path") or "",
+            profile=self.text("profile"),
+            response_format=None if form is None else form.strip().lower(),
+        )
+
+    def positive(self, name: str) -> int | None:
+        """A whole number of 1 or more."""
+        number = self.number(name)
+        if number == 0:
+            raise InvalidInputError(f"cannot take {name}=0: expected 1 or more")
+        return number
+
+    def seconds(self, name: str) -> int | None:
+        """A number of seconds, with or without an `s`."""
+        text = (self.text(name) or "").strip().lower().removesuffix("s").strip()
+        if self.text(name) is None:
+            return None
+        if not text.isdecimal():
+            raise InvalidInputError(
+                f"cannot take {name}={self.text(name)!r}: expected seconds, such as 60"
+            )
+        return int(text)
+
+
+def parse_shared_read_options(given: Mapping[str, str]) -> SharedReadOptions:
+    """The options of a batch read.
+
+    Raises:
+        InvalidInputError: an option that is not known, a value that is none, options that
+            contradict each other.
+    """
+    return _read_options(given, SHARED_BATCH_OPTIONS, parse_read_options)
+
+
+def parse_any_shared_options(given: Mapping[str, str]) -> SharedReadOptions:
+    """What decides on the schema of a read, be it a batch or a stream.
+
+    Raises:
+        InvalidInputError: an option that neither knows, or a value that is none.
+    """
+    known = {*SHARED_BATCH_OPTIONS, *SHARED_STREAM_OPTIONS}
+    return _read_options(given, known, parse_any_read_options)
+
+
+def parse_shared_stream_options(given: Mapping[str, str]) -> SharedStreamOptions:
+    """The options of a streaming read.
+
+    Raises:
+        InvalidInputError: an option that is not known, a value that is none, options that
+            contradict each other.
+    """
+    options = SharingOptions(given, SHARED_STREAM_OPTIONS)
+    interval = options.seconds("queryTableVersionIntervalSeconds")
+    return SharedStreamOptions(
+        place=options.place(),
+        stream=parse_stream_options(_others(given)),
+        max_versions=options.positive("maxVersionsPerRpc") or MAX_VERSIONS,
+        version_interval_s=VERSION_INTERVAL_S if interval is None else interval,
+    )
+
+
+def _read_options(
+    given: Mapping[str, str],
+    known: Collection[str],
+    parse: Callable[[Mapping[str, Any]], ReadOptions],
+) -> SharedReadOptions:
+    options = SharingOptions(given, known)
+    return SharedReadOptions(
+        place=options.place(),
+        read=parse(_others(given)),
+        limit_hint=options.positive("limitHint"),
+    )
+
+
+def _others(given: Mapping[str, str]) -> dict[str, str]:
+    """The options that tables read directly have too."""
+    own = {name.lower() for name in (*_OWN_OF_BATCHES, *_OWN_OF_STREAMS)}
+    return {name: value for name, value in given.items() if name.lower() not in own}

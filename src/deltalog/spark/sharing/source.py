@@ -1,0 +1,77 @@
+"""The format `deltalog_sharing`: tables of others, read through a sharing server.
+
+Owns which reader serves which request. PySpark loads this wherever it looks for formats, so the
+client, which needs an HTTP library, is loaded when a table is read.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+from pyspark.sql.datasource import DataSource
+
+from deltalog.errors import InvalidInputError
+from deltalog.spark.session.types import to_spark_schema
+from deltalog.spark.sharing.options import (
+    parse_any_shared_options,
+    parse_shared_read_options,
+    parse_shared_stream_options,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+    from pyspark.sql.types import StructType
+
+    from deltalog.sharing.client import SharedTable
+
+
+class SharingSource(DataSource):
+    """Shared tables under the name `deltalog_sharing`, for reading, batches and streams."""
+
+    _shown: SharedTable | None = None
+    """The table of `schema`: PySpark keeps the object, and later plans read the same version."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format(…)` and `USING` say."""
+        return "deltalog_sharing"
+
+    def schema(self) -> StructType:
+        """The schema of the version that is asked for."""
+        from deltalog.spark.sharing import batch  # noqa: PLC0415  # see the module
+
+        options = parse_any_shared_options(self.options)
+        self._shown = batch.open_shared(options)
+        return to_spark_schema(batch.shown_rows(options, self._shown))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A reader of one version, or of a range of the change feed."""
+        from deltalog.spark.sharing import batch  # noqa: PLC0415  # see the module
+
+        options = parse_shared_read_options(self.options)
+        table = self._shown or batch.open_shared(options)
+        return batch.SharedBatchReader(options, table, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # PySpark's
+        """A reader that follows the table."""
+        from deltalog.spark.sharing import batch, stream  # noqa: PLC0415  # see the module
+
+        options = parse_shared_stream_options(self.options)
+        shown = self._shown or batch.open_shared(parse_any_shared_options(self.options))
+        return stream.SharedStreamReader(options, shown, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: FBT001  # PySpark's
+        """Refused."""
+        del schema, overwrite
+        _refuse_to_write()
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: FBT001, N802  # PySpark's
+        """Refused."""
+        del schema, overwrite
+        _refuse_to_write()
+
+
+def _refuse_to_write() -> NoReturn:
+    raise InvalidInputError("cannot write a shared table: it is read only")

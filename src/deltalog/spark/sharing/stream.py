@@ -1,0 +1,280 @@
+"""The streaming reader of the format `deltalog_sharing`: all rows first, then what comes.
+
+Owns how Spark's micro-batches ask for it, and how a batch ends within a range of versions. How
+often a server is asked, and which rows come when, are those of `sharing.client.follow`; all rows of
+a stream are shown in the schema that it started with.
+
+Protocol: Delta Sharing Streaming Specs
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from deltalog._json import dumps, loads
+from deltalog.configuration import TableConfiguration
+from deltalog.errors import IncompatibleChangesError
+from deltalog.insight.follow_steps import Offset
+from deltalog.scan.plan import check_snapshot, read_spec
+from deltalog.schema import StructType
+from deltalog.sharing.client import SharedFollower, SharedFollowOptions
+from deltalog.sharing.client.profile import parse_table_name
+from deltalog.sharing.client.view import Moment, TableView
+from deltalog.spark.reading.batch_source import (
+    TaskPartition,
+    change_fields,
+    check_columns,
+    read_partition,
+)
+from deltalog.spark.reading.splits import split_tasks
+from deltalog.spark.session.opening import moment_ms
+from deltalog.spark.session.workers import InEnvelope
+from deltalog.spark.streaming.read_limits import AvailableNow, default_limit, is_everything
+from deltalog.spark.streaming.source import beginning, ending, first, shown_alike
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import types as spark_types
+
+    from deltalog.insight.follow_steps import Step
+    from deltalog.scan import ReadSpec, ScanTask
+    from deltalog.sharing.client import SharedTable
+    from deltalog.spark.sharing.options import SharedStreamOptions
+
+_BEYOND: Final = 1 << 62
+"""A version that no table has."""
+
+
+class SharedStreamReader(InEnvelope, DataSourceStreamReader, AvailableNow):
+    """Follows a shared table; the server must share its history.
+
+    An offset says how many files were given of what came from a version on.
+
+    Args:
+        options: what is followed and how.
+        table: opened at the version whose schema the stream shows.
+        columns: the schema that Spark asks for.
+    """
+
+    def __init__(
+        self,
+        options: SharedStreamOptions,
+        table: SharedTable,
+        columns: spark_types.StructType,
+    ) -> None:
+        self._options = options
+        self._client = table.client
+        self._name = parse_table_name(table.name)
+        self._following = _follow_options(options)
+        configuration = TableConfiguration(table.protocol(), table.metadata())
+        self._mode = configuration.column_mapping_mode
+        self._schema = configuration.schema
+        more = change_fields() if options.stream.changes else []
+        self._rows = check_columns(StructType([*self._schema, *more]), columns, table.name)
+        self._spec = self._read_spec(table)
+        self._target: int | None = None
+        self._asked: tuple[int, Offset] | None = None
+        self._pace: _Pace | None = None
+        self._planned: tuple[dict[str, Any], dict[str, Any], list[ScanTask]] | None = None
+
+    def _read_spec(self, table: SharedTable) -> ReadSpec:
+        """How rows are shown; a change feed of nothing tells it without asking for files."""
+        zone, names = self._options.stream.time_zone, self._rows.names
+        changes = self._options.stream.changes
+        nothing = table.load_cdf(
+            _BEYOND, columns=names if changes else None, allow_out_of_range=True
+        )
+        check_snapshot(nothing.snapshot)
+        if changes:
+            return replace(nothing.spec, default_timezone=zone)
+        return read_spec(nothing.snapshot, columns=names, predicate=None, default_timezone=zone)
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # PySpark's name
+        """Where a query that never ran starts."""
+        start = self._options.stream.start
+        begin: Moment | Literal["latest"] | None = None
+        if isinstance(start, int):
+            begin = Moment(version=start)
+        elif start is not None and start != "latest":
+            begin = Moment(timestamp_ms=moment_ms(start, self._options.stream.time_zone))
+        elif start is not None:
+            begin = "latest"
+        return first(_told(self._follower(begin).offset))
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802  # PySpark's name
+        """What the options say of the size of a batch."""
+        stream = self._options.stream
+        return default_limit(stream.max_files, stream.max_bytes)
+
+    def latestOffset(  # noqa: N802  # PySpark's name
+        self, start: dict[str, Any] | None = None, limit: Any = None
+    ) -> dict[str, Any]:
+        """How far the next batch goes: at most to the end of one range of versions.
+
+        PySpark 4.1 says neither where it starts nor what limits it: then all that is there comes.
+        """
+        if start is None:
+            return _told(self._offset_of_latest())
+        if self._pace is None or self._pace.offset != _offset(start):
+            self._pace = self._pace_from(_offset(start), until=self._target)
+        pace, self._pace = self._pace, None  # until this went well
+        found = pace.next(self._options, everything=is_everything(limit))
+        self._pace = pace
+        end = ending(start, _told(pace.offset)) if found else dict(start)
+        self._planned = (dict(start), end, found)
+        return end
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The files of a batch, in balanced splits; the same however often it is asked for."""
+        if self._planned is not None and self._planned[:2] == (start, end):
+            tasks = self._planned[2]
+        else:
+            tasks = self._between(_offset(beginning(start, end)), _offset(end))
+        shown = [shown_alike(task, self._spec, self._schema, self._mode) for task in tasks]
+        most = self._options.stream.max_partition_bytes
+        return [TaskPartition(group) for group in split_tasks(shown, most, in_order=True)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one split."""
+        assert isinstance(partition, TaskPartition)  # noqa: S101  # ours: `partitions` made it
+        return read_partition(partition, self._rows)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # PySpark's name
+        """Let the stream end with what is there now."""
+        self._target = self._offset_of_latest().version
+        self._pace = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Only what workers need: they get their files with each partition."""
+        return {"_rows": self._rows}
+
+    def _offset_of_latest(self) -> Offset:
+        """Behind all that is there; the server is asked no more often than the options say."""
+        now_ms = self._client.clock.now_ms()
+        interval_ms = self._options.version_interval_s * 1000
+        if self._asked is None or now_ms - self._asked[0] >= interval_ms:
+            head = self._view().head
+            self._asked = now_ms, Offset(table_id=head.metadata.id, version=head.version + 1)
+        return self._asked[1]
+
+    def _view(self) -> TableView:
+        return TableView(self._client, self._name, Moment())
+
+    def _follower(
+        self, start: Offset | Moment | Literal["latest"] | None, *, until: int | None = None
+    ) -> SharedFollower:
+        if isinstance(start, Offset):
+            start = replace(start, index=0)
+        return SharedFollower(self._view(), start=start, options=self._following, until=until)
+
+    def _pace_from(self, start: Offset, *, until: int | None) -> _Pace:
+        return _Pace(lambda offset: self._follower(offset, until=until), start)
+
+    def _between(self, start: Offset, end: Offset) -> list[ScanTask]:
+        """The files of a batch that was planned before, perhaps in another process."""
+        until = end.version if not end.index else None
+        pace = self._pace_from(start, until=until)
+        most = end.index - start.index if end.index else None
+        return pace.take(most)
+
+
+class _Pace:
+    """Gives the files of a follower in portions.
+
+    Args:
+        follow: makes a follower that starts at the offset's version.
+        offset: where the first portion starts.
+    """
+
+    def __init__(self, follow: Callable[[Offset], SharedFollower], offset: Offset) -> None:
+        self.offset = offset
+        self._follow = follow
+        self._follower = follow(offset)
+        self._skip = offset.index
+        self._left: list[ScanTask] = []
+
+    def next(self, options: SharedStreamOptions, *, everything: bool) -> list[ScanTask]:
+        """The files of the next batch; none if nothing is there now."""
+        if everything:
+            return self.take(None)
+        if not self._left and not self._fill():
+            return []
+        stream = options.stream
+        if stream.changes:  # what happened to a row stays together
+            return self._cut(len(self._left))
+        return self._cut(_fitting(self._left, stream.max_files, stream.max_bytes))
+
+    def take(self, most: int | None) -> list[ScanTask]:
+        """So many files, or all that are there; however many ranges that takes."""
+        found: list[ScanTask] = []
+        while (most is None or len(found) < most) and (self._left or self._fill()):
+            wanted = len(self._left) if most is None else most - len(found)
+            found += self._cut(min(wanted, len(self._left)))
+        return found
+
+    def _fill(self) -> bool:
+        """The files of another range; those that were given before are passed over."""
+        while True:
+            lists_all = self._follower.offset.is_starting_version
+            step = self._poll()
+            if step is None:
+                return False
+            tasks = list(step.tasks)
+            if lists_all:
+                tasks.sort(key=lambda task: task.path)  # a server lists them in any order
+            self._left = tasks[self._skip :]
+            self._skip = max(0, self._skip - len(tasks))
+            if self._left:
+                return True
+
+    def _poll(self) -> Step | None:
+        """The next step; what its schema means for the stream, `shown_alike` says."""
+        try:
+            return self._follower.poll()
+        except IncompatibleChangesError:
+            self._follower = self._follow(self._follower.offset)
+            return self._follower.poll()
+
+    def _cut(self, count: int) -> list[ScanTask]:
+        found, self._left = self._left[:count], self._left[count:]
+        if self._left:
+            self.offset = replace(self.offset, index=self.offset.index + count)
+        else:
+            self.offset = self._follower.offset
+        return found
+
+
+def _fitting(tasks: Sequence[ScanTask], max_files: int | None, max_bytes: int | None) -> int:
+    """How many files a batch takes, at least one."""
+    count = len(tasks) if max_files is None else min(max_files, len(tasks))
+    if max_bytes is None:
+        return count
+    sizes = accumulate(task.size_bytes or 0 for task in tasks[:count])
+    return max(1, sum(size <= max_bytes for size in sizes))
+
+
+def _follow_options(options: SharedStreamOptions) -> SharedFollowOptions:
+    stream = options.stream
+    return SharedFollowOptions(
+        changes=stream.changes,
+        version_interval_s=options.version_interval_s,
+        max_versions_per_request=options.max_versions,
+        ignore_deletes=stream.ignore_deletes,
+        ignore_changes=stream.ignore_changes,
+        skip_change_commits=stream.skip_change_commits,
+    )
+
+
+def _told(offset: Offset) -> dict[str, Any]:
+    found: dict[str, Any] = loads(offset.to_json().encode())
+    return found
+
+
+def _offset(told: Mapping[str, Any]) -> Offset:
+    return Offset.from_json(dumps(told))

@@ -1,0 +1,5 @@
+"""Streams from and into tables."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

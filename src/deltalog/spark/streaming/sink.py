@@ -1,0 +1,94 @@
+"""The stream writer of the format `deltalog`: each batch of a query gets into the table once.
+
+Owns how a batch is told from its repetition: the commit records the query and the number of the
+batch as an application's transaction, so a batch that Spark runs again after a crash is skipped.
+Commits are made by another object than tasks have been planned by, so tasks bring the plan along.
+
+Protocol: Transaction Identifiers
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+
+from deltalog.errors import InvalidInputError
+from deltalog.spark.session.parts import telling, told, write_task, written_by
+from deltalog.spark.session.workers import InEnvelope
+from deltalog.spark.writing.plan import WritePlan, plan_write
+from deltalog.spark.writing.writer import TaskMessage, messages_of, remove_files
+from deltalog.transaction.properties import AppTransaction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import types as spark_types
+
+    from deltalog.spark.writing.options import WriteOptions
+    from deltalog.storage.store import Store
+
+_QUERY: Final = "sql.streaming.queryId"
+"""The local property by which Spark names the query to its tasks."""
+
+
+class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
+    """Writes the batches of a query.
+
+    Args:
+        store: of the table.
+        columns: of the stream.
+        options: of the write; an application in them stands for the query.
+
+    Raises:
+        SchemaMismatchError, InvalidInputError: the write cannot be; no task has run yet.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        columns: spark_types.StructType,
+        options: WriteOptions,
+    ) -> None:
+        self._plan = plan_write(store, columns, options)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:  # type: ignore[override]  # PySpark's own
+        """Write the rows of one task of a batch."""
+        context = TaskContext.get()
+        query = None if context is None else context.getLocalProperty(_QUERY)
+        message = write_task(self._plan.task, iterator)
+        return TaskMessage(message, query=query, plan=telling(self._plan))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # PySpark's
+        """Make what all tasks of a batch have written a version of the table, once."""
+        found = [message for message in messages if isinstance(message, TaskMessage)]
+        if not found:
+            return
+        plan = _plan_of(found[0], batchId)
+        written = written_by(plan.task.spec, messages_of(messages))
+        if plan.commit(written) is None:
+            plan.store.delete_many(list(written.paths))
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # PySpark's
+        """Remove what tasks have written, if some task has failed."""
+        del batchId
+        if any(message is None for message in messages):
+            remove_files(self._plan.store, messages_of(messages))
+
+
+def _plan_of(message: TaskMessage, batch: int) -> WritePlan:
+    """The plan that the tasks had, for one batch of their query."""
+    plan: WritePlan = told(message.plan or b"")
+    given = plan.options.app
+    query = message.query if given is None else given.app_id
+    if query is None:
+        raise InvalidInputError(
+            f"cannot write batch {batch} to {plan.store.root} once: Spark does not say of which "
+            "query it is; give the option txnAppId"
+        )
+    app = AppTransaction(query, batch)
+    told_of = (message.query or query, batch)
+    return replace(plan, options=replace(plan.options, app=app, batch=told_of))

@@ -1,0 +1,204 @@
+"""What `option(…)` may say of a write, under Delta's names; case does not matter.
+
+Owns which of them go together. What `delta.` properties mean is the core's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from deltalog.errors import InvalidInputError
+from deltalog.spark.reading.options import Options, path_of
+from deltalog.transaction import CommitProperties
+from deltalog.transaction.properties import AppTransaction
+from deltalog.verbs.append import FileOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deltalog.verbs.append import SchemaMode
+
+PROPERTY_PREFIX: Final = "delta."
+_WRITING: Final = (
+    "path",
+    "partitionBy",
+    "mergeSchema",
+    "overwriteSchema",
+    "replaceWhere",
+    "partitionOverwriteMode",
+    "txnAppId",
+    "txnVersion",
+    "userMetadata",
+    "targetFileSize",
+    "timeZone",
+)
+# What a stream's writer is told besides; Spark reads these itself.
+_OF_STREAMS: Final = ("checkpointLocation", "queryName", "truncate")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """The options of a write, parsed.
+
+    Args:
+        mode: `append`, or `overwrite`.
+        partition_by: partition columns of a new table, or of one that is overwritten whole.
+        merge_schema: columns that only the data has are added to the table.
+        overwrite_schema: the table gets the data's schema.
+        replace_where: only rows for which it is true are replaced.
+        dynamic: only the partitions are replaced that new rows fall into.
+        app: makes a write that is repeated happen once.
+        batch: the query of a stream and the number of its batch, for the history.
+        user_metadata: a text for the history.
+        target_file_size_bytes: None follows the table.
+        time_zone: of moments that name none.
+        properties: of a new table.
+    """
+
+    mode: Literal["append", "overwrite"] = "append"
+    partition_by: tuple[str, ...] | None = None
+    merge_schema: bool = False
+    overwrite_schema: bool = False
+    replace_where: Any = None
+    dynamic: bool = False
+    app: AppTransaction | None = None
+    batch: tuple[str, int] | None = None
+    user_metadata: str | None = None
+    target_file_size_bytes: int | None = None
+    time_zone: str = "UTC"
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse what does not go together."""
+        overwrites = self.mode == "overwrite"
+        for name, given in (
+            ("replaceWhere", self.replace_where is not None),
+            ("overwriteSchema", self.overwrite_schema),
+        ):
+            if given and not overwrites:
+                raise InvalidInputError(f"{name} goes with mode 'overwrite', found {self.mode!r}")
+        if self.replace_where is not None and self.overwrite_schema:
+            raise InvalidInputError(
+                "replaceWhere does not go with overwriteSchema: rows that stay keep the schema"
+            )
+        if self.replaces_partitions and self.overwrite_schema:
+            raise InvalidInputError(
+                "partitionOverwriteMode=dynamic does not go with overwriteSchema: rows that stay "
+                "keep the schema"
+            )
+
+    @property
+    def replaces_partitions(self) -> bool:
+        """Whether the new rows decide what is replaced; `replaceWhere` comes first, as in Delta."""
+        return self.mode == "overwrite" and self.dynamic and self.replace_where is None
+
+    @property
+    def schema_mode(self) -> SchemaMode | None:
+        """In the core's words."""
+        if self.mode == "overwrite" and self.overwrite_schema:
+            return "overwrite"
+        return "merge" if self.merge_schema else None
+
+    @property
+    def files(self) -> FileOptions:
+        """How files are written."""
+        return FileOptions(
+            target_file_size_bytes=self.target_file_size_bytes, default_timezone=self.time_zone
+        )
+
+    @property
+    def commit_properties(self) -> CommitProperties:
+        """What the commit says besides."""
+        told = None if self.user_metadata is None else {"userMetadata": self.user_metadata}
+        apps = None if self.app is None else [self.app]
+        return CommitProperties(custom_metadata=told, app_transactions=apps)
+
+    @property
+    def operation(self) -> str:
+        """What the history calls it."""
+        return "WRITE" if self.batch is None else "STREAMING UPDATE"
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """The parameters of the operation, as the history shows them."""
+        if self.batch is not None:
+            query, number = self.batch
+            output = "Append" if self.mode == "append" else "Complete"
+            return {"outputMode": output, "queryId": query, "epochId": str(number)}
+        found: dict[str, Any] = {
+            "mode": self.mode.capitalize(),
+            "partitionBy": list(self.partition_by or ()),
+        }
+        return (
+            found if self.replace_where is None else {**found, "predicate": str(self.replace_where)}
+        )
+
+
+def parse_write_options(
+    given: Mapping[str, str], *, overwrite: bool, streams: bool = False
+) -> tuple[str, dict[str, str], WriteOptions]:
+    """Where the table is, options for its store, and how it is written.
+
+    Args:
+        given: as the user wrote them.
+        overwrite: whether the mode says so.
+        streams: whether a stream is written.
+
+    Raises:
+        InvalidInputError: an option that is not known, a value that is none, options that
+            contradict each other.
+    """
+    properties = {key: text for key, text in given.items() if _is_property(key)}
+    rest = {key: text for key, text in given.items() if not _is_property(key)}
+    options = Options(rest, (*_WRITING, *_OF_STREAMS) if streams else _WRITING)
+    partitions = options.names("partitionBy")
+    return (
+        path_of(options),
+        options.storage,
+        WriteOptions(
+            mode="overwrite" if overwrite else "append",
+            partition_by=partitions or None,
+            merge_schema=options.truth("mergeSchema"),
+            overwrite_schema=options.truth("overwriteSchema"),
+            replace_where=options.text("replaceWhere"),
+            dynamic=_is_dynamic(options),
+            app=_stream_app(options) if streams else _app(options),
+            user_metadata=options.text("userMetadata"),
+            target_file_size_bytes=options.size("targetFileSize"),
+            time_zone=options.text("timeZone") or "UTC",
+            properties=properties,
+        ),
+    )
+
+
+def _is_property(name: str) -> bool:
+    return name.lower().startswith(PROPERTY_PREFIX)
+
+
+def _is_dynamic(options: Options) -> bool:
+    text = options.text("partitionOverwriteMode")
+    if text is None:
+        return False
+    if text.lower() not in {"static", "dynamic"}:
+        raise InvalidInputError(
+            f"cannot take partitionOverwriteMode={text!r}: expected static or dynamic"
+        )
+    return text.lower() == "dynamic"
+
+
+def _app(options: Options) -> AppTransaction | None:
+    name, version = options.text("txnAppId"), options.number("txnVersion")
+    if (name is None) is not (version is None):
+        raise InvalidInputError("cannot take one of txnAppId and txnVersion: give both")
+    return None if name is None or version is None else AppTransaction(name, version)
+
+
+def _stream_app(options: Options) -> AppTransaction | None:
+    """The application that stands for a query; its versions are the numbers of batches."""
+    name = options.text("txnAppId")
+    if options.text("txnVersion") is not None:
+        raise InvalidInputError(
+            "cannot take txnVersion for a stream: the numbers of its batches are the versions"
+        )
+    return None if name is None else AppTransaction(name, -1)

@@ -1,0 +1,99 @@
+"""The batch writer of the format `deltalog`.
+
+Owns how PySpark's Python Data Source API drives a write: this object is made in one process, its
+`write` runs in tasks, and its `commit` in yet another process.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from deltalog.errors import DeltaError
+from deltalog.spark.session.parts import no_files, telling, told, write_task, written_by
+from deltalog.spark.session.workers import InEnvelope
+from deltalog.spark.writing.plan import plan_write
+from deltalog.write.written import WrittenFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import types as spark_types
+
+    from deltalog.spark.writing.options import WriteOptions
+    from deltalog.storage.store import Store
+
+
+@dataclass
+class TaskMessage(WriterCommitMessage):
+    """What a task says when it is done.
+
+    Args:
+        message: from `write_task`.
+        query: of a stream, as Spark calls it.
+        plan: of a stream's batch, from `telling`.
+    """
+
+    message: bytes
+    query: str | None = None
+    plan: bytes | None = None
+
+
+class BatchWriter(InEnvelope, DataSourceArrowWriter):
+    """Writes one data frame.
+
+    Args:
+        store: of the table.
+        columns: of the data frame.
+        options: of the write.
+
+    Raises:
+        SchemaMismatchError, InvalidInputError: the write cannot be; no task has run yet.
+    """
+
+    def __init__(
+        self, store: Store, columns: spark_types.StructType, options: WriteOptions
+    ) -> None:
+        self._plan = plan_write(store, columns, options)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:  # type: ignore[override]  # PySpark's own
+        """Write the rows of one task."""
+        if self._plan.is_done:
+            return TaskMessage(telling(no_files(self._plan.task.spec).to_json()))
+        return TaskMessage(write_task(self._plan.task, iterator))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Make what all tasks have written a version of the table."""
+        plan = self._plan
+        written = written_by(plan.task.spec, messages_of(messages))
+        if not plan.is_done:
+            plan.commit(written)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Remove what tasks have written, if some task has failed.
+
+        If none has, the commit did, and removed the files unless they may be in the table.
+        """
+        if all(message is not None for message in messages):
+            return
+        remove_files(self._plan.store, messages_of(messages))
+
+
+def messages_of(messages: Sequence[WriterCommitMessage | None]) -> list[bytes]:
+    """What the tasks said that got that far."""
+    return [message.message for message in messages if isinstance(message, TaskMessage)]
+
+
+def remove_files(store: Store, messages: Sequence[bytes]) -> None:
+    """Remove what tasks have written."""
+    for message in messages:
+        try:
+            written = WrittenFiles.from_json(told(message))
+        except DeltaError:  # of a task that has removed its own
+            continue
+        store.delete_many(list(written.paths))

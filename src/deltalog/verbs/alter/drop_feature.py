@@ -1,0 +1,307 @@
+"""A table feature dropped: what uses it goes first, then the history is seen to, then the protocol.
+
+A reader of today's version may read files of the log that are older. So a feature that readers
+must know leaves in one of two ways: checkpoints stand before everything that needs it and are
+protected from then on; or the history that needs it is cut off, once it is old enough.
+
+Protocol: Table Features, Checkpoint Protection
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog._json import loads
+from deltalog.actions.arrow import FILE_SCHEMA
+from deltalog.errors import DeltaError, InternalError, InvalidInputError
+from deltalog.features.registry import canonical_name
+from deltalog.features.row_ids import ROW_TRACKING_DOMAIN
+from deltalog.features.type_widening import has_changes
+from deltalog.log.listing import list_log
+from deltalog.log.segment import CheckpointKind
+from deltalog.rows.copy import copy_rows
+from deltalog.snapshot import load_snapshot
+from deltalog.table_change import check_droppable, unused, without_feature
+from deltalog.upkeep.checkpoint import create_checkpoint
+from deltalog.upkeep.cleanup import cleanup_metadata
+from deltalog.verbs.append import FileOptions
+from deltalog.write.files import FileWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from deltalog.snapshot import Snapshot
+    from deltalog.transaction import PendingTransaction
+
+_REWRITES: Final = {
+    "columnMapping": "REMOVE COLUMN MAPPING",
+    "deletionVectors": "REORG",
+    "typeWidening": "REORG",
+}
+
+
+class Commit(Protocol):
+    """Stages and commits one operation; it starts over from the newest version where it lost."""
+
+    def __call__(self, stage: Callable[[PendingTransaction], object], operation: str) -> Snapshot:
+        """The version that was made, or the table as it is if there was nothing to commit."""
+
+
+def drop_feature(
+    snapshot: Snapshot,
+    feature: str,
+    *,
+    commit: Commit,
+    truncate_history: bool = False,
+    options: FileOptions | None = None,
+    at_ms: int | None = None,
+) -> Snapshot:
+    """Drop a table feature.
+
+    Args:
+        snapshot: the newest version.
+        feature: by any of its names.
+        commit: makes a version of what is staged.
+        truncate_history: False leaves the history, and protects the checkpoints that stand before
+            it; True deletes the log before the last checkpoint, as far as it is older than
+            `delta.dropFeatureTruncateHistory.retentionDuration`.
+        options: of the files that are written anew.
+        at_ms: the moment to count the retention from; None is now.
+
+    Returns:
+        The table without the feature.
+
+    Raises:
+        InvalidInputError: the feature cannot be dropped, or history that needs it is not old
+            enough to be cut off; the table does not use it any more then, and the same call
+            goes on later.
+
+    Cost: files that need the feature are written anew; one checkpoint; with `truncate_history`,
+    every commit of the log is read.
+    """
+    name = canonical_name(feature)
+    droppable = check_droppable(snapshot.configuration, feature)
+    if name == "checkpointProtection" and not truncate_history:
+        raise InvalidInputError(
+            "cannot drop checkpointProtection while the history that it protects stays: pass "
+            "truncate_history=True"
+        )
+    if not droppable.has_history and name != "checkpointProtection":
+        return commit(lambda pending: stage_drop(pending, feature), "DROP FEATURE")
+    files = options or FileOptions()
+    snapshot = commit(
+        lambda pending: stage_unused(pending, feature, files),
+        _REWRITES.get(name, "UNSET TBLPROPERTIES"),
+    )
+    create_checkpoint(snapshot)
+    if truncate_history:
+        _cut_history(snapshot, name, at_ms)
+    return commit(
+        lambda pending: stage_drop(pending, feature, truncates_history=truncate_history),
+        "DROP FEATURE",
+    )
+
+
+def stage_unused(pending: PendingTransaction, feature: str, options: FileOptions) -> int:
+    """Stage everything that puts a feature to use no longer; files that need it are written anew.
+
+    Returns:
+        How many files are written anew.
+    """
+    snapshot = _snapshot_of(pending)
+    if canonical_name(feature) == "checkpointProtection":
+        return 0
+    after = unused(pending.configuration, feature)
+    if after.metadata != pending.configuration.metadata:
+        pending.set_configuration(after)
+    files = _files_in_need(snapshot, canonical_name(feature))
+    pending.parameters.update({"featureName": feature})
+    if not files.num_rows:
+        return 0
+    pending.read(None)
+    spec = options.spec_for(pending, data_change=False)
+    with FileWriter(spec) as writer:
+        copied = copy_rows(
+            snapshot,
+            files,
+            writer,
+            spec.configuration.arrow_schema,
+            default_timezone=options.default_timezone,
+        )
+        written = writer.finish()
+    pending.add_files(written)
+    pending.remove_files(files, data_change=False)
+    pending.set_metrics(
+        {
+            "numRemovedFiles": files.num_rows,
+            "numAddedFiles": len(written.adds),
+            "numCopiedRows": copied,
+            "numOutputBytes": written.num_bytes,
+        }
+    )
+    return files.num_rows
+
+
+def stage_drop(
+    pending: PendingTransaction, feature: str, *, truncates_history: bool = False
+) -> None:
+    """Stage the protocol without a feature that nothing uses any more.
+
+    Raises:
+        InvalidInputError: the feature cannot be dropped, or something uses it.
+    """
+    snapshot = _snapshot_of(pending)
+    name = canonical_name(feature)
+    droppable = check_droppable(pending.configuration, feature)
+    if droppable.has_history and uses(snapshot, name):
+        raise InvalidInputError(
+            f"cannot drop {feature!r} of {pending.store.root}: it came to use meanwhile; repeat"
+        )
+    _stage_leftovers(pending, name)
+    protects = droppable.has_history and not truncates_history
+    pending.set_configuration(
+        without_feature(
+            pending.configuration,
+            feature,
+            protected_before_version=snapshot.version + 1 if protects else None,
+        )
+    )
+    pending.parameters.update({"featureName": feature, "truncateHistory": truncates_history})
+
+
+def uses(snapshot: Snapshot, feature: str) -> bool:
+    """Whether a version holds anything that only readers with the feature understand."""
+    configuration = snapshot.configuration
+    if unused(configuration, feature).metadata != configuration.metadata:
+        return True
+    return feature == "deletionVectors" and _files_in_need(snapshot, feature).num_rows > 0
+
+
+def _stage_leftovers(pending: PendingTransaction, feature: str) -> None:
+    """What of a writers' feature goes with the same commit."""
+    snapshot = _snapshot_of(pending)
+    if feature == "domainMetadata" and snapshot.domain_metadata:
+        raise InvalidInputError(
+            "cannot drop domainMetadata: the table has the metadata domain(s) "
+            f"{', '.join(sorted(snapshot.domain_metadata))}; remove them first"
+        )
+    if feature != "rowTracking":
+        return
+    if ROW_TRACKING_DOMAIN in snapshot.domain_metadata:
+        pending.remove_domain(ROW_TRACKING_DOMAIN)
+    files = _files_with_ids(snapshot)
+    if files.num_rows:
+        # Ids that stayed would be given a second time, should the feature ever come back.
+        pending.read(None)
+        pending.add_rows(files)
+
+
+def _files_in_need(snapshot: Snapshot, feature: str) -> pa.Table:
+    """The files that hold what only readers with the feature understand."""
+    if feature == "deletionVectors":
+        vectors: Any = snapshot.files(["deletionVector"]).column("deletionVector")
+        if not vectors.null_count < len(vectors):
+            return FILE_SCHEMA.empty_table()
+        return snapshot.files().filter(pc.is_valid(vectors))
+    configuration = snapshot.configuration
+    is_mapped = feature == "columnMapping" and configuration.column_mapping_mode != "none"
+    # Which file has which type stands in its footer only; all are written anew.
+    is_widened = feature == "typeWidening" and has_changes(configuration.data_schema)
+    return snapshot.files() if is_mapped or is_widened else FILE_SCHEMA.empty_table()
+
+
+def _files_with_ids(snapshot: Snapshot) -> pa.Table:
+    ids: Any = snapshot.files(["baseRowId"]).column("baseRowId")
+    if ids.null_count == len(ids):
+        return FILE_SCHEMA.empty_table()
+    files = snapshot.files().filter(pc.is_valid(ids))
+    for name, value in (
+        ("baseRowId", None),
+        ("defaultRowCommitVersion", None),
+        ("dataChange", False),
+    ):
+        place = files.column_names.index(name)
+        column = pa.repeat(pa.scalar(value, FILE_SCHEMA.field(name).type), files.num_rows)
+        files = files.set_column(place, name, column)
+    return files
+
+
+def _cut_history(snapshot: Snapshot, feature: str, at_ms: int | None) -> None:
+    """Cut the history that needs a feature.
+
+    Raises:
+        InvalidInputError: some of it is too young.
+    """
+    retention_ms = snapshot.configuration.properties.truncate_history_retention_ms
+    if not _history_uses(snapshot, feature):
+        return
+    cleanup_metadata(snapshot, retention_ms=retention_ms, at_ms=at_ms)
+    if _history_uses(snapshot, feature):
+        raise InvalidInputError(
+            f"cannot drop {feature} of {snapshot.store.root} yet: the table does not use it any "
+            f"more, but its history does. Once the last commit that did is {_hours(retention_ms)} "
+            "old at midnight UTC (delta.dropFeatureTruncateHistory.retentionDuration), repeat "
+            "the call; or drop the feature without truncate_history"
+        )
+
+
+def _hours(duration_ms: int) -> str:
+    return f"{duration_ms / 3_600_000:g} hours"
+
+
+def _history_uses(snapshot: Snapshot, feature: str) -> bool:
+    """Whether any version that the log still gives needs a feature."""
+    listing = list_log(snapshot.store, from_version=0, log_tail=snapshot.log_tail)
+    versions = sorted(version for version in listing.commits if version <= snapshot.version)
+    if feature == "checkpointProtection":
+        protected = snapshot.configuration.properties.require_checkpoint_protection_before_version
+        return bool(versions) and versions[0] < protected
+    if feature == "v2Checkpoint" and any(
+        files.kind is CheckpointKind.V2 for files in listing.checkpoints
+    ):
+        return True
+    for version in versions:
+        data = snapshot.store.read(listing.commits[version].info.path)
+        if any(_line_uses(line, feature, version) for line in data.splitlines() if line.strip()):
+            return True
+    first = _first_snapshot(snapshot, versions)
+    return first is not None and uses(first, feature)
+
+
+def _first_snapshot(snapshot: Snapshot, versions: list[int]) -> Snapshot | None:
+    """The oldest version that can be read."""
+    for version in versions:
+        try:
+            return load_snapshot(snapshot.store, version=version)
+        except DeltaError:
+            continue
+    return None
+
+
+def _line_uses(line: bytes, feature: str, version: int) -> bool:
+    action: Mapping[str, Any] = loads(line, f"version {version}")
+    if feature == "deletionVectors":
+        # A file that goes, goes for readers who overlook its vector, too.
+        return (action.get("add") or {}).get("deletionVector") is not None
+    metadata = action.get("metaData")
+    if metadata is None:
+        return False
+    keys = _TRACES.get(feature, ())
+    texts = (metadata.get("schemaString") or "", *(metadata.get("configuration") or {}))
+    return any(key in text for key in keys for text in texts)
+
+
+_TRACES: Final[Mapping[str, tuple[str, ...]]] = {
+    "columnMapping": ("delta.columnMapping.",),
+    "typeWidening": ("delta.typeChanges", "delta.enableTypeWidening"),
+    "v2Checkpoint": ("delta.checkpointPolicy",),
+}
+
+
+def _snapshot_of(pending: PendingTransaction) -> Snapshot:
+    if pending.snapshot is None:
+        raise InternalError("a feature is dropped from a table that is there")
+    return pending.snapshot

@@ -1,0 +1,378 @@
+"""Clone: another table with the rows of a version, by name only (shallow) or with copies (deep).
+
+Owns how files of one table are named in another, and what of a table goes along. Cloned again, a
+table gets the difference: files that it has are neither added nor copied once more.
+
+Protocol: Add File and Remove File (absolute paths), Deletion Vector Descriptor Schema, Row Tracking
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog.actions.arrow import DELETION_VECTOR_TYPE, FILE_SCHEMA
+from deltalog.actions.codec import deletion_vector_to_json
+from deltalog.actions.properties import TableProperties
+from deltalog.configuration import TableConfiguration
+from deltalog.deletion_vectors import absolute_descriptor, encode_z85, location
+from deltalog.errors import (
+    AlreadyExistsError,
+    InternalError,
+    InvalidInputError,
+    ObjectNotFoundError,
+)
+from deltalog.features.clustering import CLUSTERING_DOMAIN
+from deltalog.features.protocol_change import merge, supported_features, without_feature
+from deltalog.features.support import check_readable
+from deltalog.kernels import compute
+from deltalog.paths import canonical_path, decode_path, encode_path, is_absolute, join
+from deltalog.progress import Steps
+from deltalog.scan.plan import descriptor_of
+from deltalog.storage.pool import Background
+from deltalog.table_change import changed_table
+from deltalog.table_change.properties import completed
+from deltalog.verbs.restore import difference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from deltalog.actions import DeletionVectorDescriptor
+    from deltalog.snapshot import Snapshot
+    from deltalog.storage.store import Store
+    from deltalog.transaction import PendingTransaction
+
+_TIED_FEATURES: Final = ("catalogManaged", "checkpointProtection")
+_TIED_PROPERTIES: Final = (
+    TableProperties.require_checkpoint_protection_before_version.key,
+    TableProperties.materialized_row_id_column_name.key,
+    TableProperties.materialized_row_commit_version_column_name.key,
+    TableProperties.row_ids_physical_column_name.key,
+)
+_COPIED_AT_ONCE: Final = 2  # whole files are in memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cloned:
+    """What a clone did.
+
+    Args:
+        num_source_files: logical files of the source.
+        source_bytes: their size.
+        num_added_files: that the clone did not have before.
+        num_removed_files: that the clone had, and the source has no more.
+        removed_bytes: their size.
+        num_copied_files: physical files that were copied.
+        copied_bytes: their size.
+    """
+
+    num_source_files: int
+    source_bytes: int
+    num_added_files: int
+    num_removed_files: int
+    removed_bytes: int
+    num_copied_files: int = 0
+    copied_bytes: int = 0
+
+    def metrics(self) -> dict[str, int]:
+        """As the history tells them."""
+        return {
+            "sourceTableSize": self.source_bytes,
+            "sourceNumOfFiles": self.num_source_files,
+            "numRemovedFiles": self.num_removed_files,
+            "removedFilesSize": self.removed_bytes,
+            "numCopiedFiles": self.num_copied_files,
+            "copiedFilesSize": self.copied_bytes,
+        }
+
+
+def cloned_configuration(
+    source: TableConfiguration,
+    *,
+    target: TableConfiguration | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> TableConfiguration:
+    """Protocol and metadata of a clone: the source's, with an identity of its own.
+
+    Rows get ids of their own, too, so the columns that keep such ids in files are others.
+
+    Args:
+        source: of the version that is cloned.
+        target: of the table that the clone replaces; its features stay.
+        properties: set on the clone besides.
+
+    Raises:
+        InvalidInputError: a property is none.
+    """
+    protocol = source.protocol
+    for feature in _TIED_FEATURES:
+        if feature in supported_features(protocol):
+            protocol = without_feature(protocol, feature)
+    texts = dict(source.metadata.configuration)
+    own = {} if target is None else target.metadata.configuration
+    for key in _TIED_PROPERTIES:
+        texts.pop(key, None)
+        if key in own:
+            texts[key] = own[key]
+    if target is not None:
+        protocol = merge(target.protocol, protocol)
+    metadata = replace(
+        source.metadata,
+        id=str(uuid.uuid4()) if target is None else target.metadata.id,
+        configuration=completed(texts, protocol),
+    )
+    made = TableConfiguration(protocol, metadata)
+    if not properties:
+        return made
+    return changed_table(made, configuration={**metadata.configuration, **properties})
+
+
+def stage_clone(
+    pending: PendingTransaction,
+    source: Snapshot,
+    *,
+    is_shallow: bool,
+    progress: Callable[[int, int], None] | None = None,
+) -> Cloned:
+    """Give the table the files of another one.
+
+    Args:
+        pending: of the clone, with `cloned_configuration`.
+        source: the version to clone; its store can be another one for a deep clone.
+        is_shallow: name the source's files by their location. Vacuum in the source must leave
+            them alone as long as the clone is needed. Otherwise they are copied.
+        progress: told after each copy how many files of how many are there; it may be called
+            from any thread, by one at a time. What it raises ends the work.
+
+    Raises:
+        InvalidInputError: a file stands in the way of a copy.
+        DeltaProtocolError: the source cannot be read.
+
+    Cost: all columns of the source's files; for a deep clone each new file in memory once.
+    """
+    check_readable(
+        source.configuration,
+        table=source.store.root,
+        version=source.version,
+        operation="clone",
+        has_log_tail=source.log_tail is not None,
+    )
+    root = pending.store.root
+    files = source.files()
+    names = _Names(source.store.root, root, is_shallow=is_shallow)
+    wanted = names.of(files)
+    now = FILE_SCHEMA.empty_table() if pending.snapshot is None else pending.snapshot.files()
+    added, removed = difference(now, wanted, root)
+    copied = _Copied()
+    if not is_shallow:
+        copied = _copy(pending, source.store, names.copies(files, added), progress)
+    pending.add_rows(added)
+    if pending.snapshot is not None:
+        pending.read(None)
+        pending.remove_files(removed, data_change=True)
+    _clone_clustering(pending, source)
+    pending.parameters |= {
+        "source": f"delta.`{_location(source.store.root)}`",
+        "sourceVersion": source.version,
+        "isShallow": is_shallow,
+    }
+    return Cloned(
+        num_source_files=files.num_rows,
+        source_bytes=_sum(files),
+        num_added_files=added.num_rows,
+        num_removed_files=removed.num_rows,
+        removed_bytes=_sum(removed),
+        num_copied_files=copied.num_files,
+        copied_bytes=copied.num_bytes,
+    )
+
+
+class _Names:
+    """How files of one table are named in another.
+
+    Args:
+        source: root of the table that has them.
+        target: root of the table that shall name them.
+        is_shallow: by their location; otherwise by the place that their copies get.
+    """
+
+    def __init__(self, source: str, target: str, *, is_shallow: bool) -> None:
+        self._source = source
+        self._target = target
+        self._is_shallow = is_shallow
+
+    def of(self, files: pa.Table) -> pa.Table:
+        """The rows as the other table has them, with `FILE_SCHEMA`."""
+        changed = {
+            "path": self._paths(files.column("path")),
+            "deletionVector": self._vectors(files.column("deletionVector")),
+            "dataChange": pa.repeat(pa.scalar(value=True), files.num_rows),
+            "baseRowId": pa.nulls(files.num_rows, pa.int64()),
+            "defaultRowCommitVersion": pa.nulls(files.num_rows, pa.int64()),
+        }
+        columns: list[Any] = [changed.get(name, files.column(name)) for name in FILE_SCHEMA.names]
+        return pa.Table.from_arrays(columns, schema=FILE_SCHEMA)
+
+    def copies(self, files: pa.Table, added: pa.Table) -> dict[str, str]:
+        """The physical files to copy: decoded path in the source → decoded path in the copy."""
+        if self._is_shallow:
+            return {}
+        new = set(added.column("path").to_pylist())
+        found: dict[str, str] = {}
+        rows: list[dict[str, Any]] = files.select(["path", "deletionVector"]).to_pylist()
+        for row in rows:
+            path = decode_path(row["path"])
+            target = self._copy_of(path)
+            if encode_path(target) not in new and row["path"] not in new:
+                continue
+            found[path] = target
+            descriptor = descriptor_of(row["deletionVector"])
+            place = None if descriptor is None else location(descriptor)
+            if descriptor is not None and place is not None:
+                found[place] = location(self._vector(descriptor)) or place
+        return found
+
+    def _paths(self, encoded: Any) -> Any:
+        absolute = compute.match_substring_regex(encoded, "^(?:/|[A-Za-z][A-Za-z0-9+.-]*:/)")
+        if self._is_shallow:
+            prefix = encode_path(_location(self._source).rstrip("/") + "/")
+            below = compute.binary_join_element_wise(prefix, encoded, "")
+            return compute.if_else(absolute, encoded, below)
+        if not compute.any(absolute).as_py():
+            return encoded
+        texts: list[str] = encoded.to_pylist()
+        renamed = [
+            encode_path(self._copy_of(path)) if is_absolute(path) else text
+            for text, path in ((text, decode_path(text)) for text in texts)
+        ]
+        return pa.array(renamed, pa.string())
+
+    def _copy_of(self, path: str) -> str:
+        """Where the copy of a file goes: the same place, or for one from elsewhere a new name."""
+        if not is_absolute(path):
+            return path
+        place = canonical_path(path, self._source)
+        if not is_absolute(place):
+            return place
+        return f"{uuid.uuid5(uuid.NAMESPACE_URL, place)}-{place.rpartition('/')[2]}"
+
+    def _vectors(self, vectors: Any) -> Any:
+        if vectors.null_count == len(vectors):
+            return vectors
+        # Python sees only the files that have one.
+        rows: list[Any] = vectors.filter(vectors.is_valid()).to_pylist()
+        renamed = [
+            None if found is None else deletion_vector_to_json(self._vector(found))
+            for found in map(descriptor_of, rows)
+        ]
+        mask = vectors.combine_chunks().is_valid()
+        places = compute.subtract(compute.cumulative_sum(mask.cast(pa.int64())), 1)
+        values = pa.array(renamed, DELETION_VECTOR_TYPE)
+        return values.take(compute.if_else(mask, places, pa.scalar(None, pa.int64())))
+
+    def _vector(self, descriptor: DeletionVectorDescriptor) -> DeletionVectorDescriptor:
+        if self._is_shallow:
+            return absolute_descriptor(descriptor, _location(self._source))
+        place = location(descriptor)
+        if place is None or descriptor.storage_type == "u":
+            return descriptor
+        name = uuid.uuid5(uuid.NAMESPACE_URL, canonical_path(place, self._source))
+        return replace(descriptor, storage_type="u", path_or_inline_dv=encode_z85(name.bytes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Copied:
+    num_files: int = 0
+    num_bytes: int = 0
+
+
+def _copy(
+    pending: PendingTransaction,
+    source: Store,
+    copies: Mapping[str, str],
+    progress: Callable[[int, int], None] | None,
+) -> _Copied:
+    """Copy files that are not there yet; those of an earlier attempt are taken as they are."""
+    target = pending.store
+
+    def copy(pair: tuple[str, str]) -> tuple[str, int | None]:
+        path, place = pair
+        if _is_copied(source, path, target, place):
+            return place, None
+        data = source.read(path)
+        try:
+            target.put_if_absent(place, data)
+        except AlreadyExistsError:
+            if target.read(place) != data:
+                raise
+        return place, len(data)
+
+    sizes: list[int] = []
+    steps = Steps(progress)
+    steps.expect(len(copies))
+
+    def work(pair: tuple[str, str]) -> None:
+        place, num_bytes = copy(pair)
+        if num_bytes is not None:
+            pending.own_paths.append(place)
+            sizes.append(num_bytes)
+        steps.done()
+
+    background = Background(_COPIED_AT_ONCE)
+    try:
+        for pair in copies.items():
+            background.submit(partial(work, pair))
+        background.wait()
+    except BaseException:
+        background.cancel()  # and wait: a copy that is under way would stay
+        raise
+    return _Copied(len(sizes), sum(sizes))
+
+
+def _is_copied(source: Store, path: str, target: Store, place: str) -> bool:
+    """Whether the copy is there.
+
+    Raises:
+        InvalidInputError: something else is.
+    """
+    try:
+        there = target.stat(place)
+    except ObjectNotFoundError:
+        return False
+    if there.size_bytes != source.stat(path).size_bytes:
+        raise InvalidInputError(
+            f"cannot copy {join(source.root, path)} to {join(target.root, place)}: there is "
+            "another file of that name"
+        )
+    return True
+
+
+def _clone_clustering(pending: PendingTransaction, source: Snapshot) -> None:
+    if not pending.configuration.supports("domainMetadata"):
+        return
+    known = {} if pending.snapshot is None else pending.snapshot.domain_metadata
+    current, wanted = known.get(CLUSTERING_DOMAIN), source.domain_metadata.get(CLUSTERING_DOMAIN)
+    if wanted is not None and wanted != current:
+        pending.set_domain(wanted)
+    elif wanted is None and current is not None:
+        pending.remove_domain(CLUSTERING_DOMAIN)
+
+
+def _location(root: str) -> str:
+    """A root as an absolute URL: `/x` alone would be another file on another file system.
+
+    Local ones have one slash: Delta Spark does not know its files by `file:///x`.
+    """
+    if root.startswith("/"):
+        return f"file:{root}"
+    if not is_absolute(root):
+        raise InternalError(f"the root {root!r} is no location")
+    return root
+
+
+def _sum(files: pa.Table) -> int:
+    return compute.sum(files.column("size")).as_py() or 0

@@ -1,0 +1,221 @@
+"""Convert: Parquet files become a Delta table where they lie; no file is written but the log's.
+
+Protocol: Add File and Remove File, Per-file Statistics, Column Mapping
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from deltalog.actions import AddFile
+from deltalog.actions.properties import CONSTRAINT_PREFIX
+from deltalog.column_mapping import PHYSICAL_NAME_KEY, Mode, map_fields
+from deltalog.configuration import TableConfiguration
+from deltalog.errors import InvalidInputError
+from deltalog.scan.reader import read_task
+from deltalog.scan.task import ReadSpec, ScanTask
+from deltalog.schema import StructType, encode_schema, to_arrow_schema
+from deltalog.stats import encode_stats
+from deltalog.storage.pool import read_ahead
+from deltalog.verbs.convert_files import (
+    ParquetFile,
+    PartitionStrategy,
+    find_parquet_files,
+    partition_fields,
+    partition_values,
+    read_footers,
+    table_schema,
+)
+from deltalog.write.encode import Layout
+from deltalog.write.open_files import Plan
+from deltalog.write.spec import DEFAULT_TARGET_FILE_SIZE_BYTES, WriteSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from deltalog.storage.store import Store
+    from deltalog.transaction import PendingTransaction
+
+_READ_AHEAD: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversion:
+    """Parquet files as a table.
+
+    Args:
+        schema: of their rows, partition columns last.
+        partition_columns: by name.
+        files: all of them.
+    """
+
+    schema: StructType
+    partition_columns: tuple[str, ...]
+    files: tuple[ParquetFile, ...]
+
+
+def plan_conversion(
+    store: Store,
+    *,
+    partition_by: StructType | None = None,
+    partition_strategy: PartitionStrategy | None = None,
+) -> Conversion:
+    """What the Parquet files below a root are as a table. Nothing is written.
+
+    Args:
+        store: of the table to be.
+        partition_by: partition columns; None takes them from directories such as `p=1`.
+        partition_strategy: whether directories are `p=1` (`hive`, the default) or hold the values
+            alone, in the order of the columns (`directory`).
+
+    Raises:
+        InvalidInputError: there are no such files, or their paths lack a partition column.
+        SchemaMismatchError: files have different types for the same column.
+        InvalidPartitionValueError: a directory's value is none of its column's type.
+
+    Cost: one listing, and every footer.
+    """
+    if partition_strategy not in {None, "hive", "directory"}:
+        raise InvalidInputError(
+            f"partition_strategy: expected 'hive' or 'directory', found {partition_strategy!r}"
+        )
+    infos = find_parquet_files(store)
+    data, counts = read_footers(store, infos)
+    fields = partition_fields(infos, partition_by, partition_strategy)
+    values = partition_values(infos, fields, partition_strategy)
+    return Conversion(
+        schema=table_schema(data, fields),
+        partition_columns=fields.names,
+        files=tuple(
+            ParquetFile(info=info, num_rows=rows, partition_values=row)
+            for info, rows, row in zip(infos, counts, values, strict=True)
+        ),
+    )
+
+
+def configuration_in_place(wanted: TableConfiguration) -> TableConfiguration:
+    """The configuration of a new table, fit for files that are there already.
+
+    With column mapping, physical names are the names in the files.
+
+    Raises:
+        InvalidInputError: files would have to hold field ids, or rows were to be checked.
+    """
+    texts = wanted.metadata.configuration
+    constraints = [key for key in texts if key.startswith(CONSTRAINT_PREFIX)]
+    if constraints:
+        raise InvalidInputError(
+            f"cannot convert with {', '.join(constraints)}: the rows are not checked; convert, "
+            "then add the constraints"
+        )
+    if wanted.column_mapping_mode is Mode.NONE:
+        return wanted
+    if wanted.column_mapping_mode is Mode.ID:
+        raise InvalidInputError(
+            "cannot convert with delta.columnMapping.mode=id: the files hold no field ids of the "
+            "table; use mode=name"
+        )
+    schema = map_fields(
+        wanted.schema,
+        lambda field: replace(field, metadata={**field.metadata, PHYSICAL_NAME_KEY: field.name}),
+    )
+    metadata = replace(wanted.metadata, schema_string=encode_schema(schema))
+    return TableConfiguration(wanted.protocol, metadata)
+
+
+def stage_convert(
+    pending: PendingTransaction,
+    conversion: Conversion,
+    *,
+    collect_stats: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+) -> int:
+    """Add the files to a new table; how many they are.
+
+    Args:
+        pending: of the table, with `configuration_in_place`.
+        conversion: planned for the same store.
+        collect_stats: whether columns are read for their bounds; otherwise files only say how
+            many rows they have.
+        progress: told after each file how many of how many are done.
+
+    Cost: without statistics none; with them, the columns that get some, of every file.
+    """
+    total = len(conversion.files)
+    for number, add in enumerate(_adds(pending, conversion, collect_stats=collect_stats), 1):
+        pending.adds.append(add)
+        if progress is not None:
+            progress(number, total)
+    pending.read(None)
+    pending.parameters |= {
+        "numFiles": total,
+        "partitionedBy": list(conversion.partition_columns),
+        "collectStats": collect_stats,
+        "sourceFormat": "parquet",
+    }
+    pending.set_metrics({"numConvertedFiles": total})
+    return total
+
+
+def _adds(
+    pending: PendingTransaction, conversion: Conversion, *, collect_stats: bool
+) -> Iterator[AddFile]:
+    if collect_stats:
+        collect = _Collector(pending)
+        yield from read_ahead(collect, conversion.files, depth=_READ_AHEAD)
+        return
+    for file in conversion.files:
+        yield _add(file, encode_stats({"numRecords": file.num_rows}))
+
+
+def _add(file: ParquetFile, stats: str) -> AddFile:
+    return AddFile(
+        path=file.info.path,
+        partition_values=file.partition_values,
+        size_bytes=file.info.size_bytes,
+        modification_time_ms=file.info.modified_ms,
+        data_change=True,
+        stats=stats,
+    )
+
+
+class _Collector:
+    """Reads files as scans of the table will, and collects what such scans may rely on."""
+
+    def __init__(self, pending: PendingTransaction) -> None:
+        configuration = pending.configuration
+        self._store = pending.store
+        self._plan = Plan(
+            spec=WriteSpec(
+                store=pending.store,
+                configuration=configuration,
+                target_file_size_bytes=DEFAULT_TARGET_FILE_SIZE_BYTES,
+            ),
+            layout=Layout(configuration),
+        )
+        names = set(self._plan.collector().finish()["nullCount"])
+        columns = StructType([field for field in configuration.data_schema if field.name in names])
+        self._spec = ReadSpec(
+            table=pending.store.root,
+            data_columns=columns,
+            partition_columns=StructType([]),
+            metadata_columns=(),
+            output=to_arrow_schema(columns),
+            predicate=None,
+            mode=configuration.column_mapping_mode,
+            physical_names={},
+        )
+
+    def __call__(self, file: ParquetFile) -> AddFile:
+        collector = self._plan.collector()
+        task = ScanTask(
+            store=self._store,
+            spec=self._spec,
+            path=file.info.path,
+            partition_values={},
+            size_bytes=file.info.size_bytes,
+        )
+        for batch in read_task(task):
+            collector.update(batch)
+        return _add(file, encode_stats(collector.finish()))

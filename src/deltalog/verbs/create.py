@@ -1,0 +1,120 @@
+"""Create and replace: what the first version of a table holds besides its metadata.
+
+What protocol and metadata may be is `table_change`'s to say.
+
+Protocol: Change Metadata, Domain Metadata
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from deltalog.actions.properties import TableProperties
+from deltalog.configuration import TableConfiguration
+from deltalog.errors import InvalidInputError
+from deltalog.features.clustering import CLUSTERING_DOMAIN
+from deltalog.schema import Field, StructType, from_arrow_schema
+from deltalog.table_change import changed_table, kept_by_writers
+from deltalog.verbs.alter.clustering import clustering_domain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.transaction import PendingTransaction
+
+
+def as_schema(schema: Any) -> StructType:
+    """A schema in any of the forms that callers use.
+
+    Raises:
+        InvalidInputError: it is none.
+    """
+    if isinstance(schema, StructType):
+        return schema
+    if isinstance(schema, list | tuple) and all(isinstance(field, Field) for field in schema):
+        return StructType(schema)
+    if isinstance(schema, pa.Schema) or hasattr(schema, "__arrow_c_schema__"):
+        return from_arrow_schema(schema if isinstance(schema, pa.Schema) else pa.schema(schema))
+    raise InvalidInputError(
+        f"cannot take a {type(schema).__name__} for a schema: expected a deltalog.Schema, a list "
+        "of fields, or an Arrow schema"
+    )
+
+
+def stage_create(
+    pending: PendingTransaction,
+    clustering_columns: Sequence[str | tuple[str, ...]] | None,
+) -> None:
+    """Add what a new table has besides its columns.
+
+    Args:
+        pending: its configuration is that of the table.
+        clustering_columns: names or paths.
+    """
+    configuration = pending.configuration
+    if clustering_columns is not None:
+        pending.set_domain(clustering_domain(configuration, clustering_columns))
+    metadata = configuration.metadata
+    pending.parameters = {
+        "isManaged": "false",
+        "description": metadata.description,
+        "partitionBy": list(metadata.partition_columns),
+        "clusterBy": [_shown(column) for column in clustering_columns or ()],
+        "properties": dict(metadata.configuration),
+    }
+
+
+def stage_replace(
+    pending: PendingTransaction,
+    wanted: TableConfiguration,
+    clustering_columns: Sequence[str | tuple[str, ...]] | None,
+) -> None:
+    """Give an existing table another schema, properties and no rows; its history stays.
+
+    Args:
+        pending: of the table.
+        wanted: what a new table would be.
+        clustering_columns: names or paths.
+    """
+    changed = changed_table(
+        pending.configuration,
+        schema=wanted.schema,
+        partition_columns=wanted.metadata.partition_columns,
+        configuration=_replaced_properties(pending.configuration, wanted),
+        protocol=wanted.protocol,
+        replaces_data=True,
+    )
+    # The old name goes, too, where the new table has none.
+    metadata = replace(
+        changed.metadata, name=wanted.metadata.name, description=wanted.metadata.description
+    )
+    pending.set_configuration(TableConfiguration(changed.protocol, metadata))
+    if pending.snapshot is not None:
+        pending.read(None)
+        pending.remove_files(pending.snapshot.files(), data_change=True)
+        for name in pending.snapshot.domain_metadata:
+            if name == CLUSTERING_DOMAIN and clustering_columns is None:
+                pending.remove_domain(name)
+    stage_create(pending, clustering_columns)
+
+
+def _replaced_properties(current: TableConfiguration, wanted: TableConfiguration) -> dict[str, str]:
+    """What the new table asks for; what writers keep is the old table's, or made anew.
+
+    The times of commits go on (ledger B-22): the history is one.
+    """
+    key = TableProperties.enable_in_commit_timestamps.key
+    kept = {key: "true"} if current.in_commit_timestamps is not None else {}
+    asked = {
+        name: text
+        for name, text in wanted.metadata.configuration.items()
+        if not kept_by_writers(name)
+    }
+    return {**kept, **asked}
+
+
+def _shown(column: str | tuple[str, ...]) -> str:
+    return column if isinstance(column, str) else ".".join(column)

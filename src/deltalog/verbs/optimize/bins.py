@@ -1,0 +1,197 @@
+"""Which files are rewritten together.
+
+Owns the choice and the packing: only columns of the log are looked at. What becomes of the rows is
+`run`'s affair.
+
+Protocol: Add File and Remove File, Deletion Vectors
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.errors import InternalError, InvalidInputError
+from deltalog.expressions import columns, to_sql
+from deltalog.kernels import compute
+from deltalog.partition_values import extract
+from deltalog.replay import file_keys
+from deltalog.rows.external_sort import one_piece
+from deltalog.scan.plan import TASK_COLUMNS
+from deltalog.scan.prune import prune
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from deltalog.expressions import Expression
+    from deltalog.snapshot import Snapshot
+    from deltalog.transaction import PendingTransaction
+
+DEFAULT_MAX_DELETED_SHARE: Final = 0.05  # Delta Spark's
+_COLUMNS: Final = (*TASK_COLUMNS, "tags", "clusteringProvider")
+_RECORDS: Final = "numRecords"
+_PARTITION: Final = "partition"
+_LIVE_SIZE: Final = "liveSize"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bin:
+    """Files of one partition whose rows go into new files together.
+
+    Args:
+        partition: what tells the partition from others.
+        files: rows of `snapshot.files`, at least `TASK_COLUMNS` and what removing them needs.
+    """
+
+    partition: object
+    files: pa.Table
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all files."""
+        return compute.sum(self.files.column("size")).as_py() or 0
+
+
+def snapshot_of(pending: PendingTransaction) -> Snapshot:
+    """What is optimized."""
+    if pending.snapshot is None:
+        raise InternalError("there is nothing to optimize in a table that is to be made")
+    return pending.snapshot
+
+
+def considered_files(
+    snapshot: Snapshot, predicate: Expression | None, *, default_timezone: str = "UTC"
+) -> pa.Table:
+    """The live files of some partitions, those of a partition together, the oldest first.
+
+    Args:
+        snapshot: whose files.
+        predicate: over partition columns; None is every file.
+        default_timezone: of partition values without a zone.
+
+    Returns:
+        Columns of `snapshot.files` without statistics; `numRecords`, NULL where the log does not
+        tell; `partition`, a number; and `liveSize`, the bytes that live rows take, about.
+
+    Raises:
+        InvalidInputError: the predicate names a column that is no partition column.
+    """
+    configuration = snapshot.configuration
+    if predicate is not None:
+        used = {path[0] for path in columns(predicate)}
+        others = used - set(configuration.partition_columns)
+        if others:
+            raise InvalidInputError(
+                f"cannot optimize the rows of {snapshot.store.root} where {to_sql(predicate)}: "
+                f"{', '.join(sorted(others))} is no partition column, and files are rewritten whole"
+            )
+    pruned = prune(snapshot, predicate, default_timezone=default_timezone)
+    found = pruned.files(_COLUMNS)
+    found = found.append_column(_RECORDS, pruned.num_records())
+    found = found.append_column(_PARTITION, _partitions(snapshot, found))
+    found = found.append_column(_LIVE_SIZE, _live_sizes(found))
+    order = pc.sort_indices(
+        found,
+        sort_keys=[
+            (_PARTITION, "ascending"),
+            ("modificationTime", "ascending"),
+            ("path", "ascending"),
+        ],
+    )
+    return found.take(order)
+
+
+def crowded(files: pa.Table, max_deleted_share: float) -> Any:
+    """Which of `considered_files` have so many deleted rows that reading around them costs."""
+    deleted = _deleted(files)
+    share = compute.divide(deleted.cast(pa.float64()), files.column(_RECORDS))
+    # A file that does not tell its rows tells them when it is written anew.
+    too_many = compute.fill_null(compute.greater(share, max_deleted_share), fill_value=True)
+    return compute.and_(compute.greater(deleted, 0), too_many)
+
+
+def small(files: pa.Table, target_size_bytes: int) -> Any:
+    """Which of `considered_files` are smaller than files should be."""
+    return compute.less(files.column("size"), target_size_bytes)
+
+
+def pack(files: pa.Table, target_size_bytes: int) -> list[Bin]:
+    """Neighbours of the same partition together, up to a size; rows keep their order this way.
+
+    Args:
+        files: some of `considered_files`, in their order.
+        target_size_bytes: of the new files.
+    """
+    groups: list[list[int]] = []
+    partition, size = None, 0
+    partitions: list[Any] = files.column(_PARTITION).to_pylist()
+    sizes: list[Any] = files.column(_LIVE_SIZE).to_pylist()
+    for number, (key, live_bytes) in enumerate(zip(partitions, sizes, strict=True)):
+        if not groups or key != partition or size + live_bytes > target_size_bytes:
+            groups.append([])
+            partition, size = key, 0
+        groups[-1].append(number)
+        size += live_bytes
+    return [_bin(files, group[0], len(group)) for group in groups]
+
+
+def by_partition(files: pa.Table) -> list[Bin]:
+    """Everything of a partition together."""
+    return pack(files, 1 << 62)
+
+
+def still_live(snapshot: Snapshot, bins: Iterable[Bin]) -> list[Bin]:
+    """The bins whose files are all as they were; others changed them meanwhile."""
+    root = snapshot.store.root
+    now = snapshot.files(["path", "deletionVector"])
+    known = one_piece(file_keys(now.column("path"), now.column("deletionVector"), root))
+    kept = []
+    for one in bins:
+        keys = file_keys(one.files.column("path"), one.files.column("deletionVector"), root)
+        if compute.all(compute.is_in(keys, value_set=known)).as_py():
+            kept.append(one)
+    return kept
+
+
+def _bin(files: pa.Table, start: int, length: int) -> Bin:
+    some = files.slice(start, length)
+    return Bin(partition=some.column(_PARTITION)[0].as_py(), files=some)
+
+
+def _partitions(snapshot: Snapshot, files: pa.Table) -> Any:
+    """A number for each file's partition."""
+    values = files.column("partitionValues")
+    numbers: Any = pa.repeat(pa.scalar(0, pa.int64()), files.num_rows)
+    for name in snapshot.configuration.physical_partition_columns:
+        # The empty string is null.
+        texts = compute.fill_null(extract(values, name), "")
+        encoded = one_piece(texts).dictionary_encode()
+        joined = compute.add(
+            compute.multiply(numbers, len(encoded.dictionary)), encoded.indices.cast(pa.int64())
+        )
+        numbers = joined.dictionary_encode().indices.cast(pa.int64())
+    return numbers
+
+
+def _live_sizes(files: pa.Table) -> Any:
+    records = files.column(_RECORDS)
+    live = compute.subtract(records, _deleted(files)).cast(pa.float64())
+    share = compute.fill_null(compute.divide(live, compute.max_element_wise(records, 1)), 1.0)
+    return compute.multiply(files.column("size").cast(pa.float64()), share).cast(
+        pa.int64(), safe=False
+    )
+
+
+def _deleted(files: pa.Table) -> Any:
+    counts = pc.struct_field(files.column("deletionVector"), "cardinality")
+    return compute.fill_null(counts, 0)
+
+
+def vectors_of(files: pa.Table) -> Sequence[int]:
+    """How many rows each deletion vector of some files marks."""
+    counts = pc.struct_field(files.column("deletionVector"), "cardinality")
+    found: list[int] = compute.drop_null(counts).to_pylist()
+    return found

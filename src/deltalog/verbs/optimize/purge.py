@@ -1,0 +1,145 @@
+"""Purge: what was deleted or dropped leaves the files, too.
+
+Owns which files still hold such data: those with deletion vectors, and those with columns that the
+table has no more. Nothing else is rewritten.
+
+Protocol: Deletion Vectors, Column Mapping
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.column_mapping import Mode
+from deltalog.expressions import to_sql
+from deltalog.kernels import compute
+from deltalog.paths import decode_path
+from deltalog.storage.parquet import open_parquet
+from deltalog.storage.parquet_parts import walk_leaves
+from deltalog.storage.pool import map_in_pool
+from deltalog.verbs.optimize.bins import considered_files, pack, snapshot_of, still_live
+from deltalog.verbs.optimize.cubes import cubes_of, tagged, with_cubes
+from deltalog.verbs.optimize.run import RunOptions, copy_bin, rewrite_bins
+from deltalog.write.encode import physical_arrow_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.expressions import Expression
+    from deltalog.snapshot import Snapshot
+    from deltalog.transaction import PendingTransaction
+    from deltalog.verbs.optimize.bins import Bin
+    from deltalog.verbs.optimize.result import Optimized
+    from deltalog.verbs.optimize.run import Rewritten, Rows
+
+STRATEGY: Final = "purge"
+
+
+def stage_purge(
+    pending: PendingTransaction,
+    predicate: Expression | None = None,
+    *,
+    options: RunOptions | None = None,
+    dropped_columns: bool = True,
+    left: Sequence[Bin] | None = None,
+) -> Optimized:
+    """Rewrite the files that hold deleted rows or dropped columns; `vacuum` then deletes them.
+
+    Args:
+        pending: of an existing table.
+        predicate: resolved, over partition columns; None is every partition.
+        options: of the run.
+        dropped_columns: whether to look for columns that the table has no more. Only tables with
+            column mapping can have dropped any.
+        left: what an earlier commit of the same operation has left; None is all.
+
+    Raises:
+        InvalidInputError: the predicate names a column that is no partition column.
+
+    Cost: with column mapping the footer of every file; each file that is chosen is read and
+    written once.
+    """
+    options = options or RunOptions()
+    snapshot = snapshot_of(pending)
+    num_considered = 0
+    if left is None:
+        files = considered_files(
+            snapshot, predicate, default_timezone=options.files.default_timezone
+        )
+        num_considered = files.num_rows
+        chosen = compute.is_valid(pc.struct_field(files.column("deletionVector"), "cardinality"))
+        if dropped_columns and snapshot.configuration.column_mapping_mode is not Mode.NONE:
+            chosen = compute.or_(chosen, _with_dropped_columns(snapshot, files, chosen))
+        target = options.files.spec_for(pending).target_file_size_bytes
+        bins = _pack(snapshot, files.filter(chosen), target)
+    else:
+        bins = still_live(snapshot, left)
+    pending.parameters.update(
+        predicate=[] if predicate is None else [to_sql(predicate)], applyPurge=True
+    )
+    return rewrite_bins(
+        pending,
+        bins,
+        _copy,
+        strategy=STRATEGY,
+        num_considered=num_considered,
+        options=options,
+    )
+
+
+def _pack(snapshot: Snapshot, files: pa.Table, target_size_bytes: int) -> list[Bin]:
+    """Files of a cube stay together: they are still clustered when rows have gone."""
+    if not snapshot.configuration.supports("clustering"):
+        return pack(files, target_size_bytes)
+    found = with_cubes(files)
+    bins: list[Bin] = []
+    cubes: list[Any] = cubes_of(found).to_pylist()
+    start = 0
+    for _, run in groupby(cubes):
+        length = len(list(run))
+        bins += pack(found.slice(start, length), target_size_bytes)
+        start += length
+    return bins
+
+
+def _copy(rows: Rows, one: Bin) -> Rewritten:
+    found = copy_bin(rows, one)
+    tags = one.files.column("tags")[0].as_py()
+    provider = one.files.column("clusteringProvider")[0].as_py()
+    if "cube" not in one.files.column_names or cubes_of(one.files)[0].as_py() is None:
+        return found
+    return replace(found, written=tagged(found.written, dict(tags), provider))
+
+
+def _with_dropped_columns(snapshot: Snapshot, files: pa.Table, known: Any) -> Any:
+    """Which files have a column that is none of the table's; where `known` is true, not asked."""
+    configuration = snapshot.configuration
+    leaves = set(walk_leaves(physical_arrow_schema(configuration)))
+    leaves |= {(name,) for name in configuration.physical_partition_columns}
+    hidden = (configuration.row_id_column, configuration.row_commit_version_column)
+    leaves |= {(name,) for name in hidden if name is not None}
+
+    def look(file: tuple[str, int, bool]) -> bool:
+        path, size, is_chosen = file
+        if is_chosen:
+            return True
+        reader = open_parquet(snapshot.store, decode_path(path), size_bytes=size)
+        try:
+            return not leaves.issuperset(reader.leaves)
+        finally:
+            reader.close()
+
+    rows: list[Any] = list(
+        zip(
+            files.column("path").to_pylist(),
+            files.column("size").to_pylist(),
+            known.to_pylist(),
+            strict=True,
+        )
+    )
+    return pa.array(map_in_pool(look, rows), pa.bool_())

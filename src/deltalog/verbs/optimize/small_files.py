@@ -1,0 +1,137 @@
+"""Many small files read at little cost each.
+
+A scan decides for every file anew how its columns stand for the table's, and reads it in pieces.
+Small files mostly look alike: here they are read whole, several at a time, and what is decided for
+one of them holds for the others of the same Parquet schema. Whatever is special about a file
+(deletion vectors, row ids, old calendars) is left to the scan.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog.errors import DeltaError
+from deltalog.kernels import arrow
+from deltalog.partition_values import parse_value
+from deltalog.scan.reader import read_task
+from deltalog.scan.rebase import file_rebase
+from deltalog.scan.transform import FileProjection, project_file
+from deltalog.schema import to_arrow_type
+from deltalog.storage.parquet import open_parquet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from deltalog.scan.task import ReadSpec, ScanTask
+
+SMALL_BYTES: Final = 4 * 1024 * 1024
+_MOST_FILES: Final = 128
+
+Group = list["ScanTask"]
+
+
+def grouped(tasks: Iterable[ScanTask]) -> Iterator[Group]:
+    """Tasks of small files together, those of large ones alone; in their order."""
+    group: Group = []
+    size = 0
+    for task in tasks:
+        more = SMALL_BYTES if task.size_bytes is None else task.size_bytes
+        if group and (size + more > SMALL_BYTES or len(group) == _MOST_FILES):
+            yield group
+            group, size = [], 0
+        group.append(task)
+        size += more
+    if group:
+        yield group
+
+
+def is_small(group: Group) -> bool:
+    """Whether the files of a group may be read whole."""
+    return sum(task.size_bytes or SMALL_BYTES for task in group) <= SMALL_BYTES
+
+
+class SmallFileReader:
+    """Reads groups of small files; from any thread.
+
+    Args:
+        spec: of all tasks.
+    """
+
+    def __init__(self, spec: ReadSpec) -> None:
+        self._spec = spec
+        self._names = set(spec.output.names)
+        self._known: tuple[pa.Schema, FileProjection] | None = None
+
+    def read(self, group: Group) -> list[pa.RecordBatch]:
+        """The rows of some files, in their order."""
+        batches: list[pa.RecordBatch] = []
+        run: list[pa.Table] = []
+        before: FileProjection | None = None
+        last: ScanTask | None = None
+        for task in group:
+            found = self._physical(task)
+            if run and (
+                found is None
+                or found[1] is not before
+                or (last is not None and task.partition_values != last.partition_values)
+            ):
+                batches += self._logical(run, before, last)
+                run = []
+            if found is None:
+                batches += read_task(task)
+            else:
+                run.append(found[0])
+                before, last = found[1], task
+        if run:
+            batches += self._logical(run, before, last)
+        return batches
+
+    def _physical(self, task: ScanTask) -> tuple[pa.Table, FileProjection] | None:
+        """A file as it is, and what its columns are; None if there is something special."""
+        spec = self._spec
+        if spec.metadata_columns or task.deletion_vector is not None:
+            return None
+        try:
+            reader = open_parquet(task.store, task.path, size_bytes=task.size_bytes)
+            try:
+                if file_rebase(reader, spec.default_timezone) is not None:
+                    return None
+                projection = self._projection(reader.arrow_schema, task.path)
+                leaves = [reader.leaves[leaf] for leaf in projection.leaves]
+                everything = len(leaves) == len(reader.leaves)
+                return reader.read(None if everything else leaves), projection
+            finally:
+                reader.close()
+        except DeltaError as error:
+            error.add_note(f"while reading {task.path!r} of table {spec.table!r}")
+            raise
+
+    def _projection(self, schema: pa.Schema, path: str) -> FileProjection:
+        known = self._known
+        if known is not None and known[0].equals(schema, check_metadata=True):
+            return known[1]
+        spec = self._spec
+        found = project_file(spec.data_columns, schema, spec.mode, path=path)
+        self._known = (schema, found)
+        return found
+
+    def _logical(
+        self, run: list[pa.Table], projection: FileProjection | None, task: ScanTask | None
+    ) -> list[pa.RecordBatch]:
+        if projection is None or task is None:
+            return []
+        table = pa.concat_tables(run).combine_chunks()
+        data: dict[str, Any] = dict(
+            zip(projection.schema.names, projection.apply(table), strict=True)
+        )
+        for field in self._spec.partition_columns:
+            text = task.partition_values.get(self._spec.physical_names[field.name])
+            value = parse_value(text, field.type, default_timezone=self._spec.default_timezone)
+            data[field.name] = arrow.repeat(
+                pa.scalar(value, to_arrow_type(field.type)), table.num_rows
+            )
+        output = self._spec.output
+        columns = [data[name] for name in output.names]
+        return pa.Table.from_arrays(columns, schema=output).to_batches()

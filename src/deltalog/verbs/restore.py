@@ -1,0 +1,246 @@
+"""Restore: the table becomes what it was at an older version, by a new one.
+
+Owns which files come back and which go: only the difference is committed. What was learnt since
+is kept where going back would break promises: features, and ids that were given.
+
+Protocol: Add File and Remove File, Column Mapping, Identity Columns
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog.actions.arrow import FILE_SCHEMA
+from deltalog.actions.properties import TableProperties
+from deltalog.column_mapping import Mode
+from deltalog.configuration import TableConfiguration
+from deltalog.errors import DataFileMissingError, InternalError
+from deltalog.features.clustering import CLUSTERING_DOMAIN
+from deltalog.features.identity_columns import identity_columns, with_high_water_marks
+from deltalog.features.protocol_change import merge, supported_features
+from deltalog.kernels import compute
+from deltalog.paths import decode_path
+from deltalog.replay import file_keys
+from deltalog.schema import encode_schema
+from deltalog.verbs.needed_files import existing, vector_path
+
+if TYPE_CHECKING:
+    from deltalog.actions import Protocol
+    from deltalog.schema import StructType
+    from deltalog.snapshot import Snapshot
+    from deltalog.transaction import PendingTransaction
+
+_MAX_COLUMN_ID: Final = "delta.columnMapping.maxColumnId"
+_CHECKPOINT_PROTECTION: Final = TableProperties.require_checkpoint_protection_before_version.key
+_SHOWN: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What a restoration did.
+
+    Args:
+        num_restored_files: logical files that came back.
+        restored_bytes: their size.
+        num_removed_files: logical files that went.
+        removed_bytes: their size.
+        num_files: that the table has now.
+        num_bytes: their size.
+        num_missing_files: that should have come back, and are no more.
+    """
+
+    num_restored_files: int
+    restored_bytes: int
+    num_removed_files: int
+    removed_bytes: int
+    num_files: int
+    num_bytes: int
+    num_missing_files: int = 0
+
+    def metrics(self) -> dict[str, int]:
+        """As the history tells them."""
+        return {
+            "numRestoredFiles": self.num_restored_files,
+            "restoredFilesSize": self.restored_bytes,
+            "numRemovedFiles": self.num_removed_files,
+            "removedFilesSize": self.removed_bytes,
+            "numOfFilesAfterRestore": self.num_files,
+            "tableSizeAfterRestore": self.num_bytes,
+        }
+
+    def result(self) -> dict[str, int]:
+        """As users get them: deltalake's keys, and more."""
+        return {
+            "numRemovedFile": self.num_removed_files,
+            "numRestoredFile": self.num_restored_files,
+            "num_missing_files": self.num_missing_files,
+            "removed_bytes": self.removed_bytes,
+            "restored_bytes": self.restored_bytes,
+        }
+
+
+def stage_restore(
+    pending: PendingTransaction,
+    target: Snapshot,
+    *,
+    ignore_missing_files: bool = False,
+    protocol_downgrade_allowed: bool = False,
+) -> Restored:
+    """Make the table what it was at an older version.
+
+    Args:
+        pending: of the table.
+        target: an older version of it.
+        ignore_missing_files: leave out files that are no more, instead of refusing.
+        protocol_downgrade_allowed: whether features that came later go; otherwise the protocol
+            only rises.
+
+    Raises:
+        DataFileMissingError: vacuum has deleted files of that version.
+
+    Cost: paths and deletion vectors of both versions; a request for each file that comes back.
+    """
+    snapshot = pending.snapshot
+    if snapshot is None:
+        raise InternalError("there is nothing to restore in a table that is to be made")
+    root = snapshot.store.root
+    now, then = snapshot.files(), target.files()
+    back, removed = difference(now, then, root)
+    missing = _missing(target, back)
+    if missing and not ignore_missing_files:
+        shown = ", ".join(sorted(missing)[:_SHOWN])
+        raise DataFileMissingError(
+            f"cannot restore {root} to version {target.version}: {len(missing)} of its files are "
+            f"no more ({shown}{', …' if len(missing) > _SHOWN else ''}); vacuum has deleted them. "
+            "ignore_missing_files=True restores what is left"
+        )
+    kept = _without(back, missing)
+    pending.read(None)
+    pending.set_configuration(
+        restored_configuration(
+            snapshot.configuration, target.configuration, downgrades=protocol_downgrade_allowed
+        )
+    )
+    _restore_clustering(pending, snapshot, target)
+    place = FILE_SCHEMA.get_field_index("dataChange")
+    changes = pa.repeat(pa.scalar(value=True), kept.num_rows)
+    pending.add_rows(kept.set_column(place, FILE_SCHEMA.field(place), changes))
+    pending.remove_files(removed, data_change=True)
+    lost = back.num_rows - kept.num_rows
+    return Restored(
+        num_restored_files=kept.num_rows,
+        restored_bytes=_sum(kept),
+        num_removed_files=removed.num_rows,
+        removed_bytes=_sum(removed),
+        num_files=then.num_rows - lost,
+        num_bytes=_sum(then) - _sum(back) + _sum(kept),
+        num_missing_files=lost,
+    )
+
+
+def difference(now: pa.Table, then: pa.Table, root: str) -> tuple[pa.Table, pa.Table]:
+    """The logical files that only one of two versions has.
+
+    Args:
+        now: of the table as it is.
+        then: of the table as it shall be.
+        root: its location.
+
+    Returns:
+        The rows of `then` that are new, and the rows of `now` that go.
+    """
+    now_keys, then_keys = _keys(now, root), _keys(then, root)
+    added = then.filter(compute.invert(compute.is_in(then_keys, value_set=now_keys)))
+    removed = now.filter(compute.invert(compute.is_in(now_keys, value_set=then_keys)))
+    return added, removed
+
+
+def restored_configuration(
+    now: TableConfiguration, then: TableConfiguration, *, downgrades: bool = False
+) -> TableConfiguration:
+    """Protocol and metadata of an older version, as they may come back.
+
+    Ids of columns and values of identity columns are never given twice, and history that needs
+    its checkpoints goes on to be protected.
+    """
+    protocol = then.protocol if downgrades else _risen(now.protocol, then.protocol)
+    texts = dict(then.metadata.configuration)
+    current = now.metadata.configuration
+    if then.column_mapping_mode is not Mode.NONE and _MAX_COLUMN_ID in current:
+        highest = max(int(current[_MAX_COLUMN_ID]), int(texts.get(_MAX_COLUMN_ID, 0)))
+        texts[_MAX_COLUMN_ID] = str(highest)
+    supported = supported_features(protocol)
+    if _CHECKPOINT_PROTECTION in current and "checkpointProtection" in supported:
+        texts[_CHECKPOINT_PROTECTION] = current[_CHECKPOINT_PROTECTION]
+    schema = _with_marks_of(then.schema, now.schema)
+    metadata = replace(
+        then.metadata,
+        id=now.metadata.id,
+        configuration=texts,
+        schema_string=then.metadata.schema_string
+        if schema == then.schema
+        else encode_schema(schema),
+    )
+    return TableConfiguration(protocol, metadata)
+
+
+def _risen(now: Protocol, then: Protocol) -> Protocol:
+    merged = merge(now, then)
+    return now if supported_features(merged).keys() == supported_features(now).keys() else merged
+
+
+def _with_marks_of(schema: StructType, newer: StructType) -> StructType:
+    columns = {column.name for column in identity_columns(schema)}
+    marks = {
+        column.name: column.high_water_mark
+        for column in identity_columns(newer)
+        if column.name in columns and column.high_water_mark is not None
+    }
+    return with_high_water_marks(schema, marks)
+
+
+def _restore_clustering(pending: PendingTransaction, now: Snapshot, then: Snapshot) -> None:
+    """The one domain that belongs to the version; row ids that were given stay given."""
+    if not pending.configuration.supports("domainMetadata"):
+        return
+    current = now.domain_metadata.get(CLUSTERING_DOMAIN)
+    wanted = then.domain_metadata.get(CLUSTERING_DOMAIN)
+    if wanted is not None and wanted != current:
+        pending.set_domain(wanted)
+    elif wanted is None and current is not None:
+        pending.remove_domain(CLUSTERING_DOMAIN)
+
+
+def _keys(files: pa.Table, root: str) -> Any:
+    keys: Any = file_keys(files.column("path"), files.column("deletionVector"), root)
+    return keys.combine_chunks()
+
+
+def _missing(target: Snapshot, files: pa.Table) -> set[str]:
+    """Decoded paths of data files, and of deletion vectors, that are no more."""
+    named = {path for pair in _places(files) for path in pair if path is not None}
+    return named - existing(target, named)
+
+
+def _places(files: pa.Table) -> list[tuple[str, str | None]]:
+    """Each file's decoded path, and that of its deletion vector's file."""
+    paths: list[Any] = files.column("path").to_pylist()
+    vectors: list[Any] = files.column("deletionVector").to_pylist()
+    return [
+        (decode_path(path), None if vector is None else vector_path(vector))
+        for path, vector in zip(paths, vectors, strict=True)
+    ]
+
+
+def _without(files: pa.Table, missing: set[str]) -> pa.Table:
+    if not missing:
+        return files
+    sound = [missing.isdisjoint(pair) for pair in _places(files)]
+    return files.filter(pa.array(sound, pa.bool_()))
+
+
+def _sum(files: pa.Table) -> int:
+    return compute.sum(files.column("size")).as_py() or 0

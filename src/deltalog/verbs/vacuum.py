@@ -1,0 +1,324 @@
+"""Vacuum: files that no version within reach needs any more are deleted.
+
+Owns what is deleted and when, and what the history says of it. Deletion comes last, after the plan
+was looked at once more with the newest version; whatever fails on the way leaves files behind, and
+never a table that lacks one.
+
+Protocol: Vacuum Protocol Check; otherwise Delta Spark's vacuum (ledger D-45 … D-49)
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, cast
+
+from deltalog._json import JsonObject, dumps, loads
+from deltalog.clock import now_ms as present_ms
+from deltalog.errors import DeltaError, InvalidInputError, MalformedLogError, ObjectNotFoundError
+from deltalog.features.support import check_writable
+from deltalog.kernels import compute
+from deltalog.verbs.needed_files import needed_files
+from deltalog.verbs.vacuum_candidates import (
+    VACUUM_SCHEMA,
+    LiteVacuum,
+    inventory_files,
+    listed_files,
+    old_files,
+    removed_files,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pyarrow as pa
+
+    from deltalog.configuration import TableConfiguration
+    from deltalog.snapshot import Snapshot
+    from deltalog.storage.store import Store
+    from deltalog.transaction import PendingTransaction
+
+__all__ = [
+    "VACUUM_SCHEMA",
+    "Hands",
+    "VacuumPlan",
+    "confirm_vacuum",
+    "delete_planned",
+    "plan_vacuum",
+    "remember_lite",
+    "stage_vacuum_end",
+    "stage_vacuum_start",
+]
+
+logger = logging.getLogger(__name__)
+
+Mode = Literal["lite", "full", "inventory"]
+START: Final = "VACUUM START"
+END: Final = "VACUUM END"
+_HOUR_MS: Final = 3_600_000
+_DELETED_TOGETHER: Final = 5_000
+_HANDED_TOGETHER: Final = 200_000
+_LAST_VACUUM_PATH: Final = "_delta_log/_last_vacuum_info"
+_LAST_VERSION: Final = "latestCommitVersionOutsideOfRetentionWindow"  # Delta Spark's
+_LAST_CUTOFF: Final = "deltalogCutoffMs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VacuumPlan:
+    """What a vacuum will delete.
+
+    Args:
+        files: with `VACUUM_SCHEMA`; paths are relative to the root and decoded.
+        mode: how they were found.
+        cutoff_ms: what was removed before is beyond reach; milliseconds since 1970, UTC.
+        keep_versions: versions that stay whole.
+        retention_ms: how long removed files stay, if the caller said so.
+        default_retention_ms: how long the table says they stay.
+        enforces_retention: whether a shorter time than the table's was to be refused.
+        swept_version: the newest version of which a lite vacuum then has deleted everything that
+            it removed; None if that can't be said.
+    """
+
+    files: pa.Table
+    mode: Mode
+    cutoff_ms: int
+    keep_versions: tuple[int, ...]
+    retention_ms: int | None
+    default_retention_ms: int
+    enforces_retention: bool
+    swept_version: int | None
+
+    @property
+    def paths(self) -> list[str]:
+        """The files, as paths relative to the root."""
+        return cast("list[str]", self.files.column("path").to_pylist())
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the files whose size is known."""
+        return compute.sum(self.files.column("size_bytes")).as_py() or 0
+
+
+class Hands(Protocol):
+    """Who does the work on files, where that is not this process: they decide nothing."""
+
+    def list_files(self, store: Store, configuration: TableConfiguration) -> pa.Table:
+        """What `listed_files` returns."""
+        ...
+
+    def delete(self, store: Store, paths: Sequence[str]) -> None:
+        """Delete files; gone ones are no error."""
+        ...
+
+
+def plan_vacuum(
+    snapshot: Snapshot,
+    *,
+    mode: Mode = "lite",
+    inventory: pa.RecordBatchReader | None = None,
+    retention_hours: float | None = None,
+    enforce_retention_duration: bool = True,
+    keep_versions: Sequence[int] = (),
+    now_ms: int | None = None,
+    hands: Hands | None = None,
+) -> VacuumPlan:
+    """The files that may be deleted. Nothing is.
+
+    Args:
+        snapshot: the newest version.
+        mode: `lite` goes by the log, `full` lists every file below the root and finds what failed
+            writes have left as well, `inventory` takes such a listing from the caller.
+        inventory: for that mode; see `inventory_files`.
+        retention_hours: how long removed files stay; None is `delta.deletedFileRetentionDuration`.
+        enforce_retention_duration: whether a shorter time than the table's is refused.
+        keep_versions: versions that stay readable, whatever their age.
+        now_ms: milliseconds since 1970, UTC; None is the present.
+        hands: who lists files; None is this process.
+
+    Raises:
+        InvalidInputError: the time is negative, or shorter than the table's.
+        DeltaProtocolError: a writer of this table has to know more than deltalog does; also for
+            readers. Vacuum checks both, whether the table asks for it or not.
+        VersionNotFoundError: a version that is to be kept is not there.
+
+    Protocol: Vacuum Protocol Check
+    Cost: lite reads commits; full lists the whole table. A few bytes per file of the table.
+    """
+    check_writable(
+        snapshot.configuration,
+        table=snapshot.store.root,
+        version=snapshot.version,
+        operation="vacuum",
+        has_log_tail=snapshot.log_tail is not None,
+    )
+    if (mode == "inventory") != (inventory is not None):
+        raise InvalidInputError("an inventory goes with mode='inventory', and with no other")
+    default_ms = snapshot.configuration.properties.deleted_file_retention_ms
+    asked_ms = _as_ms(retention_hours, snapshot.store.root)
+    _check_retention(snapshot, asked_ms, default_ms, enforces=enforce_retention_duration)
+    now = present_ms() if now_ms is None else now_ms
+    plan = VacuumPlan(
+        files=VACUUM_SCHEMA.empty_table(),
+        mode=mode,
+        cutoff_ms=now - (default_ms if asked_ms is None else asked_ms),
+        keep_versions=_as_versions(keep_versions),
+        retention_ms=asked_ms,
+        default_retention_ms=default_ms,
+        enforces_retention=enforce_retention_duration,
+        swept_version=None,
+    )
+    if mode == "lite":
+        return confirm_vacuum(_planned_lite(snapshot, plan), snapshot)
+    store, configuration = snapshot.store, snapshot.configuration
+    if inventory is not None:
+        listed = inventory_files(inventory, store, configuration)
+    elif hands is not None:
+        listed = hands.list_files(store, configuration)
+    else:
+        listed = listed_files(store, configuration)
+    files = old_files(snapshot, listed, cutoff_ms=plan.cutoff_ms)
+    return confirm_vacuum(replace(plan, files=files), snapshot)
+
+
+def confirm_vacuum(plan: VacuumPlan, snapshot: Snapshot) -> VacuumPlan:
+    """The plan without the files that a version needs: one made meanwhile may have more.
+
+    Args:
+        plan: of the same table.
+        snapshot: the newest version.
+    """
+    needed = needed_files(snapshot, cutoff_ms=plan.cutoff_ms, keep_versions=plan.keep_versions)
+    keep = needed.are_needed(plan.files.column("path"))
+    if not compute.any(keep).as_py():
+        return plan
+    return replace(plan, files=plan.files.filter(compute.invert(keep)))
+
+
+def delete_planned(
+    store: Store,
+    plan: VacuumPlan,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    hands: Hands | None = None,
+) -> int:
+    """Delete the files of a plan; how many they were.
+
+    Args:
+        store: of the table.
+        plan: confirmed.
+        progress: told after each batch how many files of how many are gone; what it raises ends
+            the deletion.
+        hands: who deletes; None is this process.
+
+    Raises:
+        StorageError: a batch failed; what is left, the next vacuum finds.
+
+    Cost: deletions in batches, each of them parallel as the store can.
+    """
+    paths = plan.paths
+    together = _DELETED_TOGETHER if hands is None else _HANDED_TOGETHER
+    for start in range(0, len(paths), together):
+        some = paths[start : start + together]
+        if hands is None:
+            store.delete_many(some)
+        else:
+            hands.delete(store, some)
+        if progress is not None:
+            progress(start + len(some), len(paths))
+    return len(paths)
+
+
+def remember_lite(store: Store, plan: VacuumPlan) -> None:
+    """Note how far a lite vacuum has swept, so that the next one need not read those commits.
+
+    Nothing depends on it but time, so a failure is logged and no more.
+    """
+    if plan.swept_version is None:
+        return
+    known = _last_lite(store)
+    if known is not None and known.swept_version > plan.swept_version:
+        return
+    note = {_LAST_VERSION: plan.swept_version, _LAST_CUTOFF: plan.cutoff_ms}
+    try:
+        store.put(_LAST_VACUUM_PATH, dumps(note))
+    except DeltaError as error:
+        logger.warning("cannot note the last vacuum of %s: %s", store.root, error)
+
+
+def stage_vacuum_start(pending: PendingTransaction, plan: VacuumPlan) -> None:
+    """Say in the history what is about to be deleted."""
+    pending.parameters |= {
+        "retentionCheckEnabled": plan.enforces_retention,
+        "defaultRetentionMillis": plan.default_retention_ms,
+    }
+    if plan.retention_ms is not None:
+        pending.parameters["specifiedRetentionMillis"] = plan.retention_ms
+    pending.set_metrics(
+        {"numFilesToDelete": plan.files.num_rows, "sizeOfDataToDelete": plan.size_bytes}
+    )
+
+
+def stage_vacuum_end(
+    pending: PendingTransaction, *, num_deleted: int, status: Literal["COMPLETED", "FAILED"]
+) -> None:
+    """Say in the history how it went."""
+    pending.parameters["status"] = status
+    if status == "COMPLETED":
+        pending.set_metrics({"numDeletedFiles": num_deleted})
+
+
+def _as_ms(hours: object, root: str) -> int | None:
+    if hours is None:
+        return None
+    if isinstance(hours, bool) or not isinstance(hours, int | float) or not isfinite(hours):
+        raise InvalidInputError(
+            f"cannot vacuum {root} with retention_hours={hours!r}: expected a number of hours"
+        )
+    return round(hours * _HOUR_MS)
+
+
+def _as_versions(versions: object) -> tuple[int, ...]:
+    found: list[Any] = list(versions) if isinstance(versions, Iterable) else [None]
+    if not all(type(version) is int for version in found):
+        raise InvalidInputError(f"keep_versions: expected a list of numbers, found {versions!r}")
+    return tuple(sorted(set(found)))
+
+
+def _check_retention(
+    snapshot: Snapshot, asked_ms: int | None, default_ms: int, *, enforces: bool
+) -> None:
+    if asked_ms is None:
+        return
+    if asked_ms < 0:
+        raise InvalidInputError(
+            f"cannot vacuum {snapshot.store.root}: retention_hours must not be negative"
+        )
+    if enforces and asked_ms < default_ms:
+        raise InvalidInputError(
+            f"cannot vacuum {snapshot.store.root} with a retention of {asked_ms / _HOUR_MS:g} "
+            f"hours: the table keeps removed files for {default_ms / _HOUR_MS:g} "
+            "(delta.deletedFileRetentionDuration), and readers of old versions and writers under "
+            "way may need them; if there are none, pass enforce_retention_duration=False"
+        )
+
+
+def _planned_lite(snapshot: Snapshot, plan: VacuumPlan) -> VacuumPlan:
+    files, swept = removed_files(
+        snapshot, cutoff_ms=plan.cutoff_ms, since=_last_lite(snapshot.store)
+    )
+    # What is kept for a version is not swept: a later vacuum has to look at it again.
+    return replace(plan, files=files, swept_version=None if plan.keep_versions else swept)
+
+
+def _last_lite(store: Store) -> LiteVacuum | None:
+    """How far an earlier lite vacuum came; None if nobody noted it, or nobody can read the note."""
+    try:
+        node = JsonObject(loads(store.read(_LAST_VACUUM_PATH), "note"), _LAST_VACUUM_PATH)
+        return LiteVacuum(
+            swept_version=node.required(_LAST_VERSION, int),
+            cutoff_ms=node.optional(_LAST_CUTOFF, int),
+        )
+    except (ObjectNotFoundError, MalformedLogError):
+        return None

@@ -1,0 +1,47 @@
+"""Optimized write: one file for each partition, in whatever order rows come."""
+
+from __future__ import annotations
+
+import pytest
+
+from deltalog.rows.external_sort import SortLimits
+from deltalog.rows.gather import optimizes_writes, write_optimized
+from deltalog.schema import Field, PrimitiveType
+from deltalog.write import write_files
+from tests.support.writes import read_back, spec_of, table
+
+LONG = PrimitiveType("long")
+ROWS = [{"id": number, "p": number % 200} for number in range(2000)]
+
+
+@pytest.mark.parametrize("memory_bytes", [1000, 1 << 30])
+def test_each_partition_has_one_file(memory_bytes: int) -> None:
+    configuration = table(Field("id", LONG), Field("p", LONG), partition_by=["p"])
+    spec = spec_of(configuration)
+    written = write_optimized(spec, ROWS, limits=SortLimits(memory_bytes=memory_bytes))
+    assert len(written.adds) == 200
+    found = read_back(spec, written).sort_by("id").to_pylist()
+    assert found == ROWS
+    assert len(spec.store.files) == 200 + 1  # type: ignore[attr-defined]  # a DictStore
+
+
+def test_without_partitions_it_is_an_ordinary_write() -> None:
+    configuration = table(Field("id", LONG), Field("p", LONG))
+    spec = spec_of(configuration)
+    written = write_optimized(spec, ROWS)
+    assert written.num_rows == write_files(spec_of(configuration), ROWS).num_rows
+    assert len(written.adds) == 1
+    assert write_optimized(spec, []).adds == ()
+
+
+@pytest.mark.parametrize(
+    ("properties", "wanted"),
+    [
+        ({}, False),
+        ({"autoOptimize": "true"}, True),
+        ({"autoOptimize__optimizeWrite": "true"}, True),
+        ({"autoOptimize": "true", "autoOptimize__optimizeWrite": "false"}, False),
+    ],
+)
+def test_a_table_asks_for_it(properties: dict[str, str], wanted: bool) -> None:
+    assert optimizes_writes(table(Field("id", LONG), **properties)) is wanted
