@@ -47,7 +47,7 @@ def test_a_column_is_its_values(data: st.DataObject) -> None:
         for value in data.draw(st.lists(st.none() | values(kind), max_size=5))
     ]
     zone = data.draw(st.sampled_from(["UTC", "+00:00"]))
-    column = parse_column(pa.array(texts, pa.string()), kind, default_timezone=zone)
+    column = parse_column(pa.array(texts, pa.string()), kind, time_zone=zone)
     assert column.type == to_arrow_type(kind)
     assert repr(column.to_pylist()) == repr([parse_value(text, kind) for text in texts])
 

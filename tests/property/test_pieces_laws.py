@@ -102,9 +102,7 @@ def test_pieces_prune_as_the_whole_does(
     want = prune(whole, predicate)
     members = tuple(FILE_SCHEMA.names)
     found = cut(load_snapshot(store), data.draw(st.sampled_from([4000, 1 << 20])))
-    spec = PruneSpec(
-        cut=found, predicate=predicate, default_timezone="UTC", names=members, most_rows=None
-    )
+    spec = PruneSpec(cut=found, predicate=predicate, time_zone="UTC", names=members, most_rows=None)
     answers = [prune_piece(spec, number) for number in range(found.num_pieces)]
     got = united(whole, answers)
     assert texts([got.files(members)]) == texts([want.files(members)])

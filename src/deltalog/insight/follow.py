@@ -306,7 +306,7 @@ class Follower:
             end=version,
             columns=self._options.columns,
             predicate=self._predicate(view),
-            default_timezone=self._options.default_timezone,
+            time_zone=self._options.time_zone,
         )
 
     def _read(self, files: Sequence[LogFile]) -> CommitTable:
@@ -324,7 +324,7 @@ class Follower:
             view,
             columns=self._options.columns,
             predicate=self._predicate(view),
-            default_timezone=self._options.default_timezone,
+            time_zone=self._options.time_zone,
         )
 
     def _changes_spec(self, view: Snapshot) -> ReadSpec:
@@ -334,7 +334,7 @@ class Follower:
             columns=self._options.columns,
             predicate=self._predicate(view),
             allow_out_of_range=True,
-            default_timezone=self._options.default_timezone,
+            time_zone=self._options.time_zone,
         ).spec
 
     def _predicate(self, view: Snapshot) -> Expression | None:

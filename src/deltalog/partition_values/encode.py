@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     Encoder = Callable[[Any], str]
 
 
-def encode_value(value: Any, data_type: DataType, *, default_timezone: str = "UTC") -> str | None:
+def encode_value(value: Any, data_type: DataType, *, time_zone: str = "UTC") -> str | None:
     """The serialised form of a partition value; None, "" and b"" are NULL.
 
     Args:
         value: as Arrow's `as_py` gives it.
         data_type: of the column.
-        default_timezone: of a naive datetime for a `timestamp` column.
+        time_zone: of a naive datetime for a `timestamp` column.
 
     Raises:
         InvalidInputError: the value is none of the type, or bytes are no UTF-8 (the protocol has
@@ -42,7 +42,7 @@ def encode_value(value: Any, data_type: DataType, *, default_timezone: str = "UT
     """
     if value is None or (isinstance(value, str | bytes) and not value):
         return None
-    encoder = _encoder_of(data_type, default_timezone)
+    encoder = _encoder_of(data_type, time_zone)
     try:
         if encoder is not None:
             return encoder(value)

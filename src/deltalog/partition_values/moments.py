@@ -21,7 +21,7 @@ _ANY_MOMENT: Final = re.compile(
 )
 
 
-def instant_micros(text: str, default_timezone: str) -> int:
+def instant_micros(text: str, time_zone: str) -> int:
     """Microseconds since 1970 in UTC of a text with or without a zone.
 
     Raises:
@@ -32,7 +32,7 @@ def instant_micros(text: str, default_timezone: str) -> int:
     micros, zone = wall_clock_micros(text)
     wall_clock = EPOCH + dt.timedelta(microseconds=micros)
     # A moment that leaves the years 1 to 9999 overflows here.
-    instant = wall_clock - offset_of(zone or default_timezone, wall_clock)
+    instant = wall_clock - offset_of(zone or time_zone, wall_clock)
     return (instant - EPOCH) // MICROSECOND
 
 

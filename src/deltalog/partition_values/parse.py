@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=4096)
 def parse_value(
-    text: str | None, data_type: DataType, *, column: str = "", default_timezone: str = "UTC"
+    text: str | None, data_type: DataType, *, column: str = "", time_zone: str = "UTC"
 ) -> Any:
     """The value of one serialised partition value; None and "" are NULL for every type.
 
@@ -44,7 +44,7 @@ def parse_value(
         text: as it stands in the log.
         data_type: of the column.
         column: its name, for messages.
-        default_timezone: of timestamps that do not name one: an IANA name or `+02:00`.
+        time_zone: of timestamps that do not name one: an IANA name or `+02:00`.
 
     Raises:
         InvalidPartitionValueError: the text is no value of the type.
@@ -52,7 +52,7 @@ def parse_value(
     Protocol: Partition Value Serialization
     """
     texts = pa.array([text], pa.string())
-    typed = parse_column(texts, data_type, column=column, default_timezone=default_timezone)
+    typed = parse_column(texts, data_type, column=column, time_zone=time_zone)
     try:
         return typed[0].as_py()
     except (OverflowError, ValueError) as error:
@@ -64,7 +64,7 @@ def parse_column(
     data_type: DataType,
     *,
     column: str = "",
-    default_timezone: str = "UTC",
+    time_zone: str = "UTC",
 ) -> pa.Array[Any]:
     """The typed values of many serialised partition values; null and "" are NULL.
 
@@ -72,7 +72,7 @@ def parse_column(
         texts: one per file.
         data_type: of the column.
         column: its name, for messages.
-        default_timezone: of timestamps that do not name one: an IANA name or `+02:00`.
+        time_zone: of timestamps that do not name one: an IANA name or `+02:00`.
 
     Returns:
         An array of the column's Arrow type, as long as `texts`.
@@ -94,7 +94,7 @@ def parse_column(
     )
     if distinct.null_count == len(distinct):
         return pa.array([None] * len(texts), arrow_type)
-    parser = _parser_of(data_type, default_timezone)
+    parser = _parser_of(data_type, time_zone)
     if parser is None:
         raise _invalid(_first(distinct), data_type, column)
     try:

@@ -347,7 +347,7 @@ def updating_enforcer(
         configuration,
         kept,
         table=spec.store.root,
-        default_timezone=spec.default_timezone,
+        time_zone=spec.time_zone,
         now_ms=spec.now_ms,
         keeps_identities=True,
     )

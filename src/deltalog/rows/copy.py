@@ -51,7 +51,7 @@ def read_rows(
     *,
     predicate: Expression | None = None,
     more_columns: Sequence[str] = (),
-    default_timezone: str = "UTC",
+    time_zone: str = "UTC",
     steps: Steps | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """All columns of the rows of some files.
@@ -61,7 +61,7 @@ def read_rows(
         files: rows of `snapshot.files`, at least with `TASK_COLUMNS`.
         predicate: only rows for which it is true; resolved against the snapshot's schema.
         more_columns: of `METADATA_COLUMNS`, after the table's own.
-        default_timezone: of partition values without a zone.
+        time_zone: of partition values without a zone.
         steps: counts the files.
 
     Cost: bounded memory, like any scan.
@@ -70,7 +70,7 @@ def read_rows(
         snapshot,
         columns=[*snapshot.configuration.schema.names, *more_columns],
         predicate=predicate,
-        default_timezone=default_timezone,
+        time_zone=time_zone,
     )
     steps = steps or Steps(None)
     steps.expect(files.num_rows)
@@ -84,7 +84,7 @@ def copy_rows(
     schema: pa.Schema,
     *,
     without: Sequence[pa.Int64Array | None] | None = None,
-    default_timezone: str = "UTC",
+    time_zone: str = "UTC",
     steps: Steps | None = None,
 ) -> int:
     """Write the rows of some files once more, in the schema that the table will have.
@@ -95,7 +95,7 @@ def copy_rows(
         writer: takes the rows.
         schema: that the writer takes; it may have more columns than the snapshot's.
         without: for each file, positions of rows that are left out besides those of its vector.
-        default_timezone: of partition values without a zone.
+        time_zone: of partition values without a zone.
         steps: counts the files.
 
     Returns:
@@ -106,7 +106,7 @@ def copy_rows(
         snapshot,
         columns=[*snapshot.configuration.schema.names, *ids],
         predicate=None,
-        default_timezone=default_timezone,
+        time_zone=time_zone,
     )
     tasks = tasks_of(snapshot, spec, files)
     if without is not None:

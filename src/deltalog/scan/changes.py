@@ -242,7 +242,7 @@ def open_changes(
     columns: Sequence[str] | None = None,
     predicate: Expression | None = None,
     allow_out_of_range: bool = False,
-    default_timezone: str = "UTC",
+    time_zone: str = "UTC",
 ) -> Changes:
     """The changes of a range of versions, both ends included.
 
@@ -256,7 +256,7 @@ def open_changes(
         columns: of the table and of `CHANGE_COLUMNS`; None is all of both.
         predicate: over the same columns.
         allow_out_of_range: versions after `latest` are no error: they have no changes yet.
-        default_timezone: of partition values without a zone.
+        time_zone: of partition values without a zone.
 
     Raises:
         InvalidInputError: unknown columns, or an end before the start.
@@ -286,7 +286,7 @@ def open_changes(
     shown = latest
     if latest.configuration.column_mapping_mode is not Mode.NONE and not is_empty:
         shown = load_snapshot(store, version=last, log_tail=log_tail)
-    spec = changes_spec(shown, columns, predicate, default_timezone)
+    spec = changes_spec(shown, columns, predicate, time_zone)
     if is_empty:
         return Changes(shown, shown, shown.version - 1, (), {}, spec)
     return Changes(
@@ -331,7 +331,7 @@ def changes_spec(
     snapshot: Snapshot,
     columns: Sequence[str] | None,
     predicate: Expression | None,
-    default_timezone: str,
+    time_zone: str,
 ) -> ReadSpec:
     """Columns and predicate of a change feed, checked against the snapshot that it is shown in.
 
@@ -339,7 +339,7 @@ def changes_spec(
         snapshot: of the version whose schema is shown.
         columns: of the table and of `CHANGE_COLUMNS`; None is all of both.
         predicate: over the same columns.
-        default_timezone: of partition values without a zone.
+        time_zone: of partition values without a zone.
 
     Raises:
         InvalidInputError: an unknown column, or one that change files do not keep.
@@ -349,7 +349,7 @@ def changes_spec(
         snapshot,
         columns=None if columns is None else own,
         predicate=predicate,
-        default_timezone=default_timezone,
+        time_zone=time_zone,
         more_columns=CHANGE_COLUMNS,
     )
     if spec.metadata_columns:  # change files keep no row ids, and lie elsewhere than the rows

@@ -83,7 +83,7 @@ class Scan(Rows):
         Cost: the statistics of the predicate's columns, from the log.
         """
         spec = self.spec
-        return prune(self.snapshot, spec.predicate, default_timezone=spec.default_timezone)
+        return prune(self.snapshot, spec.predicate, time_zone=spec.time_zone)
 
     def with_pruned(self, pruned: Pruned) -> Scan:
         """The same read, whose files were pruned elsewhere."""
@@ -170,7 +170,7 @@ def plan_scan(
     columns: Sequence[str] | None = None,
     predicate: Expression | None = None,
     limit: int | None = None,
-    default_timezone: str = "UTC",
+    time_zone: str = "UTC",
 ) -> Scan:
     """A scan of some columns and rows.
 
@@ -180,7 +180,7 @@ def plan_scan(
             names of `METADATA_COLUMNS` tell where a row lies. None is every column of the table.
         predicate: only rows for which it is true.
         limit: at most so many rows, 0 or more.
-        default_timezone: of partition values without a zone.
+        time_zone: of partition values without a zone.
 
     Raises:
         UnsupportedFeatureError, UnsupportedTypeError: the table's rows can't be honoured.
@@ -189,9 +189,7 @@ def plan_scan(
     check_snapshot(snapshot)
     if limit is not None and limit < 0:
         raise InvalidInputError(f"cannot scan {limit} rows: expected a limit of 0 or more")
-    spec = read_spec(
-        snapshot, columns=columns, predicate=predicate, default_timezone=default_timezone
-    )
+    spec = read_spec(snapshot, columns=columns, predicate=predicate, time_zone=time_zone)
     return Scan(snapshot=snapshot, spec=spec, limit=limit)
 
 
@@ -210,7 +208,7 @@ def read_spec(
     *,
     columns: Sequence[str] | None,
     predicate: Expression | None,
-    default_timezone: str = "UTC",
+    time_zone: str = "UTC",
     more_columns: Mapping[str, pa.DataType] = MappingProxyType({}),
 ) -> ReadSpec:
     """Columns and predicate, checked against the table's schema and put into its spelling.
@@ -253,7 +251,7 @@ def read_spec(
         },
         row_id_column=configuration.row_id_column,
         row_commit_version_column=configuration.row_commit_version_column,
-        default_timezone=default_timezone,
+        time_zone=time_zone,
     )
 
 

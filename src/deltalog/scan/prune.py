@@ -104,15 +104,13 @@ class Judged:
     reasons: tuple[str, ...]
 
 
-def prune(
-    snapshot: Snapshot, predicate: Expression | None, *, default_timezone: str = "UTC"
-) -> Pruned:
+def prune(snapshot: Snapshot, predicate: Expression | None, *, time_zone: str = "UTC") -> Pruned:
     """The files that may hold rows for which `predicate` is true.
 
     Args:
         snapshot: whose files.
         predicate: resolved against the snapshot's schema; None keeps all files.
-        default_timezone: of partition values without a zone.
+        time_zone: of partition values without a zone.
 
     Cost: the log's columns that the predicate needs: partition values, and the statistics of its
     columns only.
@@ -126,7 +124,7 @@ def prune(
         num_files=num_files,
         partition_values=lambda: snapshot.files(["partitionValues"]).column(0),
         stats=snapshot.stats,
-        default_timezone=default_timezone,
+        time_zone=time_zone,
     )
     left = num_files if judged.by_partition is None else judged.by_partition.true_count
     kept = num_files if judged.keep is None else judged.keep.true_count
@@ -148,7 +146,7 @@ def judge(
     num_files: int,
     partition_values: Callable[[], pa.ChunkedArray[Any]],
     stats: Callable[[pa.Schema], pa.Table],
-    default_timezone: str = "UTC",
+    time_zone: str = "UTC",
 ) -> Judged:
     """Which files may hold rows for which `predicate` is true; what is not known keeps a file.
 
@@ -158,7 +156,7 @@ def judge(
         num_files: how many files there are.
         partition_values: gives the `partitionValues` of each.
         stats: gives the statistics of each, restricted to the leaves of a schema.
-        default_timezone: of partition values without a zone.
+        time_zone: of partition values without a zone.
     """
     partition_columns = set(configuration.partition_columns)
     by_partition: list[Expression] = []
@@ -169,7 +167,7 @@ def judge(
     named = sorted({path[0] for path in columns(predicate)} & partition_columns)
     partitions = _empty_rows(num_files)
     if named:
-        partitions = _typed(partition_values(), named, configuration, default_timezone)
+        partitions = _typed(partition_values(), named, configuration, time_zone)
     keep: pa.BooleanArray | None = None
     reasons: list[str] = []
     if by_partition:
@@ -205,7 +203,7 @@ def _typed(
     texts: pa.ChunkedArray[Any],
     names: Sequence[str],
     configuration: TableConfiguration,
-    default_timezone: str,
+    time_zone: str,
 ) -> pa.Table:
     """The typed values of some partition columns, one row per file."""
     found = {}
@@ -213,7 +211,7 @@ def _typed(
         field = find_field(configuration.schema, (name,))
         stored = physical_name(field, configuration.column_mapping_mode)
         found[name] = parse_column(
-            extract(texts, stored), field.type, column=name, default_timezone=default_timezone
+            extract(texts, stored), field.type, column=name, time_zone=time_zone
         )
     return pa.table(found)
 

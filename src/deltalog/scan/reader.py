@@ -76,7 +76,7 @@ def _open(task: ScanTask) -> _OpenFile:
         reader = open_parquet(task.store, task.path, size_bytes=task.size_bytes)
         first, rest = _split(spec)
         schema = reader.arrow_schema
-        rebase = file_rebase(reader, spec.default_timezone)
+        rebase = file_rebase(reader, spec.time_zone)
         matched = project_file(first, schema, spec.mode, path=task.path, rebase=rebase)
         selected = _bitmap(task)
         groups = surviving_row_groups(spec.predicate, first, matched.leaf_of, reader)
@@ -381,7 +381,7 @@ def _partition_value(task: ScanTask, name: str) -> pa.Scalar[Any]:
     column = next(field for field in spec.partition_columns if field.name == name)
     text = task.partition_values.get(spec.physical_names[name])
     try:
-        value = parse_value(text, column.type, default_timezone=spec.default_timezone)
+        value = parse_value(text, column.type, time_zone=spec.time_zone)
     except InvalidPartitionValueError as error:
         error.add_note(f"partition column {name!r} of file {task.path!r}")
         raise

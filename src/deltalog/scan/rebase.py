@@ -69,12 +69,12 @@ class Rebase:
         return lambda array: rebase_timestamps(array, self.zone)
 
 
-def file_rebase(reader: ParquetReader, default_timezone: str) -> Rebase | None:
+def file_rebase(reader: ParquetReader, time_zone: str) -> Rebase | None:
     """What the footer says of the calendar; None for nearly every file.
 
     Args:
         reader: of the file.
-        default_timezone: of a writer that did not leave its own.
+        time_zone: of a writer that did not leave its own.
     """
     notes: Mapping[bytes, bytes] = reader.metadata.metadata or {}
     if _VERSION not in notes:  # as Spark: without its version, all is taken as it is
@@ -88,7 +88,7 @@ def file_rebase(reader: ParquetReader, default_timezone: str) -> Rebase | None:
     return Rebase(
         datetimes=datetimes,
         int96=int96,
-        zone=notes[_ZONE].decode() if _ZONE in notes else default_timezone,
+        zone=notes[_ZONE].decode() if _ZONE in notes else time_zone,
         int96_leaves=frozenset(
             leaf for leaf in range(len(schema)) if schema.column(leaf).physical_type == "INT96"
         ),

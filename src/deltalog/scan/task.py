@@ -85,7 +85,7 @@ class ReadSpec:
     row_id_column: str | None = None
     row_commit_version_column: str | None = None
     reads_change_type: bool = False
-    default_timezone: str = "UTC"
+    time_zone: str = "UTC"
 
     def without_output(self) -> ReadSpec:
         """The same rows without their columns: only what the predicate needs is read."""

@@ -60,9 +60,9 @@ class TendedTable:
         open_latest(table, storage_options, doing="open as a DeltaTable")
         self._spark = spark
         self._scan = scan(spark, table, storage_options=storage_options, native=native)
-        self._options = FileOptions(default_timezone=self._scan.time_zone)
+        self._options = FileOptions(time_zone=self._scan.time_zone)
         store, zone = self._scan.snapshot.store, self._scan.time_zone
-        self._table = ClusterTable(spark, store, default_timezone=zone)
+        self._table = ClusterTable(spark, store, time_zone=zone)
         self._alias: str | None = None
         self._app: AppTransaction | None = None
 

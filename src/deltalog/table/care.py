@@ -40,7 +40,7 @@ class CaredForTable(ChangingTable):
         """The same rows in better files: `compact`, `z_order`, `cluster`, `purge`."""
         from deltalog.table.optimize import TableOptimizer
 
-        return TableOptimizer(self, self._default_timezone)
+        return TableOptimizer(self, self._time_zone)
 
     def vacuum(  # deltalake's signature and some more
         self,

@@ -229,7 +229,7 @@ class TableMerger:
                 self._target.snapshot,
                 self._merge,
                 source,
-                default_timezone=self._options.default_timezone,
+                time_zone=self._options.time_zone,
             )
 
     def _with(

@@ -54,10 +54,10 @@ class TableOptimizer:
     """
 
     def __init__(
-        self, table: Standing, default_timezone: str = "UTC", *, elsewhere: Elsewhere | None = None
+        self, table: Standing, time_zone: str = "UTC", *, elsewhere: Elsewhere | None = None
     ) -> None:
         self._table = table
-        self._zone = default_timezone
+        self._zone = time_zone
         self._elsewhere = elsewhere
 
     def __repr__(self) -> str:
@@ -328,7 +328,7 @@ class TableOptimizer:
             files=FileOptions(
                 target_file_size_bytes=target_size,
                 writer_properties=writer_properties,
-                default_timezone=self._zone,
+                time_zone=self._zone,
             ),
             max_concurrent_tasks=max_concurrent_tasks,
             min_commit_interval_s=interval,

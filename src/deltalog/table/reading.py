@@ -72,7 +72,7 @@ class ReadingTable:
     ) -> None:
         del without_files, log_buffer_size, skip_stats
         self._log_tail = log_tail
-        self._default_timezone = default_timezone
+        self._time_zone = default_timezone
         self._store, at = open_table_store(table_uri, storage_options, filesystem)
         if version is not None and at is not None:
             raise InvalidInputError(
@@ -205,7 +205,7 @@ class ReadingTable:
             columns=as_columns(columns),
             predicate=as_condition(self.schema(), predicate, parameters=parameters),
             limit=as_limit(limit),
-            default_timezone=self._default_timezone,
+            time_zone=self._time_zone,
         )
 
     def _pruning(self, *conditions: Any) -> Expression | None:
@@ -246,10 +246,8 @@ class ReadingTable:
         refuse(filesystem=filesystem, parquet_read_options=parquet_read_options)
         schema = as_arrow_schema(schema, self.schema(), as_large_types=as_large_types)
         predicate = self._pruning(partitions, file_pruning_predicate)
-        zone = self._default_timezone
-        return DeltaDataset(
-            self._snapshot, predicate=predicate, schema=schema, default_timezone=zone
-        )
+        zone = self._time_zone
+        return DeltaDataset(self._snapshot, predicate=predicate, schema=schema, time_zone=zone)
 
     def to_pyarrow_table(
         self,
@@ -296,7 +294,7 @@ class ReadingTable:
             self._snapshot,
             columns=as_columns(columns),
             predicate=as_condition(self.schema(), self._blanks_as_nulls(partitions), filters),
-            default_timezone=self._default_timezone,
+            time_zone=self._time_zone,
         )
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -319,7 +317,7 @@ class ReadingTable:
         Cost: the paths, and the statistics of the columns that the filters name.
         """
         predicate = self._pruning(partition_filters, file_pruning_predicate)
-        return file_uris(self._snapshot, predicate, default_timezone=self._default_timezone)
+        return file_uris(self._snapshot, predicate, time_zone=self._time_zone)
 
     def partitions(
         self,
@@ -332,7 +330,7 @@ class ReadingTable:
         Arguments are those of `file_uris`.
         """
         predicate = self._pruning(partition_filters, file_pruning_predicate)
-        return partitions(self._snapshot, predicate, default_timezone=self._default_timezone)
+        return partitions(self._snapshot, predicate, time_zone=self._time_zone)
 
     def get_add_actions(self, flatten: bool = False) -> pa.Table:  # noqa: FBT001, FBT002  # deltalake's signature
         """One row per data file: path, size, time, partition values, statistics.
@@ -342,7 +340,7 @@ class ReadingTable:
 
         Cost: every statistic of every file.
         """
-        return add_actions(self._snapshot, flatten=flatten, default_timezone=self._default_timezone)
+        return add_actions(self._snapshot, flatten=flatten, time_zone=self._time_zone)
 
     def deletion_vectors(self) -> pa.RecordBatchReader:
         """`filepath` and `selection_vector` (true: alive) of each file with deleted rows.
@@ -391,7 +389,7 @@ class ReadingTable:
             columns=as_columns(columns),
             predicate=predicate if predicate is None else self._changes_predicate(predicate),
             allow_out_of_range=allow_out_of_range,
-            default_timezone=self._default_timezone,
+            time_zone=self._time_zone,
         )
 
     def _changes_predicate(self, predicate: Any) -> Expression:

@@ -64,7 +64,7 @@ class TendedTable(CaredForTable):
             self._snapshot if after is None else self._load(after),
             key=as_columns([key] if isinstance(key, str) else key) or (),
             columns=as_columns(columns),
-            default_timezone=self._default_timezone,
+            time_zone=self._time_zone,
         )
 
     def doctor(
@@ -100,7 +100,7 @@ class TendedTable(CaredForTable):
                 log_tail=self._log_tail,
                 checks=[checks] if isinstance(checks, str) else checks,
                 num_samples=samples,
-                default_timezone=self._default_timezone,
+                time_zone=self._time_zone,
                 progress=tell,
             )
 
@@ -170,7 +170,7 @@ class TendedTable(CaredForTable):
                 skip_change_commits=skip_change_commits,
                 on_schema_change=on_schema_change,
                 poll_seconds=poll_seconds,
-                default_timezone=self._default_timezone,
+                time_zone=self._time_zone,
             ),
             clock=clock,
         )

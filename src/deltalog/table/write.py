@@ -126,7 +126,7 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
         options=FileOptions(
             target_file_size_bytes=target_file_size,
             writer_properties=writer_properties,
-            default_timezone=default_timezone,
+            time_zone=default_timezone,
         ),
     )
     write.check(partition_overwrite)
@@ -284,7 +284,7 @@ def _open(
     table_or_uri: str | PurePath | Store | DeltaTable,
     storage_options: StorageOptions | None,
     filesystem: Any,
-    default_timezone: str,
+    time_zone: str,
 ) -> DeltaTable | Store:
     """The table, or where it is to be."""
     if isinstance(table_or_uri, DeltaTable):
@@ -294,7 +294,7 @@ def _open(
         raise InvalidInputError(
             f"cannot write to {table_or_uri!r}: it names a version, and writes go to the latest"
         )
-    return DeltaTable(store, default_timezone=default_timezone) if has_table(store) else store
+    return DeltaTable(store, default_timezone=time_zone) if has_table(store) else store
 
 
 def write_files(table: DeltaTable | WriteSpec, data: object) -> WrittenFiles:

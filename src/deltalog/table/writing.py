@@ -229,7 +229,7 @@ class WritingTable(ReadingTable):
         options = FileOptions(
             target_file_size_bytes=target_file_size,
             writer_properties=writer_properties,
-            default_timezone=self._default_timezone,
+            time_zone=self._time_zone,
         )
         return options.spec(self._store, self._snapshot.configuration)
 

@@ -85,7 +85,7 @@ class PendingFacts:
         domains: names of the metadata domains that it sets or removes.
         isolation_level: how strictly it is kept apart.
         operation: what it does.
-        default_timezone: of partition values without a zone.
+        time_zone: of partition values without a zone.
         has_log_tail: whether a catalog tells which commits count.
         shared_paths: canonical paths of files in which both marked different rows; they are no
             conflict.
@@ -100,7 +100,7 @@ class PendingFacts:
     domains: frozenset[str] = frozenset()
     isolation_level: str = SERIALIZABLE
     operation: str = ""
-    default_timezone: str = "UTC"
+    time_zone: str = "UTC"
     has_log_tail: bool = False
     shared_paths: pa.StringArray | None = None
 
@@ -206,7 +206,7 @@ def _reads(mine: PendingFacts, files: pa.Table) -> Any:
         return _all_the_same(files, value=read.whole_table)
     mask: Any = _all_the_same(files, value=False)
     for predicate in read.predicates:
-        mask = compute.or_(mask, may_match(predicate, files, before, mine.default_timezone))
+        mask = compute.or_(mask, may_match(predicate, files, before, mine.time_zone))
     return mask
 
 
@@ -214,7 +214,7 @@ def may_match(
     predicate: Expression,
     files: pa.Table,
     configuration: TableConfiguration,
-    default_timezone: str = "UTC",
+    time_zone: str = "UTC",
 ) -> pa.BooleanArray:
     """Which files may hold rows that match: by partition values, then by statistics.
 
@@ -222,7 +222,7 @@ def may_match(
         predicate: resolved against the table's schema.
         files: rows with `FILE_SCHEMA`.
         configuration: of the table.
-        default_timezone: of partition values without a zone.
+        time_zone: of partition values without a zone.
 
     Returns:
         One boolean per file, never null; what is not known keeps the file.
@@ -233,7 +233,7 @@ def may_match(
         num_files=files.num_rows,
         partition_values=lambda: files.column("partitionValues"),
         stats=lambda schema: parse_stats(files.column("stats"), schema),
-        default_timezone=default_timezone,
+        time_zone=time_zone,
     )
     return _all_the_same(files, value=True) if judged.keep is None else judged.keep
 

@@ -38,12 +38,12 @@ class FileOptions:
     Args:
         target_file_size_bytes: None follows `delta.targetFileSize`, then 128 MiB.
         writer_properties: of Parquet.
-        default_timezone: of times without a zone.
+        time_zone: of times without a zone.
     """
 
     target_file_size_bytes: int | None = None
     writer_properties: WriterProperties | None = None
-    default_timezone: str = "UTC"
+    time_zone: str = "UTC"
 
     def __post_init__(self) -> None:
         """Refuse what would fail in the middle of a write."""
@@ -82,7 +82,7 @@ class FileOptions:
             configuration=configuration,
             target_file_size_bytes=target or DEFAULT_TARGET_FILE_SIZE_BYTES,
             writer_properties=self.writer_properties,
-            default_timezone=self.default_timezone,
+            time_zone=self.time_zone,
             data_change=data_change,
             now_ms=now_ms,
         )

@@ -116,8 +116,8 @@ def stage_delete(
     """
     snapshot = _snapshot_of(pending)
     watch, steps = Stopwatch(), Steps(progress)
-    zone = options.default_timezone
-    touched = find_touched(snapshot, predicate, default_timezone=zone, steps=steps)
+    zone = options.time_zone
+    touched = find_touched(snapshot, predicate, time_zone=zone, steps=steps)
     scan_time_ms = watch.elapsed_ms()
     pending.read(predicate, touched.files, is_row_local=True)
     fates = choose_fates(snapshot, touched, asked=use_deletion_vectors, tells_rows=False)
@@ -143,7 +143,7 @@ def preview_delete(
     Args and Raises as `stage_delete`.
     """
     watch = Stopwatch()
-    touched = find_touched(snapshot, predicate, default_timezone=options.default_timezone)
+    touched = find_touched(snapshot, predicate, time_zone=options.time_zone)
     fates = choose_fates(snapshot, touched, asked=use_deletion_vectors, tells_rows=False)
     found = replace(
         _planned(touched, fates, watch.elapsed_ms()), num_copied_rows=copied_rows(touched, fates)
@@ -194,7 +194,7 @@ def _rewrite(
     spec = options.spec_for(pending)
     # Which may have more columns than the rows that are there.
     schema = spec.configuration.arrow_schema
-    zone = options.default_timezone
+    zone = options.time_zone
     with FileWriter(spec, limits=Limits(row_group_bytes=ROW_GROUP_BYTES)) as writer:
         copied = copy_rows(
             snapshot,
@@ -202,7 +202,7 @@ def _rewrite(
             writer,
             schema,
             without=[touched.positions[number] for number in cut],
-            default_timezone=zone,
+            time_zone=zone,
             steps=steps,
         )
         written = writer.finish()
@@ -211,7 +211,7 @@ def _rewrite(
     if snapshot.configuration.change_data_feed_enabled:
         with ChangeWriter(spec) as changes:
             for batch in read_rows(
-                snapshot, touched.files, predicate=predicate, default_timezone=zone, steps=steps
+                snapshot, touched.files, predicate=predicate, time_zone=zone, steps=steps
             ):
                 changes.write(conform(batch, schema), "delete")
             pending.add_changes(changes.finish())

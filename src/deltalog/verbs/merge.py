@@ -187,8 +187,8 @@ def stage_merge(
     if plan.configuration is not before:
         pending.set_configuration(plan.configuration)
     pending.parameters.update(_parameters(merge))
-    steps, zone = Steps(progress), options.default_timezone
-    matches = find_matches(snapshot, plan, source, default_timezone=zone, steps=steps)
+    steps, zone = Steps(progress), options.time_zone
+    matches = find_matches(snapshot, plan, source, time_zone=zone, steps=steps)
     # A row of the source that matches is not inserted: so much of the files was looked at.
     if not matches.reach.is_none:
         alone = _is_row_local(plan)
@@ -211,7 +211,7 @@ def preview_merge(
     watch = Stopwatch()
     now = datetime.fromtimestamp(now_ms() / 1000, UTC)
     plan = plan_merge(merge, snapshot.configuration, source.schema, now)
-    matches = find_matches(snapshot, plan, source, default_timezone=options.default_timezone)
+    matches = find_matches(snapshot, plan, source, time_zone=options.time_zone)
     spec = options.spec(snapshot.store, plan.configuration)
     inserted = Inserts(spec, plan, source, matches.matched_sources).count()
     found = _found(plan, source, matches, watch.elapsed_ms(), inserted=inserted)
@@ -220,7 +220,7 @@ def preview_merge(
 
 
 def explain_merge(
-    snapshot: Snapshot, merge: Merge, source: MergeSource, *, default_timezone: str = "UTC"
+    snapshot: Snapshot, merge: Merge, source: MergeSource, *, time_zone: str = "UTC"
 ) -> str:
     """How a merge would find its rows, as text."""
     now = datetime.fromtimestamp(now_ms() / 1000, UTC)
@@ -246,7 +246,7 @@ def explain_merge(
     reach = source_reach(plan, source)
     if reach.is_none:
         return "\n".join([*lines, "  files: no row of the table is concerned"])
-    pruned = prune(snapshot, reach.files, default_timezone=default_timezone)
+    pruned = prune(snapshot, reach.files, time_zone=time_zone)
     return "\n".join([*lines, *(f"  {line}" for line in pruned.explain())])
 
 
@@ -304,7 +304,7 @@ class _Writing:
             columns=change.columns,
             reads=change.reads,
             fates=fates,
-            default_timezone=self._options.default_timezone,
+            time_zone=self._options.time_zone,
             steps=self._steps,
         )
         with contextlib.ExitStack() as stack:

@@ -91,7 +91,7 @@ def stage_overwrite_partitions(
         )
     written = write_rows(options.spec_for(pending), rows)
     pending.add_files(written)
-    removed = _files_in_partitions(snapshot, written, options.default_timezone)
+    removed = _files_in_partitions(snapshot, written, options.time_zone)
     pending.read(None)
     pending.remove_files(removed, data_change=True)
     set_write_metrics(pending, written, **_removed_metrics(removed))
@@ -209,7 +209,7 @@ def _files_in_partitions(snapshot: Snapshot, written: WrittenFiles, zone: str) -
 
         def typed(values: Any, name: str = name, field: Field = field) -> Any:
             texts = extract(values, name)
-            return parse_column(texts, field.type, column=field.name, default_timezone=zone)
+            return parse_column(texts, field.type, column=field.name, time_zone=zone)
 
         wanted: Any = typed(new)
         distinct = pc.unique(wanted)

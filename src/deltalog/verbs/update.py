@@ -135,8 +135,8 @@ def stage_update(
     wanted = assignments(schema, values, scope)
     spec = options.spec_for(pending)
     update = _Update(wanted, spec)
-    steps, zone = Steps(progress), options.default_timezone
-    touched = find_touched(snapshot, predicate, default_timezone=zone, steps=steps)
+    steps, zone = Steps(progress), options.time_zone
+    touched = find_touched(snapshot, predicate, time_zone=zone, steps=steps)
     pending.read(predicate, touched.files, is_row_local=True)
     scan_ms = watch.elapsed_ms()
     if not touched.files.num_rows:
@@ -147,7 +147,7 @@ def stage_update(
         columns=update.columns,
         reads=update.reads,
         fates=choose_fates(snapshot, touched, asked=use_deletion_vectors),
-        default_timezone=zone,
+        time_zone=zone,
         steps=steps,
     )
     updated = _write(pending, snapshot, plan, update, scan_ms)
@@ -178,7 +178,7 @@ def preview_update(
     now = datetime.fromtimestamp(now_ms() / 1000, UTC)
     schema = snapshot.configuration.schema
     assignments(schema, values, Scope.of_table(schema, now))
-    touched = find_touched(snapshot, predicate, default_timezone=options.default_timezone)
+    touched = find_touched(snapshot, predicate, time_zone=options.time_zone)
     fates = choose_fates(snapshot, touched, asked=use_deletion_vectors)
     found = Updated(
         num_rows=_count(snapshot, touched),

@@ -67,7 +67,7 @@ class Enforcer:
         configuration: of the table.
         source: schema of the data.
         table: where the table is, for messages.
-        default_timezone: of times without a zone that go into `timestamp` columns.
+        time_zone: of times without a zone that go into `timestamp` columns.
         identity_starts: identity column → first value to give, instead of the next one.
         now_ms: the moment that `current_timestamp()` means in a default; None is now.
         keeps_identities: the rows were in the table before, and keep their identity values.
@@ -89,7 +89,7 @@ class Enforcer:
         source: pa.Schema,
         *,
         table: str = "the table",
-        default_timezone: str = "UTC",
+        time_zone: str = "UTC",
         identity_starts: Mapping[str, int] | None = None,
         now_ms: int | None = None,
         keeps_identities: bool = False,
@@ -104,7 +104,7 @@ class Enforcer:
             source,
             configuration.schema,
             optional={*identities, *generated, *defaults},
-            default_timezone=default_timezone,
+            time_zone=time_zone,
         )
         missing = self._fit.missing
         now = datetime.fromtimestamp((clock.now_ms() if now_ms is None else now_ms) / 1000, UTC)
@@ -142,7 +142,7 @@ class Enforcer:
             spec.configuration,
             source,
             table=spec.store.root,
-            default_timezone=spec.default_timezone,
+            time_zone=spec.time_zone,
             identity_starts=spec.identity_starts,
             now_ms=spec.now_ms,
         )

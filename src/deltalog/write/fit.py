@@ -78,7 +78,7 @@ class Fit:
         source: schema of the data.
         schema: logical schema of the table.
         optional: columns that the data may lack although they must not be NULL.
-        default_timezone: of times without a zone that go into `timestamp` columns.
+        time_zone: of times without a zone that go into `timestamp` columns.
 
     Attributes:
         missing: columns of the table that the data lacks, in the table's order.
@@ -94,13 +94,13 @@ class Fit:
         schema: StructType,
         *,
         optional: Collection[str] = (),
-        default_timezone: str = _UTC,
+        time_zone: str = _UTC,
     ) -> None:
-        self._zone = default_timezone
+        self._zone = time_zone
         incoming = from_arrow_schema(source)
         problems = _Problems()
         supplied = _match_struct(incoming, schema, (), problems, frozenset(optional))
-        if default_timezone != _UTC:
+        if time_zone != _UTC:
             _check_nested_moments(incoming, schema, supplied, problems)
         problems.check(schema)
         arrow = to_arrow_schema(schema)
@@ -208,7 +208,7 @@ def _check_nested_moments(
         ).replace("timestamp_ntz", ""):
             problems.types.append(
                 f"column {column.name!r} has times without a zone inside; give them one, since "
-                "default_timezone holds for whole columns only"
+                "time_zone holds for whole columns only"
             )
 
 

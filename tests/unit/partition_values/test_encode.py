@@ -99,9 +99,7 @@ def test_containers_are_no_partition_columns() -> None:
 def test_naive_timestamps_take_the_default_time_zone() -> None:
     moment: Any = datetime(2024, 7, 1, 12)  # noqa: DTZ001
     kind = PrimitiveType("timestamp")
-    assert encode_value(moment, kind, default_timezone="Europe/Berlin") == (
-        "2024-07-01T10:00:00.000000Z"
-    )
+    assert encode_value(moment, kind, time_zone="Europe/Berlin") == ("2024-07-01T10:00:00.000000Z")
 
 
 @pytest.mark.parametrize(

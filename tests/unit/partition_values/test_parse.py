@@ -124,7 +124,7 @@ def test_only_zone_less_timestamps_take_the_default_time_zone(
     assert parse_value("2024-07-01 00:00:00", kind) == datetime(2024, 7, 1, tzinfo=UTC)
 
     def hour(text: str, zone: str) -> datetime:
-        value: datetime = parse_value(text, kind, default_timezone=zone)
+        value: datetime = parse_value(text, kind, time_zone=zone)
         return value
 
     assert hour("2024-07-01 12:00:00", "Europe/Berlin") == datetime(2024, 7, 1, 10, tzinfo=UTC)
@@ -150,7 +150,7 @@ def test_only_zone_less_timestamps_take_the_default_time_zone(
 )
 def test_timestamps_without_a_zone(text: str, value: datetime) -> None:
     kind = PrimitiveType("timestamp_ntz")
-    assert parse_value(text, kind, default_timezone="Asia/Tokyo") == value
+    assert parse_value(text, kind, time_zone="Asia/Tokyo") == value
 
 
 @pytest.mark.protocol("B-50")

@@ -60,7 +60,7 @@ def test_partition_values_come_from_the_log() -> None:
 def test_partitions_without_a_zone_never_move(text: str | None, value: Any, zone: str) -> None:
     table = DataTable([("id", "long"), ("t", "timestamp_ntz")], partition_by=["t"], features=NTZ)
     table.commit(table.add({"id": [1]}, partitionValues={"t": text}))
-    assert rows_of(table.scan(default_timezone=zone).to_table()) == [(1, value)]
+    assert rows_of(table.scan(time_zone=zone).to_table()) == [(1, value)]
 
 
 @pytest.mark.parametrize(("zone", "hour"), [("UTC", 12), ("America/New_York", 17)])
@@ -68,9 +68,9 @@ def test_partition_texts_of_timestamps_are_of_the_default_zone(zone: str, hour: 
     table = DataTable([("id", "long"), ("t", "timestamp")], partition_by=["t"])
     table.commit(table.add({"id": [1]}, partitionValues={"t": "2024-01-01 12:00:00"}))
     moment = dt.datetime(2024, 1, 1, hour, tzinfo=dt.UTC)
-    assert rows_of(table.scan(default_timezone=zone).to_table()) == [(1, moment)]
+    assert rows_of(table.scan(time_zone=zone).to_table()) == [(1, moment)]
     where = f"t = timestamp'2024-01-01 {hour}:00:00Z'"
-    assert table.scan(where, default_timezone=zone).count() == 1
+    assert table.scan(where, time_zone=zone).count() == 1
 
 
 def test_a_partition_value_that_is_none_names_its_file() -> None:

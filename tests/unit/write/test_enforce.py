@@ -167,7 +167,7 @@ def test_two_binaries_are_a_variant() -> None:
 def test_a_zone_is_given_to_times_that_have_none() -> None:
     configuration = table(Field("x", "timestamp"))
     data = {"x": [NAIVE]}
-    rows = enforce(configuration, data, default_timezone="Europe/Berlin")
+    rows = enforce(configuration, data, time_zone="Europe/Berlin")
     assert rows == {"x": [datetime(2024, 7, 1, 10, tzinfo=UTC)]}
 
 
@@ -175,7 +175,7 @@ def test_no_zone_is_guessed_inside_of_a_column() -> None:
     configuration = table(Field("x", ArrayType("timestamp")))
     data = {"x": [[NAIVE]]}
     with pytest.raises(SchemaMismatchError, match="times without a zone inside"):
-        enforce(configuration, data, default_timezone="Europe/Berlin")
+        enforce(configuration, data, time_zone="Europe/Berlin")
 
 
 # --- NOT NULL and lengths

@@ -85,7 +85,7 @@ def examine(
     num_samples: int = 8,
     num_commits: int = 1000,
     now_ms: int | None = None,
-    default_timezone: str = "UTC",
+    time_zone: str = "UTC",
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
     """Look at a table from all sides; nothing is changed.
@@ -98,7 +98,7 @@ def examine(
         num_samples: how many data files and deletion vectors are read, evenly spread.
         num_commits: how many of the newest commits are read.
         now_ms: milliseconds since 1970, UTC; None is the present.
-        default_timezone: of partition values without a zone.
+        time_zone: of partition values without a zone.
         progress: told after each check how many of how many are done.
 
     Raises:
@@ -128,7 +128,7 @@ def examine(
         now_ms=present_ms() if now_ms is None else now_ms,
         num_samples=num_samples,
         num_commits=num_commits,
-        default_timezone=default_timezone,
+        time_zone=time_zone,
     )
     known = _OF_LOGS if snapshot is None else {**_OF_LOGS, **_OF_TABLES}
     wanted = [name for name in known if checks is None or name in checks]

@@ -38,7 +38,7 @@ class Patient:
         now_ms: the present moment.
         num_samples: how many data files are read.
         num_commits: how many of the newest commits are read.
-        default_timezone: of partition values without a zone.
+        time_zone: of partition values without a zone.
     """
 
     store: Store
@@ -47,7 +47,7 @@ class Patient:
     now_ms: int
     num_samples: int
     num_commits: int
-    default_timezone: str = "UTC"
+    time_zone: str = "UTC"
 
     @property
     def snapshot(self) -> Snapshot:

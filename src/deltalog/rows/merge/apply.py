@@ -181,7 +181,7 @@ class Inserts:
                 self._spec.configuration,
                 assigned.new_schema(),
                 table=self._spec.store.root,
-                default_timezone=self._spec.default_timezone,
+                time_zone=self._spec.time_zone,
                 identity_starts=self._next_identities(),
                 now_ms=self._spec.now_ms,
             )

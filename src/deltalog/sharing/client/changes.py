@@ -52,7 +52,7 @@ def load_changes(
     *,
     columns: Sequence[str] | None = None,
     predicate: Any = None,
-    default_timezone: str = "UTC",
+    time_zone: str = "UTC",
 ) -> Changes:
     """The changed rows of a range of versions.
 
@@ -63,7 +63,7 @@ def load_changes(
         shown: the table now. Its schema is shown; with column mapping, the range's last one is.
         columns: of the table and of `CHANGE_COLUMNS`; None is all of both.
         predicate: a condition over the same columns.
-        default_timezone: of partition values without a zone.
+        time_zone: of partition values without a zone.
 
     Raises:
         SharingError: the server refuses the range.
@@ -95,7 +95,7 @@ def load_changes(
         file_times_ms={
             number: answer.times_ms.get(number, 0) for number in range(answer.version, last + 1)
         },
-        spec=changes_spec(snapshot, columns, predicate, default_timezone),
+        spec=changes_spec(snapshot, columns, predicate, time_zone),
     )
 
 
@@ -105,7 +105,7 @@ def no_changes(rest: AsyncRestClient, table: Table, shown: TableAnswer, **spec: 
     question = Question(rest=rest, table=table, query=query, version=shown.version)
     store = open_store(question, shown, {})
     snapshot = bare_snapshot(store, shown.version, shown.protocol, shown.metadata)
-    columns, zone = spec.get("columns"), spec.get("default_timezone", "UTC")
+    columns, zone = spec.get("columns"), spec.get("time_zone", "UTC")
     empty = changes_spec(snapshot, columns, None, zone)
     return SharedChanges(snapshot, snapshot, shown.version - 1, (), {}, empty)
 

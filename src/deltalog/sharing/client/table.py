@@ -94,7 +94,7 @@ class SharedTable:
                 )
             client = AsyncRestClient(read_profile(profile), options)
         self._view = TableView(client, table, as_moment(version))
-        self._default_timezone = default_timezone
+        self._time_zone = default_timezone
 
     @property
     def name(self) -> str:
@@ -225,8 +225,8 @@ class SharedTable:
         snapshot = self.snapshot
         schema = as_arrow_schema(schema, self.schema(), as_large_types=as_large_types)
         predicate = self._pruning(partitions, file_pruning_predicate)
-        zone = self._default_timezone
-        return DeltaDataset(snapshot, predicate=predicate, schema=schema, default_timezone=zone)
+        zone = self._time_zone
+        return DeltaDataset(snapshot, predicate=predicate, schema=schema, time_zone=zone)
 
     def to_pyarrow_table(
         self,
@@ -306,7 +306,7 @@ class SharedTable:
             shown,
             columns=names,
             predicate=predicate,
-            default_timezone=self._default_timezone,
+            time_zone=self._time_zone,
         )
 
     def follow(
@@ -338,14 +338,14 @@ class SharedTable:
     ) -> list[str]:
         """Names of the files that may hold a matching row: the table's URI and the file's id."""
         predicate = self._pruning(partition_filters, file_pruning_predicate)
-        return file_uris(self.snapshot, predicate, default_timezone=self._default_timezone)
+        return file_uris(self.snapshot, predicate, time_zone=self._time_zone)
 
     def partitions(
         self, partition_filters: Sequence[Any] | None = None
     ) -> list[dict[str, str | None]]:
         """The table's partitions that may hold a matching row, values as the log has them."""
         predicate = self._pruning(partition_filters)
-        return partitions(self.snapshot, predicate, default_timezone=self._default_timezone)
+        return partitions(self.snapshot, predicate, time_zone=self._time_zone)
 
     def files(self) -> pa.Table:
         """One row per file: id (as path), size, time, partition values, statistics."""
@@ -353,8 +353,8 @@ class SharedTable:
 
     def get_add_actions(self, *, flatten: bool = False) -> pa.Table:
         """As that of `DeltaTable`; the path of a file is its id."""
-        zone = self._default_timezone
-        return add_actions(self.snapshot, flatten=flatten, default_timezone=zone)
+        zone = self._time_zone
+        return add_actions(self.snapshot, flatten=flatten, time_zone=zone)
 
     def __repr__(self) -> str:
         """Which table of which server."""
@@ -383,7 +383,7 @@ class SharedTable:
             columns=columns,
             predicate=condition(snapshot.configuration),
             limit=limit,
-            default_timezone=self._default_timezone,
+            time_zone=self._time_zone,
         )
         return SharedScan(scan.snapshot, scan.spec, scan.limit)
 

@@ -39,11 +39,11 @@ class ClusterTable(DeltaTable):
     Args:
         spark: the session.
         store: of the table.
-        default_timezone: of partition values that name none.
+        time_zone: of partition values that name none.
     """
 
-    def __init__(self, spark: SparkSession, store: Store, *, default_timezone: str = "UTC") -> None:
-        super().__init__(store, default_timezone=default_timezone)
+    def __init__(self, spark: SparkSession, store: Store, *, time_zone: str = "UTC") -> None:
+        super().__init__(store, default_timezone=time_zone)
         self._spark = spark
 
     def run(

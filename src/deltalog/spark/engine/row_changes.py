@@ -258,7 +258,7 @@ class Change:
             snapshot,
             columns=[*snapshot.configuration.schema.names, *ids],
             predicate=None,
-            default_timezone=self.options.default_timezone,
+            time_zone=self.options.time_zone,
         )
         rows = touched.files.take(pa.array(cut, pa.int64())).select(TASK_COLUMNS).to_pylist()
         tasks = [make_task(snapshot, reads, row) for row in rows]

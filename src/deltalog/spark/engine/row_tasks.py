@@ -152,7 +152,7 @@ class _Sink:
                 configuration,
                 schema,
                 table=self._spec.store.root,
-                default_timezone=self._spec.default_timezone,
+                time_zone=self._spec.time_zone,
                 identity_starts={
                     one.name: one.next_value + place * RANGE * one.step
                     for one in identity_columns(configuration.schema)

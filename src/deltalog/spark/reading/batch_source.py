@@ -146,7 +146,7 @@ def _changes(
         start=_bound(options.start, options.time_zone) or 0,
         end=min(end, latest.version) if isinstance(end, int) else end,
         predicate=predicate,
-        default_timezone=options.time_zone,
+        time_zone=options.time_zone,
     )
 
 
@@ -210,7 +210,7 @@ class BatchReader(InEnvelope, DataSourceReader):
                 self._snapshot,
                 columns=[*names, *options.metadata_columns],
                 predicate=self._predicate,
-                default_timezone=options.time_zone,
+                time_zone=options.time_zone,
             )
             tasks = list(scan.tasks())
         groups = split_tasks(tasks, options.max_partition_bytes, in_order=options.changes)

@@ -65,7 +65,7 @@ class FileValues:
                     texts,
                     field.type,
                     column=field.name,
-                    default_timezone=spec.default_timezone,
+                    time_zone=spec.time_zone,
                 ),
             )
         for name in spec.metadata_columns:

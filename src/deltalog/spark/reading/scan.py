@@ -117,7 +117,7 @@ class SparkScan:
             self.spark,
             self.snapshot,
             scan.spec.predicate,
-            default_timezone=scan.spec.default_timezone,
+            time_zone=scan.spec.time_zone,
         )
 
     def to_df(self) -> DataFrame:
@@ -161,7 +161,7 @@ class SparkScan:
             self.snapshot,
             columns=self._read_columns(),
             predicate=reduce(and_, pruning) if pruning else None,
-            default_timezone=self.time_zone,
+            time_zone=self.time_zone,
         )
 
     @cached_property
@@ -173,7 +173,7 @@ class SparkScan:
                 self.snapshot,
                 scan.spec.predicate,
                 names=FILE_SCHEMA.names if self.lists_files else TASK_COLUMNS,
-                default_timezone=self.time_zone,
+                time_zone=self.time_zone,
                 most_files=None if self.lists_files else self.most_files,
             )
             scan = scan.with_pruned(pruned)

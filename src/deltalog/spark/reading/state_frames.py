@@ -47,7 +47,7 @@ def files_frame(
     predicate: Expression | None = None,
     *,
     names: Sequence[str] = tuple(FILE_SCHEMA.names),
-    default_timezone: str = "UTC",
+    time_zone: str = "UTC",
     share_bytes: int = SHARE_BYTES,
 ) -> DataFrame:
     """The files that may hold rows for which `predicate` is true, a row each.
@@ -57,14 +57,14 @@ def files_frame(
         snapshot: whose files.
         predicate: resolved against the snapshot's schema; None keeps all files.
         names: columns of `FILE_SCHEMA`; `numRecords` comes behind them.
-        default_timezone: of partition values without a zone.
+        time_zone: of partition values without a zone.
         share_bytes: of the checkpoint that a task reads.
 
     Cost: none here but the commits after the checkpoint; then a task for each share.
     """
     cut = snapshot.read_log(lambda state: cut_snapshot(snapshot, state, share_bytes=share_bytes))
     numbers = spark.range(0, cut.num_pieces, 1, cut.num_pieces)
-    find = _finding(cut, predicate, tuple(names), default_timezone)
+    find = _finding(cut, predicate, tuple(names), time_zone)
     check_workers(spark)
     return mapped(numbers, find, to_spark_schema(_schema(names)))
 
@@ -75,14 +75,14 @@ def _schema(names: Sequence[str]) -> StructType:
 
 
 def _finding(
-    cut: CutSnapshot, predicate: Expression | None, names: Sequence[str], default_timezone: str
+    cut: CutSnapshot, predicate: Expression | None, names: Sequence[str], time_zone: str
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def find(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         schema = to_spark_arrow(_schema(names))
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 for piece in cut.small_pieces(int(number or 0)):
-                    pruned = prune(piece, predicate, default_timezone=default_timezone)
+                    pruned = prune(piece, predicate, time_zone=time_zone)
                     files = files_of(pruned, names)
                     yield from as_spark_batches(files.to_batches(max_chunksize=1 << 14), schema)
 
@@ -124,7 +124,7 @@ def cluster_frame(spark: SparkSession, plan: ClusterPlan) -> DataFrame:
         snapshot,
         spec.predicate,
         names=TASK_COLUMNS,
-        default_timezone=spec.default_timezone,
+        time_zone=spec.time_zone,
     )
     cost = plan.pruned.left_bytes + plan.pruned.num_left * OPEN_COST_BYTES
     count = max(1, min(_MOST_TASKS, cost // MAX_PARTITION_BYTES))

@@ -92,8 +92,8 @@ class SharedStreamReader(InEnvelope, DataSourceStreamReader, AvailableNow):
         )
         check_snapshot(nothing.snapshot)
         if changes:
-            return replace(nothing.spec, default_timezone=zone)
-        return read_spec(nothing.snapshot, columns=names, predicate=None, default_timezone=zone)
+            return replace(nothing.spec, time_zone=zone)
+        return read_spec(nothing.snapshot, columns=names, predicate=None, time_zone=zone)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # PySpark's name
         """Where a query that never ran starts."""

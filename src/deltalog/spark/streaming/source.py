@@ -102,10 +102,10 @@ class StreamReader(InEnvelope, DataSourceStreamReader, AvailableNow):
         names = [name for name in self._rows.names if name != METADATA]
         if not self._options.changes:
             columns = [*names, *self._options.metadata_columns]
-            return read_spec(shown, columns=columns, predicate=None, default_timezone=zone)
+            return read_spec(shown, columns=columns, predicate=None, time_zone=zone)
         beyond = shown.version + 1  # no version at all: only the columns are asked for
         return open_changes(
-            shown, start=beyond, columns=names, allow_out_of_range=True, default_timezone=zone
+            shown, start=beyond, columns=names, allow_out_of_range=True, time_zone=zone
         ).spec
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # PySpark's name
@@ -183,7 +183,7 @@ class StreamReader(InEnvelope, DataSourceStreamReader, AvailableNow):
             ignore_changes=given.ignore_changes,
             skip_change_commits=given.skip_change_commits,
             on_schema_change="evolve",  # `shown_alike` says what may be shown
-            default_timezone=given.time_zone,
+            time_zone=given.time_zone,
         )
 
     def _follow(self, start: Offset, *, everything: bool, until: Offset | None) -> Follower:

@@ -204,7 +204,7 @@ def _make(store: Store, rows: SparkRows, options: WriteOptions) -> int | None:
 
 def _change(rows: SparkRows, options: WriteOptions, found: SparkScan) -> int | None:
     store, zone = found.snapshot.store, options.time_zone
-    table = ClusterTable(found.spark, store, default_timezone=zone)
+    table = ClusterTable(found.spark, store, time_zone=zone)
     check_partitions(table.snapshot, options)
     delete = partial(stage_spark_delete, scan=found)
 

@@ -104,7 +104,7 @@ class WriteOptions:
     def files(self) -> FileOptions:
         """How files are written."""
         return FileOptions(
-            target_file_size_bytes=self.target_file_size_bytes, default_timezone=self.time_zone
+            target_file_size_bytes=self.target_file_size_bytes, time_zone=self.time_zone
         )
 
     @property

@@ -129,7 +129,7 @@ def stage_unused(pending: PendingTransaction, feature: str, options: FileOptions
             files,
             writer,
             spec.configuration.arrow_schema,
-            default_timezone=options.default_timezone,
+            time_zone=options.time_zone,
         )
         written = writer.finish()
     pending.add_files(written)

@@ -96,7 +96,7 @@ class SmallFileReader:
         try:
             reader = open_parquet(task.store, task.path, size_bytes=task.size_bytes)
             try:
-                if file_rebase(reader, spec.default_timezone) is not None:
+                if file_rebase(reader, spec.time_zone) is not None:
                     return None
                 projection = self._projection(reader.arrow_schema, task.path)
                 leaves = [reader.leaves[leaf] for leaf in projection.leaves]
@@ -128,7 +128,7 @@ class SmallFileReader:
         )
         for field in self._spec.partition_columns:
             text = task.partition_values.get(self._spec.physical_names[field.name])
-            value = parse_value(text, field.type, default_timezone=self._spec.default_timezone)
+            value = parse_value(text, field.type, time_zone=self._spec.time_zone)
             data[field.name] = arrow.repeat(
                 pa.scalar(value, to_arrow_type(field.type)), table.num_rows
             )

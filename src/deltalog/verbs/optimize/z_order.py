@@ -75,9 +75,7 @@ def stage_z_order(
     )
     num_considered = 0
     if left is None:
-        files = considered_files(
-            snapshot, predicate, default_timezone=options.files.default_timezone
-        )
+        files = considered_files(snapshot, predicate, time_zone=options.files.time_zone)
         num_considered = files.num_rows
         bins = by_partition(files)
     else:
