@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from deltalog.context import utc_context
 from deltalog.expressions import as_expression, resolve_predicate
 from deltalog.scan import plan_scan
 from deltalog.schema import from_arrow_schema
@@ -20,6 +21,7 @@ from deltalog.verbs.append import FileOptions, stage_append
 from deltalog.verbs.delete import stage_delete
 from deltalog.verbs.vacuum import VacuumPlan, confirm_vacuum, delete_planned, plan_vacuum
 from deltalog.write.source import open_source
+from tests.support.contexts import moved
 from tests.support.interleaving import SteadyClock
 from tests.support.logs import DictStore
 
@@ -82,7 +84,10 @@ class AgingTable:
             created_time_ms=self.kept.now_ms,
         )
         pending = PendingTransaction(
-            None, self.store, operation="WRITE", configuration=configuration, clock=self._clock
+            replace(utc_context(self.store), clock=self._clock),
+            None,
+            operation="WRITE",
+            configuration=configuration,
         )
         stage_append(pending, open_source(rows), options=OPTIONS)
         commit(pending, hooks=NO_HOOKS)
@@ -106,13 +111,16 @@ class AgingTable:
 
     def run(self, operation: str, stage: Callable[[PendingTransaction], _Result]) -> _Result:
         """Stage and commit; what staging gave."""
-        ran = run(self.snapshot, stage, operation=operation, clock=self._clock, hooks=NO_HOOKS)
+        ran = run(self._timed, stage, operation=operation, hooks=NO_HOOKS)
         assert ran.value is not None or not ran.committed.skipped
         return ran.value  # type: ignore[return-value]  # some stages give None
 
+    def _timed(self) -> Snapshot:
+        return moved(self.snapshot(), clock=self._clock)
+
     def snapshot(self, version: int | None = None) -> Snapshot:
         """The table now, or at a version."""
-        return load_snapshot(self.store, version=version)
+        return load_snapshot(utc_context(self.store), version=version)
 
     def rows(self, version: int | None = None, columns: Sequence[str] | None = None) -> list[Any]:
         """Sorted rows, as tuples of the columns."""

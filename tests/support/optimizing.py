@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from deltalog._json import loads
+from deltalog.context import utc_context
 from deltalog.expressions import parse_type
 from deltalog.scan import plan_scan
 from deltalog.schema import Field, StructType
@@ -47,7 +48,7 @@ class OptimizedTable(StatedTable):
             return stage(pending, *arguments, **options)
 
         ran = run(
-            lambda: load_snapshot(self.store),
+            lambda: load_snapshot(utc_context(self.store)),
             staged,
             operation=operation,
             hooks=_HOOKS,
@@ -63,14 +64,19 @@ class OptimizedTable(StatedTable):
         def stage(pending: PendingTransaction) -> None:
             set_clustering_columns(pending, columns)
 
-        ran = run(lambda: load_snapshot(self.store), stage, operation="CLUSTER BY", hooks=_HOOKS)
+        ran = run(
+            lambda: load_snapshot(utc_context(self.store)),
+            stage,
+            operation="CLUSTER BY",
+            hooks=_HOOKS,
+        )
         self.snapshot = ran.committed.snapshot
 
     def physical_rows(self, *columns: str) -> list[list[tuple[Any, ...]]]:
         """The rows of each file as they stand there, files in the order of their names."""
         found: dict[str, list[tuple[Any, ...]]] = {}
         names = ["_metadata.file_name", *columns]
-        scan = plan_scan(load_snapshot(self.store), columns=names)
+        scan = plan_scan(load_snapshot(utc_context(self.store)), columns=names)
         for name, *values in zip(*scan.to_table().to_pydict().values(), strict=True):
             found.setdefault(name, []).append(tuple(values))
         return [found[name] for name in sorted(found)]

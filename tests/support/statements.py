@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from deltalog.context import utc_context
 from deltalog.expressions import as_expression, parse_type
 from deltalog.rows.merge.clauses import Action, Clause, Merge, When
 from deltalog.rows.merge.source import MergeSource
@@ -60,7 +61,7 @@ class StatedTable:
             created_time_ms=0,
         )
         pending = PendingTransaction(
-            None, self.store, operation="CREATE TABLE", configuration=configuration
+            utc_context(self.store), None, operation="CREATE TABLE", configuration=configuration
         )
         self.snapshot: Snapshot = commit(pending, hooks=_HOOKS).snapshot
         for rows in files:
@@ -116,7 +117,7 @@ class StatedTable:
 
     def rows(self, *columns: str, version: int | None = None) -> list[dict[str, Any]]:
         """The rows of the newest version, or of one, read from the store anew, sorted."""
-        snapshot = load_snapshot(self.store, version=version)
+        snapshot = load_snapshot(utc_context(self.store), version=version)
         found: list[Any] = plan_scan(snapshot, columns=columns or None).to_table().to_pylist()
         return in_order(found)
 
@@ -132,14 +133,14 @@ class StatedTable:
 
     def files(self) -> pa.Table:
         """The live files."""
-        return load_snapshot(self.store).files()
+        return load_snapshot(utc_context(self.store)).files()
 
     def _schema(self, pending: PendingTransaction) -> StructType:
         return pending.configuration.schema
 
     def _run(self, operation: str, stage: Callable[[PendingTransaction], T]) -> T:
         ran = run(
-            lambda: load_snapshot(self.store),
+            lambda: load_snapshot(utc_context(self.store)),
             stage,
             operation=operation,
             hooks=_HOOKS,

@@ -17,6 +17,7 @@ import typer
 
 from deltalog.arguments import open_table_store
 from deltalog.cli.output import Format, as_text, moment_text, print_batches, print_rows
+from deltalog.context import utc_context
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.progress import progress_bar
 from deltalog.table import DeltaTable
@@ -195,7 +196,7 @@ def doctor(
     snapshot = None if at is None else _open(table, option).snapshot
     with _bar("examining") as progress:
         report = examine(
-            store,
+            utc_context(store),
             snapshot=snapshot,
             checks=check or None,
             num_samples=samples,

@@ -94,7 +94,6 @@ class FollowOptions:
         skip_change_commits: commits that delete or rewrite are passed over, with what they add.
         on_schema_change: `raise` stops before the first row of another schema; `evolve` goes on.
         poll_seconds: how long to wait when there is nothing new.
-        time_zone: of partition values without a zone.
     """
 
     changes: bool = False
@@ -107,7 +106,6 @@ class FollowOptions:
     skip_change_commits: bool = False
     on_schema_change: Literal["raise", "evolve"] = "raise"
     poll_seconds: float = 1.0
-    time_zone: str = "UTC"
 
     def __post_init__(self) -> None:
         if self.max_files < 1 or (self.max_bytes is not None and self.max_bytes < 1):

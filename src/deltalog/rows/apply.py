@@ -82,7 +82,6 @@ class Plan:
         columns: those in which new versions may differ from the old ones.
         reads: those of the old versions that new ones are made of; None is all.
         fates: what becomes of each file.
-        time_zone: of partition values without a zone.
         steps: counts the files that are read.
     """
 
@@ -91,7 +90,6 @@ class Plan:
     columns: Collection[str]
     fates: Sequence[Fate]
     reads: Collection[str] | None = None
-    time_zone: str = "UTC"
     steps: Steps = field(default_factory=lambda: Steps(None))
 
 
@@ -191,7 +189,6 @@ class _Work:
             self._snapshot,
             columns=[*self._names, _ROW_INDEX, *ids],
             predicate=None,
-            time_zone=self._plan.time_zone,
         )
         spec = replace(spec, output=spec.output.append(pa.field(_FILE, pa.int64())))
         number = 0

@@ -51,7 +51,6 @@ def read_rows(
     *,
     predicate: Expression | None = None,
     more_columns: Sequence[str] = (),
-    time_zone: str = "UTC",
     steps: Steps | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """All columns of the rows of some files.
@@ -61,7 +60,6 @@ def read_rows(
         files: rows of `snapshot.files`, at least with `TASK_COLUMNS`.
         predicate: only rows for which it is true; resolved against the snapshot's schema.
         more_columns: of `METADATA_COLUMNS`, after the table's own.
-        time_zone: of partition values without a zone.
         steps: counts the files.
 
     Cost: bounded memory, like any scan.
@@ -70,7 +68,6 @@ def read_rows(
         snapshot,
         columns=[*snapshot.configuration.schema.names, *more_columns],
         predicate=predicate,
-        time_zone=time_zone,
     )
     steps = steps or Steps(None)
     steps.expect(files.num_rows)
@@ -84,7 +81,6 @@ def copy_rows(
     schema: pa.Schema,
     *,
     without: Sequence[pa.Int64Array | None] | None = None,
-    time_zone: str = "UTC",
     steps: Steps | None = None,
 ) -> int:
     """Write the rows of some files once more, in the schema that the table will have.
@@ -95,7 +91,6 @@ def copy_rows(
         writer: takes the rows.
         schema: that the writer takes; it may have more columns than the snapshot's.
         without: for each file, positions of rows that are left out besides those of its vector.
-        time_zone: of partition values without a zone.
         steps: counts the files.
 
     Returns:
@@ -106,7 +101,6 @@ def copy_rows(
         snapshot,
         columns=[*snapshot.configuration.schema.names, *ids],
         predicate=None,
-        time_zone=time_zone,
     )
     tasks = tasks_of(snapshot, spec, files)
     if without is not None:

@@ -77,7 +77,6 @@ def find_touched(
     snapshot: Snapshot,
     predicate: Expression | None,
     *,
-    time_zone: str = "UTC",
     steps: Steps | None = None,
 ) -> Touched:
     """The files that hold matching rows, and where these are.
@@ -85,13 +84,12 @@ def find_touched(
     Args:
         snapshot: whose rows.
         predicate: resolved; None matches every row.
-        time_zone: of partition values without a zone.
         steps: counts the files that are read.
 
     Cost: the log's columns that the predicate needs; then the predicate's columns of the files
     that are left. Eight bytes per matching row are held.
     """
-    pruned = prune(snapshot, predicate, time_zone=time_zone)
+    pruned = prune(snapshot, predicate)
     files = pruned.files(FILE_SCHEMA.names)
     counts: list[int | None] = pruned.num_records().to_pylist()
     if pruned.is_exact:
@@ -104,7 +102,7 @@ def find_touched(
     found: dict[int, list[pa.Int64Array]] = {}
     steps = steps or Steps(None)
     steps.expect(files.num_rows)
-    tasks = steps.each(_tasks(snapshot, files, predicate, time_zone))
+    tasks = steps.each(_tasks(snapshot, files, predicate))
     for batch in read_tasks(tasks):
         if batch.num_rows:
             rows: Any = batch.column(_ROW_INDEX)
@@ -118,14 +116,11 @@ def find_touched(
     )
 
 
-def _tasks(
-    snapshot: Snapshot, files: pa.Table, predicate: Expression | None, time_zone: str
-) -> Iterator[ScanTask]:
+def _tasks(snapshot: Snapshot, files: pa.Table, predicate: Expression | None) -> Iterator[ScanTask]:
     spec = read_spec(
         snapshot,
         columns=[_ROW_INDEX],
         predicate=predicate,
-        time_zone=time_zone,
         more_columns={_FILE: pa.int64()},
     )
     spec = replace(spec, output=spec.output.append(pa.field(_FILE, pa.int64())))

@@ -17,13 +17,13 @@ from deltalog.snapshot.state import LogState
 if TYPE_CHECKING:
     from deltalog.actions.model import Metadata, Protocol
     from deltalog.catalog import LogTail
-    from deltalog.storage.store import Store
+    from deltalog.context import TableContext
 
 logger = logging.getLogger(__name__)
 
 
 def open_log(
-    store: Store, version: int | None = None, *, log_tail: LogTail | None = None
+    context: TableContext, version: int | None = None
 ) -> tuple[LogState, Protocol, Metadata]:
     """The state at `version`, or the latest, with its protocol and metadata.
 
@@ -34,6 +34,7 @@ def open_log(
     Cost: the hint, one listing, the commits after the checkpoint, and of the checkpoint its
     footer and the leaves of two actions. Two listings if the hint is stale.
     """
+    store, log_tail = context.store, context.log_tail
     listing = list_log(store, version=version, hint=read_hint(store), log_tail=log_tail)
     state = LogState(store, build_segment(listing, version))
     while True:

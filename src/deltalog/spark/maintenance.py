@@ -60,8 +60,8 @@ class TendedTable:
         open_latest(table, storage_options, doing="open as a DeltaTable")
         self._spark = spark
         self._scan = scan(spark, table, storage_options=storage_options, native=native)
-        self._options = FileOptions(time_zone=self._scan.time_zone)
-        store, zone = self._scan.snapshot.store, self._scan.time_zone
+        self._options = FileOptions()
+        store, zone = self._scan.snapshot.store, self._scan.snapshot.context.time_zone
         self._table = ClusterTable(spark, store, time_zone=zone)
         self._alias: str | None = None
         self._app: AppTransaction | None = None
@@ -78,9 +78,7 @@ class TendedTable:
 
     def optimize(self) -> DeltaOptimizeBuilder:
         """Begin putting the same rows into better files."""
-        return DeltaOptimizeBuilder(
-            self._spark, self._table, self._scan.time_zone, self._commit_properties()
-        )
+        return DeltaOptimizeBuilder(self._spark, self._table, self._commit_properties())
 
     def vacuum(self, retentionHours: float | None = None) -> DataFrame:  # noqa: N803  # Delta's
         """Delete files that no version within the retention needs.
@@ -172,7 +170,6 @@ class DeltaOptimizeBuilder:
     Args:
         spark: the session.
         table: of the core.
-        time_zone: of partition values that name none.
         commit_properties: of its commits.
     """
 
@@ -180,12 +177,11 @@ class DeltaOptimizeBuilder:
         self,
         spark: SparkSession,
         table: ClusterTable,
-        time_zone: str,
         commit_properties: CommitProperties,
     ) -> None:
         self._spark = spark
         self._table = table
-        self._optimizer = TableOptimizer(table, time_zone, elsewhere=on_cluster(spark))
+        self._optimizer = TableOptimizer(table, elsewhere=on_cluster(spark))
         self._commit_properties = commit_properties
         self._filters: tuple[str, ...] = ()
 

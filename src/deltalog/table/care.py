@@ -5,6 +5,7 @@ Owns the order of steps where a verb is more than one commit; each step is `oper
 
 from __future__ import annotations
 
+from dataclasses import replace as replace_context
 from typing import TYPE_CHECKING, Any, Self
 
 from deltalog.arguments import as_bound, check_elsewhere, has_table, open_table_store
@@ -40,7 +41,7 @@ class CaredForTable(ChangingTable):
         """The same rows in better files: `compact`, `z_order`, `cluster`, `purge`."""
         from deltalog.table.optimize import TableOptimizer
 
-        return TableOptimizer(self, self._time_zone)
+        return TableOptimizer(self)
 
     def vacuum(  # deltalake's signature and some more
         self,
@@ -302,7 +303,7 @@ class CaredForTable(ChangingTable):
 
         if not has_table(store):
             make_table(
-                store,
+                replace_context(self._context, store=store, log_tail=None),
                 cloned_configuration(source.configuration, properties=properties),
                 stage,
                 operation="CLONE",
@@ -310,12 +311,12 @@ class CaredForTable(ChangingTable):
                 commit_properties=commit_properties,
                 hooks=post_commithook_properties,
             )
-            return type(self)(store)
+            return type(self)(store, default_timezone=self._context.time_zone)
         if not replace:
             raise TableExistsError(
                 f"cannot clone to {store.root}: there is a table; replace=True replaces it"
             )
-        clone = type(self)(store)
+        clone = type(self)(store, default_timezone=self._context.time_zone)
         clone.run(
             "CLONE", stage, commit_properties=commit_properties, hooks=post_commithook_properties
         )

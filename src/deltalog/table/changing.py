@@ -72,7 +72,7 @@ class ChangingTable(WritingTable):
 
         check_given(predicate)
         watch = Stopwatch()
-        options = FileOptions(writer_properties=writer_properties, time_zone=self._time_zone)
+        options = FileOptions(writer_properties=writer_properties)
         if dry_run:
             condition = as_condition(
                 self._snapshot.configuration.schema, predicate, parameters=parameters
@@ -161,7 +161,7 @@ class ChangingTable(WritingTable):
         values = as_updates(updates, new_values, parameters)
         if predicate is None and updates and isinstance(parameters, Mapping):
             parameters = None  # they are for the new values
-        options = FileOptions(writer_properties=writer_properties, time_zone=self._time_zone)
+        options = FileOptions(writer_properties=writer_properties)
         if dry_run:
             snapshot = self._snapshot
             condition = as_condition(
@@ -262,7 +262,7 @@ class ChangingTable(WritingTable):
                 parameters=parameters,
                 use_deletion_vectors=use_deletion_vectors,
             ),
-            options=FileOptions(writer_properties=writer_properties, time_zone=self._time_zone),
+            options=FileOptions(writer_properties=writer_properties),
         )
 
     def upsert(
@@ -293,7 +293,7 @@ class ChangingTable(WritingTable):
             CommittedMerge(table=self, commit_properties=commit_properties),
             data,
             upsert(key, null_safe=null_safe, merge_schema=merge_schema),
-            options=FileOptions(time_zone=self._time_zone),
+            options=FileOptions(),
         ).execute(progress=progress)
 
 

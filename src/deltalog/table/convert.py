@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltalog.arguments import has_table, open_table_store
+from deltalog.context import utc_context
 from deltalog.errors import InvalidInputError, TableExistsError
 from deltalog.progress import shown
 from deltalog.table.creating import make_table, new_table_with_defaults
@@ -93,7 +94,7 @@ def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's signature and
     )
     with shown(progress, "reading files") as tell:
         make_table(
-            store,
+            utc_context(store),
             configuration_in_place(wanted),
             lambda pending: stage_convert(
                 pending, conversion, collect_stats=collect_stats, progress=tell

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from deltalog.configuration import TableConfiguration
+    from deltalog.context import TableContext
     from deltalog.schema import StructType
-    from deltalog.storage.store import Store
     from deltalog.transaction import CommitProperties, PostCommitHookProperties
     from deltalog.transaction.commit import Committed
 
@@ -83,7 +83,7 @@ def new_table_with_defaults(
 
 
 def make_table(
-    store: Store,
+    context: TableContext,
     configuration: TableConfiguration,
     stage: Callable[[PendingTransaction], T],
     *,
@@ -95,7 +95,7 @@ def make_table(
     """Commit version 0.
 
     Args:
-        store: where the table is to be.
+        context: of the table that is to be.
         configuration: of the table.
         stage: adds what version 0 holds besides.
         operation: for the history.
@@ -107,7 +107,7 @@ def make_table(
         CommitFailedError: another writer made a table there.
     """
     pending = PendingTransaction(
-        None, store, operation=operation, parameters=parameters, configuration=configuration
+        context, None, operation=operation, parameters=parameters, configuration=configuration
     )
     with discarding(pending):
         stage(pending)

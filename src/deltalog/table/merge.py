@@ -229,7 +229,6 @@ class TableMerger:
                 self._target.snapshot,
                 self._merge,
                 source,
-                time_zone=self._options.time_zone,
             )
 
     def _with(

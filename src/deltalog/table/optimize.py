@@ -53,11 +53,8 @@ class TableOptimizer:
     `numDeletionVectorsRemoved` and `numDeletedRowsPurged`.
     """
 
-    def __init__(
-        self, table: Standing, time_zone: str = "UTC", *, elsewhere: Elsewhere | None = None
-    ) -> None:
+    def __init__(self, table: Standing, *, elsewhere: Elsewhere | None = None) -> None:
         self._table = table
-        self._zone = time_zone
         self._elsewhere = elsewhere
 
     def __repr__(self) -> str:
@@ -328,7 +325,6 @@ class TableOptimizer:
             files=FileOptions(
                 target_file_size_bytes=target_size,
                 writer_properties=writer_properties,
-                time_zone=self._zone,
             ),
             max_concurrent_tasks=max_concurrent_tasks,
             min_commit_interval_s=interval,

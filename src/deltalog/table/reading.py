@@ -26,6 +26,7 @@ from deltalog.arguments import (
     refuse_both,
     with_blanks_as_nulls,
 )
+from deltalog.context import TableContext
 from deltalog.display import card, describe
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import as_expression
@@ -71,9 +72,8 @@ class ReadingTable:
         default_timezone: str = "UTC",
     ) -> None:
         del without_files, log_buffer_size, skip_stats
-        self._log_tail = log_tail
-        self._time_zone = default_timezone
-        self._store, at = open_table_store(table_uri, storage_options, filesystem)
+        store, at = open_table_store(table_uri, storage_options, filesystem)
+        self._context = TableContext(store=store, time_zone=default_timezone, log_tail=log_tail)
         if version is not None and at is not None:
             raise InvalidInputError(
                 f"cannot open {self.table_uri} at {version!r}: its location names a version "
@@ -101,7 +101,7 @@ class ReadingTable:
     @property
     def table_uri(self) -> str:
         """Where the table is."""
-        return self._store.root
+        return self._context.store.root
 
     def version(self) -> int:
         """The version that this object shows."""
@@ -171,9 +171,9 @@ class ReadingTable:
     def _load(self, version: int | str | datetime | None) -> Snapshot:
         with naming(self.table_uri):
             if version is None or (isinstance(version, int) and not isinstance(version, bool)):
-                return load_snapshot(self._store, version=version, log_tail=self._log_tail)
+                return load_snapshot(self._context, version=version)
             moment_ms = as_timestamp_ms(version)
-            return load_snapshot(self._store, timestamp_ms=moment_ms, log_tail=self._log_tail)
+            return load_snapshot(self._context, timestamp_ms=moment_ms)
 
     def scan(
         self,
@@ -205,7 +205,6 @@ class ReadingTable:
             columns=as_columns(columns),
             predicate=as_condition(self.schema(), predicate, parameters=parameters),
             limit=as_limit(limit),
-            time_zone=self._time_zone,
         )
 
     def _pruning(self, *conditions: Any) -> Expression | None:
@@ -246,8 +245,7 @@ class ReadingTable:
         refuse(filesystem=filesystem, parquet_read_options=parquet_read_options)
         schema = as_arrow_schema(schema, self.schema(), as_large_types=as_large_types)
         predicate = self._pruning(partitions, file_pruning_predicate)
-        zone = self._time_zone
-        return DeltaDataset(self._snapshot, predicate=predicate, schema=schema, time_zone=zone)
+        return DeltaDataset(self._snapshot, predicate=predicate, schema=schema)
 
     def to_pyarrow_table(
         self,
@@ -294,7 +292,6 @@ class ReadingTable:
             self._snapshot,
             columns=as_columns(columns),
             predicate=as_condition(self.schema(), self._blanks_as_nulls(partitions), filters),
-            time_zone=self._time_zone,
         )
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -317,7 +314,7 @@ class ReadingTable:
         Cost: the paths, and the statistics of the columns that the filters name.
         """
         predicate = self._pruning(partition_filters, file_pruning_predicate)
-        return file_uris(self._snapshot, predicate, time_zone=self._time_zone)
+        return file_uris(self._snapshot, predicate)
 
     def partitions(
         self,
@@ -330,7 +327,7 @@ class ReadingTable:
         Arguments are those of `file_uris`.
         """
         predicate = self._pruning(partition_filters, file_pruning_predicate)
-        return partitions(self._snapshot, predicate, time_zone=self._time_zone)
+        return partitions(self._snapshot, predicate)
 
     def get_add_actions(self, flatten: bool = False) -> pa.Table:  # noqa: FBT001, FBT002  # deltalake's signature
         """One row per data file: path, size, time, partition values, statistics.
@@ -340,7 +337,7 @@ class ReadingTable:
 
         Cost: every statistic of every file.
         """
-        return add_actions(self._snapshot, flatten=flatten, time_zone=self._time_zone)
+        return add_actions(self._snapshot, flatten=flatten)
 
     def deletion_vectors(self) -> pa.RecordBatchReader:
         """`filepath` and `selection_vector` (true: alive) of each file with deleted rows.
@@ -389,7 +386,6 @@ class ReadingTable:
             columns=as_columns(columns),
             predicate=predicate if predicate is None else self._changes_predicate(predicate),
             allow_out_of_range=allow_out_of_range,
-            time_zone=self._time_zone,
         )
 
     def _changes_predicate(self, predicate: Any) -> Expression:

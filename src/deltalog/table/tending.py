@@ -64,7 +64,6 @@ class TendedTable(CaredForTable):
             self._snapshot if after is None else self._load(after),
             key=as_columns([key] if isinstance(key, str) else key) or (),
             columns=as_columns(columns),
-            time_zone=self._time_zone,
         )
 
     def doctor(
@@ -95,12 +94,10 @@ class TendedTable(CaredForTable):
         check_number("samples", samples)
         with shown(progress, "examining") as tell:
             return examine(
-                self._store,
+                self._context,
                 snapshot=self._snapshot,
-                log_tail=self._log_tail,
                 checks=[checks] if isinstance(checks, str) else checks,
                 num_samples=samples,
-                time_zone=self._time_zone,
                 progress=tell,
             )
 
@@ -170,7 +167,6 @@ class TendedTable(CaredForTable):
                 skip_change_commits=skip_change_commits,
                 on_schema_change=on_schema_change,
                 poll_seconds=poll_seconds,
-                time_zone=self._time_zone,
             ),
             clock=clock,
         )

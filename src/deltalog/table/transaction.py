@@ -196,7 +196,7 @@ class TableTransaction:
         """Begin on the latest version."""
         self._table.update_incremental()
         snapshot = self._table.snapshot
-        self._pending = PendingTransaction(snapshot, snapshot.store, operation="TRANSACTION")
+        self._pending = PendingTransaction(snapshot.context, snapshot, operation="TRANSACTION")
         self._operations = []
         self._failed = None
         self._tells_changes = set()

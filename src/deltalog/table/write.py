@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from deltalog.actions.settable import canonical_key
 from deltalog.arguments import as_condition, check_given, has_table, open_table_store
+from deltalog.context import TableContext
 from deltalog.errors import CommitConflictError, InvalidInputError, TableExistsError
 from deltalog.schema import from_arrow_schema
 from deltalog.table.creating import make_table, new_table_with_defaults
@@ -74,7 +75,7 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
     post_commithook_properties: PostCommitHookProperties | None = None,
     parameters: Sequence[object] | Mapping[str, object] | None = None,
     filesystem: Any = None,
-    default_timezone: str = "UTC",
+    default_timezone: str | None = None,
 ) -> None:
     """Write rows to a Delta table; it is made if it is not there.
 
@@ -103,7 +104,7 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
         post_commithook_properties: what follows the commit.
         parameters: values for `?` or `:name` in an SQL predicate.
         filesystem: as for `DeltaTable`.
-        default_timezone: of times without a zone.
+        default_timezone: of times without a zone; None is UTC. A `DeltaTable` has its own.
 
     Raises:
         TableExistsError: `mode="error"`, and there is a table.
@@ -126,7 +127,6 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
         options=FileOptions(
             target_file_size_bytes=target_file_size,
             writer_properties=writer_properties,
-            time_zone=default_timezone,
         ),
     )
     write.check(partition_overwrite)
@@ -137,7 +137,7 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
             make_table(
                 table,
                 new_table_with_defaults(
-                    _schema_of(rows, table),
+                    _schema_of(rows, table.store),
                     partition_columns=columns or (),
                     configuration=configuration,
                     name=name,
@@ -153,7 +153,7 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
             # Somebody else made a table there first: the write goes on as a write to that one.
             if mode in {"append", "overwrite"} and not is_rereadable(data):
                 raise
-            table = DeltaTable(table, default_timezone=default_timezone)
+            table = DeltaTable(table.store, default_timezone=table.time_zone)
         else:
             return
     if mode == "ignore":
@@ -284,17 +284,26 @@ def _open(
     table_or_uri: str | PurePath | Store | DeltaTable,
     storage_options: StorageOptions | None,
     filesystem: Any,
-    time_zone: str,
-) -> DeltaTable | Store:
+    time_zone: str | None,
+) -> DeltaTable | TableContext:
     """The table, or where it is to be."""
     if isinstance(table_or_uri, DeltaTable):
+        own = table_or_uri.snapshot.context.time_zone
+        if time_zone not in {None, own}:
+            raise InvalidInputError(
+                f"cannot write to {table_or_uri!r} with default_timezone={time_zone!r}: the table "
+                f"was opened with {own!r}; open it with the other zone"
+            )
         return table_or_uri
     store, at = open_table_store(table_or_uri, storage_options, filesystem)
     if at is not None:
         raise InvalidInputError(
             f"cannot write to {table_or_uri!r}: it names a version, and writes go to the latest"
         )
-    return DeltaTable(store, default_timezone=time_zone) if has_table(store) else store
+    zone = time_zone or "UTC"
+    if has_table(store):
+        return DeltaTable(store, default_timezone=zone)
+    return TableContext(store=store, time_zone=zone)
 
 
 def write_files(table: DeltaTable | WriteSpec, data: object) -> WrittenFiles:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar
 
 from deltalog.actions.properties import CONSTRAINT_PREFIX
 from deltalog.arguments import has_table, open_table_store
+from deltalog.context import utc_context
 from deltalog.errors import InvalidInputError, TableExistsError
 from deltalog.table.reading import ReadingTable
 
@@ -121,7 +122,7 @@ class WritingTable(ReadingTable):
             )
             return table
         make_table(
-            store,
+            utc_context(store),
             wanted,
             lambda pending: stage_create(pending, cluster_by),
             operation="CREATE TABLE",
@@ -229,9 +230,8 @@ class WritingTable(ReadingTable):
         options = FileOptions(
             target_file_size_bytes=target_file_size,
             writer_properties=writer_properties,
-            time_zone=self._time_zone,
         )
-        return options.spec(self._store, self._snapshot.configuration)
+        return options.spec(self._context, self._snapshot.configuration)
 
     def commit(
         self,
@@ -265,8 +265,8 @@ class WritingTable(ReadingTable):
         self._check_latest("commit")
         parts = [written] if isinstance(written, WrittenFiles) else list(written)
         pending = PendingTransaction(
+            self._snapshot.context,
             self._snapshot,
-            self._store,
             operation="WRITE",
             parameters={"mode": mode.capitalize(), "partitionBy": []},
         )

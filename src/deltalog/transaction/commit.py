@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from deltalog.clock import Clock
     from deltalog.snapshot import Snapshot
     from deltalog.transaction.assemble import Assembled
-    from deltalog.transaction.committer import Committer
     from deltalog.transaction.rebase import CommitBase
     from deltalog.transaction.winners import WinningCommit
 
@@ -96,8 +95,6 @@ class Ran(Generic[T]):
 def commit(
     pending: PendingTransaction,
     *,
-    committer: Committer | None = None,
-    clock: Clock | None = None,
     commit_properties: CommitProperties | None = None,
     hooks: PostCommitHookProperties | None = None,
     backoff: Backoff | None = None,
@@ -109,8 +106,6 @@ def commit(
 
     Args:
         pending: what the commit holds.
-        committer: None is the store's own put-if-absent.
-        clock: tells the time and lets it pass.
         commit_properties: custom metadata, retries, application transactions.
         hooks: what is done after it.
         backoff: None is full jitter from 10 ms to 1 s, 10,000 times or 10 minutes.
@@ -130,21 +125,18 @@ def commit(
     _apply(pending, given)
     loop = _Loop(
         pending,
-        committer=committer or FileSystemCommitter(),
-        backoff=backoff or _backoff(clock or pending.clock, given),
+        backoff=backoff or _backoff(pending.context.clock, given),
         hooks=hooks or PostCommitHookProperties(),
     )
     return loop.run()
 
 
-def run(  # noqa: PLR0913  # each is the caller's choice
+def run(  # each is the caller's choice
     load: Callable[[], Snapshot],
     stage: Callable[[PendingTransaction], T],
     *,
     operation: str,
     parameters: Mapping[str, Any] | None = None,
-    committer: Committer | None = None,
-    clock: Clock | None = None,
     commit_properties: CommitProperties | None = None,
     hooks: PostCommitHookProperties | None = None,
     on_conflict: Literal["retry", "raise"] = "retry",
@@ -158,8 +150,6 @@ def run(  # noqa: PLR0913  # each is the caller's choice
         stage: plans the operation into the transaction; it writes data files, commits nothing.
         operation: for the history of the table.
         parameters: of the operation; `stage` may add some.
-        committer: None is the store's own put-if-absent.
-        clock: tells the time and lets it pass.
         commit_properties: custom metadata, retries, application transactions.
         hooks: what is done after the commit.
         on_conflict: whether to evaluate anew, or to raise what `commit` raised.
@@ -177,7 +167,7 @@ def run(  # noqa: PLR0913  # each is the caller's choice
         if commit_properties is not None and _is_recorded(snapshot, commit_properties):
             return Ran(value=None, committed=_skipped(snapshot))
         pending = PendingTransaction(
-            snapshot, snapshot.store, operation=operation, parameters=parameters, clock=clock
+            snapshot.context, snapshot, operation=operation, parameters=parameters
         )
         try:
             with discarding(pending):
@@ -186,8 +176,6 @@ def run(  # noqa: PLR0913  # each is the caller's choice
                     return Ran(value=value, committed=_skipped(snapshot))
                 committed = commit(
                     pending,
-                    committer=committer,
-                    clock=clock,
                     commit_properties=commit_properties,
                     hooks=hooks,
                 )
@@ -249,13 +237,12 @@ class _Loop:
         self,
         pending: PendingTransaction,
         *,
-        committer: Committer,
         backoff: Backoff,
         hooks: PostCommitHookProperties,
     ) -> None:
         self.pending = pending
         self.store = pending.store
-        self.committer = committer
+        self.committer = committer = pending.context.committer or FileSystemCommitter()
         self.backoff = backoff
         self.hooks = hooks
         self.txn_id = str(uuid.uuid4())
@@ -366,6 +353,7 @@ class _Loop:
             isolation_level=isolation_level(pending, made.configuration),
             operation=pending.operation,
             has_log_tail=self.tail is not None,
+            time_zone=pending.context.time_zone,
         )
 
     def _done(self, made: Assembled, file: FileInfo, retries: int) -> Committed:
@@ -395,10 +383,9 @@ class _Loop:
         before = self.pending.snapshot
         if before is None:
             return new_table_snapshot(
-                self.store,
+                self.pending.context.with_log_tail(tail),
                 (own, made.data),
                 made.configuration,
-                log_tail=tail,
                 commit_timestamp_ms=made.in_commit_timestamp_ms,
             )
         commits = [(winner.file, winner.data) for winner in self.winners]
@@ -412,7 +399,7 @@ class _Loop:
     def _newest(self) -> Snapshot:
         before = self.pending.snapshot
         if before is None:
-            return load_snapshot(self.store, log_tail=self.tail)
+            return load_snapshot(self.pending.context.with_log_tail(self.tail))
         return before.refresh(log_tail=self.tail)
 
     def _exhausted(self, version: int, retries: int) -> CommitRetriesExhaustedError:

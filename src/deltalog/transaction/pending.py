@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 
 from deltalog.actions import DomainMetadata
 from deltalog.actions.arrow import FILE_SCHEMA
-from deltalog.clock import SystemClock
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import InternalError, InvalidInputError, SchemaMismatchError
 from deltalog.features.identity_columns import with_high_water_marks
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from deltalog.actions import AddCDCFile, AddFile
-    from deltalog.clock import Clock
+    from deltalog.context import TableContext
     from deltalog.expressions import Expression
     from deltalog.schema import StructType
     from deltalog.snapshot import Snapshot
@@ -43,16 +42,15 @@ class PendingTransaction:
     """What one commit will hold. It belongs to one thread.
 
     Args:
+        context: of the table.
         snapshot: what the transaction reads; None if the table is to be made.
-        store: of the table.
         operation: for the history of the table, in the reference's words (`WRITE`, `DELETE`).
         parameters: of the operation; lists and mappings become JSON texts.
         configuration: of a new table.
-        clock: tells when.
 
     Attributes:
+        context: of the table.
         snapshot: what the transaction reads; None if the table is to be made.
-        store: of the table.
         operation: for the history of the table.
         parameters: of the operation.
         metrics: of the operation.
@@ -72,21 +70,19 @@ class PendingTransaction:
 
     def __init__(
         self,
+        context: TableContext,
         snapshot: Snapshot | None,
-        store: Store,
         *,
         operation: str,
         parameters: Mapping[str, Any] | None = None,
         configuration: TableConfiguration | None = None,
-        clock: Clock | None = None,
     ) -> None:
         if snapshot is None and configuration is None:
             raise InternalError("a transaction needs a table, or the configuration of a new one")
+        self.context = context
         self.snapshot = snapshot
-        self.store = store
         self.operation = operation
         self.parameters: dict[str, Any] = dict(parameters or {})
-        self.clock: Clock = clock or SystemClock()
         self.metrics: dict[str, int | str] = {}
         self.custom_metadata: dict[str, Any] = {}
         self.tags: dict[str, str] = {}
@@ -105,6 +101,11 @@ class PendingTransaction:
         self._removes: list[tuple[pa.Table, bool]] = []
         self._identity_marks: dict[str, int] = {}
         self._marked: TableConfiguration | None = None
+
+    @property
+    def store(self) -> Store:
+        """The store of the table."""
+        return self.context.store
 
     @property
     def configuration(self) -> TableConfiguration:

@@ -109,4 +109,4 @@ def _reopened(snapshot: Snapshot) -> Snapshot:
 
 
 def _loaded(snapshot: Snapshot) -> Snapshot:
-    return load_snapshot(snapshot.store, version=snapshot.version, log_tail=snapshot.log_tail)
+    return load_snapshot(snapshot.context, version=snapshot.version)

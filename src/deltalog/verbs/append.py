@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltalog.configuration import TableConfiguration
+    from deltalog.context import TableContext
     from deltalog.expressions import Expression
-    from deltalog.storage.store import Store
     from deltalog.transaction import PendingTransaction
 
 SchemaMode = Literal["merge", "overwrite"]
@@ -38,12 +38,10 @@ class FileOptions:
     Args:
         target_file_size_bytes: None follows `delta.targetFileSize`, then 128 MiB.
         writer_properties: of Parquet.
-        time_zone: of times without a zone.
     """
 
     target_file_size_bytes: int | None = None
     writer_properties: WriterProperties | None = None
-    time_zone: str = "UTC"
 
     def __post_init__(self) -> None:
         """Refuse what would fail in the middle of a write."""
@@ -61,15 +59,15 @@ class FileOptions:
     def spec_for(self, pending: PendingTransaction, *, data_change: bool = True) -> WriteSpec:
         """What the writer of a transaction's files must know."""
         return self.spec(
-            pending.store,
+            pending.context,
             pending.configuration,
             data_change=data_change,
-            now_ms=pending.clock.now_ms(),
+            now_ms=pending.context.clock.now_ms(),
         )
 
     def spec(
         self,
-        store: Store,
+        context: TableContext,
         configuration: TableConfiguration,
         *,
         data_change: bool = True,
@@ -78,11 +76,11 @@ class FileOptions:
         """What the writer of a table's files must know."""
         target = self.target_file_size_bytes or configuration.properties.target_file_size_bytes
         return WriteSpec(
-            store=store,
+            store=context.store,
             configuration=configuration,
+            time_zone=context.time_zone,
             target_file_size_bytes=target or DEFAULT_TARGET_FILE_SIZE_BYTES,
             writer_properties=self.writer_properties,
-            time_zone=self.time_zone,
             data_change=data_change,
             now_ms=now_ms,
         )

@@ -190,6 +190,7 @@ class _Collector:
             spec=WriteSpec(
                 store=pending.store,
                 configuration=configuration,
+                time_zone=pending.context.time_zone,
                 target_file_size_bytes=DEFAULT_TARGET_FILE_SIZE_BYTES,
             ),
             layout=Layout(configuration),
@@ -205,6 +206,7 @@ class _Collector:
             predicate=None,
             mode=configuration.column_mapping_mode,
             physical_names={},
+            time_zone=pending.context.time_zone,
         )
 
     def __call__(self, file: ParquetFile) -> AddFile:

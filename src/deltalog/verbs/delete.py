@@ -116,8 +116,7 @@ def stage_delete(
     """
     snapshot = _snapshot_of(pending)
     watch, steps = Stopwatch(), Steps(progress)
-    zone = options.time_zone
-    touched = find_touched(snapshot, predicate, time_zone=zone, steps=steps)
+    touched = find_touched(snapshot, predicate, steps=steps)
     scan_time_ms = watch.elapsed_ms()
     pending.read(predicate, touched.files, is_row_local=True)
     fates = choose_fates(snapshot, touched, asked=use_deletion_vectors, tells_rows=False)
@@ -143,7 +142,7 @@ def preview_delete(
     Args and Raises as `stage_delete`.
     """
     watch = Stopwatch()
-    touched = find_touched(snapshot, predicate, time_zone=options.time_zone)
+    touched = find_touched(snapshot, predicate)
     fates = choose_fates(snapshot, touched, asked=use_deletion_vectors, tells_rows=False)
     found = replace(
         _planned(touched, fates, watch.elapsed_ms()), num_copied_rows=copied_rows(touched, fates)
@@ -194,7 +193,6 @@ def _rewrite(
     spec = options.spec_for(pending)
     # Which may have more columns than the rows that are there.
     schema = spec.configuration.arrow_schema
-    zone = options.time_zone
     with FileWriter(spec, limits=Limits(row_group_bytes=ROW_GROUP_BYTES)) as writer:
         copied = copy_rows(
             snapshot,
@@ -202,7 +200,6 @@ def _rewrite(
             writer,
             schema,
             without=[touched.positions[number] for number in cut],
-            time_zone=zone,
             steps=steps,
         )
         written = writer.finish()
@@ -210,9 +207,7 @@ def _rewrite(
     told = len(pending.cdc)
     if snapshot.configuration.change_data_feed_enabled:
         with ChangeWriter(spec) as changes:
-            for batch in read_rows(
-                snapshot, touched.files, predicate=predicate, time_zone=zone, steps=steps
-            ):
+            for batch in read_rows(snapshot, touched.files, predicate=predicate, steps=steps):
                 changes.write(conform(batch, schema), "delete")
             pending.add_changes(changes.finish())
     return replace(

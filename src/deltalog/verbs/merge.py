@@ -181,14 +181,14 @@ def stage_merge(
     files that hold them where there are no deletion vectors. The table is streamed.
     """
     snapshot, watch = _snapshot_of(pending), Stopwatch()
-    now = datetime.fromtimestamp(pending.clock.now_ms() / 1000, UTC)
+    now = datetime.fromtimestamp(pending.context.clock.now_ms() / 1000, UTC)
     before = snapshot.configuration
-    plan = plan_merge(merge, before, source.schema, now)
+    plan = plan_merge(merge, before, source.schema, time_zone=snapshot.context.time_zone, now=now)
     if plan.configuration is not before:
         pending.set_configuration(plan.configuration)
     pending.parameters.update(_parameters(merge))
-    steps, zone = Steps(progress), options.time_zone
-    matches = find_matches(snapshot, plan, source, time_zone=zone, steps=steps)
+    steps = Steps(progress)
+    matches = find_matches(snapshot, plan, source, steps=steps)
     # A row of the source that matches is not inserted: so much of the files was looked at.
     if not matches.reach.is_none:
         alone = _is_row_local(plan)
@@ -210,21 +210,31 @@ def preview_merge(
     """
     watch = Stopwatch()
     now = datetime.fromtimestamp(now_ms() / 1000, UTC)
-    plan = plan_merge(merge, snapshot.configuration, source.schema, now)
-    matches = find_matches(snapshot, plan, source, time_zone=options.time_zone)
-    spec = options.spec(snapshot.store, plan.configuration)
+    plan = plan_merge(
+        merge,
+        snapshot.configuration,
+        source.schema,
+        time_zone=snapshot.context.time_zone,
+        now=now,
+    )
+    matches = find_matches(snapshot, plan, source)
+    spec = options.spec(snapshot.context, plan.configuration)
     inserted = Inserts(spec, plan, source, matches.matched_sources).count()
     found = _found(plan, source, matches, watch.elapsed_ms(), inserted=inserted)
     touched, fates = matches.touched, _fates(snapshot, merge, matches, found)
     return replace(found, applied=planned(touched, fates)), explain_fates(touched, fates)
 
 
-def explain_merge(
-    snapshot: Snapshot, merge: Merge, source: MergeSource, *, time_zone: str = "UTC"
-) -> str:
+def explain_merge(snapshot: Snapshot, merge: Merge, source: MergeSource) -> str:
     """How a merge would find its rows, as text."""
     now = datetime.fromtimestamp(now_ms() / 1000, UTC)
-    plan = plan_merge(merge, snapshot.configuration, source.schema, now)
+    plan = plan_merge(
+        merge,
+        snapshot.configuration,
+        source.schema,
+        time_zone=snapshot.context.time_zone,
+        now=now,
+    )
     condition = plan.condition
     lines = [
         f"Merge of {source.num_rows} rows into {snapshot.store.root}, version {snapshot.version}"
@@ -246,7 +256,7 @@ def explain_merge(
     reach = source_reach(plan, source)
     if reach.is_none:
         return "\n".join([*lines, "  files: no row of the table is concerned"])
-    pruned = prune(snapshot, reach.files, time_zone=time_zone)
+    pruned = prune(snapshot, reach.files)
     return "\n".join([*lines, *(f"  {line}" for line in pruned.explain())])
 
 
@@ -304,7 +314,6 @@ class _Writing:
             columns=change.columns,
             reads=change.reads,
             fates=fates,
-            time_zone=self._options.time_zone,
             steps=self._steps,
         )
         with contextlib.ExitStack() as stack:

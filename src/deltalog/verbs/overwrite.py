@@ -91,7 +91,7 @@ def stage_overwrite_partitions(
         )
     written = write_rows(options.spec_for(pending), rows)
     pending.add_files(written)
-    removed = _files_in_partitions(snapshot, written, options.time_zone)
+    removed = _files_in_partitions(snapshot, written)
     pending.read(None)
     pending.remove_files(removed, data_change=True)
     set_write_metrics(pending, written, **_removed_metrics(removed))
@@ -195,9 +195,9 @@ def _removed_metrics(removed: pa.Table) -> dict[str, int]:
     }
 
 
-def _files_in_partitions(snapshot: Snapshot, written: WrittenFiles, zone: str) -> pa.Table:
+def _files_in_partitions(snapshot: Snapshot, written: WrittenFiles) -> pa.Table:
     """The live files whose partition has a new file."""
-    files = snapshot.files()
+    files, zone = snapshot.files(), snapshot.context.time_zone
     new = pa.array([list(add.partition_values.items()) for add in written.adds], STRING_MAP)
     configuration = snapshot.configuration
     fields = configuration.partition_schema.fields

@@ -127,16 +127,17 @@ def stage_update(
     if pending.snapshot is None:
         raise InternalError("there is nothing to update in a table that is to be made")
     snapshot, watch = pending.snapshot, Stopwatch()
-    now = datetime.fromtimestamp(pending.clock.now_ms() / 1000, UTC)
+    now = datetime.fromtimestamp(pending.context.clock.now_ms() / 1000, UTC)
     if not values:
         raise InvalidInputError("an update needs at least one column = value")
     schema = snapshot.configuration.schema
-    scope = Scope.of_table(schema, now, is_try=not error_on_type_mismatch)
+    zone = pending.context.time_zone
+    scope = Scope.of_table(schema, now, time_zone=zone, is_try=not error_on_type_mismatch)
     wanted = assignments(schema, values, scope)
     spec = options.spec_for(pending)
     update = _Update(wanted, spec)
-    steps, zone = Steps(progress), options.time_zone
-    touched = find_touched(snapshot, predicate, time_zone=zone, steps=steps)
+    steps = Steps(progress)
+    touched = find_touched(snapshot, predicate, steps=steps)
     pending.read(predicate, touched.files, is_row_local=True)
     scan_ms = watch.elapsed_ms()
     if not touched.files.num_rows:
@@ -147,7 +148,6 @@ def stage_update(
         columns=update.columns,
         reads=update.reads,
         fates=choose_fates(snapshot, touched, asked=use_deletion_vectors),
-        time_zone=zone,
         steps=steps,
     )
     updated = _write(pending, snapshot, plan, update, scan_ms)
@@ -177,8 +177,8 @@ def preview_update(
     watch = Stopwatch()
     now = datetime.fromtimestamp(now_ms() / 1000, UTC)
     schema = snapshot.configuration.schema
-    assignments(schema, values, Scope.of_table(schema, now))
-    touched = find_touched(snapshot, predicate, time_zone=options.time_zone)
+    assignments(schema, values, Scope.of_table(schema, now, time_zone=snapshot.context.time_zone))
+    touched = find_touched(snapshot, predicate)
     fates = choose_fates(snapshot, touched, asked=use_deletion_vectors)
     found = Updated(
         num_rows=_count(snapshot, touched),

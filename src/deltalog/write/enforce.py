@@ -89,7 +89,7 @@ class Enforcer:
         source: pa.Schema,
         *,
         table: str = "the table",
-        time_zone: str = "UTC",
+        time_zone: str,
         identity_starts: Mapping[str, int] | None = None,
         now_ms: int | None = None,
         keeps_identities: bool = False,

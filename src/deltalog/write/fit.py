@@ -94,7 +94,7 @@ class Fit:
         schema: StructType,
         *,
         optional: Collection[str] = (),
-        time_zone: str = _UTC,
+        time_zone: str,
     ) -> None:
         self._zone = time_zone
         incoming = from_arrow_schema(source)

@@ -13,6 +13,7 @@ import pytest
 
 from deltalog import DeltaTable
 from deltalog.arguments import as_condition, as_updates, has_table, open_table_store
+from deltalog.context import utc_context
 from deltalog.rows.merge.clauses import Merge
 from deltalog.snapshot import load_snapshot
 from deltalog.storage.store import Store
@@ -225,7 +226,9 @@ def _condition(store: Store, options: Mapping[str, Any]) -> Any:
     condition, parameters = options.get("predicate"), options.get("parameters")
     if not parameters or condition is None:
         return condition
-    return as_condition(load_snapshot(store).configuration.schema, condition, parameters=parameters)
+    return as_condition(
+        load_snapshot(utc_context(store)).configuration.schema, condition, parameters=parameters
+    )
 
 
 # --- writes
@@ -264,7 +267,9 @@ def _writing(both: Both, original: Any) -> Any:
 def _rows_for(store: Store, data: object) -> tuple[pa.Table, Callable[[], object]]:
     """Rows; an empty list has the columns that the table has."""
     if data == [] and has_table(store):
-        return load_snapshot(store).configuration.arrow_schema.empty_table(), lambda: data
+        return load_snapshot(
+            utc_context(store)
+        ).configuration.arrow_schema.empty_table(), lambda: data
     return read_rows(data)
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 
 import deltalog.spark
+from deltalog.context import utc_context
 from deltalog.errors import DeltaError
 from deltalog.expressions import (
     Column,
@@ -107,7 +108,8 @@ class Twin:
         """A new value in SQL; a dictionary is a map where the column is one."""
         found = value.value if isinstance(value, Literal) else None
         kinds = {
-            one.name: one.type for one in load_snapshot(open_store(self.path)).configuration.schema
+            one.name: one.type
+            for one in load_snapshot(utc_context(open_store(self.path))).configuration.schema
         }
         if not isinstance(found, dict) or not isinstance(kinds.get(key), MapType):
             return _sql(value)

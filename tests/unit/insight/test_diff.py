@@ -23,6 +23,7 @@ from deltalog.verbs.overwrite import stage_overwrite
 from deltalog.verbs.update import stage_update
 from deltalog.write.source import open_source
 from tests.support.aging import FEATURES, OPTIONS, AgingTable
+from tests.support.contexts import moved
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 APPEND_ONLY = {"delta.appendOnly": "true"}
@@ -108,7 +109,7 @@ def test_only_files_that_differ_are_read() -> None:
     snapshots = table.snapshot(1), table.snapshot(2)
     store = CountingStore(table.kept)
     for snapshot in snapshots:
-        snapshot.store = store
+        moved(snapshot, store=store)
     assert diff_snapshots(*snapshots).summary()["added"] == 1
     assert store.footers_opened == 1
     assert diff_snapshots(*snapshots).file_counts == {

@@ -29,6 +29,7 @@ from deltalog.verbs import alter
 from deltalog.verbs.overwrite import stage_overwrite
 from deltalog.write.source import open_source
 from tests.support.aging import FEATURES, OPTIONS, START_MS, AgingTable
+from tests.support.contexts import moved
 
 C = Field("c", PrimitiveType("long"))
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -331,7 +332,8 @@ def test_it_waits_asynchronously() -> None:
 def test_a_look_that_finds_nothing_costs_a_listing() -> None:
     table = make()
     snapshot = table.snapshot()
-    store = snapshot.store = CountingStore(table.kept)
+    store = CountingStore(table.kept)
+    moved(snapshot, store=store)
     follower = Follower(snapshot, start="latest")
     store.reset()
     assert follower.poll() is None

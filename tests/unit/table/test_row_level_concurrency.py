@@ -111,7 +111,7 @@ def test_without_the_property_a_shared_file_is_a_conflict() -> None:
 
 def _pending(store: DictStore, where: str, operation: str = "DELETE") -> PendingTransaction:
     snapshot = DeltaTable(store).snapshot
-    pending = PendingTransaction(snapshot, store, operation=operation)
+    pending = PendingTransaction(snapshot.context, snapshot, operation=operation)
     stage_delete(pending, condition(where, snapshot), options=FileOptions())
     return pending
 

@@ -11,6 +11,7 @@ import pytest
 
 from deltalog import write_deltalake
 from deltalog.configuration import TableConfiguration
+from deltalog.context import utc_context
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.paths import FileInfo, canonical_path, decode_path, is_absolute
 from deltalog.snapshot import Snapshot, load_snapshot
@@ -21,6 +22,7 @@ from deltalog.transaction.commit import commit
 from deltalog.verbs import alter
 from deltalog.verbs.clone import Cloned, cloned_configuration, stage_clone
 from tests.support.aging import FEATURES, NO_HOOKS, AgingStore, AgingTable
+from tests.support.contexts import moved
 
 MAPPED = {"delta.columnMapping.mode": "name"}
 ICT = {"delta.enableInCommitTimestamps": "true"}
@@ -66,7 +68,7 @@ def clone(source: Snapshot, target: AgingTable, *, is_shallow: bool, **propertie
 
     if not target.kept.files:
         pending = PendingTransaction(
-            None, target.store, operation="CLONE", configuration=configured(None)
+            utc_context(target.store), None, operation="CLONE", configuration=configured(None)
         )
         cloned = stage_clone(pending, source, is_shallow=is_shallow)
         pending.set_metrics(cloned.metrics())
@@ -135,7 +137,7 @@ def test_a_shallow_clone_copies_nothing() -> None:
 def test_local_files_are_named_as_delta_spark_knows_them(tmp_path: Path) -> None:
     """With `file:///x` it reads them, and fails to delete rows of them."""
     write_deltalake(tmp_path / "a b", pa.table({"id": [1, 2]}))
-    source = load_snapshot(open_store(tmp_path / "a b"))
+    source = load_snapshot(utc_context(open_store(tmp_path / "a b")))
     target = AgingTable()
     target.store = open_store(tmp_path / "copy")
     clone_new(source, target, is_shallow=True)
@@ -190,7 +192,7 @@ def test_cloned_again_only_the_difference_is_added(*, is_shallow: bool) -> None:
     target.append({"id": [-5], "p": ["own"]})
     counted = CountingStore(source.kept)
     snapshot = source.snapshot()
-    snapshot.store = counted
+    moved(snapshot, store=counted)
     again = clone(snapshot, target, is_shallow=is_shallow)
     assert target.rows() == source.rows()
     assert (again.num_added_files, again.num_removed_files) == (1, 2)
@@ -222,8 +224,8 @@ def test_copies_of_an_attempt_that_failed_are_used() -> None:
 
 def clone_new(source: Snapshot, target: AgingTable, *, is_shallow: bool = False) -> Cloned:
     pending = PendingTransaction(
+        utc_context(target.store),
         None,
-        target.store,
         operation="CLONE",
         configuration=cloned_configuration(source.configuration),
     )

@@ -15,6 +15,7 @@ import pytest
 
 from deltalog._json import dumps, loads
 from deltalog.configuration import TableConfiguration
+from deltalog.context import utc_context
 from deltalog.errors import (
     DataFileUnreadableError,
     DeltaError,
@@ -64,7 +65,10 @@ def convert(
     partition_by = None if fields is None else StructType(fields)
     found = plan_conversion(table.store, partition_by=partition_by, partition_strategy=strategy)
     pending = PendingTransaction(
-        None, table.store, operation="CONVERT", configuration=_configured(found, properties or {})
+        utc_context(table.store),
+        None,
+        operation="CONVERT",
+        configuration=_configured(found, properties or {}),
     )
     stage_convert(pending, found, collect_stats=collect_stats)
     commit(pending, hooks=NO_HOOKS)

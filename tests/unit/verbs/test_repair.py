@@ -12,6 +12,7 @@ from deltalog.paths import FileInfo
 from deltalog.testing import CountingStore, Fault, FaultyStore, Harm
 from deltalog.verbs.repair import LostFiles, find_lost_files, stage_repair
 from tests.support.aging import AgingStore, AgingTable
+from tests.support.contexts import moved
 from tests.support.logs import PROTOCOL, add, commit, metadata
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -49,7 +50,7 @@ def test_a_sound_table_costs_one_listing() -> None:
     snapshot = table.snapshot()
     snapshot.files()
     counted = CountingStore(table.kept)
-    snapshot.store = counted
+    moved(snapshot, store=counted)
     assert find_lost_files(snapshot).paths == []
     assert counted.counts == {"list_all": 1}
 

@@ -8,6 +8,7 @@ import pytest
 
 from deltalog.actions.properties import TableProperties
 from deltalog.column_mapping import validate
+from deltalog.context import utc_context
 from deltalog.schema import Field, StructType
 from deltalog.table_change import new_table
 from deltalog.transaction import PendingTransaction
@@ -26,8 +27,8 @@ OPTIONS: list[dict[str, str]] = [
 
 def replaced(before: dict[str, str], after: dict[str, str]) -> PendingTransaction:
     pending = PendingTransaction(
+        utc_context(DictStore()),
         None,
-        DictStore(),
         operation="",
         configuration=new_table(SCHEMA, configuration=before, created_time_ms=1),
     )

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltalog._json import iter_objects
+from deltalog.context import utc_context
 from deltalog.errors import DataFileMissingError, DeltaError
 from deltalog.log.names import commit_path
 from deltalog.scan.changes import open_changes
@@ -20,6 +21,7 @@ from deltalog.transaction.commit import run
 from deltalog.verbs import alter
 from deltalog.verbs.restore import Restored, stage_restore
 from tests.support.aging import FEATURES, NO_HOOKS, AgingTable
+from tests.support.contexts import moved
 from tests.support.logs import Json
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -175,7 +177,7 @@ def test_only_files_that_come_back_are_asked_for() -> None:
     table.delete("p = 1")
     target = table.snapshot(0)
     counted = CountingStore(table.kept)
-    target.store = counted
+    moved(target, store=counted)
     table.run("RESTORE", lambda pending: stage_restore(pending, target))
     assert counted.counts["stat"] == 1
 
@@ -235,7 +237,7 @@ def test_who_appends_meanwhile_is_taken_back_too() -> None:
     stale = [table.snapshot()]
     table.append({"id": [5], "p": [2]})
     ran = run(
-        lambda: stale.pop() if stale else load_snapshot(table.store),
+        lambda: stale.pop() if stale else load_snapshot(utc_context(table.store)),
         lambda pending: stage_restore(pending, target),
         operation="RESTORE",
         hooks=NO_HOOKS,

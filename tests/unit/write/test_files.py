@@ -374,7 +374,7 @@ def test_nothing_is_written_where_a_rule_cannot_be_evaluated() -> None:
 
 @pytest.mark.protocol("OV-01")
 def test_a_worker_gets_a_spec_and_gives_files_in_pickles(tmp_path: Path) -> None:
-    spec = WriteSpec(store=open_store(str(tmp_path)), configuration=BY_P)
+    spec = WriteSpec(store=open_store(str(tmp_path)), configuration=BY_P, time_zone="UTC")
     there: WriteSpec = pickle.loads(pickle.dumps(spec))
     written = write_files(there, [{"a": 1, "p": "x"}])
     assert pickle.loads(pickle.dumps(written)) == written

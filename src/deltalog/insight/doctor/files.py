@@ -118,7 +118,6 @@ def check_partition_values(patient: Patient) -> Iterator[Finding]:
                 extract(texts, key),
                 field.type,
                 column=field.name,
-                time_zone=patient.time_zone,
             )
         except DeltaError as error:
             yield Finding(check="partition-value", severity=Severity.ERROR, message=str(error))

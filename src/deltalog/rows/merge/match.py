@@ -71,7 +71,6 @@ def find_matches(
     plan: MergePlan,
     source: MergeSource,
     *,
-    time_zone: str = "UTC",
     steps: Steps | None = None,
 ) -> Matches:
     """Look up the rows of the table in the source.
@@ -80,7 +79,6 @@ def find_matches(
         snapshot: of the table.
         plan: of the merge.
         source: its rows.
-        time_zone: of partition values without a zone.
         steps: counts the files that are read.
 
     Raises:
@@ -89,7 +87,7 @@ def find_matches(
     Cost: the deciding columns of the files that the source's keys leave. The source's keys are
     held, and about 20 bytes for each row that changes.
     """
-    return _Matcher(snapshot, plan, source, time_zone, steps or Steps(None)).run()
+    return _Matcher(snapshot, plan, source, steps or Steps(None)).run()
 
 
 def source_reach(plan: MergePlan, source: MergeSource) -> Reach:
@@ -104,14 +102,12 @@ class _Matcher:
         snapshot: Snapshot,
         plan: MergePlan,
         source: MergeSource,
-        time_zone: str,
         steps: Steps,
     ) -> None:
         self._steps = steps
         self._snapshot = snapshot
         self._plan = plan
         self._source = source
-        self._zone = time_zone
         self._pairs = Pairs(plan, source, snapshot.store.root)
         self._reach = reach_of(plan, self._pairs.keys, self._pairs.num_source)
 
@@ -121,7 +117,7 @@ class _Matcher:
             empty = snapshot.files(FILE_SCHEMA.names).slice(0, 0)
             none = Touched(files=empty, positions=(), num_records=(), num_candidates=0)
             return self._matches(none, [], [], empty, DeletionBitmap())
-        pruned = prune(snapshot, reach.files, time_zone=self._zone)
+        pruned = prune(snapshot, reach.files)
         candidates = pruned.files(FILE_SCHEMA.names)
         hits: list[Hits] = []
         batches = self._batches(candidates)
@@ -210,7 +206,6 @@ class _Matcher:
             self._snapshot,
             columns=[*self._plan.target_columns, ROW_INDEX],
             predicate=self._reach.rows if spares else self._reach.always,
-            time_zone=self._zone,
         )
         spec = replace(spec, output=spec.output.append(pa.field(FILE, pa.int64())))
         number = 0

@@ -144,7 +144,12 @@ class MergePlan:
 
 
 def plan_merge(
-    merge: Merge, configuration: TableConfiguration, source: StructType, now: datetime
+    merge: Merge,
+    configuration: TableConfiguration,
+    source: StructType,
+    *,
+    time_zone: str,
+    now: datetime,
 ) -> MergePlan:
     """Understand a merge.
 
@@ -152,6 +157,7 @@ def plan_merge(
         merge: as the caller said it.
         configuration: of the table.
         source: schema of the source.
+        time_zone: of timestamps without a zone that go into `timestamp` columns.
         now: the moment that `current_timestamp()` means.
 
     Raises:
@@ -163,7 +169,7 @@ def plan_merge(
     names = _names(merge, configuration.schema, source)
     # New columns may be assigned, and be read as the NULL that they were.
     later = names if after is configuration else _names(merge, after.schema, source)
-    planner = _Planner(merge, after.schema, source, names, later, now)
+    planner = _Planner(merge, after.schema, source, names, later, time_zone, now)
     return MergePlan(
         merge=merge,
         configuration=after,
@@ -176,13 +182,14 @@ def plan_merge(
 
 
 class _Planner:
-    def __init__(  # what `plan_merge` knows
+    def __init__(  # noqa: PLR0917  # what `plan_merge` knows
         self,
         merge: Merge,
         target: StructType,
         source: StructType,
         names: Names,
         later: Names,
+        time_zone: str,
         now: datetime,
     ) -> None:
         self._merge = merge
@@ -190,6 +197,7 @@ class _Planner:
         self._source = source
         self._names = names
         self._later = later
+        self._time_zone = time_zone
         self._now = now
 
     def condition(self) -> Condition:
@@ -233,6 +241,7 @@ class _Planner:
         scope = Scope(
             schema=self._later.schema,
             parse=lambda text: self._later.parse(text, sides),
+            time_zone=self._time_zone,
             now=self._now,
             is_try=not self._merge.error_on_type_mismatch,
         )

@@ -115,7 +115,7 @@ class ViewHistory(History):
         view = self._view
         try:
             columns = [*view.columns, "_change_type"]
-            return changes_spec(view.snapshot, columns, view.row_filter, "UTC")
+            return changes_spec(view.snapshot, columns, view.row_filter)
         except InvalidInputError:
             raise unsupported("changes are not shared for this table") from None
 

@@ -76,8 +76,8 @@ def rewrite_task(spec: BinSpec, batches: Iterable[pa.RecordBatch]) -> bytes:
     if spec.snapshot is None:
         return telling({})
     pending = PendingTransaction(
+        spec.snapshot.context,
         spec.snapshot,
-        spec.snapshot.store,
         operation="OPTIMIZE",
         configuration=spec.configuration,
     )

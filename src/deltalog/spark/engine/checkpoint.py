@@ -40,7 +40,7 @@ from deltalog.schema import from_arrow_schema
 from deltalog.snapshot.pieces import SHARE_BYTES, cut_snapshot
 from deltalog.spark.engine.path_ranks import paths_at
 from deltalog.spark.reading.state import on_pieces, prune_on_cluster
-from deltalog.spark.session.opening import open_table
+from deltalog.spark.session.opening import open_table, session_time_zone
 from deltalog.spark.session.parts import run_tasks, telling, told
 from deltalog.spark.session.types import as_spark_batches, to_spark_arrow, to_spark_schema
 from deltalog.spark.session.workers import mapped
@@ -103,7 +103,9 @@ def checkpoint(
     Cost: a job over the checkpoint before; two small ones and a shuffle for parts. The driver
     holds what is newer than that checkpoint.
     """
-    snapshot = open_table(table, storage_options, version=version)
+    snapshot = open_table(
+        table, storage_options, version=version, time_zone=session_time_zone(spark)
+    )
     return checkpoint_on_cluster(spark, snapshot, part_files=part_files)
 
 

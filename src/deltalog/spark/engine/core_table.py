@@ -42,7 +42,7 @@ class ClusterTable(DeltaTable):
         time_zone: of partition values that name none.
     """
 
-    def __init__(self, spark: SparkSession, store: Store, *, time_zone: str = "UTC") -> None:
+    def __init__(self, spark: SparkSession, store: Store, *, time_zone: str) -> None:
         super().__init__(store, default_timezone=time_zone)
         self._spark = spark
 

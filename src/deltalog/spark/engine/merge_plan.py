@@ -186,7 +186,7 @@ def find_keys(merge: SparkMerge, configuration: TableConfiguration, source: Stru
             target_alias=merge.alias,
             source_alias=_source_alias(merge, configuration.schema, source),
         )
-        found = plan_merge(asked, configuration, source, now).condition
+        found = plan_merge(asked, configuration, source, time_zone="UTC", now=now).condition
     except DeltaError:
         return Keys()
     return Keys(

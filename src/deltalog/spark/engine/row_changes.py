@@ -258,7 +258,6 @@ class Change:
             snapshot,
             columns=[*snapshot.configuration.schema.names, *ids],
             predicate=None,
-            time_zone=self.options.time_zone,
         )
         rows = touched.files.take(pa.array(cut, pa.int64())).select(TASK_COLUMNS).to_pylist()
         tasks = [make_task(snapshot, reads, row) for row in rows]

@@ -178,7 +178,7 @@ class _Sink:
         structs: Array = rows.column(OLD)
         old = pa.RecordBatch.from_struct_array(structs)
         schema = self._spec.configuration.schema
-        fit = Fit(old.schema, schema, optional=schema.names)
+        fit = Fit(old.schema, schema, optional=schema.names, time_zone=self._spec.time_zone)
         found = fit.apply(old)
         arrow = self._spec.configuration.arrow_schema
         arrays: list[Array] = [

@@ -72,7 +72,7 @@ def stage_spark_delete(
     scan, watch = at_version(scan, pending), Stopwatch()
     snapshot = scan.snapshot
     understood = as_spark_condition(
-        condition, snapshot.configuration.schema, scan.time_zone, alias=alias
+        condition, snapshot.configuration.schema, snapshot.context.time_zone, alias=alias
     )
     pruning = understood.pruning
     if pruning is not None and understood.is_known and _is_exact(scan, pruning):
@@ -138,7 +138,9 @@ def stage_spark_update(
     pruning = None
     column: Column = F.expr("true")
     if condition is not None:
-        understood = as_spark_condition(condition, schema, scan.time_zone, alias=alias)
+        understood = as_spark_condition(
+            condition, schema, scan.snapshot.context.time_zone, alias=alias
+        )
         pruning, column = understood.pruning, understood.column
     found = find_rows(scan, pruning, alias)
     names = schema.names
@@ -358,4 +360,5 @@ def _is_exact(scan: SparkScan, whole: Expression) -> bool:
         num_files=0,
         partition_values=lambda: none,
         stats=lambda schema: schema.empty_table(),
+        time_zone=scan.snapshot.context.time_zone,
     ).is_exact

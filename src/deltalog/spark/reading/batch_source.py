@@ -112,9 +112,9 @@ def resolve(options: ReadOptions) -> tuple[ReadOptions, StructType]:
     end = _bound(options.end, options.time_zone)
     if end is not None and snapshot.configuration.column_mapping_mode is not Mode.NONE:
         if isinstance(end, Moment):
-            last = load_snapshot(snapshot.store, timestamp_ms=end.ms)
+            last = load_snapshot(snapshot.context, timestamp_ms=end.ms)
         else:
-            last = load_snapshot(snapshot.store, version=min(end, snapshot.version))
+            last = load_snapshot(snapshot.context, version=min(end, snapshot.version))
         schema = last.configuration.schema
     return pinned, StructType([*schema, *change_fields()])
 
@@ -146,7 +146,6 @@ def _changes(
         start=_bound(options.start, options.time_zone) or 0,
         end=min(end, latest.version) if isinstance(end, int) else end,
         predicate=predicate,
-        time_zone=options.time_zone,
     )
 
 
@@ -210,7 +209,6 @@ class BatchReader(InEnvelope, DataSourceReader):
                 self._snapshot,
                 columns=[*names, *options.metadata_columns],
                 predicate=self._predicate,
-                time_zone=options.time_zone,
             )
             tasks = list(scan.tasks())
         groups = split_tasks(tasks, options.max_partition_bytes, in_order=options.changes)

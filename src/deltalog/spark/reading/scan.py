@@ -52,7 +52,6 @@ class SparkScan:
         conditions: which all hold for the rows shown.
         metadata_columns: names of `METADATA_COLUMNS`, shown as the struct `_metadata`.
         objection: why Spark's own Parquet reader is not to be used; None if it is.
-        time_zone: of the session.
         most_files: of a version up to which the driver reads the state, and of a scan up to which
             it lists them.
         lists_files: whether all files that are left come to the driver with all that the log
@@ -65,7 +64,6 @@ class SparkScan:
     conditions: tuple[Condition, ...] = ()
     metadata_columns: tuple[str, ...] = ()
     objection: str | None = None
-    time_zone: str = "UTC"
     most_files: int = DEFAULT_FILES_HERE
     lists_files: bool = False
 
@@ -88,7 +86,7 @@ class SparkScan:
                 that prunes no files.
         """
         schema = self.snapshot.configuration.schema
-        more = as_spark_condition(condition, schema, self.time_zone)
+        more = as_spark_condition(condition, schema, self.snapshot.context.time_zone)
         return replace(self, conditions=(*self.conditions, more))
 
     def explain(self) -> str:
@@ -117,7 +115,6 @@ class SparkScan:
             self.spark,
             self.snapshot,
             scan.spec.predicate,
-            time_zone=scan.spec.time_zone,
         )
 
     def to_df(self) -> DataFrame:
@@ -161,7 +158,6 @@ class SparkScan:
             self.snapshot,
             columns=self._read_columns(),
             predicate=reduce(and_, pruning) if pruning else None,
-            time_zone=self.time_zone,
         )
 
     @cached_property
@@ -173,7 +169,6 @@ class SparkScan:
                 self.snapshot,
                 scan.spec.predicate,
                 names=FILE_SCHEMA.names if self.lists_files else TASK_COLUMNS,
-                time_zone=self.time_zone,
                 most_files=None if self.lists_files else self.most_files,
             )
             scan = scan.with_pruned(pruned)
@@ -237,7 +232,6 @@ def scan(
         snapshot=snapshot,
         metadata_columns=parse_metadata_columns(metadata_columns),
         objection=_objection(table, snapshot, storage_options, native=native),
-        time_zone=time_zone,
         most_files=most_files_here(spark, state_on_spark_files),
     )
 

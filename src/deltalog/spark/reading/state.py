@@ -65,14 +65,12 @@ class PruneSpec:
     Args:
         cut: of the version.
         predicate: resolved; None keeps all files.
-        time_zone: of partition values without a zone.
         names: columns of the files that are left.
         most_rows: files of a piece up to which they are handed over; more stay where they are.
     """
 
     cut: CutSnapshot
     predicate: Expression | None
-    time_zone: str
     names: tuple[str, ...]
     most_rows: int | None
 
@@ -144,7 +142,6 @@ def prune_on_cluster(
     predicate: Expression | None,
     *,
     names: Sequence[str] = tuple(FILE_SCHEMA.names),
-    time_zone: str = "UTC",
     most_files: int | None = None,
     share_bytes: int = SHARE_BYTES,
 ) -> PrunedOnCluster:
@@ -155,7 +152,6 @@ def prune_on_cluster(
         snapshot: whose files.
         predicate: resolved against the snapshot's schema; None keeps all files.
         names: columns of `FILE_SCHEMA` to bring here.
-        time_zone: of partition values without a zone.
         most_files: up to how many files come here; None brings all that are left.
         share_bytes: of the checkpoint that a task reads.
 
@@ -171,7 +167,6 @@ def prune_on_cluster(
         spec = PruneSpec(
             cut=cut,
             predicate=predicate,
-            time_zone=time_zone,
             names=tuple(names),
             # So that all pieces together are not more than that.
             most_rows=None if most_files is None else most_files // cut.num_pieces,
@@ -239,7 +234,7 @@ def prune_piece(spec: PruneSpec, number: int) -> PieceAccount:
     account = PieceAccount(number=number)
     tables: list[pa.Table] = []
     for piece in spec.cut.small_pieces(number):
-        pruned = prune(piece, spec.predicate, time_zone=spec.time_zone)
+        pruned = prune(piece, spec.predicate)
         account.add(pruned)
         if not _num_left(pruned):
             continue

@@ -47,7 +47,6 @@ def files_frame(
     predicate: Expression | None = None,
     *,
     names: Sequence[str] = tuple(FILE_SCHEMA.names),
-    time_zone: str = "UTC",
     share_bytes: int = SHARE_BYTES,
 ) -> DataFrame:
     """The files that may hold rows for which `predicate` is true, a row each.
@@ -57,14 +56,13 @@ def files_frame(
         snapshot: whose files.
         predicate: resolved against the snapshot's schema; None keeps all files.
         names: columns of `FILE_SCHEMA`; `numRecords` comes behind them.
-        time_zone: of partition values without a zone.
         share_bytes: of the checkpoint that a task reads.
 
     Cost: none here but the commits after the checkpoint; then a task for each share.
     """
     cut = snapshot.read_log(lambda state: cut_snapshot(snapshot, state, share_bytes=share_bytes))
     numbers = spark.range(0, cut.num_pieces, 1, cut.num_pieces)
-    find = _finding(cut, predicate, tuple(names), time_zone)
+    find = _finding(cut, predicate, tuple(names))
     check_workers(spark)
     return mapped(numbers, find, to_spark_schema(_schema(names)))
 
@@ -75,14 +73,14 @@ def _schema(names: Sequence[str]) -> StructType:
 
 
 def _finding(
-    cut: CutSnapshot, predicate: Expression | None, names: Sequence[str], time_zone: str
+    cut: CutSnapshot, predicate: Expression | None, names: Sequence[str]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def find(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         schema = to_spark_arrow(_schema(names))
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 for piece in cut.small_pieces(int(number or 0)):
-                    pruned = prune(piece, predicate, time_zone=time_zone)
+                    pruned = prune(piece, predicate)
                     files = files_of(pruned, names)
                     yield from as_spark_batches(files.to_batches(max_chunksize=1 << 14), schema)
 
@@ -124,7 +122,6 @@ def cluster_frame(spark: SparkSession, plan: ClusterPlan) -> DataFrame:
         snapshot,
         spec.predicate,
         names=TASK_COLUMNS,
-        time_zone=spec.time_zone,
     )
     cost = plan.pruned.left_bytes + plan.pruned.num_left * OPEN_COST_BYTES
     count = max(1, min(_MOST_TASKS, cost // MAX_PARTITION_BYTES))

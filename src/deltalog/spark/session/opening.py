@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.arguments import as_timestamp_ms, naming, open_table_store
+from deltalog.context import TableContext
 from deltalog.errors import InvalidInputError, VersionNotFoundError
 from deltalog.partition_values.moments import instant_micros
 from deltalog.paths import parse_table_uri
@@ -36,7 +37,7 @@ def open_table(
     *,
     version: int | None = None,
     timestamp: str | datetime | None = None,
-    time_zone: str = "UTC",
+    time_zone: str,
 ) -> Snapshot:
     """The version of a table that is asked for.
 
@@ -45,7 +46,7 @@ def open_table(
         storage: options for the store.
         version: to read at.
         timestamp: or a moment to read at.
-        time_zone: of a moment that names none.
+        time_zone: of moments and partition values that name none.
 
     Raises:
         TableNotFoundError: there is no table.
@@ -57,13 +58,14 @@ def open_table(
         raise InvalidInputError(
             f"cannot open {store.root} at both {asked[0]!r} and {asked[1]!r}: give one of them"
         )
+    context = TableContext(store=store, time_zone=time_zone)
     with naming(store.root):
         if not asked:
-            return load_snapshot(store)
+            return load_snapshot(context)
         wanted = asked[0]
         if isinstance(wanted, int):
-            return load_snapshot(store, version=wanted)
-        return _at_moment(store, moment_ms(wanted, time_zone))
+            return load_snapshot(context, version=wanted)
+        return _at_moment(context, moment_ms(wanted, time_zone))
 
 
 def open_latest(
@@ -115,13 +117,13 @@ def session_time_zone(spark: SparkSession) -> str:
     return f"{found[1]}{int(found[2]):02}:{found[3] or '00'}"
 
 
-def _at_moment(store: Store, timestamp_ms: int) -> Snapshot:
-    latest = load_snapshot(store)
+def _at_moment(context: TableContext, timestamp_ms: int) -> Snapshot:
+    latest = load_snapshot(context)
     if timestamp_ms > latest.commit_timestamp_ms:
         last = _EPOCH + timedelta(milliseconds=latest.commit_timestamp_ms)
         asked = _EPOCH + timedelta(milliseconds=timestamp_ms)
         raise VersionNotFoundError(
-            f"cannot read {store.root} as of {asked.isoformat()}: its last commit, version "
+            f"cannot read {context.store.root} as of {asked.isoformat()}: its last commit, version "
             f"{latest.version}, is of {last.isoformat()}; read without a moment to get that"
         )
-    return load_snapshot(store, timestamp_ms=timestamp_ms)
+    return load_snapshot(context, timestamp_ms=timestamp_ms)

@@ -85,15 +85,15 @@ class SharedStreamReader(InEnvelope, DataSourceStreamReader, AvailableNow):
 
     def _read_spec(self, table: SharedTable) -> ReadSpec:
         """How rows are shown; a change feed of nothing tells it without asking for files."""
-        zone, names = self._options.stream.time_zone, self._rows.names
+        names = self._rows.names
         changes = self._options.stream.changes
         nothing = table.load_cdf(
             _BEYOND, columns=names if changes else None, allow_out_of_range=True
         )
         check_snapshot(nothing.snapshot)
         if changes:
-            return replace(nothing.spec, time_zone=zone)
-        return read_spec(nothing.snapshot, columns=names, predicate=None, time_zone=zone)
+            return nothing.spec
+        return read_spec(nothing.snapshot, columns=names, predicate=None)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # PySpark's name
         """Where a query that never ran starts."""
@@ -164,7 +164,9 @@ class SharedStreamReader(InEnvelope, DataSourceStreamReader, AvailableNow):
         return self._asked[1]
 
     def _view(self) -> TableView:
-        return TableView(self._client, self._name, Moment())
+        return TableView(
+            self._client, self._name, Moment(), time_zone=self._options.stream.time_zone
+        )
 
     def _follower(
         self, start: Offset | Moment | Literal["latest"] | None, *, until: int | None = None

@@ -70,13 +70,13 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
         plan = _plan_of(found[0], batchId)
         written = written_by(plan.task.spec, messages_of(messages))
         if plan.commit(written) is None:
-            plan.store.delete_many(list(written.paths))
+            plan.context.store.delete_many(list(written.paths))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # PySpark's
         """Remove what tasks have written, if some task has failed."""
         del batchId
         if any(message is None for message in messages):
-            remove_files(self._plan.store, messages_of(messages))
+            remove_files(self._plan.context.store, messages_of(messages))
 
 
 def _plan_of(message: TaskMessage, batch: int) -> WritePlan:
@@ -86,8 +86,8 @@ def _plan_of(message: TaskMessage, batch: int) -> WritePlan:
     query = message.query if given is None else given.app_id
     if query is None:
         raise InvalidInputError(
-            f"cannot write batch {batch} to {plan.store.root} once: Spark does not say of which "
-            "query it is; give the option txnAppId"
+            f"cannot write batch {batch} to {plan.context.store.root} once: Spark does not say "
+            "of which query it is; give the option txnAppId"
         )
     app = AppTransaction(query, batch)
     told_of = (message.query or query, batch)

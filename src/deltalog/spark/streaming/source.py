@@ -98,15 +98,12 @@ class StreamReader(InEnvelope, DataSourceStreamReader, AvailableNow):
         return shown, shown.configuration.schema
 
     def _read_spec(self, shown: Snapshot) -> ReadSpec:
-        zone = self._options.time_zone
         names = [name for name in self._rows.names if name != METADATA]
         if not self._options.changes:
             columns = [*names, *self._options.metadata_columns]
-            return read_spec(shown, columns=columns, predicate=None, time_zone=zone)
+            return read_spec(shown, columns=columns, predicate=None)
         beyond = shown.version + 1  # no version at all: only the columns are asked for
-        return open_changes(
-            shown, start=beyond, columns=names, allow_out_of_range=True, time_zone=zone
-        ).spec
+        return open_changes(shown, start=beyond, columns=names, allow_out_of_range=True).spec
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # PySpark's name
         """Where a query that never ran starts."""
@@ -171,7 +168,9 @@ class StreamReader(InEnvelope, DataSourceStreamReader, AvailableNow):
 
     def _open(self, version: int | None = None) -> Snapshot:
         options = self._options
-        return open_table(options.path, options.storage, version=version)
+        return open_table(
+            options.path, options.storage, version=version, time_zone=options.time_zone
+        )
 
     def _following(self, *, everything: bool) -> FollowOptions:
         given = self._options
@@ -183,7 +182,6 @@ class StreamReader(InEnvelope, DataSourceStreamReader, AvailableNow):
             ignore_changes=given.ignore_changes,
             skip_change_commits=given.skip_change_commits,
             on_schema_change="evolve",  # `shown_alike` says what may be shown
-            time_zone=given.time_zone,
         )
 
     def _follow(self, start: Offset, *, everything: bool, until: Offset | None) -> Follower:
@@ -253,7 +251,7 @@ def _what_is_left(latest: Snapshot, start: Offset) -> Offset:
         return start
     for version in left:
         with contextlib.suppress(DeltaError):  # of a version before the first checkpoint
-            load_snapshot(latest.store, version=version)
+            load_snapshot(latest.context, version=version)
             return Offset(table_id=start.table_id, version=version)
     return start
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
 from deltalog.arguments import check_given, has_table
+from deltalog.context import TableContext
 from deltalog.errors import CommitConflictError, InvalidInputError, TableExistsError
 from deltalog.rows.gather import optimizes_writes
 from deltalog.schema import to_arrow_schema
@@ -192,7 +193,7 @@ def _make(store: Store, rows: SparkRows, options: WriteOptions) -> int | None:
     with session_defaults(rows.session):
         configuration = new_configuration(store, rows.source, options)
     committed = make_table(
-        store,
+        TableContext(store=store, time_zone=options.time_zone),
         configuration,
         lambda pending: stage_append(pending, rows, options=options.files),
         operation="WRITE",

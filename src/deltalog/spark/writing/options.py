@@ -103,9 +103,7 @@ class WriteOptions:
     @property
     def files(self) -> FileOptions:
         """How files are written."""
-        return FileOptions(
-            target_file_size_bytes=self.target_file_size_bytes, time_zone=self.time_zone
-        )
+        return FileOptions(target_file_size_bytes=self.target_file_size_bytes)
 
     @property
     def commit_properties(self) -> CommitProperties:

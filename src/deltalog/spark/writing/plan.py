@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from deltalog.arguments import as_condition, has_table, naming
+from deltalog.context import TableContext
 from deltalog.errors import InvalidInputError
 from deltalog.schema import StructType, parse_schema, to_arrow_schema
 from deltalog.snapshot import load_snapshot
@@ -127,7 +128,7 @@ class WritePlan:
     """A write that is about to happen; it can be pickled.
 
     Args:
-        store: of the table.
+        context: of the table.
         version: that the write stands on; None if it makes the table.
         configuration: of the table, as it will be.
         options: of the write.
@@ -136,7 +137,7 @@ class WritePlan:
         is_done: the application's transaction is there already.
     """
 
-    store: Store
+    context: TableContext
     version: int | None
     configuration: TableConfiguration
     options: WriteOptions
@@ -155,7 +156,7 @@ class WritePlan:
         version = self.version
         if version is None:
             made = make_table(
-                self.store,
+                self.context,
                 self.configuration,
                 lambda pending: stage_append(pending, rows, options=options.files),
                 operation=options.operation,
@@ -172,7 +173,7 @@ class WritePlan:
             return stage_write(pending, rows, settled)
 
         ran = run(
-            lambda: load_snapshot(self.store, version=version),
+            lambda: load_snapshot(self.context, version=version),
             stage,
             operation=options.operation,
             parameters=options.shown,
@@ -233,12 +234,13 @@ def plan_write(store: Store, columns: spark_types.StructType, options: WriteOpti
     """
     source = schema_of(columns)
     schema = to_arrow_schema(source)
+    context = TableContext(store=store, time_zone=options.time_zone)
     if not has_table(store):
         made = new_configuration(store, source, options)
-        spec = options.files.spec(store, made)
+        spec = options.files.spec(context, made)
         Enforcer.of_spec(spec, schema)
         return WritePlan(
-            store=store,
+            context=context,
             version=None,
             configuration=made,
             options=options,
@@ -246,9 +248,9 @@ def plan_write(store: Store, columns: spark_types.StructType, options: WriteOpti
             task=TaskSpec(spec=spec),
         )
     with naming(store.root):
-        snapshot = load_snapshot(store)
+        snapshot = load_snapshot(context)
     check_partitions(snapshot, options)
-    pending = PendingTransaction(snapshot, store, operation="WRITE")
+    pending = PendingTransaction(context, snapshot, operation="WRITE")
     rows = PlannedRows(schema)
     if is_recorded(snapshot, options):
         task = TaskSpec(spec=options.files.spec_for(pending))
@@ -257,7 +259,7 @@ def plan_write(store: Store, columns: spark_types.StructType, options: WriteOpti
         task = rows.task or TaskSpec(spec=options.files.spec_for(pending))
         Enforcer.of_spec(task.spec, schema)
     return WritePlan(
-        store=store,
+        context=context,
         version=snapshot.version,
         configuration=task.spec.configuration,
         options=options,

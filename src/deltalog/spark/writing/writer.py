@@ -81,7 +81,7 @@ class BatchWriter(InEnvelope, DataSourceArrowWriter):
         """
         if all(message is not None for message in messages):
             return
-        remove_files(self._plan.store, messages_of(messages))
+        remove_files(self._plan.context.store, messages_of(messages))
 
 
 def messages_of(messages: Sequence[WriterCommitMessage | None]) -> list[bytes]:

@@ -129,7 +129,6 @@ def stage_unused(pending: PendingTransaction, feature: str, options: FileOptions
             files,
             writer,
             spec.configuration.arrow_schema,
-            time_zone=options.time_zone,
         )
         written = writer.finish()
     pending.add_files(written)
@@ -275,7 +274,7 @@ def _first_snapshot(snapshot: Snapshot, versions: list[int]) -> Snapshot | None:
     """The oldest version that can be read."""
     for version in versions:
         try:
-            return load_snapshot(snapshot.store, version=version)
+            return load_snapshot(snapshot.context, version=version)
         except DeltaError:
             continue
     return None

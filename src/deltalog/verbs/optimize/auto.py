@@ -77,7 +77,7 @@ def stage_auto_compact(
     when, options = when or AutoCompaction(), options or RunOptions()
     snapshot = snapshot_of(pending)
     limit = _small_bytes(snapshot, when)
-    found = considered_files(snapshot, None, time_zone=options.files.time_zone)
+    found = considered_files(snapshot, None)
     files = found.filter(small(found, limit))
     if snapshot.configuration.supports("clustering"):
         files = unclustered(files)

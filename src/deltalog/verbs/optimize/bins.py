@@ -62,15 +62,12 @@ def snapshot_of(pending: PendingTransaction) -> Snapshot:
     return pending.snapshot
 
 
-def considered_files(
-    snapshot: Snapshot, predicate: Expression | None, *, time_zone: str = "UTC"
-) -> pa.Table:
+def considered_files(snapshot: Snapshot, predicate: Expression | None) -> pa.Table:
     """The live files of some partitions, those of a partition together, the oldest first.
 
     Args:
         snapshot: whose files.
         predicate: over partition columns; None is every file.
-        time_zone: of partition values without a zone.
 
     Returns:
         Columns of `snapshot.files` without statistics; `numRecords`, NULL where the log does not
@@ -88,7 +85,7 @@ def considered_files(
                 f"cannot optimize the rows of {snapshot.store.root} where {to_sql(predicate)}: "
                 f"{', '.join(sorted(others))} is no partition column, and files are rewritten whole"
             )
-    pruned = prune(snapshot, predicate, time_zone=time_zone)
+    pruned = prune(snapshot, predicate)
     found = pruned.files(_COLUMNS)
     found = found.append_column(_RECORDS, pruned.num_records())
     found = found.append_column(_PARTITION, _partitions(snapshot, found))

@@ -75,7 +75,7 @@ def stage_compact(
     num_considered = 0
     if left is None:
         target = options.files.spec_for(pending).target_file_size_bytes
-        files = considered_files(snapshot, predicate, time_zone=options.files.time_zone)
+        files = considered_files(snapshot, predicate)
         num_considered = files.num_rows
         bins = compaction_bins(files, target, max_deleted_share)
     else:

@@ -68,7 +68,7 @@ def stage_purge(
     snapshot = snapshot_of(pending)
     num_considered = 0
     if left is None:
-        files = considered_files(snapshot, predicate, time_zone=options.files.time_zone)
+        files = considered_files(snapshot, predicate)
         num_considered = files.num_rows
         chosen = compute.is_valid(pc.struct_field(files.column("deletionVector"), "cardinality"))
         if dropped_columns and snapshot.configuration.column_mapping_mode is not Mode.NONE:

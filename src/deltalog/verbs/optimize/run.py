@@ -132,7 +132,6 @@ class Rows:
         self.snapshot: Snapshot = snapshot_of(pending)
         self.spec: WriteSpec = options.spec_for(pending, data_change=False)
         self.num_tasks = num_tasks
-        self._zone = options.time_zone
         self._report = report
         self._schema = self.spec.configuration.arrow_schema
 
@@ -150,7 +149,7 @@ class Rows:
             report = self._report
         else:
             report = _nothing
-        spec = read_spec(self.snapshot, columns=columns, predicate=None, time_zone=self._zone)
+        spec = read_spec(self.snapshot, columns=columns, predicate=None)
         tasks = _reported(tasks_of(self.snapshot, spec, files), report)
         return Counted(self._batches(spec, tasks))
 

@@ -75,7 +75,7 @@ def stage_z_order(
     )
     num_considered = 0
     if left is None:
-        files = considered_files(snapshot, predicate, time_zone=options.files.time_zone)
+        files = considered_files(snapshot, predicate)
         num_considered = files.num_rows
         bins = by_partition(files)
     else:

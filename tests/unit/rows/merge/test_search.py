@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deltalog.context import utc_context
 from deltalog.errors import InvalidInputError
 from deltalog.rows.merge import join as joining
 from deltalog.rows.merge.clauses import Merge
@@ -174,7 +175,7 @@ def test_only_files_that_keys_may_be_in_are_opened(
         merge = Merge(
             predicate=on, clauses=(matched_delete(), insert()), source_alias="s", target_alias="t"
         )
-        preview_merge(load_snapshot(store), merge, kept, options=FileOptions())
+        preview_merge(load_snapshot(utc_context(store)), merge, kept, options=FileOptions())
     assert opened(store) == files
 
 
@@ -226,7 +227,7 @@ def test_explain_says_what_is_compared_and_read() -> None:
         target_alias="t",
     )
     with MergeSource(rows(1)) as source:
-        text = explain_merge(load_snapshot(table.store), merge, source)
+        text = explain_merge(load_snapshot(utc_context(table.store)), merge, source)
     for part in ("<=>", "x > 3", "x < 5", "WHEN MATCHED THEN UPDATE", "files: 2 in the table"):
         assert part in text
 
@@ -237,7 +238,9 @@ def test_preview_counts_and_writes_nothing() -> None:
     files = set(inner.files)
     merge = upsert("id")
     with MergeSource(rows(2, 9)) as source:
-        found, _ = preview_merge(load_snapshot(table.store), merge, source, options=FileOptions())
+        found, _ = preview_merge(
+            load_snapshot(utc_context(table.store)), merge, source, options=FileOptions()
+        )
     assert (found.rows.updated, found.rows.inserted) == (1, 1)
     assert set(inner.files) == files
 
@@ -332,7 +335,7 @@ def test_a_merge_that_lost_is_evaluated_again() -> None:
             seen.append(merged.rows.inserted)
             return merged
 
-        run(lambda: load_snapshot(table.store), stage, operation="MERGE")
+        run(lambda: load_snapshot(utc_context(table.store)), stage, operation="MERGE")
     assert seen == [1, 0]
     assert [tuple(row.values()) for row in table.rows()] == [(1, 0), (5, 7)]
 
@@ -351,6 +354,6 @@ def test_rows_that_cannot_match_are_no_conflict() -> None:
             seen.append(merged.rows.inserted)
             return merged
 
-        run(lambda: load_snapshot(table.store), stage, operation="MERGE")
+        run(lambda: load_snapshot(utc_context(table.store)), stage, operation="MERGE")
     assert seen == [1]
     assert table.values("id") == [1, 5, 6]

@@ -11,6 +11,7 @@ import pytest
 
 from deltalog._json import loads
 from deltalog.actions import DomainMetadata
+from deltalog.context import utc_context
 from deltalog.errors import ConstraintViolationError, InvalidInputError
 from deltalog.schema import ArrayType, Field, StructType, find_field
 from deltalog.snapshot import Snapshot, load_snapshot
@@ -38,13 +39,13 @@ def mapped() -> DataTable:
 
 
 def apply(table: DataTable, stage: Stage) -> Snapshot:
-    ran = run(lambda: load_snapshot(table.store), stage, operation="TEST")
+    ran = run(lambda: load_snapshot(utc_context(table.store)), stage, operation="TEST")
     return ran.committed.snapshot
 
 
 def last(table: DataTable) -> dict[str, Any]:
     """The newest commit: kind of action → the action, or a list of several."""
-    snapshot = load_snapshot(table.store)
+    snapshot = load_snapshot(utc_context(table.store))
     lines = table.store.read(f"_delta_log/{snapshot.version:020d}.json").splitlines()
     found: dict[str, Any] = {}
     for line in lines:
@@ -240,7 +241,7 @@ def test_constraints_are_checked_against_the_rows() -> None:
     assert caught.value.examples == ({"v": "a"}, {"v": None})
     with pytest.raises(InvalidInputError, match="no column 'nope'"):
         apply(table, lambda tx: alter.add_constraints(tx, {"c": "nope > 1"}))
-    assert load_snapshot(table.store).version == after.version
+    assert load_snapshot(utc_context(table.store)).version == after.version
 
 
 @pytest.mark.protocol("CON-05")
@@ -507,7 +508,8 @@ def test_what_writers_keep_cannot_be_unset() -> None:
 
 def test_a_table_without_clusters_needs_no_feature_to_stay_so() -> None:
     table = make()
-    pending = PendingTransaction(load_snapshot(table.store), table.store, operation="")
+    snapshot = load_snapshot(utc_context(table.store))
+    pending = PendingTransaction(snapshot.context, snapshot, operation="")
     alter.set_clustering_columns(pending, None)
     assert pending.is_empty
 

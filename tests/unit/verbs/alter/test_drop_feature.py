@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from deltalog._json import loads
+from deltalog.context import utc_context
 from deltalog.errors import InvalidInputError
 from deltalog.log.names import commit_path
 from deltalog.snapshot import Snapshot, load_snapshot
@@ -23,14 +24,19 @@ PROTECTED = "delta.requireCheckpointProtectionBeforeVersion"
 
 def committing(table: DataTable) -> Callable[..., Snapshot]:
     def commit(stage: Callable[[PendingTransaction], object], operation: str) -> Snapshot:
-        ran = run(lambda: load_snapshot(table.store), stage, operation=operation, skip_empty=True)
+        ran = run(
+            lambda: load_snapshot(utc_context(table.store)),
+            stage,
+            operation=operation,
+            skip_empty=True,
+        )
         return ran.committed.snapshot
 
     return commit
 
 
 def drop(table: DataTable, feature: str, **options: Any) -> Snapshot:
-    snapshot = load_snapshot(table.store)
+    snapshot = load_snapshot(utc_context(table.store))
     return drop_feature(snapshot, feature, commit=committing(table), **options)
 
 
@@ -43,17 +49,19 @@ def make(properties: dict[str, str] | None = None, features: Sequence[str] = ())
         )
     if properties:
         commit(lambda tx: alter.set_table_properties(tx, properties), "")
-    table._version = load_snapshot(table.store).version  # it counts its own commits
+    table._version = load_snapshot(utc_context(table.store)).version  # it counts its own commits
     table.commit(table.add({"id": [1, 2, 3], "n": [1, 2, 3]}))
     return table
 
 
 def operations(table: DataTable) -> list[str]:
-    return [entry.get("operation", "") for entry in load_snapshot(table.store).history()][::-1]
+    return [
+        entry.get("operation", "") for entry in load_snapshot(utc_context(table.store)).history()
+    ][::-1]
 
 
 def last(table: DataTable) -> list[dict[str, Any]]:
-    version = load_snapshot(table.store).version
+    version = load_snapshot(utc_context(table.store)).version
     return [loads(line, "") for line in table.store.read(commit_path(version)).splitlines()]
 
 
@@ -82,7 +90,7 @@ def test_a_readers_feature_leaves_behind_protected_checkpoints(
     assert after.metadata.configuration == {PROTECTED: str(after.version)}
     assert operations(table)[-1] == "DROP FEATURE"
     # A reader without the feature needs nothing from before the checkpoint.
-    fresh = load_snapshot(table.store)
+    fresh = load_snapshot(utc_context(table.store))
     assert fresh.segment.checkpoint is not None
     assert fresh.segment.checkpoint.version == after.version - 1
     assert sorted(table.rows(columns=["id"])) == [1, 2, 3]
@@ -126,17 +134,17 @@ def test_column_mapping_leaves_with_every_file() -> None:
 def test_column_mapping_stays_where_names_need_it() -> None:
     table = make({"delta.columnMapping.mode": "name"})
     committing(table)(lambda tx: alter.rename_column(tx, "n", "a b"), "")
-    version = load_snapshot(table.store).version
+    version = load_snapshot(utc_context(table.store)).version
     with pytest.raises(InvalidInputError, match="'a b'"):
         drop(table, "columnMapping")
-    assert load_snapshot(table.store).version == version
+    assert load_snapshot(utc_context(table.store)).version == version
 
 
 @pytest.mark.protocol("B-50")
 def test_widened_columns_are_written_in_their_type_of_today() -> None:
     table = make({"delta.enableTypeWidening": "true"})
     committing(table)(lambda tx: alter.set_column_type(tx, "n", "long"), "")
-    before = set(load_snapshot(table.store).files(["path"]).column("path").to_pylist())
+    before = set(load_snapshot(utc_context(table.store)).files(["path"]).column("path").to_pylist())
     after = drop(table, "typeWidening")
     assert before.isdisjoint(after.files(["path"]).column("path").to_pylist())
     assert all(not field.metadata for field in after.configuration.schema)
@@ -201,10 +209,10 @@ def test_constraints_go_before_their_feature() -> None:
 )
 def test_features_that_cannot_be_dropped(feature: str, message: str) -> None:
     table = make(features=["clustering", "checkpointProtection"])
-    version = load_snapshot(table.store).version
+    version = load_snapshot(utc_context(table.store)).version
     with pytest.raises(InvalidInputError, match=message):
         drop(table, feature)
-    assert load_snapshot(table.store).version == version
+    assert load_snapshot(utc_context(table.store)).version == version
 
 
 def test_domains_of_users_go_before_their_feature() -> None:
@@ -233,7 +241,7 @@ def test_history_that_needs_the_feature_is_cut_off() -> None:
     with pytest.raises(InvalidInputError, match="24 hours old at midnight"):
         drop(table, "deletionVectors", truncate_history=True, at_ms=NOW)
     # The table does not use it any more; what is left is to wait.
-    assert not load_snapshot(table.store).configuration.writes_deletion_vectors
+    assert not load_snapshot(utc_context(table.store)).configuration.writes_deletion_vectors
     let_it_be(table, NOW)
     after = drop(table, "deletionVectors", truncate_history=True, at_ms=NOW + 2 * DAY)
     assert after.configuration.features.keys() == {"appendOnly", "invariants"}
@@ -244,7 +252,7 @@ def test_history_that_needs_the_feature_is_cut_off() -> None:
 @pytest.mark.protocol("B-07", "B-15")
 def test_checkpoints_of_the_new_kind_are_history_too() -> None:
     table = make({"delta.checkpointPolicy": "v2"})
-    create_checkpoint(load_snapshot(table.store))
+    create_checkpoint(load_snapshot(utc_context(table.store)))
     let_it_be(table, NOW)
     with pytest.raises(InvalidInputError, match="24 hours old at midnight"):
         drop(table, "v2Checkpoint", truncate_history=True, at_ms=NOW)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from deltalog.context import utc_context
 from deltalog.errors import ConcurrentDeleteReadError, InvalidInputError
 from deltalog.expressions import as_expression, resolve_predicate
 from deltalog.snapshot import load_snapshot
@@ -179,7 +180,8 @@ def test_an_append_meanwhile_is_let_in_and_a_delete_is_not() -> None:
     table = OptimizedTable(COLUMNS, numbered(0, 2), numbered(2, 4), properties=VECTORS)
 
     def staged() -> PendingTransaction:
-        pending = PendingTransaction(load_snapshot(table.store), table.store, operation="OPTIMIZE")
+        snapshot = load_snapshot(utc_context(table.store))
+        pending = PendingTransaction(snapshot.context, snapshot, operation="OPTIMIZE")
         stage_compact(pending)
         return pending
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from deltalog.context import utc_context
 from deltalog.errors import DeltaError
 from deltalog.snapshot import load_snapshot
 from deltalog.testing import Fault, FaultyStore, Harm
@@ -60,7 +61,7 @@ def test_every_call_may_fail(name: str, harm: Harm) -> None:
             STAGES[name](OptimizedTable.reopened(faulty))
         after = OptimizedTable.reopened(inner)
         assert state(after) == before
-        committed.append(load_snapshot(inner).version > version)
+        committed.append(load_snapshot(utc_context(inner)).version > version)
         if harm is Harm.REFUSE and not committed[-1]:
             # The store works again: what was written for nothing is removed.
             assert {path for path in inner.files if is_data(path)} == {

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltalog._json import loads
+from deltalog.context import utc_context
 from deltalog.snapshot import load_snapshot
 from deltalog.transaction import PendingTransaction
 from deltalog.transaction.commit import commit
@@ -32,7 +33,8 @@ def columns_of_files(table: OptimizedTable) -> list[int]:
 
 
 def drop(table: OptimizedTable, column: str) -> None:
-    pending = PendingTransaction(load_snapshot(table.store), table.store, operation="DROP COLUMNS")
+    snapshot = load_snapshot(utc_context(table.store))
+    pending = PendingTransaction(snapshot.context, snapshot, operation="DROP COLUMNS")
     drop_columns(pending, [column])
     commit(pending)
 

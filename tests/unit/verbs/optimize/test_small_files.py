@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from deltalog.context import utc_context
 from deltalog.scan.plan import read_spec
 from deltalog.scan.task import ScanTask
 from deltalog.schema import Field, PrimitiveType
@@ -28,7 +29,8 @@ def test_files_of_many_schemas(properties: dict[str, str], partition_by: tuple[s
         COLUMNS, numbered(0, 3), numbered(3, 5), properties=properties, partition_by=partition_by
     )
     for number in range(3):
-        pending = PendingTransaction(load_snapshot(table.store), table.store, operation="ADD")
+        snapshot = load_snapshot(utc_context(table.store))
+        pending = PendingTransaction(snapshot.context, snapshot, operation="ADD")
         add_columns(pending, [Field(f"new{number}", PrimitiveType("long"))])
         if properties:
             name = "id" if number == 0 else f"id{number - 1}"
