@@ -17,7 +17,7 @@ from deltalog.storage.store import Store
 from deltalog.table_change import new_table
 from deltalog.transaction import PendingTransaction, PostCommitHookProperties
 from deltalog.transaction.commit import commit, run
-from deltalog.verbs.append import FileOptions, stage_append
+from deltalog.rows.files import FileOptions, stage_append
 from deltalog.verbs.delete import stage_delete
 from deltalog.verbs.vacuum import VacuumPlan, confirm_vacuum, delete_planned, plan_vacuum
 from deltalog.write.source import open_source

@@ -15,7 +15,7 @@ from deltalog.storage.store import Store
 from deltalog.transaction import PendingTransaction, PostCommitHookProperties
 from deltalog.transaction.commit import run
 from deltalog.verbs.alter.clustering import set_clustering_columns
-from deltalog.verbs.append import FileOptions
+from deltalog.rows.files import FileOptions
 from deltalog.verbs.optimize import Optimized, RunOptions
 from tests.support.logs import Json
 from tests.support.statements import StatedTable

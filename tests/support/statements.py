@@ -18,7 +18,7 @@ from deltalog.storage.store import Store
 from deltalog.table_change import new_table
 from deltalog.transaction import PendingTransaction, PostCommitHookProperties
 from deltalog.transaction.commit import commit, run
-from deltalog.verbs.append import FileOptions, stage_append
+from deltalog.rows.files import FileOptions, stage_append
 from deltalog.verbs.delete import Deleted, stage_delete
 from deltalog.verbs.merge import Merged, stage_merge
 from deltalog.verbs.update import Updated, stage_update

@@ -32,7 +32,7 @@ _ROW_INDEX: Final = "_metadata.row_index"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Touched:
+class MatchingFiles:
     """Files with rows that match.
 
     Args:
@@ -73,12 +73,12 @@ class Touched:
         return found is None or len(found) == self.num_live_rows(number)
 
 
-def find_touched(
+def find_matching_files(
     snapshot: Snapshot,
     predicate: Expression | None,
     *,
     steps: Steps | None = None,
-) -> Touched:
+) -> MatchingFiles:
     """The files that hold matching rows, and where these are.
 
     Args:
@@ -93,7 +93,7 @@ def find_touched(
     files = pruned.files(FILE_SCHEMA.names)
     counts: list[int | None] = pruned.num_records().to_pylist()
     if pruned.is_exact:
-        return Touched(
+        return MatchingFiles(
             files=files,
             positions=(None,) * files.num_rows,
             num_records=tuple(counts),
@@ -107,11 +107,11 @@ def find_touched(
         if batch.num_rows:
             rows: Any = batch.column(_ROW_INDEX)
             found.setdefault(batch.column(_FILE)[0].as_py(), []).append(rows)
-    touched = files.take(pa.array(list(found), pa.int64()))
-    return Touched(
-        files=touched,
+    matching = files.take(pa.array(list(found), pa.int64()))
+    return MatchingFiles(
+        files=matching,
         positions=tuple(pa.concat_arrays(parts) for parts in found.values()),
-        num_records=_complete(snapshot, touched, [counts[number] for number in found]),
+        num_records=_complete(snapshot, matching, [counts[number] for number in found]),
         num_candidates=files.num_rows,
     )
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
 from deltalog.errors import InvalidInputError
+from deltalog.rows.files import FileOptions
 from deltalog.spark.engine.bins import on_cluster
 from deltalog.spark.engine.core_table import ClusterTable
 from deltalog.spark.engine.files import SparkHands
@@ -33,7 +34,6 @@ from deltalog.table.optimize import TableOptimizer
 from deltalog.table.vacuum import TableVacuum
 from deltalog.transaction import CommitProperties
 from deltalog.transaction.properties import AppTransaction
-from deltalog.verbs.append import FileOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

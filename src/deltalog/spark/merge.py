@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
+    from deltalog.rows.files import FileOptions
     from deltalog.spark.reading.scan import SparkScan
     from deltalog.transaction import PendingTransaction
-    from deltalog.verbs.append import FileOptions
 
 _NEW: Final = "__deltalog_new"
 """Tells rows apart that are in no file yet."""
@@ -104,10 +104,10 @@ def stage_spark_merge(
         steps=steps,
         allows_repeats=merge.allows_repeats,
     )
-    touched, done = change.run()
+    matching, done = change.run()
     alone = not merge.of(When.NOT_MATCHED)
     # A row of the source that matches is not inserted: so much of the files was looked at.
-    pending.read(pruning, touched.files if alone else found.files, is_row_local=alone)
+    pending.read(pruning, matching.files if alone else found.files, is_row_local=alone)
     return _merged(merge, done, num_source, found, watch.elapsed_ms())
 
 

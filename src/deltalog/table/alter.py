@@ -14,6 +14,7 @@ from deltalog.verbs.alter import clustering, columns, protocol
 from deltalog.verbs.alter import constraints as _constraints
 from deltalog.verbs.alter import properties as _properties
 from deltalog.verbs.alter.drop_feature import drop_feature
+from deltalog.verbs.verb import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from deltalog.schema import DataType
     from deltalog.schema.alter import Where
     from deltalog.snapshot import Snapshot
-    from deltalog.table.standing import Standing
+    from deltalog.table.target import LatestTable
     from deltalog.transaction import (
         CommitProperties,
         PendingTransaction,
@@ -41,7 +42,7 @@ class TableAlterer:
     what the table or the protocol does not allow, saying why.
     """
 
-    def __init__(self, table: Standing) -> None:
+    def __init__(self, table: LatestTable) -> None:
         self._table = table
 
     def __repr__(self) -> str:
@@ -367,14 +368,12 @@ class TableAlterer:
         """
 
         def commit(stage: Stage, operation: str) -> Snapshot:
-            ran = self._table.run(
-                operation,
-                stage,
+            done = self._table.carry_out(
+                Operation(name=operation, plan=stage, skips_empty=True),
                 commit_properties=commit_properties,
                 hooks=post_commithook_properties,
-                skip_empty=True,
             )
-            return ran.committed.snapshot
+            return done.committed.snapshot
 
         # The newest version: a run without a stage finds it, and that nobody stands on an old one.
         snapshot = commit(lambda _: None, "DROP FEATURE")
@@ -401,6 +400,8 @@ class TableAlterer:
         hooks: PostCommitHookProperties | None,
     ) -> None:
         # The stage names the operation as the reference does, and its parameters.
-        self._table.run(
-            "ALTER TABLE", stage, commit_properties=commit_properties, hooks=hooks, skip_empty=True
+        self._table.do(
+            Operation(name="ALTER TABLE", plan=stage, skips_empty=True),
+            commit_properties=commit_properties,
+            post_commithook_properties=hooks,
         )

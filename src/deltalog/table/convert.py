@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from deltalog.arguments import has_table, open_table_store
 from deltalog.context import utc_context
+from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError, TableExistsError
-from deltalog.progress import shown
-from deltalog.table.creating import make_table, new_table_with_defaults
-from deltalog.verbs.convert import configuration_in_place, plan_conversion, stage_convert
+from deltalog.table.creating import new_table_with_defaults
+from deltalog.verbs.convert import Convert, configuration_in_place, plan_conversion
 from deltalog.verbs.create import as_schema
+from deltalog.verbs.do import make_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -92,15 +93,12 @@ def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's signature and
         name=name,
         description=description,
     )
-    with shown(progress, "reading files") as tell:
-        make_table(
-            utc_context(store),
-            configuration_in_place(wanted),
-            lambda pending: stage_convert(
-                pending, conversion, collect_stats=collect_stats, progress=tell
-            ),
-            operation="CONVERT",
-            parameters={},
-            commit_properties=commit_properties,
-            hooks=post_commithook_properties,
-        )
+    make_table(
+        Convert(conversion=conversion, collect_stats=collect_stats),
+        utc_context(store),
+        configuration_in_place(wanted),
+        LocalEngine(),
+        commit_properties=commit_properties,
+        hooks=post_commithook_properties,
+        progress=progress,
+    )

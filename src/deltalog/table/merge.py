@@ -1,80 +1,39 @@
 """`DeltaTable.merge`: clauses one after the other, then `execute`.
 
-Owns the builder, which has deltalake's methods; what they mean is `operations.merge`'s.
+Owns the builder, which has deltalake's methods; what they mean is `verbs.merge`'s.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 from deltalog.errors import InvalidInputError
+from deltalog.expressions import Expression
 from deltalog.features.identity_columns import identity_columns
-from deltalog.progress import shown
-from deltalog.rows.merge.clauses import Action, Clause, Merge, When
+from deltalog.rows.changes import Action, Clause, When
 from deltalog.rows.merge.source import MergeSource
-from deltalog.verbs.merge import explain_merge, preview_merge, stage_merge
+from deltalog.transaction import PendingTransaction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import pyarrow as pa
 
-    from deltalog.expressions import Expression
     from deltalog.progress import Progress
     from deltalog.snapshot import Snapshot
-    from deltalog.table.standing import Standing
-    from deltalog.transaction import CommitProperties, PendingTransaction, PostCommitHookProperties
-    from deltalog.verbs.append import FileOptions
-    from deltalog.verbs.merge import Merged
+    from deltalog.table.target import VerbTarget
+    from deltalog.verbs.merge import Merge
 
 
-class MergeTarget(Protocol):
-    """Into what rows are merged."""
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The version that it shows."""
-        ...
-
-    def merge(self, stage: Callable[[PendingTransaction], Merged]) -> Merged | None:
-        """Have a merge staged, and what it did; None if that was done before."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommittedMerge:
-    """A merge that is a commit of its own.
-
-    Args:
-        table: to merge into.
-        commit_properties: of the commit.
-        hooks: what follows it.
-    """
-
-    table: Standing
-    commit_properties: CommitProperties | None = None
-    hooks: PostCommitHookProperties | None = None
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The version that the table shows."""
-        return self.table.snapshot
-
-    def merge(self, stage: Callable[[PendingTransaction], Merged]) -> Merged | None:
-        """Stage it on the latest version and commit it."""
-        ran = self.table.run(
-            "MERGE",
-            stage,
-            commit_properties=self.commit_properties,
-            hooks=self.hooks,
-            skip_empty=True,
+def check_condition(predicate: object) -> str | Expression:
+    """The condition of a merge; InvalidInputError for what is none."""
+    if not isinstance(predicate, str | Expression):
+        raise InvalidInputError(
+            f"cannot merge where {predicate!r}: expected SQL or an expression over both rows, "
+            "such as 'source.id = target.id'"
         )
-        return ran.value
-
-    def __repr__(self) -> str:
-        return repr(self.table)
+    return predicate
 
 
 class TableMerger:
@@ -84,28 +43,25 @@ class TableMerger:
     predicate is true for a row decides. Values are Spark SQL texts, expressions or Python values.
 
     Args:
-        target: to merge into.
-        source: anything that `write_deltalake` takes.
-        merge: without clauses.
-        options: of new files.
+        target: a table, or a transaction of it.
+        merge: without clauses; its source is anything that `write_deltalake` takes.
+        options: of `DeltaTable.do`.
     """
 
-    def __init__(
-        self, target: MergeTarget, source: object, merge: Merge, *, options: FileOptions
-    ) -> None:
+    def __init__(self, target: VerbTarget, merge: Merge, **options: Any) -> None:
         self._target = target
-        self._source = source
-        if isinstance(source, list) and not source:
-            self._source = _no_rows(target.snapshot)
         self._merge = merge
         self._options = options
+        source = merge.changes.source
+        if isinstance(source, list) and not source:
+            self._merge = merge.with_source(_no_rows(target.snapshot))
 
     def __repr__(self) -> str:
         """Into what, on which condition, with how many clauses."""
-        merge = self._merge
+        changes = self._merge.changes
         return (
-            f"TableMerger(into {self._target!r}, on {str(merge.predicate)!r}, "
-            f"{len(merge.clauses)} clauses)"
+            f"TableMerger(into {self._target!r}, on {str(changes.condition)!r}, "
+            f"{len(changes.clauses)} clauses)"
         )
 
     def when_matched_update(
@@ -205,31 +161,19 @@ class TableMerger:
         of the row groups with rows that change, or of their files where there are no deletion
         vectors. A source that is larger than memory goes to a temporary file.
         """
-        with MergeSource(self._source) as source:
-            if dry_run:
-                snapshot = self._target.snapshot
-                found, files = preview_merge(snapshot, self._merge, source, options=self._options)
-                return {**found.result(), "files": files}
-
-            def stage(pending: PendingTransaction) -> Merged:
-                with shown(progress, "merging") as tell:
-                    merged = stage_merge(
-                        pending, self._merge, source, options=self._options, progress=tell
-                    )
-                pending.set_metrics(merged.metrics())
-                return merged
-
-            done = self._target.merge(stage)
-        return {} if done is None else done.result()
+        with MergeSource(self._merge.changes.source) as source:
+            verb = self._merge.with_source(source)
+            found: dict[str, Any] = self._target.do(
+                verb, dry_run=dry_run, progress=progress, **self._options
+            )
+        return found
 
     def explain(self) -> str:
         """How the rows would be found: keys, conditions, and the files that would be read."""
-        with MergeSource(self._source) as source:
-            return explain_merge(
-                self._target.snapshot,
-                self._merge,
-                source,
-            )
+        with MergeSource(self._merge.changes.source) as source:
+            snapshot = self._target.snapshot
+            nothing = PendingTransaction(snapshot.context, snapshot, operation=self._merge.name)
+            return self._merge.with_source(source).explain(nothing, self._target.engine)
 
     def _with(
         self,
@@ -248,11 +192,11 @@ class TableMerger:
         clause = Clause(
             when=when,
             action=action,
-            values=cast("Mapping[str | tuple[str, ...], object] | None", values),
+            values=values,
             except_columns=tuple(left_out),
             condition=predicate,
         )
-        self._merge = replace(self._merge, clauses=(*self._merge.clauses, clause))
+        self._merge = self._merge.with_clause(clause)
         return self
 
 

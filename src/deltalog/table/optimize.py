@@ -9,37 +9,21 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from deltalog.arguments import as_condition, check_number, with_blanks_as_nulls
+from deltalog.arguments import check_number
+from deltalog.rows.bins import RunOptions
 from deltalog.rows.external_sort import DEFAULT_MEMORY_BYTES, SortLimits
-from deltalog.verbs.append import FileOptions
-from deltalog.verbs.optimize import (
-    CubeSizes,
-    Optimized,
-    RunOptions,
-    stage_cluster,
-    stage_compact,
-    stage_purge,
-    stage_z_order,
-)
+from deltalog.rows.files import FileOptions
+from deltalog.verbs.optimize import Cluster, Compact, CubeSizes, Optimized, Purge, ZOrder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable
 
-    from deltalog.expressions import Expression
     from deltalog.progress import Progress
-    from deltalog.table.standing import Standing
-    from deltalog.transaction import (
-        CommitProperties,
-        PendingTransaction,
-        PostCommitHookProperties,
-    )
-    from deltalog.verbs.optimize.bins import Bin
+    from deltalog.table.target import LatestTable
+    from deltalog.transaction import CommitProperties, PostCommitHookProperties
     from deltalog.verbs.optimize.curves import Curve
-    from deltalog.verbs.optimize.run import Elsewhere
     from deltalog.write.options import WriterProperties
 
-    Stage = Callable[[PendingTransaction], Optimized]
-    StageLeft = Callable[[PendingTransaction, Sequence[Bin] | None], Optimized]
     ColumnPath = str | tuple[str, ...]
 
 
@@ -53,9 +37,8 @@ class TableOptimizer:
     `numDeletionVectorsRemoved` and `numDeletedRowsPurged`.
     """
 
-    def __init__(self, table: Standing, *, elsewhere: Elsewhere | None = None) -> None:
+    def __init__(self, table: LatestTable) -> None:
         self._table = table
-        self._elsewhere = elsewhere
 
     def __repr__(self) -> str:
         """Of which table."""
@@ -102,16 +85,11 @@ class TableOptimizer:
         Cost: each file that is chosen is read and written once.
         """
         options = self._options(
-            target_size, max_concurrent_tasks, min_commit_interval, writer_properties, progress
+            target_size, max_concurrent_tasks, min_commit_interval, writer_properties
         )
-        limits = _limits(max_spill_size, max_temp_directory_size)
-        del limits  # checked only
-
-        def stage(pending: PendingTransaction, left: Sequence[Bin] | None) -> Optimized:
-            where = self._condition(pending, partition_filters)
-            return stage_compact(pending, where, options=options, left=left)
-
-        return self._run("OPTIMIZE", stage, commit_properties, post_commithook_properties)
+        _limits(max_spill_size, max_temp_directory_size)  # checked only
+        verb = Compact(filters=partition_filters, options=options)
+        return self._run(verb, commit_properties, post_commithook_properties, progress)
 
     def z_order(  # noqa: PLR0913, PLR0917  # deltalake's signature
         self,
@@ -157,14 +135,11 @@ class TableOptimizer:
         wanted = [columns] if isinstance(columns, str) else list(columns)
         limits = _limits(max_spill_size, max_temp_directory_size)
         options = self._options(
-            target_size, max_concurrent_tasks, min_commit_interval, writer_properties, progress
+            target_size, max_concurrent_tasks, min_commit_interval, writer_properties
         )
 
-        def stage(pending: PendingTransaction, left: Sequence[Bin] | None) -> Optimized:
-            where = self._condition(pending, partition_filters)
-            return stage_z_order(pending, wanted, where, options=options, limits=limits, left=left)
-
-        return self._run("OPTIMIZE", stage, commit_properties, post_commithook_properties)
+        verb = ZOrder(columns=wanted, filters=partition_filters, options=options, limits=limits)
+        return self._run(verb, commit_properties, post_commithook_properties, progress)
 
     def cluster(  # noqa: PLR0913  # each is the caller's choice
         self,
@@ -215,21 +190,11 @@ class TableOptimizer:
             target_bytes=usual.target_bytes if target_cube_size is None else target_cube_size,
         )
         options = self._options(
-            target_size, max_concurrent_tasks, min_commit_interval, writer_properties, progress
+            target_size, max_concurrent_tasks, min_commit_interval, writer_properties
         )
 
-        def stage(pending: PendingTransaction, left: Sequence[Bin] | None) -> Optimized:
-            return stage_cluster(
-                pending,
-                full=full,
-                curve=curve,
-                options=options,
-                limits=limits,
-                sizes=sizes,
-                left=left,
-            )
-
-        return self._run("OPTIMIZE", stage, commit_properties, post_commithook_properties)
+        verb = Cluster(full=full, curve=curve, options=options, limits=limits, sizes=sizes)
+        return self._run(verb, commit_properties, post_commithook_properties, progress)
 
     def purge(
         self,
@@ -265,47 +230,34 @@ class TableOptimizer:
             InvalidInputError, CommitConflictError: as for `compact`.
         """
         options = self._options(
-            target_size, max_concurrent_tasks, min_commit_interval, writer_properties, progress
+            target_size, max_concurrent_tasks, min_commit_interval, writer_properties
         )
 
-        def stage(pending: PendingTransaction, left: Sequence[Bin] | None) -> Optimized:
-            where = self._condition(pending, partition_filters)
-            return stage_purge(
-                pending, where, options=options, dropped_columns=dropped_columns, left=left
-            )
-
-        return self._run("REORG", stage, commit_properties, post_commithook_properties)
+        verb = Purge(filters=partition_filters, options=options, dropped_columns=dropped_columns)
+        return self._run(verb, commit_properties, post_commithook_properties, progress)
 
     def _run(
         self,
-        operation: str,
-        stage: StageLeft,
+        verb: Cluster | Compact | Purge | ZOrder,
         commit_properties: CommitProperties | None,
         hooks: PostCommitHookProperties | None,
+        progress: Progress | None,
     ) -> dict[str, Any]:
         """Commit after commit, until nothing is left."""
         total: Optimized | None = None
         while total is None or total.left:
-            left = None if total is None else total.left
-            ran = self._table.run(
-                operation,
-                lambda pending, left=left: stage(pending, left),  # type: ignore[misc]  # bound now
-                commit_properties=commit_properties,
-                hooks=hooks,
-                skip_empty=True,
-            )
-            if ran.value is None:  # the application's transaction is in the table already
+            if total is not None:
+                verb = replace(verb, left=total.left)
+            found = self._table.carry_out(
+                verb, commit_properties=commit_properties, hooks=hooks, progress=progress
+            ).outcome
+            if found is None:  # the application's transaction is in the table already
                 break
-            total = ran.value if total is None else total.and_then(ran.value)
+            total = found if total is None else total.and_then(found)
             if commit_properties is not None:
                 # The first commit has recorded them; they would make the others look repeated.
                 commit_properties = replace(commit_properties, app_transactions=None)
         return (total or Optimized(strategy="none")).result()
-
-    def _condition(self, pending: PendingTransaction, filters: Any) -> Expression | None:
-        configuration = pending.configuration
-        given = with_blanks_as_nulls(filters, configuration.partition_columns)
-        return as_condition(configuration.schema, given)
 
     def _options(
         self,
@@ -313,7 +265,6 @@ class TableOptimizer:
         max_concurrent_tasks: int | None,
         min_commit_interval: float | timedelta | None,
         writer_properties: WriterProperties | None,
-        progress: Progress | None,
     ) -> RunOptions:
         interval = min_commit_interval
         if isinstance(interval, timedelta):
@@ -328,8 +279,6 @@ class TableOptimizer:
             ),
             max_concurrent_tasks=max_concurrent_tasks,
             min_commit_interval_s=interval,
-            progress=progress,
-            elsewhere=self._elsewhere,
         )
 
 

@@ -5,42 +5,34 @@ Owns the modes: what happens where a table is, and where none is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from deltalog.actions.settable import canonical_key
-from deltalog.arguments import as_condition, check_given, has_table, open_table_store
+from deltalog.arguments import check_given, has_table, open_table_store
 from deltalog.context import TableContext
+from deltalog.engine import LocalEngine
 from deltalog.errors import CommitConflictError, InvalidInputError, TableExistsError
+from deltalog.rows.files import FileOptions
 from deltalog.schema import from_arrow_schema
-from deltalog.table.creating import make_table, new_table_with_defaults
+from deltalog.table.creating import new_table_with_defaults
 from deltalog.table.delta_table import DeltaTable
 from deltalog.table_change import changed_table
-from deltalog.verbs.append import FileOptions, stage_append
-from deltalog.verbs.overwrite import (
-    stage_overwrite,
-    stage_overwrite_partitions,
-    stage_replace_where,
-)
+from deltalog.verbs.do import make_table
+from deltalog.verbs.write import Write
 from deltalog.write import files
-from deltalog.write.source import is_rereadable, open_source
 from deltalog.write.spec import WriteSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import PurePath
 
-    import pyarrow as pa
-
+    from deltalog.engine import Rows
     from deltalog.schema import Schema
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
-    from deltalog.transaction import (
-        CommitProperties,
-        PendingTransaction,
-        PostCommitHookProperties,
-    )
-    from deltalog.verbs.append import SchemaMode
+    from deltalog.transaction import CommitProperties, PostCommitHookProperties
+    from deltalog.verbs.write import SchemaMode
     from deltalog.write.options import WriterProperties
     from deltalog.write.written import WrittenFiles
 
@@ -115,26 +107,38 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
 
     Cost: one pass over the data. An append looks at no file of the table.
     """
+    for name, value, known in (
+        ("mode", mode, _MODES),
+        ("partition_overwrite", partition_overwrite, ("static", "dynamic")),
+    ):
+        if value not in known:
+            expected = ", ".join(map(repr, known))
+            raise InvalidInputError(f"{name}: expected one of {expected}, found {value!r}")
     columns = [partition_by] if isinstance(partition_by, str) else partition_by
-    write = _Write(
+    replaces = mode == "overwrite"
+    if not replaces and predicate is not None:
+        check_given(predicate)
+        raise InvalidInputError(f"predicate goes with mode='overwrite', found mode={mode!r}")
+    write = Write(
         data=data,
-        mode=mode,
+        mode="overwrite" if replaces else "append",
         schema_mode=schema_mode,
         predicate=predicate,
         parameters=parameters,
         dynamic=partition_overwrite == "dynamic",
         partition_by=columns,
-        options=FileOptions(
-            target_file_size_bytes=target_file_size,
-            writer_properties=writer_properties,
+        files=FileOptions(
+            target_file_size_bytes=target_file_size, writer_properties=writer_properties
         ),
+        logged=_logged(mode, columns, predicate),
     )
-    write.check(partition_overwrite)
     table = _open(table_or_uri, storage_options, filesystem, default_timezone)
     if not isinstance(table, DeltaTable):
-        rows = open_source(data)
+        engine = LocalEngine()
+        rows = engine.open_rows(data)
         try:
             make_table(
+                replace(write, data=rows),
                 table,
                 new_table_with_defaults(
                     _schema_of(rows, table.store),
@@ -143,17 +147,15 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
                     name=name,
                     description=description,
                 ),
-                lambda pending: stage_append(pending, rows, options=write.options),
-                operation="WRITE",
-                parameters=write.shown,
+                engine,
                 commit_properties=commit_properties,
                 hooks=post_commithook_properties,
             )
         except CommitConflictError:
             # Somebody else made a table there first: the write goes on as a write to that one.
-            if mode in {"append", "overwrite"} and not is_rereadable(data):
+            if mode in {"append", "overwrite"} and not write.is_repeatable:
                 raise
-            table = DeltaTable(table.store, default_timezone=table.time_zone)
+            table = DeltaTable.from_context(table)
         else:
             return
     if mode == "ignore":
@@ -163,114 +165,47 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
             f"cannot create a table at {table.table_uri}: there is one, at version "
             f"{table.version()}; use mode='append' or mode='overwrite'"
         )
-    write.check_fits(table, configuration)
-    table.run(
-        "WRITE",
-        write.stage,
-        parameters=write.shown,
-        refresh=mode == "overwrite",
-        on_conflict="retry" if is_rereadable(data) else "raise",
+    _check_fits(write, table, configuration)
+    table.do(
+        write,
         commit_properties=commit_properties,
-        hooks=post_commithook_properties,
+        post_commithook_properties=post_commithook_properties,
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Write:
-    """What a call asks for, apart from the table."""
+def _logged(mode: str, columns: Sequence[str] | None, predicate: Any) -> dict[str, Any]:
+    """The parameters of the operation, as the history shows them."""
+    found = {"mode": _MODES[mode], "partitionBy": list(columns or ())}
+    return found if predicate is None else {**found, "predicate": str(predicate)}
 
-    data: object
-    mode: str
-    schema_mode: SchemaMode | None
-    predicate: Any
-    parameters: Sequence[object] | Mapping[str, object] | None
-    dynamic: bool
-    partition_by: Sequence[str] | None
-    options: FileOptions
 
-    @property
-    def shown(self) -> dict[str, Any]:
-        """The parameters of the operation, as the history shows them."""
-        found = {"mode": _MODES[self.mode], "partitionBy": list(self.partition_by or ())}
-        return found if self.predicate is None else {**found, "predicate": str(self.predicate)}
-
-    def check(self, partition_overwrite: str) -> None:
-        """Refuse what does not go together."""
-        check_given(self.predicate)
-        for name, value, known in (
-            ("mode", self.mode, tuple(_MODES)),
-            ("schema_mode", self.schema_mode, (None, "merge", "overwrite")),
-            ("partition_overwrite", partition_overwrite, ("static", "dynamic")),
-        ):
-            if value not in known:
-                expected = ", ".join(map(repr, known))
-                raise InvalidInputError(f"{name}: expected one of {expected}, found {value!r}")
-        for name, given in (
-            ("predicate", self.predicate is not None),
-            ("partition_overwrite='dynamic'", self.dynamic),
-        ):
-            if given and self.mode != "overwrite":
-                raise InvalidInputError(
-                    f"{name} goes with mode='overwrite', found mode={self.mode!r}"
-                )
-        if self.dynamic and (self.predicate is not None or self.schema_mode == "overwrite"):
+def _check_fits(
+    write: Write, table: DeltaTable, configuration: Mapping[str, str | None] | None
+) -> None:
+    """Refuse partition columns and properties that the existing table does not have."""
+    own = table.metadata().partition_columns
+    if write.partition_by is not None and write.schema_mode != "overwrite":
+        asked = [name.lower() for name in write.partition_by]
+        if asked != [name.lower() for name in own]:
             raise InvalidInputError(
-                "partition_overwrite='dynamic' goes neither with a predicate nor with "
-                "schema_mode='overwrite': the rows decide what is replaced"
+                f"cannot write to {table.table_uri} by partitions {list(write.partition_by)}: "
+                f"the table has {list(own)}; mode='overwrite' with schema_mode='overwrite' "
+                "changes them"
+            )
+    current = table.snapshot.configuration
+    known = current.metadata.configuration
+    for key, value in (configuration or {}).items():
+        if value is None or known.get(key) == value:
+            continue
+        # Some properties ask for features and are not kept; they may be asked for again.
+        if changed_table(current, configuration={**known, canonical_key(key): value}) != current:
+            raise InvalidInputError(
+                f"cannot write to {table.table_uri} with {key}={value!r}: the table has "
+                f"{known.get(key)!r}; table.alter.set_table_properties changes it"
             )
 
-    def check_fits(self, table: DeltaTable, configuration: Mapping[str, str | None] | None) -> None:
-        """Refuse partition columns and properties that the existing table does not have."""
-        own = table.metadata().partition_columns
-        replaces = self.mode == "overwrite" and self.schema_mode == "overwrite"
-        if self.partition_by is not None and not replaces:
-            asked = [name.lower() for name in self.partition_by]
-            if asked != [name.lower() for name in own]:
-                raise InvalidInputError(
-                    f"cannot write to {table.table_uri} by partitions {list(self.partition_by)}: "
-                    f"the table has {list(own)}; mode='overwrite' with schema_mode='overwrite' "
-                    "changes them"
-                )
-        current = table.snapshot.configuration
-        known = current.metadata.configuration
-        for key, value in (configuration or {}).items():
-            if value is None or known.get(key) == value:
-                continue
-            # Some properties ask for features and are not kept; they may be asked for again.
-            if (
-                changed_table(current, configuration={**known, canonical_key(key): value})
-                != current
-            ):
-                raise InvalidInputError(
-                    f"cannot write to {table.table_uri} with {key}={value!r}: the table has "
-                    f"{known.get(key)!r}; table.alter.set_table_properties changes it"
-                )
 
-    def stage(self, pending: PendingTransaction) -> object:
-        """Write the files and plan the commit."""
-        rows = open_source(self.data)
-        options, schema_mode = self.options, self.schema_mode
-        if self.mode == "append":
-            return stage_append(pending, rows, options=options, schema_mode=schema_mode)
-        if self.dynamic:
-            return stage_overwrite_partitions(pending, rows, options=options)
-        predicate = as_condition(
-            pending.configuration.schema, self.predicate, parameters=self.parameters
-        )
-        if predicate is not None:
-            return stage_replace_where(
-                pending, rows, predicate, options=options, schema_mode=schema_mode
-            )
-        return stage_overwrite(
-            pending,
-            rows,
-            options=options,
-            schema_mode=schema_mode,
-            partition_by=self.partition_by,
-        )
-
-
-def _schema_of(rows: pa.RecordBatchReader, store: Store) -> Schema:
+def _schema_of(rows: Rows, store: Store) -> Schema:
     """The schema of a table that is made of data."""
     if not rows.schema.names:
         raise InvalidInputError(

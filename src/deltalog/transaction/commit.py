@@ -34,7 +34,7 @@ from deltalog.transaction.committer import FileSystemCommitter
 from deltalog.transaction.conflicts import PendingFacts, find_conflict
 from deltalog.transaction.discard import discard, discarding
 from deltalog.transaction.pending import PendingTransaction
-from deltalog.transaction.post_commit import after_commit
+from deltalog.transaction.post_commit import LogMaintenance, after_commit
 from deltalog.transaction.properties import (
     CommitProperties,
     PostCommitHookProperties,
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from deltalog.clock import Clock
     from deltalog.snapshot import Snapshot
     from deltalog.transaction.assemble import Assembled
+    from deltalog.transaction.post_commit import Maintenance
     from deltalog.transaction.rebase import CommitBase
     from deltalog.transaction.winners import WinningCommit
 
@@ -97,6 +98,7 @@ def commit(
     *,
     commit_properties: CommitProperties | None = None,
     hooks: PostCommitHookProperties | None = None,
+    maintenance: Maintenance | None = None,
     backoff: Backoff | None = None,
 ) -> Committed:
     """Make a new version of the table.
@@ -108,6 +110,7 @@ def commit(
         pending: what the commit holds.
         commit_properties: custom metadata, retries, application transactions.
         hooks: what is done after it.
+        maintenance: does what goes through files after it; None does nothing but the log's.
         backoff: None is full jitter from 10 ms to 1 s, 10,000 times or 10 minutes.
 
     Raises:
@@ -127,6 +130,7 @@ def commit(
         pending,
         backoff=backoff or _backoff(pending.context.clock, given),
         hooks=hooks or PostCommitHookProperties(),
+        maintenance=maintenance or LogMaintenance(),
     )
     return loop.run()
 
@@ -142,6 +146,7 @@ def run(  # each is the caller's choice
     on_conflict: Literal["retry", "raise"] = "retry",
     max_reruns: int = MAX_RERUNS,
     skip_empty: bool = False,
+    maintenance: Maintenance | None = None,
 ) -> Ran[T]:
     """Evaluate an operation and commit it; evaluate it anew if a winner has made it wrong.
 
@@ -155,6 +160,7 @@ def run(  # each is the caller's choice
         on_conflict: whether to evaluate anew, or to raise what `commit` raised.
         max_reruns: how often.
         skip_empty: commit nothing where nothing was staged.
+        maintenance: as for `commit`.
 
     Raises:
         CommitConflictError: also after the last evaluation.
@@ -178,6 +184,7 @@ def run(  # each is the caller's choice
                     pending,
                     commit_properties=commit_properties,
                     hooks=hooks,
+                    maintenance=maintenance,
                 )
                 if committed.skipped:
                     discard(pending)
@@ -239,7 +246,9 @@ class _Loop:
         *,
         backoff: Backoff,
         hooks: PostCommitHookProperties,
+        maintenance: Maintenance,
     ) -> None:
+        self.maintenance = maintenance
         self.pending = pending
         self.store = pending.store
         self.committer = committer = pending.context.committer or FileSystemCommitter()
@@ -368,9 +377,7 @@ class _Loop:
             self.store.root,
             retries,
         )
-        snapshot = after_commit(
-            pending.snapshot, snapshot, self.hooks, self.backoff.clock, txn_id=self.txn_id
-        )
+        snapshot = after_commit(pending, snapshot, self.hooks, self.maintenance, txn_id=self.txn_id)
         return Committed(
             version=made.version,
             snapshot=snapshot,

@@ -21,6 +21,7 @@ from deltalog.configuration import TableConfiguration
 from deltalog.errors import InternalError, InvalidInputError, SchemaMismatchError
 from deltalog.features.identity_columns import with_high_water_marks
 from deltalog.features.schema_traits import IDENTITY_HIGH_WATER_MARK_KEY
+from deltalog.progress import Steps
 from deltalog.schema import encode_schema, parse_schema
 from deltalog.transaction.read_set import ReadSet
 from deltalog.write.written import WrittenFiles
@@ -64,8 +65,11 @@ class PendingTransaction:
         domains: by name.
         app_transactions: by application.
         own_paths: files that were written for this transaction alone, decoded.
+        writes_rows: whether files were written for it with rows that are new or changed, or rows
+            of files were masked; then small files may be left.
         is_sent: whether a commit of it may be on its way.
         is_committed: whether a commit of it has succeeded.
+        steps: counts the files that are read for it.
     """
 
     def __init__(
@@ -94,13 +98,26 @@ class PendingTransaction:
         self.domains: dict[str, DomainMetadata] = {}
         self.app_transactions: dict[str, AppTransaction] = {}
         self.own_paths: list[str] = []
+        self.writes_rows = False
         self.is_sent = False
         self.is_committed = False
+        self.steps = Steps(None)
         self._configuration = configuration
         self._rows: list[pa.Table] = []
         self._removes: list[tuple[pa.Table, bool]] = []
         self._identity_marks: dict[str, int] = {}
         self._marked: TableConfiguration | None = None
+
+    @property
+    def base(self) -> Snapshot:
+        """The version of the table that it changes.
+
+        Raises:
+            InternalError: the table is to be made.
+        """
+        if self.snapshot is None:
+            raise InternalError(f"cannot {self.operation}: the table is to be made")
+        return self.snapshot
 
     @property
     def store(self) -> Store:
@@ -159,6 +176,7 @@ class PendingTransaction:
             return
         self._check_written(written)
         self.adds.extend(written.adds)
+        self.writes_rows |= any(add.data_change for add in written.adds)
         self.cdc.extend(written.cdc)
         self.own_paths.extend(written.paths)
         self._identity_marks.update(written.identity_marks)
@@ -198,6 +216,7 @@ class PendingTransaction:
     def mask_rows(self, masks: Masks) -> None:
         """Mark rows of live files as deleted: the files are removed, and added with vectors."""
         self.masks.append(masks)
+        self.writes_rows = True
         self.own_paths.extend(masks.paths)
 
     def remove_files(self, files: pa.Table, *, data_change: bool) -> None:

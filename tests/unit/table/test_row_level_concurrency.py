@@ -14,7 +14,7 @@ from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import CommitConflictError, DeltaError, StorageError
 from deltalog.testing import Fault, FaultyStore, Harm
 from deltalog.transaction import PendingTransaction, commit
-from deltalog.verbs.append import FileOptions
+from deltalog.rows.files import FileOptions
 from deltalog.verbs.delete import stage_delete
 from tests.support.facade import FEED, VECTORS, BusyStore, actions, changes, last, rows
 from tests.support.logs import DictStore

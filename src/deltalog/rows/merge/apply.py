@@ -19,7 +19,7 @@ from deltalog.features.identity_columns import identity_columns
 from deltalog.kernels import compute
 from deltalog.rows.apply import Changed
 from deltalog.rows.assign import enforced, updating_enforcer
-from deltalog.rows.merge.clauses import Action
+from deltalog.rows.changes import Action
 from deltalog.rows.merge.scope import SOURCE, TARGET
 from deltalog.write.enforce import Enforcer
 

@@ -17,7 +17,7 @@ from deltalog.deletion_vectors import DeletionBitmap
 from deltalog.kernels import compute
 from deltalog.paths import decode_path
 from deltalog.progress import Steps
-from deltalog.rows.find import Touched
+from deltalog.rows.find import MatchingFiles
 from deltalog.rows.merge.pairs import FILE, ROW_INDEX, Hits, Pairs
 from deltalog.rows.merge.prune import reach_of
 from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
@@ -47,7 +47,7 @@ class Matches:
     """Rows of the table that change.
 
     Args:
-        touched: their files and positions, ascending in each file.
+        matching: their files and positions, ascending in each file.
         codes: for each file and row, the clause: its place among those for pairs, or after
             these among those for rows without a pair.
         sources: for each file and row, the row of the source; NULL where there is none.
@@ -57,7 +57,7 @@ class Matches:
         num_files: live files.
     """
 
-    touched: Touched
+    matching: MatchingFiles
     codes: tuple[Array, ...]
     sources: tuple[Array, ...]
     matched_files: pa.Table
@@ -115,7 +115,7 @@ class _Matcher:
         snapshot, reach = self._snapshot, self._reach
         if reach.is_none:
             empty = snapshot.files(FILE_SCHEMA.names).slice(0, 0)
-            none = Touched(files=empty, positions=(), num_records=(), num_candidates=0)
+            none = MatchingFiles(files=empty, positions=(), num_records=(), num_candidates=0)
             return self._matches(none, [], [], empty, DeletionBitmap())
         pruned = prune(snapshot, reach.files)
         candidates = pruned.files(FILE_SCHEMA.names)
@@ -138,24 +138,24 @@ class _Matcher:
         # Batches come in the order of the files, so equal numbers stand together.
         runs = compute.value_counts(files)
         numbers, counts = runs.field("values"), runs.field("counts").to_pylist()
-        touched_files = candidates.take(numbers)
+        matching_files = candidates.take(numbers)
         spans = (
             list(zip(itertools.accumulate([0, *counts[:-1]]), counts, strict=True))
             if counts
             else []
         )
         known = pruned.num_records().take(numbers).to_pylist()
-        touched = Touched(
-            files=touched_files,
+        matching = MatchingFiles(
+            files=matching_files,
             positions=tuple(rows.slice(start, count) for start, count in spans),
-            num_records=_complete(snapshot, touched_files, known),
+            num_records=_complete(snapshot, matching_files, known),
             num_candidates=candidates.num_rows,
         )
         all_matched: Array = pa.concat_arrays(
             [pa.array([], pa.int64()), *(hit.matched_files for hit in hits)]
         )
         return self._matches(
-            touched,
+            matching,
             [codes.slice(start, count) for start, count in spans],
             [sources.slice(start, count) for start, count in spans],
             candidates.take(compute.unique(all_matched)),
@@ -164,14 +164,14 @@ class _Matcher:
 
     def _matches(
         self,
-        touched: Touched,
+        matching: MatchingFiles,
         codes: Sequence[Array],
         sources: Sequence[Array],
         matched_files: pa.Table,
         matched_sources: DeletionBitmap,
     ) -> Matches:
         return Matches(
-            touched=touched,
+            matching=matching,
             codes=tuple(codes),
             sources=tuple(sources),
             matched_files=matched_files,

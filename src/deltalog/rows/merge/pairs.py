@@ -18,7 +18,7 @@ from deltalog.errors import AmbiguousMergeError
 from deltalog.expressions import columns, evaluate, filter_mask, type_of
 from deltalog.expressions.nodes import And
 from deltalog.kernels import compute
-from deltalog.rows.merge.clauses import Action
+from deltalog.rows.changes import Action
 from deltalog.rows.merge.join import KeyIndex, cross
 from deltalog.rows.merge.scope import SOURCE, TARGET
 from deltalog.schema import to_arrow_type

@@ -30,7 +30,7 @@ from deltalog.rows.assign import (
     check_identities,
     star,
 )
-from deltalog.rows.merge.clauses import Action, Clause, Merge, When
+from deltalog.rows.changes import Action, Clause, RowChanges, When
 from deltalog.rows.merge.scope import BOTH, SOURCE, TARGET, Names, sides_of, without_side
 from deltalog.schema import PrimitiveType, StructType, find_field, merge_schemas
 from deltalog.table_change import changed_table
@@ -113,7 +113,7 @@ class MergePlan:
         by_source: clauses for rows of the table.
     """
 
-    merge: Merge
+    merge: RowChanges
     configuration: TableConfiguration
     names: Names
     condition: Condition
@@ -144,7 +144,7 @@ class MergePlan:
 
 
 def plan_merge(
-    merge: Merge,
+    merge: RowChanges,
     configuration: TableConfiguration,
     source: StructType,
     *,
@@ -184,7 +184,7 @@ def plan_merge(
 class _Planner:
     def __init__(  # noqa: PLR0917  # what `plan_merge` knows
         self,
-        merge: Merge,
+        merge: RowChanges,
         target: StructType,
         source: StructType,
         names: Names,
@@ -201,7 +201,7 @@ class _Planner:
         self._now = now
 
     def condition(self) -> Condition:
-        whole = self._resolved(self._merge.predicate, BOTH)
+        whole = self._resolved(self._merge.condition, BOTH)
         keys: list[Key] = []
         target_only: list[Expression] = []
         source_only: list[Expression] = []
@@ -293,13 +293,13 @@ def star_columns(clause: Clause, source: StructType) -> list[str]:
     return [name for name in source.names if name not in left_out]
 
 
-def _names(merge: Merge, target: StructType, source: StructType) -> Names:
+def _names(merge: RowChanges, target: StructType, source: StructType) -> Names:
     return Names(
         target,
         source,
         target_alias=merge.target_alias,
         source_alias=merge.source_alias,
-        parameters=merge.parameters,
+        parameters=merge.named_parameters,
     )
 
 
@@ -344,7 +344,7 @@ def _columns_of(side: str, expressions: Collection[Expression | None]) -> list[s
 
 
 def _evolved(
-    merge: Merge, configuration: TableConfiguration, source: StructType
+    merge: RowChanges, configuration: TableConfiguration, source: StructType
 ) -> TableConfiguration:
     """The configuration with the columns that clauses bring from the source."""
     wanted = _wanted(merge, configuration.schema, source)
@@ -367,7 +367,7 @@ def _evolved(
     return changed_table(configuration, schema=merged)
 
 
-def _wanted(merge: Merge, target: StructType, source: StructType) -> list[str]:
+def _wanted(merge: RowChanges, target: StructType, source: StructType) -> list[str]:
     """The columns of the source whose shape the table must have."""
     found: dict[str, None] = {}
     known = {name.lower() for name in target.names}

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from deltalog.configuration import TableConfiguration
+    from deltalog.rows.files import FileOptions
     from deltalog.snapshot import Snapshot
-    from deltalog.verbs.append import FileOptions
     from deltalog.verbs.optimize.bins import Bin
     from deltalog.verbs.optimize.run import Elsewhere, Rewrite
 

@@ -28,7 +28,7 @@ from deltalog.features.default_columns import default_expressions
 from deltalog.features.generated_columns import generation_expressions
 from deltalog.features.identity_columns import identity_columns
 from deltalog.rows.assign import check_identities
-from deltalog.rows.merge.clauses import Action, Clause, Merge, When
+from deltalog.rows.changes import Action, Clause, RowChanges, When
 from deltalog.rows.merge.plan import plan_merge
 from deltalog.schema import StructType, merge_schemas
 from deltalog.spark.engine.row_changes import TARGET
@@ -108,7 +108,7 @@ class SparkMerge:
             )
             for one in self.clauses
         )
-        Merge(predicate="true", clauses=shown).check()
+        RowChanges(predicate="true", clauses=shown).check()
 
     def of(self, when: When) -> tuple[SparkClause, ...]:
         """The clauses about some rows, in order."""
@@ -180,7 +180,7 @@ def find_keys(merge: SparkMerge, configuration: TableConfiguration, source: Stru
     try:
         now = datetime.fromtimestamp(now_ms() / 1000, UTC)
         clause = Clause(when=When.MATCHED, action=Action.DELETE)
-        asked = Merge(
+        asked = RowChanges(
             predicate=merge.condition,
             clauses=(clause,),
             target_alias=merge.alias,

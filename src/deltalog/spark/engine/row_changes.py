@@ -23,9 +23,9 @@ from deltalog.errors import AmbiguousMergeError, DeltaError, InternalError
 from deltalog.kernels import compute
 from deltalog.paths import decode_path, locations
 from deltalog.rows.apply import Applied, mask_files
-from deltalog.rows.decide import Fate, choose_fates
-from deltalog.rows.find import Touched
-from deltalog.rows.merge.clauses import Action
+from deltalog.rows.changes import Action
+from deltalog.rows.decide import FileDecision, decide_files
+from deltalog.rows.find import MatchingFiles
 from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
 from deltalog.spark.engine.row_tasks import (
     FILE,
@@ -52,10 +52,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from deltalog.expressions import Expression
+    from deltalog.rows.files import FileOptions
     from deltalog.snapshot import Snapshot
     from deltalog.spark.reading.scan import SparkScan
     from deltalog.transaction import PendingTransaction
-    from deltalog.verbs.append import FileOptions
     from deltalog.write.spec import WriteSpec
 
 _IDS: Final = ("_metadata.row_id", "_metadata.row_commit_version")
@@ -167,7 +167,7 @@ class Change:
     allows_repeats: bool = True
     use_deletion_vectors: bool | None = None
 
-    def run(self) -> tuple[Touched, Done]:
+    def run(self) -> tuple[MatchingFiles, Done]:
         """Do it, and stage what was done.
 
         Raises:
@@ -187,13 +187,13 @@ class Change:
         pending.add_files(done.written)
         if not self.allows_repeats:
             self._check_repeats(done.places)
-        touched = self._touched(snapshot, done.places)
-        fates = choose_fates(snapshot, touched, asked=self.use_deletion_vectors)
-        copied = self._apply(spec, touched, fates)
-        return touched, Done(
+        matching = self._matching(snapshot, done.places)
+        decisions = decide_files(snapshot, matching, asked=self.use_deletion_vectors)
+        copied = self._apply(spec, matching, decisions)
+        return matching, Done(
             counts=done.counts or (0,) * len(self.steps),
-            applied=_applied(touched, fates, sum(copied.counts)),
-            num_touched_files=touched.files.num_rows,
+            applied=_applied(matching, decisions, sum(copied.counts)),
+            num_touched_files=matching.files.num_rows,
             num_added_files=len(done.written.adds) + len(copied.written.adds),
             num_added_bytes=sum(
                 add.size_bytes for add in (*done.written.adds, *copied.written.adds)
@@ -211,9 +211,9 @@ class Change:
                 f"{name!r}; make the source's keys unique, or the condition more exact"
             )
 
-    def _touched(
+    def _matching(
         self, snapshot: Snapshot, places: Mapping[str, tuple[int, DeletionBitmap]]
-    ) -> Touched:
+    ) -> MatchingFiles:
         files = self.found.files
         where = locations(files.column("path"), snapshot.store.root)
         names = pa.array(list(places), pa.string())
@@ -222,12 +222,12 @@ class Change:
             raise InternalError(f"rows were found in files that {snapshot.store.root} has not")
         order = compute.sort_indices(found)
         numbers = found.take(order)
-        touched = files.take(numbers)
+        matching = files.take(numbers)
         named: list[Any] = names.take(order).to_pylist()
-        paths: list[Any] = touched.column("path").to_pylist()
+        paths: list[Any] = matching.column("path").to_pylist()
         known: list[int | None] = self.found.num_records.take(numbers).to_pylist()
-        return Touched(
-            files=touched,
+        return MatchingFiles(
+            files=matching,
             positions=tuple(places[name][1].to_arrow() for name in named),
             num_records=tuple(
                 read_footer(snapshot.store, decode_path(path)).num_rows if rows is None else rows
@@ -236,21 +236,33 @@ class Change:
             num_candidates=files.num_rows,
         )
 
-    def _apply(self, spec: WriteSpec, touched: Touched, fates: Sequence[Fate]) -> RowsDone:
+    def _apply(
+        self, spec: WriteSpec, matching: MatchingFiles, decisions: Sequence[FileDecision]
+    ) -> RowsDone:
         """Stage what becomes of the files that hold old versions."""
-        masked = [number for number, fate in enumerate(fates) if fate is Fate.MASKED]
-        gone = [number for number, fate in enumerate(fates) if fate is not Fate.MASKED]
-        self.pending.remove_files(touched.files.take(pa.array(gone, pa.int64())), data_change=True)
+        masked = [
+            number for number, decision in enumerate(decisions) if decision is FileDecision.MASKED
+        ]
+        gone = [
+            number
+            for number, decision in enumerate(decisions)
+            if decision is not FileDecision.MASKED
+        ]
+        self.pending.remove_files(matching.files.take(pa.array(gone, pa.int64())), data_change=True)
         if masked:
-            mask_files(self.pending, touched, masked)
-        cut = [number for number, fate in enumerate(fates) if fate is Fate.REWRITTEN]
+            mask_files(self.pending, matching, masked)
+        cut = [
+            number
+            for number, decision in enumerate(decisions)
+            if decision is FileDecision.REWRITTEN
+        ]
         if not cut:
             return RowsDone(written=no_files(spec), counts=(0,))
-        copied = self._copy(spec, touched, cut)
+        copied = self._copy(spec, matching, cut)
         self.pending.add_files(copied.written)
         return copied
 
-    def _copy(self, spec: WriteSpec, touched: Touched, cut: Sequence[int]) -> RowsDone:
+    def _copy(self, spec: WriteSpec, matching: MatchingFiles, cut: Sequence[int]) -> RowsDone:
         """Let tasks write the rows that stay."""
         snapshot = snapshot_of(self.pending)
         ids = _IDS if snapshot.configuration.row_ids_enabled else ()
@@ -259,11 +271,11 @@ class Change:
             columns=[*snapshot.configuration.schema.names, *ids],
             predicate=None,
         )
-        rows = touched.files.take(pa.array(cut, pa.int64())).select(TASK_COLUMNS).to_pylist()
+        rows = matching.files.take(pa.array(cut, pa.int64())).select(TASK_COLUMNS).to_pylist()
         tasks = [make_task(snapshot, reads, row) for row in rows]
         gone = {}
         for number, task in zip(cut, tasks, strict=True):
-            positions = touched.positions[number]
+            positions = matching.positions[number]
             gone[task.path] = (
                 DeletionBitmap() if positions is None else DeletionBitmap.from_arrow(positions)
             )
@@ -310,16 +322,16 @@ def united(spec: WriteSpec, messages: Iterable[bytes]) -> RowsDone:
     )
 
 
-def _applied(touched: Touched, fates: Sequence[Fate], copied: int) -> Applied:
-    vectors: list[Any] = touched.files.column("deletionVector").to_pylist()
+def _applied(matching: MatchingFiles, decisions: Sequence[FileDecision], copied: int) -> Applied:
+    vectors: list[Any] = matching.files.column("deletionVector").to_pylist()
     had = [vector is not None for vector in vectors]
-    masked = [fate is Fate.MASKED for fate in fates]
-    gone = touched.files.filter(pa.array([not one for one in masked], pa.bool_()))
+    masked = [decision is FileDecision.MASKED for decision in decisions]
+    gone = matching.files.filter(pa.array([not one for one in masked], pa.bool_()))
     return Applied(
         num_copied_rows=copied,
         num_removed_files=gone.num_rows,
         num_removed_bytes=compute.sum(gone.column("size")).as_py() or 0,
-        num_rewritten_files=sum(fate is Fate.REWRITTEN for fate in fates),
+        num_rewritten_files=sum(decision is FileDecision.REWRITTEN for decision in decisions),
         num_vectors_added=sum(masked),
         num_vectors_updated=sum(one and two for one, two in zip(masked, had, strict=True)),
         num_vectors_removed=sum(had),

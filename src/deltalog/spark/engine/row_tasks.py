@@ -19,8 +19,8 @@ from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
 from deltalog.errors import ConstraintViolationError, InvalidInputError, SchemaMismatchError
 from deltalog.features.identity_columns import identity_columns
 from deltalog.kernels import compute
+from deltalog.rows.changes import Action
 from deltalog.rows.copy import write_copied
-from deltalog.rows.merge.clauses import Action
 from deltalog.scan import read_tasks
 from deltalog.scan.deletion_vectors import load_bitmap
 from deltalog.spark.session.parts import RANGE, task_number, telling

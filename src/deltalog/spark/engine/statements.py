@@ -21,7 +21,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import col
 from deltalog.features.generated_columns import generation_expressions
 from deltalog.rows.assign import canonical_path, check_identities
-from deltalog.rows.merge.clauses import Action
+from deltalog.rows.changes import Action
 from deltalog.scan.prune import judge
 from deltalog.schema import PrimitiveType, StructType, find_field
 from deltalog.spark.engine.row_changes import Change, find_rows, row_struct, snapshot_of
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
     from deltalog.configuration import TableConfiguration
     from deltalog.expressions import Expression
+    from deltalog.rows.files import FileOptions
     from deltalog.schema import DataType, Field
     from deltalog.spark.reading.scan import SparkScan
     from deltalog.transaction import PendingTransaction
-    from deltalog.verbs.append import FileOptions
 
 Path = tuple[str, ...]
 
@@ -85,8 +85,8 @@ def stage_spark_delete(
     change = Change(
         pending=pending, options=options, found=found, frame=frame, steps=(Action.DELETE,)
     )
-    touched, done = change.run()
-    pending.read(pruning, touched.files, is_row_local=True)
+    matching, done = change.run()
+    pending.read(pruning, matching.files, is_row_local=True)
     applied = done.applied
     return Deleted(
         num_rows=done.counts[0],
@@ -157,8 +157,8 @@ def stage_spark_update(
     change = Change(
         pending=pending, options=options, found=found, frame=frame, steps=(Action.UPDATE,)
     )
-    touched, done = change.run()
-    pending.read(pruning, touched.files, is_row_local=True)
+    matching, done = change.run()
+    pending.read(pruning, matching.files, is_row_local=True)
     return Updated(
         num_rows=done.counts[0],
         applied=done.applied,

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from deltalog.errors import InvalidInputError
+from deltalog.rows.files import FileOptions
 from deltalog.spark.reading.options import Options, path_of
 from deltalog.transaction import CommitProperties
 from deltalog.transaction.properties import AppTransaction
-from deltalog.verbs.append import FileOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -23,11 +23,11 @@ from deltalog.features.type_widening import has_changes
 from deltalog.log.listing import list_log
 from deltalog.log.segment import CheckpointKind
 from deltalog.rows.copy import copy_rows
+from deltalog.rows.files import FileOptions
 from deltalog.snapshot import load_snapshot
 from deltalog.table_change import check_droppable, unused, without_feature
 from deltalog.upkeep.checkpoint import create_checkpoint
 from deltalog.upkeep.cleanup import cleanup_metadata
-from deltalog.verbs.append import FileOptions
 from deltalog.write.files import FileWriter
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from deltalog.rows.merge.source import MergeSource
 from deltalog.snapshot import load_snapshot
 from deltalog.testing import CountingStore
 from deltalog.transaction.commit import run
-from deltalog.verbs.append import FileOptions
+from deltalog.rows.files import FileOptions
 from deltalog.verbs.merge import explain_merge, preview_merge, stage_merge
 from deltalog.verbs.upsert import upsert
 from tests.support.logs import DictStore

@@ -134,7 +134,7 @@ def test_commits_follow_one_another() -> None:
     options = run_options(min_commit_interval_s=0)
     done = table.optimize(stage_compact, options=options)
     assert len(done.left) == 2
-    # Somebody changes what is left of b: it is not touched any more.
+    # Somebody changes what is left of b: it is not matching any more.
     table.delete("p = 'b' AND id = 2")
     total = done
     while total.left:

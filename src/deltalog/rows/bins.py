@@ -1,7 +1,8 @@
-"""Bins are rewritten: several at a time, for one commit or several; failures leave nothing.
+"""Groups of files whose rows go into new files; no row changes.
 
-Owns what every optimization has in common: rows are read with what belongs to them, come out as
-new files, and the old ones go; no row changes. The order of rows is the strategy's affair.
+Owns how the rows of a bin are read with what belongs to them and written, several bins at a time;
+failures leave nothing. Which files are in a bin, and in which order its rows are written, is the
+verb's affair.
 
 Protocol: Add File and Remove File (`dataChange`), Row Tracking
 """
@@ -10,18 +11,16 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from deltalog.clock import Stopwatch
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.expressions import to_sql
-from deltalog.progress import shown
+from deltalog.kernels import compute
 from deltalog.rows.copy import (
     ROW_COMMIT_VERSION,
     ROW_GROUP_BYTES,
@@ -29,25 +28,20 @@ from deltalog.rows.copy import (
     tasks_of,
     write_copied,
 )
+from deltalog.rows.files import FileOptions
+from deltalog.rows.small_files import SmallFileReader, grouped, is_small
 from deltalog.scan.plan import read_spec
 from deltalog.scan.reader import read_task, read_tasks
 from deltalog.storage.pool import Background, read_ahead
-from deltalog.verbs.append import FileOptions
-from deltalog.verbs.optimize.bins import snapshot_of, vectors_of
-from deltalog.verbs.optimize.result import Optimized
-from deltalog.verbs.optimize.small_files import SmallFileReader, grouped, is_small
 from deltalog.write.files import FileWriter
 from deltalog.write.parts import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from deltalog.expressions import Expression
-    from deltalog.progress import OnProgress, Progress
     from deltalog.scan.task import ReadSpec, ScanTask
     from deltalog.snapshot import Snapshot
     from deltalog.transaction import PendingTransaction
-    from deltalog.verbs.optimize.bins import Bin
     from deltalog.write.spec import WriteSpec
     from deltalog.write.written import WrittenFiles
 
@@ -58,18 +52,22 @@ _JOINED_ROWS: Final = 64 * 1024
 _GROUPS_AHEAD: Final = 4
 
 
-class Elsewhere(Protocol):
-    """Rewrites bins on other machines."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bin:
+    """Files of one partition whose rows go into new files together.
 
-    def __call__(
-        self,
-        pending: PendingTransaction,
-        files: FileOptions,
-        bins: Sequence[Bin],
-        rewrite: Rewrite,
-    ) -> Sequence[Rewritten]:
-        """What has come of each bin; where one fails, the others' files are removed."""
-        ...
+    Args:
+        partition: what tells the partition from others.
+        files: rows of `snapshot.files`, at least `TASK_COLUMNS` and what removing them needs.
+    """
+
+    partition: object
+    files: pa.Table
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all files."""
+        return compute.sum(self.files.column("size")).as_py() or 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,17 +79,11 @@ class RunOptions:
         max_concurrent_tasks: bins that are rewritten at the same time; None is one per core.
         min_commit_interval_s: after so many seconds what is done is committed, and the rest goes
             on in a commit of its own; 0 is a commit per partition, None one commit.
-        progress: True for a bar, or told how many files of how many are read; what it raises
-            ends the work. It may be called from any thread, by one at a time.
-        elsewhere: rewrites bins on other machines, all in one commit, and tells no progress; None
-            is here.
     """
 
     files: FileOptions = field(default_factory=FileOptions)
     max_concurrent_tasks: int | None = None
     min_commit_interval_s: float | None = None
-    progress: Progress | None = None
-    elsewhere: Elsewhere | None = None
 
     def __post_init__(self) -> None:
         """Refuse numbers that mean nothing."""
@@ -111,7 +103,7 @@ class RunOptions:
         return self.max_concurrent_tasks or max(1, min(8, os.cpu_count() or 1))
 
 
-class Rows:
+class BinReader:
     """Reads the rows of bins, and makes writers for them.
 
     Args:
@@ -129,7 +121,7 @@ class Rows:
         *,
         num_tasks: int,
     ) -> None:
-        self.snapshot: Snapshot = snapshot_of(pending)
+        self.snapshot: Snapshot = pending.base
         self.spec: WriteSpec = options.spec_for(pending, data_change=False)
         self.num_tasks = num_tasks
         self._report = report
@@ -210,80 +202,37 @@ class Rewritten:
     num_batches: int
 
 
-Rewrite = Callable[[Rows, "Bin"], Rewritten]
+Rewrite = Callable[[BinReader, Bin], Rewritten]
+"""Makes new files of a bin's rows; called from several threads, or in tasks of a cluster."""
 
 
-def record(
-    pending: PendingTransaction,
-    predicate: Expression | None,
-    *,
-    z_order_by: Sequence[str] = (),
-    cluster_by: Sequence[str] = (),
-    **more: object,
-) -> None:
-    """Say in the history what is optimized, and how; the names are Delta Spark's."""
-    pending.parameters.setdefault("auto", False)
-    pending.parameters.update(
-        predicate=[] if predicate is None else [to_sql(predicate)],
-        zOrderBy=list(z_order_by),
-        clusterBy=list(cluster_by),
-        **more,
-    )
-
-
-def rewrite_bins(
-    pending: PendingTransaction,
-    bins: Sequence[Bin],
-    rewrite: Rewrite,
-    *,
-    strategy: str,
-    num_considered: int,
-    options: RunOptions,
-    preserves_order: bool = True,
-) -> Optimized:
-    """Rewrite bins, and say so in the transaction; as many of them as one commit shall hold.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinRewrite:
+    """Bins that shall be rewritten for one transaction.
 
     Args:
-        pending: of the table.
+        transaction: of the table.
         bins: of its snapshot.
-        rewrite: makes new files of a bin's rows; called from several threads.
-        strategy: of the optimization.
-        num_considered: files that could have been in the bins.
+        rewrite: makes new files of a bin's rows.
         options: of the run.
-        preserves_order: whether `rewrite` leaves rows in their order.
+    """
+
+    transaction: PendingTransaction
+    bins: Sequence[Bin]
+    rewrite: Rewrite
+    options: RunOptions
+
+
+def rewrite_here(job: BinRewrite) -> list[Rewritten]:
+    """Rewrite bins by threads of this process; the first ones, if the job's interval has passed.
 
     Cost: the files of `max_concurrent_tasks` bins are read and written at a time. Whatever fails
     leaves no file.
     """
-    if options.elsewhere is not None and bins:
-        made = options.elsewhere(pending, options.files, bins, rewrite)
-        done = list(zip(bins, made, strict=True))
-    else:
-        with shown(options.progress, "rewriting files") as tell:
-            done = _Work(pending, bins, rewrite, options, tell).run()
-    for one, rewritten in done:
-        pending.read_files(one.files)
-        pending.remove_files(one.files, data_change=False)
-        pending.add_files(rewritten.written)
-    removed: list[Any] = [size for one, _ in done for size in one.files.column("size").to_pylist()]
-    optimized = Optimized(
-        strategy=strategy,
-        added_sizes=tuple(add.size_bytes for _, new in done for add in new.written.adds),
-        removed_sizes=tuple(removed),
-        removed_vectors=tuple(count for one, _ in done for count in vectors_of(one.files)),
-        partitions=frozenset(one.partition for one, _ in done),
-        num_batches=sum(new.num_batches for _, new in done),
-        num_considered=num_considered,
-        max_bin_files=max((one.files.num_rows for one, _ in done), default=0),
-        preserves_order=preserves_order,
-        left=bins[len(done) :],
-    )
-    if done:
-        pending.set_metrics(optimized.metrics())
-    return optimized
+    return _BinWork(job).run() if job.bins else []
 
 
-def copy_bin(rows: Rows, one: Bin) -> Rewritten:
+def copy_bin(rows: BinReader, one: Bin) -> Rewritten:
     """The rows of a bin as they are, in fewer files."""
     batches = rows.read(one.files)
     with rows.writer() as writer:
@@ -292,30 +241,21 @@ def copy_bin(rows: Rows, one: Bin) -> Rewritten:
         return Rewritten(written=writer.finish(), num_batches=batches.count)
 
 
-class _Work:
+class _BinWork:
     """The bins of one commit."""
 
-    def __init__(
-        self,
-        pending: PendingTransaction,
-        bins: Sequence[Bin],
-        rewrite: Rewrite,
-        options: RunOptions,
-        progress: OnProgress | None,
-    ) -> None:
-        self._pending = pending
-        self._bins = bins
-        self._rewrite = rewrite
-        self._interval_s = options.min_commit_interval_s
-        self._progress = progress
-        self._lock = threading.Lock()
-        self._num_files = 0
-        self._num_read = 0
+    def __init__(self, job: BinRewrite) -> None:
+        self._pending = job.transaction
+        self._bins = job.bins
+        self._rewrite = job.rewrite
+        self._interval_s = job.options.min_commit_interval_s
         self._done: dict[int, Rewritten] = {}
-        num_tasks = max(1, min(len(bins), options.num_tasks))
-        self._rows = Rows(pending, options.files, self._report, num_tasks=num_tasks)
+        num_tasks = max(1, min(len(job.bins), job.options.num_tasks))
+        steps = job.transaction.steps
+        steps.expect(sum(one.files.num_rows for one in job.bins))
+        self._rows = BinReader(job.transaction, job.options.files, steps.done, num_tasks=num_tasks)
 
-    def run(self) -> list[tuple[Bin, Rewritten]]:
+    def run(self) -> list[Rewritten]:
         background = Background(self._rows.num_tasks)
         try:
             self._submit(background)
@@ -324,11 +264,10 @@ class _Work:
             background.cancel()
             self._abandon()
             raise
-        return [(self._bins[number], self._done[number]) for number in sorted(self._done)]
+        return [self._done[number] for number in sorted(self._done)]
 
     def _submit(self, background: Background) -> None:
         watch = Stopwatch()
-        self._num_files = sum(one.files.num_rows for one in self._bins)
         for number, one in enumerate(self._bins):
             if number and self._is_enough(watch, number):
                 return
@@ -348,13 +287,6 @@ class _Work:
         if self._interval_s == 0:
             return self._bins[number].partition != self._bins[number - 1].partition
         return watch.elapsed_ms() >= self._interval_s * 1000
-
-    def _report(self) -> None:
-        if self._progress is None:
-            return
-        with self._lock:
-            self._num_read += 1
-            self._progress(self._num_read, self._num_files)
 
     def _abandon(self) -> None:
         """Remove the files of bins that were complete; others have removed theirs."""
