@@ -30,7 +30,6 @@ from deltalog.storage.parquet_footer import (
 from deltalog.storage.parquet_parts import (
     Column,
     Segments,
-    SparseFile,
     coalesce,
     guarded,
     native_path,
@@ -39,6 +38,7 @@ from deltalog.storage.parquet_parts import (
     with_exact_bounds,
 )
 from deltalog.storage.pool import map_in_pool
+from deltalog.storage.ranged_file import RangedFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -102,7 +102,7 @@ class ParquetReader:
         self.leaf_paths: tuple[str, ...] = tuple(
             schema.column(number).path for number in range(len(schema))
         )
-        self.leaves: tuple[tuple[str, ...], ...] = tuple(walk_leaves(self.arrow_schema))
+        self.leaves = tuple(walk_leaves(self.arrow_schema))
         if len(self.leaves) != len(self.leaf_paths):  # a type whose leaves we do not know
             self.leaves = tuple(tuple(path.split(".")) for path in self.leaf_paths)
 
@@ -222,7 +222,7 @@ class ParquetReader:
         if self._native is not None:
             source: Any = pa.OSFile(self._native, "rb")
         else:
-            source = pa.PythonFile(SparseFile(self._segments, self._size), mode="r")
+            source = pa.PythonFile(RangedFile(self._segments.read, self._size), mode="r")
         return pq.ParquetFile(source, metadata=footer, coerce_int96_timestamp_unit="us")
 
     def _read(self, groups: list[int], indices: list[int]) -> pa.Table:

@@ -88,7 +88,7 @@ def null_counts(footer: bytes) -> NullCounts:
     Cost: some microseconds per column chunk: for the few row groups of a checkpoint.
     """
     try:
-        node = _Reader(footer).struct()
+        node = _ThriftReader(footer).struct()
         return [
             [_null_count(chunk) for chunk in group.get(_COLUMNS, ())]
             for group in node.get(_ROW_GROUPS, ())
@@ -102,7 +102,7 @@ def _null_count(chunk: Mapping[int, Any]) -> int | None:
     return found if isinstance(found, int) else None
 
 
-class _Reader:
+class _ThriftReader:
     """Reads values of Thrift's compact protocol, one after the other."""
 
     def __init__(self, data: bytes) -> None:

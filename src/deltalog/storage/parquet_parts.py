@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import bisect
-import io
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 import pyarrow as pa
 
@@ -24,6 +23,13 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 Column = str | tuple[str, ...]
+_LISTS: Final = (
+    pa.types.is_list,
+    pa.types.is_large_list,
+    pa.types.is_fixed_size_list,
+    pa.types.is_list_view,
+    pa.types.is_large_list_view,
+)
 
 
 def native_path(store: Store, path: str) -> str | None:
@@ -41,16 +47,11 @@ def coalesce(
     """Fewer ranges that cover the sorted `ranges`: gaps that cost less than a request are read."""
     merged: list[ByteRange] = []
     for start, end in ranges:
-        if merged:
-            first, last = merged[-1]
-            if start - last <= max_gap_bytes and max(end, last) - first <= max_range_bytes:
-                merged[-1] = (first, max(end, last))
-                continue
-            if end <= last:
-                continue
+        first, last = merged[-1] if merged else (start, start)
+        if merged and start - last <= max_gap_bytes and max(end, last) - first <= max_range_bytes:
+            merged[-1] = (first, max(end, last))
+        elif not merged or end > last:
             merged.append((max(start, last), end))
-        else:
-            merged.append((start, end))
     return merged
 
 
@@ -89,47 +90,29 @@ class Segments:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-class SparseFile(io.RawIOBase):
-    """What Arrow reads from: the fetched parts of a file, at their places."""
+class Leaf(NamedTuple):
+    """A leaf column.
 
-    def __init__(self, segments: Segments, size_bytes: int) -> None:
-        super().__init__()
-        self._segments = segments
-        self._size = size_bytes
-        self._position = 0
+    Args:
+        parts: of its path, containers' own levels left out (`("tags", "key")`).
+        path: dotted, as Parquet spells it (`tags.key_value.key`).
+        type: Arrow's.
+    """
 
-    def readable(self) -> bool:
-        """Yes."""
-        return True
-
-    def seekable(self) -> bool:
-        """Yes."""
-        return True
-
-    def tell(self) -> int:
-        """The position."""
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move the position."""
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        self._position = base + offset
-        return self._position
-
-    def read(self, size: int | None = -1) -> bytes:
-        """Up to `size` bytes from the position on."""
-        end = self._size if size is None or size < 0 else min(self._size, self._position + size)
-        if end <= self._position:
-            return b""
-        data = self._segments.read(self._position, end)
-        self._position = end
-        return data
+    parts: tuple[str, ...]
+    path: str
+    type: pa.DataType
 
 
 def walk_leaves(schema: pa.Schema) -> Iterator[tuple[str, ...]]:
-    """Parts of the path of every leaf, in Parquet's order; containers' own levels left out."""
+    """Parts of the path of every leaf column, in Parquet's order."""
+    return (leaf.parts for leaf in leaf_columns(schema))
+
+
+def leaf_columns(schema: pa.Schema) -> Iterator[Leaf]:
+    """The leaf columns of a schema, in Parquet's order."""
     for field in schema:
-        yield from _leaves_below(field.type, (field.name,))
+        yield from _leaves_below(Leaf((field.name,), field.name, field.type))
 
 
 def select_leaves(
@@ -165,26 +148,22 @@ def select_leaves(
     return sorted(wanted)
 
 
-def _leaves_below(dtype: pa.DataType, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def _leaves_below(column: Leaf) -> Iterator[Leaf]:
+    dtype: Any = column.type
     if isinstance(dtype, pa.BaseExtensionType):
         dtype = dtype.storage_type
     if isinstance(dtype, pa.StructType):
-        for number in range(dtype.num_fields):
-            field = dtype.field(number)
-            yield from _leaves_below(field.type, (*path, field.name))
+        inner = [(field.name, field.name, field.type) for field in dtype.fields]
     elif isinstance(dtype, pa.MapType):
-        yield from _leaves_below(dtype.key_type, (*path, "key"))
-        yield from _leaves_below(dtype.item_type, (*path, "value"))
-    elif (
-        pa.types.is_list(dtype)
-        or pa.types.is_large_list(dtype)
-        or pa.types.is_fixed_size_list(dtype)
-        or pa.types.is_list_view(dtype)
-        or pa.types.is_large_list_view(dtype)
-    ):
-        yield from _leaves_below(dtype.value_type, (*path, "element"))
+        key, value = dtype.key_type, dtype.item_type
+        inner = [("key", "key_value.key", key), ("value", "key_value.value", value)]
+    elif any(is_list(dtype) for is_list in _LISTS):
+        inner = [("element", "list.element", dtype.value_type)]
     else:
-        yield path
+        yield Leaf(column.parts, column.path, dtype)
+        return
+    for part, stored, below in inner:
+        yield from _leaves_below(Leaf((*column.parts, part), f"{column.path}.{stored}", below))
 
 
 def guarded(store: Store, path: str, act: Callable[[], _Result]) -> _Result:
@@ -226,26 +205,8 @@ def with_exact_bounds(schema: pa.Schema, wanted: bool | Sequence[str]) -> bool |
     """
     if wanted is False:
         return False
-    leaves = [leaf for field in schema for leaf in _typed_leaves(field.name, field.type)]
-    floating = {name for name, kind in leaves if pa.types.is_floating(kind)}
+    leaves = list(leaf_columns(schema))
+    floating = {leaf.path for leaf in leaves if pa.types.is_floating(leaf.type)}
     if wanted is True:
-        return [name for name, _ in leaves if name not in floating] if floating else True
+        return [leaf.path for leaf in leaves if leaf.path not in floating] if floating else True
     return [name for name in wanted if name not in floating]
-
-
-def _typed_leaves(path: str, kind: Any) -> Iterator[tuple[str, pa.DataType]]:
-    """Parquet's dotted paths of the leaves of a column that is to be written."""
-    if isinstance(kind, pa.BaseExtensionType):
-        kind = kind.storage_type
-    if pa.types.is_struct(kind):
-        for field in kind:
-            yield from _typed_leaves(f"{path}.{field.name}", field.type)
-    elif pa.types.is_map(kind):
-        yield from _typed_leaves(f"{path}.key_value.key", kind.key_type)
-        yield from _typed_leaves(f"{path}.key_value.value", kind.item_type)
-    elif (
-        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    ):
-        yield from _typed_leaves(f"{path}.list.element", kind.value_type)
-    else:
-        yield path, kind
