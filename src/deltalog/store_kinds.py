@@ -31,7 +31,7 @@ class PutIfAbsent(enum.Enum):
     REQUEST = "a conditional request, which `pipe_file(…, mode='create')` sends"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class StoreKind:
     """One kind of store; what is not said of it, it cannot do.
 
@@ -80,6 +80,13 @@ class StoreKind:
     can_sign: bool = False
     may_be_named: bool = True
     is_hadoop: bool = False
+
+    # A file system is looked up by its kind for every path: comparing all columns takes too long.
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StoreKind) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
 
 LOCAL: Final = StoreKind(

@@ -17,7 +17,6 @@ from typing import Any, Final
 import fsspec
 
 from deltalog.errors import InvalidInputError, StorageError
-from deltalog.paths import split_location
 from deltalog.storage.fsspec_files import FsspecFiles
 from deltalog.storage.local_files import LocalFiles
 from deltalog.storage.options import translate
@@ -92,12 +91,9 @@ def make_filesystem(kind: StoreKind, arguments: Mapping[str, Any], location: str
     return _shared.get(made, arguments)
 
 
-def own_path(kind: StoreKind, location: str) -> str:
-    """The path that the file system of a kind takes for a URL."""
-    _, authority, path = split_location(location)
+def own_path(kind: StoreKind, authority: str, path: str) -> str:
+    """The path that the file system of a kind takes for a URL, which `split_location` split."""
     match kind.address:
-        case Address.URL:
-            return location
         case Address.PATH:
             return path
         case Address.HOST:

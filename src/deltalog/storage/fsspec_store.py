@@ -40,7 +40,7 @@ from deltalog.storage.local_files import LocalFiles, local_path
 from deltalog.storage.options import commit_objection, secrets_of
 from deltalog.storage.ranged_file import open_ranged
 from deltalog.storage.store import ByteRange, Store
-from deltalog.store_kinds import Address, StoreKind
+from deltalog.store_kinds import Address, StoreKind, kind_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -291,10 +291,11 @@ class FsspecStore:
             raise UnsafePathError(
                 f"path {path!r} is refused: a table at {self._root!r} names a local file"
             )
-        if kind == self._kind and self._given is not None:
+        if kind.address is not Address.ACCOUNT or (kind == self._kind and self._given is not None):
             return kind, ""
-        account, own = _account(path), _account(self._root)
-        return kind, "" if kind == self._kind and account in {"", own} else account
+        account = _account(path)
+        own = kind == self._kind and account in {"", _account(self._root)}
+        return kind, "" if own else account
 
     def _own_path(self, path: str) -> str:
         """The path that the file system of `_place` takes."""
@@ -304,14 +305,13 @@ class FsspecStore:
             if self._kind.address is Address.URL:
                 path = quote(path)
             return f"{self._base}/{path}" if self._base != "/" else f"/{path}"
-        kind = store_kind(path)
-        match kind.address:
-            case Address.URL:
-                return self._base + quote(path.removeprefix(self._base))
-            case Address.UNKNOWN if kind == self._kind and self._given is not None:
-                return str(self._given._strip_protocol(path))  # noqa: SLF001  # no public name
-            case _:
-                return own_path(kind, path)
+        scheme, authority, inner = split_location(path)
+        kind = kind_named(scheme)
+        if kind.address is Address.URL:
+            return self._base + quote(path.removeprefix(self._base))
+        if kind.address is Address.UNKNOWN and kind == self._kind and self._given is not None:
+            return str(self._given._strip_protocol(path))  # noqa: SLF001  # no public name
+        return own_path(kind, authority, inner)
 
     def _open_files(self, place: Place) -> Files:
         if self._process != os.getpid():
@@ -353,9 +353,7 @@ def _below(directory: str, files: Sequence[FileInfo]) -> Iterator[FileInfo]:
 
 
 def _account(location: str) -> str:
-    """The account that a URL names, where its kind has accounts."""
-    if store_kind(location).address is not Address.ACCOUNT:
-        return ""
+    """The account that a URL of a kind with accounts names, if it does."""
     return split_location(location)[1].partition("@")[2]
 
 
@@ -366,11 +364,12 @@ def _root_and_base(location: str, filesystem: Any) -> tuple[str, str]:
     if filesystem is not None and not isinstance(filesystem, LocalFiles):
         base = filesystem._strip_protocol(location).rstrip("/")  # noqa: SLF001  # no public name
         return filesystem.unstrip_protocol(base), base
-    kind = store_kind(location)
-    base = own_path(kind, location)
+    scheme, authority, inner = split_location(location)
+    kind = kind_named(scheme)
     if kind.is_native or filesystem is not None:
-        path = local_path(base if kind.is_native else location)
+        path = local_path(inner if kind.is_native else location)
         return path, path
     if kind.address is Address.PATH:
-        return f"{kind.name}://{base}", base
+        return f"{kind.name}://{inner}", inner
+    base = location if kind.address is Address.URL else own_path(kind, authority, inner)
     return redact(location).rstrip("/"), base.rstrip("/")
