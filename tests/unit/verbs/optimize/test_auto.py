@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from deltalog.snapshot import load_snapshot
-from deltalog.testing import CountingStore, Fault, FaultyStore
+from deltalog.testing import CountingStore, FaultyStore, InjectedFault
 from deltalog.verbs.optimize import (
     AutoCompaction,
     auto_compact,
@@ -83,7 +83,7 @@ def test_a_failure_is_logged_and_nothing_else(caplog: pytest.LogCaptureFixture) 
     kept = DictStore()
     OptimizedTable(COLUMNS, *(numbered(n, n + 1) for n in range(4)), properties=AUTO, store=kept)
     paths = set(kept.files)
-    snapshot = load_snapshot(FaultyStore(kept, Fault(verb="put_if_absent", times=9)))
+    snapshot = load_snapshot(FaultyStore(kept, InjectedFault(verb="put_if_absent", times=9)))
     with caplog.at_level(logging.WARNING):
         assert auto_compact(snapshot, when=SOON) is None
     assert "cannot compact" in caplog.text
