@@ -220,7 +220,9 @@ def split_location(location: str) -> tuple[str, str, str]:
         return name, "", "/" + rest.removeprefix("localhost/").lstrip("/")
     if kind.address is Address.PATH:
         return name, "", "/" + rest.strip("/")
-    authority, _, path = rest.lstrip("/").partition("/")
+    if kind.address is not Address.HOST:  # `hdfs:///x` names no host: it is the default one's
+        rest = rest.lstrip("/")
+    authority, _, path = rest.partition("/")
     return name, authority, path
 
 

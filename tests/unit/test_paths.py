@@ -234,6 +234,7 @@ def test_a_moment_that_does_not_exist_is_an_error() -> None:
         ("memory://x", ("memory", "", "/x")),
         ("C:/x", ("file", "", "C:/x")),
         ("hdfs://host:8020/x", ("hdfs", "host:8020", "x")),
+        ("hdfs:///x/y", ("hdfs", "", "x/y")),
     ],
 )
 def test_locations_come_apart(location: str, expected: tuple[str, str, str]) -> None:

@@ -184,7 +184,7 @@ def _from_arrow(filesystem: Any, location: str) -> tuple[Any, str]:
     handler = getattr(filesystem, "handler", None)
     if handler is not None and hasattr(handler, "fs"):  # PyFileSystem(FSSpecHandler)
         return own_filesystem(handler.fs, location)
-    if filesystem.type_name == "local":
+    if kind_named(filesystem.type_name).is_native:
         return LocalFiles(), location
     from fsspec.implementations.arrow import ArrowFSWrapper  # noqa: PLC0415  # rare and slow
 
