@@ -1,8 +1,8 @@
 """The table of store kinds: what a kind of store is called, how it is reached, what it can do.
 
 Owns every name of a kind: all other code asks the row of the store at hand. The table stands
-below `paths`, which need the names and the forms of URLs to tell files apart, so that a row names
-the class of its calls by a text; `storage.filesystems` imports it when such a store is opened.
+below `paths`, which needs the names and the forms of URLs to tell files apart. A row therefore
+names the class of its calls as a text, which `storage.filesystems` imports when it is needed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PutIfAbsent(enum.Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoreKind:
-    """One kind of store; what is not said of it, it cannot do.
+    """One kind of store; a column that is left out stands for something it cannot do.
 
     Args:
         name: the scheme that stands for all others in canonical paths; fsspec knows it too.
@@ -178,7 +178,7 @@ _ROWS: Final = (
         for name in ("ftp", "sftp", "ssh", "smb")
     ),
     *(StoreKind(name, is_hadoop=True) for name in ("oss", "cosn", "obs")),
-    # Nowhere a table's files are: a log that names them would have them fetched.
+    # No table's files are there: a reader would fetch whatever a hostile log names.
     *(
         StoreKind(name, may_be_named=False)
         for name in ("ftps", "data", "jar", "zip", "github", "git")
@@ -190,9 +190,9 @@ KINDS: Final = {scheme: kind for kind in _ROWS for scheme in (kind.name, *kind.a
 
 
 def kind_named(scheme: str) -> StoreKind:
-    """The row of a scheme; a plain path's (none) and a drive letter are local files'.
+    """The row of a URL's scheme; without a scheme, or with a drive letter, that of local files.
 
-    A scheme without a row is a kind of that name which can do nothing special.
+    A scheme that is not in the table is a kind without any abilities.
     """
     scheme = scheme.lower()
     return LOCAL if len(scheme) < 2 else KINDS.get(scheme) or StoreKind(scheme)

@@ -27,10 +27,10 @@ Files = FsspecFiles | LocalFiles
 
 
 def files_over(filesystem: Any, kind: StoreKind, lock: CommitLock | None) -> Files:
-    """The calls over an fsspec file system, those of its kind where it is the one they are for."""
+    """The calls over an fsspec file system: those of its kind, if it is the class they rely on."""
     modules = {cls.__module__ for cls in type(filesystem).__mro__}
     if kind.filesystem and kind.filesystem not in modules:
-        # It only bears the name: pyarrow's file system of S3 looks and then writes, for example.
+        # It only bears the name: pyarrow's file system of S3, say, looks and then writes.
         kind = StoreKind(kind.name, has_directories=kind.has_directories)
     files: Files = files_class(kind)(filesystem, kind, lock)
     return files
@@ -77,10 +77,9 @@ def make_filesystem(kind: StoreKind, arguments: Mapping[str, Any], location: str
     try:
         made = fsspec.get_filesystem_class(kind.name)
     except ImportError as error:
-        advice = f"'deltalog[{kind.extra}]'" if kind.extra else "its fsspec package"
-        raise StorageError(
-            f"cannot open {kind.name!r} locations: {error}; install {advice}"
-        ) from error
+        package = f"pip install 'deltalog[{kind.extra}]'"
+        advice = package if kind.extra else "install its fsspec package"
+        raise StorageError(f"cannot open {kind.name!r} locations: {error}; {advice}") from error
     except ValueError:
         raise InvalidInputError(f"no file system is known for {kind.name!r} locations") from None
     made, arguments = files_class(kind).prepare(made, arguments)
@@ -132,7 +131,7 @@ def own_filesystem(filesystem: Any, location: str) -> tuple[Any, str]:
 
 
 def kind_of_filesystem(filesystem: Any) -> StoreKind:
-    """The kind that a file system of the user's says it is."""
+    """The kind whose name a file system of the user's bears; `files_over` looks closer."""
     if isinstance(filesystem, LocalFiles):
         return LOCAL
     protocol = filesystem.protocol

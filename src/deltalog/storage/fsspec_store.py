@@ -61,14 +61,14 @@ def open_store(
 
     Args:
         table: a path or URL, taken literally (`%41` is three characters), or a store.
-        storage_options: credentials and settings, in fsspec's or the native libraries'
-            spellings; or a callable that gives fresh ones, called again when access is denied.
+        storage_options: credentials and settings, as fsspec or deltalake and the cloud SDKs
+            spell them; or a function that gives fresh ones, called again when access is denied.
         filesystem: an fsspec or pyarrow file system, in which `table` is a path.
         commit_lock: makes a lock that all writers of the table share, for file systems that
             cannot create a file atomically.
 
     Raises:
-        InvalidInputError: the location or the file system is none that can be used.
+        InvalidInputError: `table` is no location, or `filesystem` no file system.
 
     Cost: no request.
     """
@@ -86,8 +86,8 @@ def open_store(
 class FsspecStore:
     """A `Store` over local files, memory or an fsspec file system.
 
-    Paths that name other places (`s3://other/…`, `file:///…`) are served by a sibling file
-    system that is made with the same options.
+    Absolute paths in other places (`s3://other/…`, `file:///…`) are read by a second file system,
+    made with the same options.
 
     Args:
         location: path or URL of the table.
@@ -132,7 +132,7 @@ class FsspecStore:
         return _below(directory, found)
 
     def list_level(self, directory: str) -> tuple[list[FileInfo], list[str]]:
-        """The files directly in a directory, and the directories; paths relative to the root."""
+        """The files and the directories directly in a directory; paths relative to the root."""
         files, directories = self._run("list", directory, lambda files, p: files.list_level(p))
         return list(_below(directory, files)), [_prefix(directory) + name for name in directories]
 
@@ -189,7 +189,7 @@ class FsspecStore:
         self._run_many("delete", paths, lambda files, own: files.delete_many(own))
 
     def native_path(self, path: str) -> str | None:
-        """The operating system's name of a file, or None where it has none."""
+        """The operating system's path of a file, or None where it has none."""
         return self._own_path(path) if self._place(path)[0].is_native else None
 
     @property
@@ -260,7 +260,7 @@ class FsspecStore:
             mapped = storage_error(
                 error, operation=operation, path=join(self._root, path), secrets=self._secrets
             )
-            # A foreign message that holds a secret must not show up in a traceback either.
+            # A foreign message that holds a secret must not appear in a traceback either.
             raise mapped from (None if holds_secret(error, self._secrets) else error)
 
     def _run_many(
@@ -269,7 +269,7 @@ class FsspecStore:
         paths: Sequence[str],
         act: Callable[[Files, Sequence[str]], _Result],
     ) -> list[tuple[list[int], _Result]]:
-        """Act once for each file system; the numbers of its paths, and the result."""
+        """Act once per file system; returns the numbers of its paths and the result of each."""
         groups: dict[Place, list[int]] = {}
         for number, path in enumerate(paths):
             groups.setdefault(self._place(path), []).append(number)
@@ -283,7 +283,7 @@ class FsspecStore:
         return results
 
     def _place(self, path: str) -> Place:
-        """Which file system serves a path: its kind, and the account where kinds have those."""
+        """Which file system serves a path: its kind, and the account of a kind with accounts."""
         if not is_absolute(path):
             return self._kind, ""
         kind = store_kind(path)
@@ -315,7 +315,7 @@ class FsspecStore:
 
     def _open_files(self, place: Place) -> Files:
         if self._process != os.getpid():
-            self._forget_files()  # file systems with event loops and sockets do not survive a fork
+            self._forget_files()  # event loops and sockets do not survive a fork
         with self._lock:
             files = self._files.get(place)
         if files is None:
@@ -358,7 +358,7 @@ def _account(location: str) -> str:
 
 
 def _root_and_base(location: str, filesystem: Any) -> tuple[str, str]:
-    """The location for people and logs, and the root in the file system's own spelling."""
+    """The location as messages and logs show it, and as the file system takes it."""
     if not location:
         raise InvalidInputError("expected a table's location, found an empty text")
     if filesystem is not None and not isinstance(filesystem, LocalFiles):

@@ -1,4 +1,4 @@
-"""What Parquet files need besides Parquet: ranges, a sparse file, leaf names, bounds, errors."""
+"""What `parquet` needs besides Arrow: byte ranges, leaf columns, bounds in footers, errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LISTS: Final = (
 
 
 def native_path(store: Store, path: str) -> str | None:
-    """The operating system's name of a file, if the store tells one (`NativeStore`)."""
+    """The operating system's path of a file, if the store is a `NativeStore` and has one."""
     tell = getattr(store, "native_path", None)
     return cast("str | None", tell(path)) if tell is not None else None
 
@@ -44,7 +44,7 @@ def coalesce(
     max_gap_bytes: int = 1024 * 1024,
     max_range_bytes: int = 16 * 1024 * 1024,
 ) -> list[ByteRange]:
-    """Fewer ranges that cover the sorted `ranges`: gaps that cost less than a request are read."""
+    """Merge sorted ranges across gaps that cost less to read than another request."""
     merged: list[ByteRange] = []
     for start, end in ranges:
         first, last = merged[-1] if merged else (start, start)
@@ -56,25 +56,25 @@ def coalesce(
 
 
 class Segments:
-    """The parts of a file that were fetched."""
+    """The parts of a file that were fetched so far."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._parts: list[bytes] = []
 
     def add(self, start: int, data: bytes) -> None:
-        """Keep what stands from `start` on."""
+        """Keep the bytes from `start` on."""
         place = bisect.bisect(self._starts, start)
         self._starts.insert(place, start)
         self._parts.insert(place, data)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Drop all parts."""
         self._starts.clear()
         self._parts.clear()
 
     def read(self, start: int, end: int) -> bytes:
-        """The bytes from `start` to `end`, which must have been kept."""
+        """The bytes from `start` to `end`, all of which must have been added."""
         pieces = []
         place = bisect.bisect(self._starts, start) - 1
         while start < end:
@@ -167,7 +167,7 @@ def _leaves_below(column: Leaf) -> Iterator[Leaf]:
 
 
 def guarded(store: Store, path: str, act: Callable[[], _Result]) -> _Result:
-    """Arrow's and the store's exceptions as the errors of data files."""
+    """The result of `act`; exceptions of Arrow and the store become the errors of data files."""
     try:
         return act()
     except (ObjectNotFoundError, FileNotFoundError) as error:
@@ -191,17 +191,17 @@ def _unreadable(store: Store, path: str, error: Exception) -> DataFileUnreadable
 
 
 def with_exact_bounds(schema: pa.Schema, wanted: bool | Sequence[str]) -> bool | list[str]:  # noqa: FBT001  # pyarrow's
-    """The leaf columns of a new file whose bounds in the footer may be written.
+    """`write_statistics` for a new file, without floating-point columns.
 
-    Not those of floating-point columns: Arrow leaves NaN out of them. Spark and DuckDB, to which
-    NaN is the greatest number, would pass over row groups that hold it.
+    Arrow leaves NaN out of a column's bounds. Spark and DuckDB, to which NaN is the greatest
+    number, would skip row groups that hold it.
 
     Args:
         schema: of the file.
         wanted: `write_statistics` as pyarrow takes it: all, none, or dotted paths.
 
     Returns:
-        The same, with paths where a column had to be left out.
+        The same, as paths if a column had to be left out.
     """
     if wanted is False:
         return False
