@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError, UnsafePathError
+from deltalog.kernels import compute
 
 if TYPE_CHECKING:
     StringColumn = pa.StringArray | pa.ChunkedArray[pa.StringScalar]
@@ -310,7 +311,7 @@ def _objection_to_absolute(path: str, *, allowed: bool) -> str | None:
 
 def _located_chunk(encoded: pa.StringArray, root: str) -> pa.StringArray:
     start = pa.scalar(f"{root.rstrip('/')}/")
-    joined: Any = pc.binary_join_element_wise(start, encoded, pa.scalar(""))  # type: ignore[call-overload]  # the stubs lack a mix of arrays and scalars
+    joined = compute.binary_join_element_wise(start, encoded, pa.scalar(""))
     odd: Any = pc.match_substring_regex(encoded, r"[%:]|^/")
     if pc.any(odd).as_py():
         hard = cast("list[str]", encoded.filter(odd).to_pylist())
@@ -341,7 +342,7 @@ def _canonical_by_directory(encoded: pa.StringArray, root: str) -> pa.StringArra
     start = starts.take(directories.indices)
     name = pc.replace_substring_regex(encoded, "(?s)^.*/", "")
     hard: Any = pc.or_(pc.is_null(start), pc.match_substring_regex(name, r"[%:]|^\.?$"))
-    joined: Any = pc.binary_join_element_wise(start, name, pa.scalar(""))  # type: ignore[call-overload]  # the stubs lack a mix of arrays and scalars
+    joined = compute.binary_join_element_wise(start, name, pa.scalar(""))
     if not pc.any(hard).as_py():
         return cast("pa.StringArray", joined)
     rest = _canonical_one_by_one(encoded.filter(hard), root)

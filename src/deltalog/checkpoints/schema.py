@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog.actions.arrow import DELETION_VECTOR_TYPE, STRING_MAP, map_array
-from deltalog.kernels import compute
+from deltalog.kernels import arrow, compute
 from deltalog.partition_values import encode_value
 from deltalog.schema import from_arrow_type
 
@@ -43,16 +43,12 @@ MARKERS: Final[Mapping[str, str]] = {
 
 def chunked(chunks: Sequence[pa.Array[Any]], data_type: pa.DataType) -> pa.ChunkedArray[Any]:
     """The chunks as one column; empty with its type if there are none."""
-    make: Any = pa.chunked_array  # the stubs have an overload per type, and none for any type
-    result: pa.ChunkedArray[Any] = make(chunks, type=data_type)
-    return result
+    return arrow.chunked_array(chunks, data_type)
 
 
 def nulls(rows: int, data_type: pa.DataType) -> pa.Array[Any]:
     """A column that holds nothing."""
-    make: Any = pa.nulls  # as above
-    result: pa.Array[Any] = make(rows, data_type)
-    return result
+    return arrow.nulls(rows, data_type)
 
 
 def member(actions: Column, name: str, data_type: pa.DataType) -> pa.ChunkedArray[Any]:

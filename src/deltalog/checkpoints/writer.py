@@ -24,7 +24,7 @@ from deltalog.checkpoints.row_files import RowFile, Sidecars
 from deltalog.checkpoints.rows import FILE_KINDS, ActionRows
 from deltalog.clock import now_ms
 from deltalog.errors import InvalidInputError
-from deltalog.kernels import compute
+from deltalog.kernels import arrow, compute
 from deltalog.log import names
 from deltalog.log.segment import CheckpointFiles, CheckpointKind
 from deltalog.paths import FileInfo
@@ -397,7 +397,7 @@ def part_numbers(starts: Sequence[str], rows: pa.Table) -> Any:
     paths = compute.coalesce(
         *(compute.struct_field(rows.column(kind), "path") for kind in FILE_KINDS)
     )
-    part: Any = pa.repeat(pa.scalar(0), len(paths))
+    part = arrow.repeat(pa.scalar(0), len(paths))
     for start in starts:
         part = compute.add(part, compute.greater_equal(paths, start).cast(pa.int64()))
     return part

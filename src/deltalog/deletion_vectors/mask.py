@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog.deletion_vectors.bitmap import DeletionBitmap
+from deltalog.kernels import compute
 
 if TYPE_CHECKING:
     from typing import Any
@@ -33,9 +34,9 @@ def keep_mask(bitmap: DeletionBitmap, start_row: int, num_rows: int) -> pa.Boole
         return _repeat(value=False, length=num_rows)
     rows = pc.subtract(bitmap.between(start_row, start_row + num_rows).to_arrow(), start_row)
     marks = _repeat(value=False, length=deleted)
-    options = pc.ScatterOptions(max_index=num_rows - 1)  # type: ignore[attr-defined]  # newer than the stubs
+    options = compute.ScatterOptions(max_index=num_rows - 1)
     # What no index names comes out as NULL: those rows live.
-    return pc.call_function("scatter", [marks, rows], options).is_null()  # type: ignore[no-any-return]  # booleans
+    return compute.call_function("scatter", [marks, rows], options).is_null()
 
 
 def rows_where(mask: pa.Array[Any] | pa.ChunkedArray[Any], start_row: int = 0) -> DeletionBitmap:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError, InvalidMetadataError
 from deltalog.features.schema_traits import IDENTITY_HIGH_WATER_MARK_KEY
+from deltalog.kernels import arrow
 from deltalog.schema.types import (
     IDENTITY_ALLOW_EXPLICIT_INSERT_KEY,
     IDENTITY_START_KEY,
@@ -90,7 +91,7 @@ def next_values(column: IdentityColumn, start: int, count: int) -> pa.Int64Array
             f"on in steps of {column.step} do not fit 64 bits"
         )
     # Both ends fit, so the sums do too, even where a product wraps around.
-    steps = pa.arange(0, count)  # type: ignore[attr-defined]  # newer than the stubs
+    steps = arrow.arange(0, count)
     products = pc.multiply(steps, pa.scalar(column.step, pa.int64()))
     values: pa.Int64Array = pc.add(products, pa.scalar(start if count else 0, pa.int64()))
     return values

@@ -34,8 +34,8 @@ class Survivors:
         keys: every key that any action named, once each.
     """
 
-    adds: pa.Int64Array
-    removes: pa.Int64Array
+    adds: pa.Array[Any]
+    removes: pa.Array[Any]
     keys: StringColumn
 
 
@@ -106,9 +106,8 @@ def _order(versions: Column, oldest: int, *, is_remove: int) -> Column:
     return result
 
 
-def _rows(order: Column) -> pa.Int64Array:
+def _rows(order: Column) -> pa.Array[Any]:
     rows = compute.bit_wise_and(order, _ROW_MASK)
     if isinstance(rows, pa.ChunkedArray):
         rows = rows.combine_chunks()
-    result: pa.Int64Array = rows.take(compute.sort_indices(rows))
-    return result
+    return rows.take(compute.sort_indices(rows))

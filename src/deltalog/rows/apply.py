@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
 from deltalog.errors import InternalError
-from deltalog.kernels import compute
+from deltalog.kernels import Array, arrow, compute
 from deltalog.progress import Steps
 from deltalog.rows.copy import ROW_COMMIT_VERSION, ROW_ID
 from deltalog.rows.decide import Fate, copied_rows
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from deltalog.write.changes import ChangeWriter
     from deltalog.write.files import FileWriter
 
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
 
 _FILE: Final = "_file"
 _ROW_INDEX: Final = "_metadata.row_index"
@@ -349,6 +347,6 @@ def _spliced(old: Array, mask: Array, new: Array) -> Array:
         return compute.replace_with_mask(old, mask, new)
     # Kernels put no nested values in place: count where each row's value lies in both together.
     after = compute.cumulative_sum(mask.cast(pa.int64()))
-    places: Any = pa.arange(0, len(old))  # type: ignore[attr-defined]  # newer than the stubs
+    places = arrow.arange(0, len(old))
     picks = compute.if_else(mask, compute.add(after, len(old) - 1), places)
     return pa.concat_arrays([old, new]).take(picks)

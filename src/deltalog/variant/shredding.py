@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog.errors import DataFileUnreadableError
+from deltalog.kernels import arrow
 from deltalog.schema.arrow import VARIANT_STORAGE, is_list
 from deltalog.variant.reader import members, names_of
 from deltalog.variant.writer import (
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     Build = Callable[[int, "_Names"], bytes | None]
 
 
-_chunked_array: Final[Any] = pa.chunked_array
 _timestamp: Final[Any] = pa.timestamp
 
 
@@ -56,7 +56,7 @@ def unshred(array: Any) -> Any:
         where there is.
     """
     if isinstance(array, pa.ChunkedArray):
-        return _chunked_array([unshred(chunk) for chunk in array.chunks], VARIANT_STORAGE)
+        return arrow.chunked_array([unshred(chunk) for chunk in array.chunks], VARIANT_STORAGE)
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage
     if array.type == VARIANT_STORAGE:

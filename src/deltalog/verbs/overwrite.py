@@ -14,6 +14,7 @@ from deltalog.actions.arrow import STRING_MAP
 from deltalog.column_mapping import physical_path
 from deltalog.errors import InternalError, InvalidInputError
 from deltalog.features.clustering import check_clustering_columns, clustering_columns
+from deltalog.kernels import arrow
 from deltalog.partition_values import extract, parse_column
 from deltalog.schema import from_arrow_schema
 from deltalog.schema.columns import walk
@@ -203,8 +204,8 @@ def _files_in_partitions(snapshot: Snapshot, written: WrittenFiles, zone: str) -
     fields = configuration.partition_schema.fields
     # Values, not texts: writers spell them differently. A partition is one number, made of the
     # place of each of its values among the new ones.
-    codes: Any = pa.repeat(pa.scalar(0, pa.int64()), files.num_rows)
-    new_codes: Any = pa.repeat(pa.scalar(0, pa.int64()), len(new))
+    codes = arrow.repeat(pa.scalar(0, pa.int64()), files.num_rows)
+    new_codes = arrow.repeat(pa.scalar(0, pa.int64()), len(new))
     for field, name in zip(fields, configuration.physical_partition_columns, strict=True):
 
         def typed(values: Any, name: str = name, field: Field = field) -> Any:

@@ -38,6 +38,7 @@ from deltalog.features.constraints import CHECK, Check, table_checks
 from deltalog.features.default_columns import default_expressions
 from deltalog.features.generated_columns import generation_expressions
 from deltalog.features.identity_columns import IdentityColumn, identity_columns, next_values
+from deltalog.kernels import Array
 from deltalog.schema import StructType, find_field, to_arrow_schema
 from deltalog.write.fit import Fit
 from deltalog.write.nested_paths import not_null_paths, reach, rows_where
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
     from deltalog.configuration import TableConfiguration
     from deltalog.write.spec import WriteSpec
 
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
 
 _MAX_EXAMPLES: Final = 5
 

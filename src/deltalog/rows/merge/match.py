@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.deletion_vectors import DeletionBitmap
-from deltalog.kernels import compute
+from deltalog.kernels import Array, arrow, compute
 from deltalog.paths import decode_path
 from deltalog.progress import Steps
 from deltalog.rows.find import Touched
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from deltalog.scan.task import ScanTask
     from deltalog.snapshot import Snapshot
 
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
 
 _BATCH_ROWS: Final = 1 << 20
 _MAX_ROWS: Final = 1 << 22
@@ -223,8 +221,7 @@ class _Matcher:
 def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     if len(batches) == 1:
         return batches[0]
-    joined: pa.RecordBatch = pa.concat_batches(batches)  # type: ignore[attr-defined]  # newer than the stubs
-    return joined
+    return arrow.concat_batches(batches)
 
 
 def _complete(

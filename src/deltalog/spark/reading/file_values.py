@@ -127,7 +127,7 @@ def _ddl(kind: DataType) -> str:
 
 
 def _is_constant(array: Any) -> bool:
-    return compute.count_distinct(array, mode="all").as_py() <= 1  # type: ignore[no-any-return]
+    return compute.count_distinct(array, mode="all").as_py() <= 1
 
 
 def _modified(files: pa.Table, kind: pa.DataType) -> pa.Array[Any]:
