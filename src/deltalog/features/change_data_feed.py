@@ -8,12 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError
+from deltalog.metadata_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 
 if TYPE_CHECKING:
     from deltalog.actions.properties import TableProperties
     from deltalog.schema.types import StructType
 
-RESERVED_COLUMNS: Final = ("_change_type", "_commit_version", "_commit_timestamp")
+RESERVED_COLUMNS: Final = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
 
 
 def check_columns(properties: TableProperties, schema: StructType) -> None:

@@ -18,8 +18,8 @@ import pyarrow as pa
 from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
 from deltalog.errors import InternalError
 from deltalog.kernels import Array, arrow, compute
+from deltalog.metadata_columns import ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
 from deltalog.progress import Steps
-from deltalog.rows.copy import ROW_COMMIT_VERSION, ROW_ID
 from deltalog.rows.decide import Fate, copied_rows
 from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
 from deltalog.scan.reader import read_tasks
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 
 _FILE: Final = "_file"
-_ROW_INDEX: Final = "_metadata.row_index"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +186,7 @@ class _Work:
         ids = [ROW_ID, ROW_COMMIT_VERSION] if self._has_ids else []
         spec = read_spec(
             self._snapshot,
-            columns=[*self._names, _ROW_INDEX, *ids],
+            columns=[*self._names, ROW_INDEX, *ids],
             predicate=None,
             time_zone=self._plan.time_zone,
         )
@@ -223,7 +222,7 @@ class _Work:
         """Write what becomes of some rows of one file."""
         number = batch.column(_FILE)[0].as_py()
         ids = [batch.column(name) for name in (ROW_ID, ROW_COMMIT_VERSION)] if self._has_ids else []
-        rows = batch.column(_ROW_INDEX)
+        rows = batch.column(ROW_INDEX)
         old = conform(batch.select(self._names), self._schema)
         positions = self._touched.positions[number]
         if self._plan.fates[number] is not Fate.REWRITTEN or positions is None:

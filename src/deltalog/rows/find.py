@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog.actions.arrow import FILE_SCHEMA
+from deltalog.metadata_columns import ROW_INDEX
 from deltalog.paths import decode_path
 from deltalog.progress import Steps
 from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from deltalog.snapshot import Snapshot
 
 _FILE: Final = "_file"
-_ROW_INDEX: Final = "_metadata.row_index"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ def find_touched(
     tasks = steps.each(_tasks(snapshot, files, predicate, time_zone))
     for batch in read_tasks(tasks):
         if batch.num_rows:
-            rows: Any = batch.column(_ROW_INDEX)
+            rows: Any = batch.column(ROW_INDEX)
             found.setdefault(batch.column(_FILE)[0].as_py(), []).append(rows)
     touched = files.take(pa.array(list(found), pa.int64()))
     return Touched(
@@ -123,7 +123,7 @@ def _tasks(
 ) -> Iterator[ScanTask]:
     spec = read_spec(
         snapshot,
-        columns=[_ROW_INDEX],
+        columns=[ROW_INDEX],
         predicate=predicate,
         time_zone=time_zone,
         more_columns={_FILE: pa.int64()},

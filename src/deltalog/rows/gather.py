@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from deltalog.kernels import arrow
+from deltalog.metadata_columns import METADATA
 from deltalog.rows.external_sort import SortLimits, sort_batches
 from deltalog.write.enforce import Enforcer
 from deltalog.write.files import FileWriter, write_files
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from deltalog.write.spec import WriteSpec
     from deltalog.write.written import WrittenFiles
 
-_KEY: Final = "_metadata.partition"  # no column of a table has this name
+_KEY: Final = f"{METADATA}.partition"  # no column of a table has this name
 
 
 def optimizes_writes(configuration: TableConfiguration) -> bool:

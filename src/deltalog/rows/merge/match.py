@@ -15,10 +15,11 @@ import pyarrow as pa
 from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.deletion_vectors import DeletionBitmap
 from deltalog.kernels import Array, arrow, compute
+from deltalog.metadata_columns import ROW_INDEX
 from deltalog.paths import decode_path
 from deltalog.progress import Steps
 from deltalog.rows.find import Touched
-from deltalog.rows.merge.pairs import FILE, ROW_INDEX, Hits, Pairs
+from deltalog.rows.merge.pairs import FILE, Hits, Pairs
 from deltalog.rows.merge.prune import reach_of
 from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
 from deltalog.scan.prune import prune

@@ -18,6 +18,7 @@ from deltalog.errors import AmbiguousMergeError
 from deltalog.expressions import columns, evaluate, filter_mask, type_of
 from deltalog.expressions.nodes import And
 from deltalog.kernels import Array, arrow, compute
+from deltalog.metadata_columns import ROW_INDEX
 from deltalog.rows.merge.clauses import Action
 from deltalog.rows.merge.join import KeyIndex, cross
 from deltalog.rows.merge.scope import SOURCE, TARGET
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 
 FILE: Final = "_file"
-ROW_INDEX: Final = "_metadata.row_index"
 _EXAMPLES: Final = 5
 
 

@@ -21,14 +21,9 @@ import pyarrow as pa
 from deltalog.clock import Stopwatch
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import to_sql
+from deltalog.metadata_columns import ROW_COMMIT_VERSION, ROW_ID
 from deltalog.progress import shown
-from deltalog.rows.copy import (
-    ROW_COMMIT_VERSION,
-    ROW_GROUP_BYTES,
-    ROW_ID,
-    tasks_of,
-    write_copied,
-)
+from deltalog.rows.copy import ROW_GROUP_BYTES, tasks_of, write_copied
 from deltalog.scan.plan import read_spec
 from deltalog.scan.reader import read_task, read_tasks
 from deltalog.storage.pool import Background, read_ahead
