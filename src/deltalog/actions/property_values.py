@@ -136,11 +136,6 @@ def parse_text(text: str) -> str:
     return text
 
 
-def optional(parse: Callable[[str], T]) -> Callable[[str], T | None]:
-    """The same parser, for a property whose default is None."""
-    return parse
-
-
 def parse_auto_compact(text: str) -> bool:
     """A boolean; Databricks also has `auto` and the old `legacy`, and both mean yes."""
     return text.strip().lower() in {"auto", "legacy"} or parse_boolean(text)

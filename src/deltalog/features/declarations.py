@@ -25,9 +25,8 @@ from deltalog.expressions import (
     type_of,
 )
 from deltalog.expressions.nodes import Cast
+from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.constraints import table_checks
-from deltalog.features.default_columns import default_expressions
-from deltalog.features.generated_columns import generation_expressions
 from deltalog.features.identity_columns import identity_columns
 from deltalog.features.schema_traits import has_generated_columns
 from deltalog.schema.columns import find_field, walk

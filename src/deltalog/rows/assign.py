@@ -28,7 +28,7 @@ from deltalog.expressions import (
     type_of,
 )
 from deltalog.expressions.nodes import Cast, IsNull, col
-from deltalog.features.generated_columns import generation_expressions
+from deltalog.features.computed_columns import generation_expressions
 from deltalog.features.identity_columns import identity_columns
 from deltalog.kernels import Array
 from deltalog.schema import (

@@ -34,9 +34,8 @@ from deltalog.expressions import (
     resolve_predicate,
 )
 from deltalog.features.char_varchar import LengthLimit, length_limits
+from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.constraints import CHECK, Check, table_checks
-from deltalog.features.default_columns import default_expressions
-from deltalog.features.generated_columns import generation_expressions
 from deltalog.features.identity_columns import IdentityColumn, identity_columns, next_values
 from deltalog.kernels import Array
 from deltalog.schema import StructType, find_field, to_arrow_schema
