@@ -5,6 +5,4 @@ Protocol: Checkpoints, Checkpoint Schema, V2 Spec
 
 from __future__ import annotations
 
-from deltalog.checkpoints.reader import Checkpoint
-
-__all__ = ["Checkpoint"]
+__all__: list[str] = []

@@ -43,9 +43,7 @@ def dialect_of(features: Collection[str]) -> Dialect | None:
 
 
 def is_enabled(dialect: Dialect | None, properties: TableProperties) -> bool:
-    """Whether every row has a stable id. A table that only supports row ids may rewrite a row
-    without keeping its id.
-    """
+    """Whether every row has a stable id; where ids are only supported, a rewrite may lose them."""
     if dialect is None:
         return False
     draft = dialect is Dialect.DRAFT
