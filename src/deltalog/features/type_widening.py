@@ -7,9 +7,9 @@ Protocol: Type Widening
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from deltalog.column_mapping import without_metadata
 from deltalog.errors import InvalidInputError
 from deltalog.schema.columns import walk
 from deltalog.schema.types import ArrayType, Field, MapType, PrimitiveType, StructType
@@ -69,8 +69,7 @@ def changes_own_type(before: Field, after: Field) -> bool:
 
 def without_type_changes(field: Field) -> Field:
     """The field without its recorded type changes; correct once no file holds an older type."""
-    metadata = {key: value for key, value in field.metadata.items() if key != "delta.typeChanges"}
-    return replace(field, metadata=metadata)
+    return without_metadata(field, ("delta.typeChanges",))
 
 
 def has_type_changes(schema: StructType) -> bool:

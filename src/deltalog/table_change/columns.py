@@ -17,6 +17,7 @@ from deltalog.column_mapping import (
     map_fields,
     physical_name,
     strip,
+    without_metadata,
 )
 from deltalog.errors import InvalidInputError
 from deltalog.features.iceberg_compat import enabled_versions, with_nested_ids
@@ -36,7 +37,9 @@ _HIGH_WATER_MARK: Final = "delta.identity.highWaterMark"
 
 def without_table_metadata(schema: StructType) -> StructType:
     """The schema without column metadata that is true for the files of another table only."""
-    return map_fields(schema, lambda field: _without(field, (*_TABLE_BOUND, _HIGH_WATER_MARK)))
+    return map_fields(
+        schema, lambda field: without_metadata(field, (*_TABLE_BOUND, _HIGH_WATER_MARK))
+    )
 
 
 def match_ids(before: TableConfiguration, schema: StructType) -> StructType:
@@ -62,7 +65,9 @@ def keep_ids(before: TableConfiguration, schema: StructType) -> StructType:
     bare = ("delta.typeChanges",)
     return map_fields(
         schema,
-        lambda field: _without(field, bare if _identity(field) in known else (*bare, _MAPPING)),
+        lambda field: without_metadata(
+            field, bare if _identity(field) in known else (*bare, _MAPPING)
+        ),
     )
 
 
@@ -127,7 +132,7 @@ class _IdMatcher:
             if _identity(field) in self.known:
                 found, kept = by_identity.get(_identity(field)), field
             else:
-                found, kept = by_name.get(field.name.lower()), _without(field, (_MAPPING,))
+                found, kept = by_name.get(field.name.lower()), without_metadata(field, (_MAPPING,))
                 if found is not None and _identity(found) in self.claimed:
                     found = None
                 if found is not None:
@@ -161,11 +166,6 @@ class _IdMatcher:
 def _identity(field: Field) -> tuple[int, str] | None:
     number = field_id(field)
     return None if number is None else (number, physical_name(field))
-
-
-def _without(field: Field, prefixes: tuple[str, ...]) -> Field:
-    metadata = {key: value for key, value in field.metadata.items() if not key.startswith(prefixes)}
-    return field if len(metadata) == len(field.metadata) else replace(field, metadata=metadata)
 
 
 def _with_mapping_of(field: Field, known: Field) -> Field:
