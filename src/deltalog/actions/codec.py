@@ -47,9 +47,7 @@ def action_from_json(values: Mapping[str, Any], where: str = "action") -> Action
     """
     for kind, value in values.items():
         if value is not None and (parse := _PARSERS.get(kind)) is not None:
-            return parse(
-                JsonObject(value, f"{where}: {kind}", _ERRORS.get(kind, MalformedLogError))
-            )
+            return parse(JsonObject(value, f"{where}: {kind}", ERRORS.get(kind, MalformedLogError)))
     return None
 
 
@@ -244,10 +242,11 @@ _PARSERS: Final[Mapping[str, Callable[[JsonObject], Action]]] = {
     "sidecar": sidecar_from_json,
 }
 
-_ERRORS: Final[Mapping[str, type[MalformedLogError]]] = {
+ERRORS: Final[Mapping[str, type[MalformedLogError]]] = {
     "metaData": InvalidMetadataError,
     "protocol": InvalidProtocolError,
 }
+"""What a malformed action of these kinds raises; of others, MalformedLogError."""
 
 
 def _present(**members: Any) -> dict[str, Any]:

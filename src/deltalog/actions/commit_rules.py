@@ -1,6 +1,7 @@
-"""What one commit must not hold.
+"""Combinations of actions that one commit must not have.
 
-Within a commit the order of actions means nothing, so no two of them may speak of the same thing.
+"Actions are an unordered set": so two actions of one commit must not contradict each other, because
+readers could not tell which one is later (ledger LOG-05, LOG-07).
 
 Protocol: Actions, Action Reconciliation
 """
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 def check_commit(actions: Sequence[Action]) -> None:
     """Refuse a commit whose actions contradict each other.
 
-    A path may stand in an `add` and a `remove` with different deletion vectors, and in a `cdc`.
+    An `add` and a `remove` may have the same path if their deletion vectors differ.
 
     Raises:
         InvalidInputError: it names the actions.

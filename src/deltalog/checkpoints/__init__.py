@@ -1,4 +1,6 @@
-"""Checkpoints: the state of the table at one version, in one or several files.
+"""Checkpoints: the state of a table at one version, in one or several files.
+
+Other rooms import from the modules.
 
 Protocol: Checkpoints, Checkpoint Schema, V2 Spec
 """
