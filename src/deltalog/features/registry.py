@@ -1,8 +1,9 @@
-"""THE table of table features: what each is, when it is on, and who can honour it.
+"""The registry of table features: what each is, when it is active, and who supports it.
 
-An entry is data. Checks, protocol changes and the documentation's feature matrix read it; nothing
-else lists features. A name that is not here is unknown: among the reader features it stops reading,
-among the writer features it stops writing only.
+An entry is data. Checks, protocol changes and the feature matrix of the documentation read it;
+nothing else lists features. A name that is not here is unknown. "To read a table, readers must
+implement and respect all features listed in `readerFeatures`": an unknown reader feature stops
+reading, an unknown writer feature only writing.
 
 Protocol: Valid Feature Names in Table Features, Active Features
 """
@@ -33,22 +34,22 @@ if TYPE_CHECKING:
 
 
 class Kind(StrEnum):
-    """Who must understand a feature."""
+    """Who must support a feature."""
 
     READER_WRITER = "reader and writer"
     WRITER = "writer"
 
 
 class Support(StrEnum):
-    """What deltalog does about a feature."""
+    """Whether deltalog supports a feature."""
 
     FULL = "full"
-    PLANNED = "planned"  # refused until it is there
+    PLANNED = "planned"  # refused until it is implemented
     NONE = "none"
 
 
 class Engine(StrEnum):
-    """Other engines, at the versions that were looked at."""
+    """Other engines, at the versions that were examined."""
 
     SPARK = "Delta Spark 4.4"
     KERNEL = "delta-kernel-rs 0.27"
@@ -65,17 +66,17 @@ class TableFeature:
     """One table feature.
 
     Args:
-        kind: whether readers must understand it too.
-        name: as it is written today.
+        kind: whether readers must support it too.
+        name: as written today.
         doc: one line for the reference.
         protocol: section of PROTOCOL.md, or where else it is described.
-        aliases: other names of the same thing: drafts, previews. They are read; they are written
-            only where the table's protocol has them.
-        legacy: (reader, writer) versions from which it is implied, or None.
-        requires: features that must be there as well.
-        enabled_by: whether properties and schema put it to use; None if being listed is enough.
-        read: what deltalog does for readers.
-        write: what deltalog does for writers.
+        aliases: names in drafts and previews. They are always read, but written only if the
+            table's protocol already has them.
+        legacy: the lowest (reader, writer) versions that imply it, or None.
+        requires: features that the table must have as well.
+        enabled_by: whether properties and schema make it active; None if being listed is enough.
+        read: support for reading such tables.
+        write: support for writing such tables.
         read_by: engines that read such tables.
         written_by: engines that write such tables.
     """
@@ -106,7 +107,7 @@ _writer = partial(TableFeature, Kind.WRITER)
 _reader_writer = partial(TableFeature, Kind.READER_WRITER)
 
 _TABLE: Final = (
-    # Those that the versions before table features imply.
+    # Implied by protocol versions before table features existed.
     _writer(
         "appendOnly",
         "Rows may be added, never changed or deleted.",
@@ -406,11 +407,11 @@ _BY_ANY_NAME: Final[Mapping[str, TableFeature]] = {
 
 
 def find_feature(name: str) -> TableFeature | None:
-    """The feature of a name or alias, or None if nobody knows it; case matters."""
+    """The feature with a name or alias, or None if it is unknown; case-sensitive, as in Spark."""
     return _BY_ANY_NAME.get(name)
 
 
 def canonical_name(name: str) -> str:
-    """The current name of a feature; an unknown name is its own."""
+    """The current name of a feature; an unknown name is returned as it is."""
     feature = _BY_ANY_NAME.get(name)
     return name if feature is None else feature.name
