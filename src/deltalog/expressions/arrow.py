@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from deltalog.errors import InternalError, InvalidInputError
 from deltalog.expressions import comparing
@@ -35,8 +36,9 @@ from deltalog.expressions.nodes import (
     Or,
 )
 from deltalog.expressions.render import to_sql
-from deltalog.expressions.rows import NO, YES, Datum, as_array, nulls, pc
+from deltalog.expressions.rows import NO, YES, as_array, nulls
 from deltalog.expressions.trees import columns, walk
+from deltalog.kernels import Datum, compute
 from deltalog.schema.arrow import from_arrow_schema, from_arrow_type, to_arrow_type
 
 if TYPE_CHECKING:
@@ -85,8 +87,9 @@ def filter_mask(
     resolved: Expression, data: pa.RecordBatch | pa.Table
 ) -> pa.BooleanArray | pa.ChunkedArray[Any]:
     """Which rows the condition is true for: unknown counts as false, and nothing is null."""
-    mask: pa.BooleanArray = pc.fill_null(evaluate(resolved, data), NO)
-    return mask
+    mask: Any = compute.fill_null(evaluate(resolved, data), NO)
+    found: pa.BooleanArray = mask
+    return found
 
 
 def _evaluate(node: Expression, data: Any) -> Datum:
@@ -104,7 +107,7 @@ def _column(node: Column, data: Any) -> Datum:
     except KeyError as error:
         raise InternalError(f"the data has no column {node.path[0]!r}") from error
     for name in node.path[1:]:
-        found = pc.struct_field(found, [name])
+        found = compute.struct_field(found, [name])
     return found
 
 
@@ -130,7 +133,7 @@ def _connect(
     found: Any = pa.scalar(not ends)
     for operand in operands:
         if can_fail(operand):
-            undecided = pc.fill_null(pc.not_equal(found, ends), YES)
+            undecided = compute.fill_null(compute.not_equal(found, ends), YES)
             part = evaluate_where(operand, data, undecided)
         else:
             part = _evaluate(operand, data)
@@ -139,7 +142,7 @@ def _connect(
 
 
 def _as_boolean(datum: Datum) -> Datum:
-    return pc.cast(datum, pa.bool_()) if pa.types.is_null(datum.type) else datum
+    return compute.cast(datum, pa.bool_()) if pa.types.is_null(datum.type) else datum
 
 
 def can_fail(node: Expression) -> bool:
@@ -157,23 +160,23 @@ def evaluate_where(node: Expression, data: Any, mask: Datum) -> Datum:
     """
     if isinstance(mask, pa.Scalar):
         mask = as_array(mask, data.num_rows)
-    if pc.all(mask, min_count=0).as_py() and data.num_rows:
+    if compute.all(mask, min_count=0).as_py() and data.num_rows:
         return _evaluate(node, data)
-    if not pc.any(mask, min_count=0).as_py():
+    if not compute.any(mask, min_count=0).as_py():
         # Constants have no rows: they must not be computed where no row asks for them.
         return nulls(data.num_rows, to_arrow_type(type_of(node, from_arrow_schema(data.schema))))
     picked = data.filter(mask)
     values = as_array(_evaluate(node, picked), picked.num_rows)
-    positions = pc.subtract(pc.cumulative_sum(pc.cast(mask, pa.int64())), 1)
-    return values.take(pc.if_else(mask, positions, pa.scalar(None, pa.int64())))
+    positions = compute.subtract(compute.cumulative_sum(compute.cast(mask, pa.int64())), 1)
+    return values.take(compute.if_else(mask, positions, pa.scalar(None, pa.int64())))
 
 
 def _not(node: Not, data: Any) -> Datum:
-    return pc.invert(_as_boolean(_evaluate(node.operand, data)))
+    return compute.invert(_as_boolean(_evaluate(node.operand, data)))
 
 
 def _is_null(node: IsNull, data: Any) -> Datum:
-    return pc.is_null(_evaluate(node.operand, data))
+    return compute.is_null(_evaluate(node.operand, data))
 
 
 def _in(node: In, data: Any) -> Datum:
@@ -184,7 +187,7 @@ def _in(node: In, data: Any) -> Datum:
     )
     for option in node.options:
         if not isinstance(option, Literal):
-            undecided = pc.fill_null(pc.invert(found), YES)
+            undecided = compute.fill_null(compute.invert(found), YES)
             value = evaluate_where(option, data, undecided)
             found = pc.or_kleene(found, comparing.compare("=", operand, value))
     return found
@@ -213,12 +216,12 @@ def _case(node: Case, data: Any) -> Datum:
     found: Any = None
     for condition, value in branches:
         holds = evaluate_where(condition, data, pending)
-        holds = pc.and_(pending, pc.fill_null(_as_boolean(holds), NO))
+        holds = compute.and_(pending, compute.fill_null(_as_boolean(holds), NO))
         part = as_array(evaluate_where(value, data, holds), data.num_rows)
-        found = part if found is None else pc.if_else(holds, part, found)
+        found = part if found is None else compute.if_else(holds, part, found)
         if found is part:
-            found = pc.if_else(holds, part, pa.scalar(None, part.type))
-        pending = pc.and_(pending, pc.invert(holds))
+            found = compute.if_else(holds, part, pa.scalar(None, part.type))
+        pending = compute.and_(pending, compute.invert(holds))
     return found
 
 
@@ -238,18 +241,18 @@ def _call(node: Call, data: Any) -> Datum:
 def _coalesce(node: Call, data: Any) -> Datum:
     found = as_array(_evaluate(node.arguments[0], data), data.num_rows)
     for argument in node.arguments[1:]:
-        is_open = pc.is_null(found)
-        if not pc.any(is_open).as_py():
+        is_open = compute.is_null(found)
+        if not compute.any(is_open).as_py():
             break
-        found = pc.if_else(is_open, evaluate_where(argument, data, is_open), found)
+        found = compute.if_else(is_open, evaluate_where(argument, data, is_open), found)
     return found
 
 
 def _nanvl(node: Call, data: Any) -> Datum:
     value, other = node.arguments
     found = as_array(_evaluate(value, data), data.num_rows)
-    is_nan = pc.fill_null(pc.is_nan(found), NO)
-    return pc.if_else(is_nan, evaluate_where(other, data, is_nan), found)
+    is_nan = compute.fill_null(compute.is_nan(found), NO)
+    return compute.if_else(is_nan, evaluate_where(other, data, is_nan), found)
 
 
 _RULES: Final[dict[type[Expression], Callable[[Any, Any], Datum]]] = {

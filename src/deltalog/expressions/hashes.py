@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltalog.expressions.rows import Datum, by_row
+from deltalog.expressions.rows import by_row
+from deltalog.kernels import Datum
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,10 +6,12 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.regexes import to_re2
-from deltalog.expressions.rows import Datum, by_row, is_constant, pc
+from deltalog.expressions.rows import by_row, is_constant
+from deltalog.kernels import Datum, compute
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +32,7 @@ def rlike(text: Datum, pattern: Datum) -> Datum:
 
 def _matches(text: Datum, pattern: str) -> Datum:
     try:
-        return pc.match_substring_regex(text, to_re2(pattern))
+        return compute.match_substring_regex(text, to_re2(pattern))
     except pa.ArrowInvalid as error:
         raise InvalidInputError(
             f"cannot use the regular expression {pattern!r}: look-around and back-references are "
@@ -53,10 +55,10 @@ def regexp_extract(text: Datum, pattern: Datum, group: Datum | None = None) -> D
     # The first match is what the shortest text before it leaves.
     whole = rf"\A(?s:.*?)({to_re2(shape)})(?s:.*)\z"
     try:
-        found = pc.replace_substring_regex(text, whole, rf"\{place + 1}")
+        found = compute.replace_substring_regex(text, whole, rf"\{place + 1}")
     except pa.ArrowInvalid as error:
         raise InvalidInputError(f"cannot extract by {shape!r}: {error}") from error
-    return pc.if_else(is_found, found, "")
+    return compute.if_else(is_found, found, "")
 
 
 def regexp_replace(text: Datum, pattern: Datum, replacement: Datum) -> Datum:
@@ -70,14 +72,14 @@ def regexp_replace(text: Datum, pattern: Datum, replacement: Datum) -> Datum:
     shape, given = pattern.as_py(), replacement.as_py()
     _matches(text, shape)
     try:
-        return pc.replace_substring_regex(text, to_re2(shape), _re2_replacement(given))
+        return compute.replace_substring_regex(text, to_re2(shape), _re2_replacement(given))
     except pa.ArrowInvalid as error:
         raise InvalidInputError(f"cannot replace by {shape!r} and {given!r}: {error}") from error
 
 
 def _no_text(text: Datum) -> Datum:
     null = pa.scalar(None, pa.string())
-    return pc.if_else(pc.is_valid(text), null, null)
+    return compute.if_else(compute.is_valid(text), null, null)
 
 
 def _re2_replacement(given: str) -> str:
@@ -110,7 +112,7 @@ def split(text: Datum, pattern: Datum, limit: Datum | None = None) -> Datum:
         found = pc.split_pattern_regex(text, to_re2(shape), max_splits=splits)
     except pa.ArrowInvalid as error:
         raise InvalidInputError(f"cannot split by {shape!r}: {error}") from error
-    return pc.cast(found, result)
+    return compute.cast(found, result)
 
 
 def _characters(value: str, most: int) -> list[str]:

@@ -10,10 +10,12 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import texts
-from deltalog.expressions.rows import Datum, by_row, pc
+from deltalog.expressions.rows import as_array, by_row
+from deltalog.kernels import Datum, compute
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +94,7 @@ def format_moments(wall: Datum, pattern: str) -> Datum:
     parts = segments(pattern)
     fast = _strftime(parts)
     if fast is not None and _is_four_digits(wall):
-        seconds = pc.cast(pc.floor_temporal(wall, unit="second"), pa.timestamp("s"))
+        seconds = compute.cast(pc.floor_temporal(wall, unit="second"), pa.timestamp("s"))
         return pc.strftime(seconds, format=fast)
     writers = [_writer(part, pattern) for part in parts]
 
@@ -100,12 +102,12 @@ def format_moments(wall: Datum, pattern: str) -> Datum:
         moment = _moment(micros)
         return "".join(write(moment) for write in writers)
 
-    return by_row(row, pa.string(), pc.cast(wall, pa.int64()))
+    return by_row(row, pa.string(), compute.cast(wall, pa.int64()))
 
 
 def _is_four_digits(wall: Datum) -> bool:
     texts.check_years(wall)
-    year = pc.min_max(pc.year(wall if not isinstance(wall, pa.Scalar) else pa.array([wall])))
+    year = compute.min_max(pc.year(as_array(wall, 1)))
     low, high = year["min"].as_py(), year["max"].as_py()
     return low is None or (low >= 1000 and high <= 9999)
 
