@@ -12,13 +12,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog.errors import InternalError, InvalidInputError
-from deltalog.expressions import comparing
+from deltalog.expressions import (
+    calendars,
+    comparing,
+    containers,
+    datetimes,
+    numbers,
+    regexps,
+    strings,
+)
 from deltalog.expressions.analyze import type_of
 from deltalog.expressions.arithmetic import calculate
 from deltalog.expressions.casts import cast
 from deltalog.expressions.coercion import BOOLEAN, VOID
-from deltalog.expressions.kernels import KERNELS
-from deltalog.expressions.literals import to_scalar
+from deltalog.expressions.literals import from_scalar, to_scalar
 from deltalog.expressions.nodes import (
     And,
     Arithmetic,
@@ -37,15 +44,25 @@ from deltalog.expressions.nodes import (
 )
 from deltalog.expressions.render import to_sql
 from deltalog.expressions.rows import NO, YES, as_array, nulls
-from deltalog.expressions.trees import columns, walk
+from deltalog.expressions.trees import children, columns, rebuild, walk
 from deltalog.kernels import Datum, compute
 from deltalog.schema.arrow import from_arrow_schema, from_arrow_type, to_arrow_type
+from deltalog.schema.types import PrimitiveType, StructType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 # Smaller batches than this are joined: a kernel call costs more than copying so few rows.
 _MIN_BATCH_ROWS: Final = 16_384
+_KERNELS: Final[dict[str, Callable[..., Any]]] = {
+    **numbers.KERNELS,
+    **strings.KERNELS,
+    **datetimes.KERNELS,
+    **containers.KERNELS,
+    **calendars.KERNELS,
+    **regexps.KERNELS,
+}
+_NO_COLUMNS: Final = StructType()
 _SAFE: Final = (Column, Literal, Comparison, And, Or, Not, IsNull)
 
 
@@ -235,7 +252,7 @@ def _call(node: Call, data: Any) -> Datum:
         return _coalesce(node, data)
     if node.function == "nanvl":
         return _nanvl(node, data)
-    return KERNELS[node.function](*(_evaluate(argument, data) for argument in node.arguments))
+    return _KERNELS[node.function](*(_evaluate(argument, data) for argument in node.arguments))
 
 
 def _coalesce(node: Call, data: Any) -> Datum:
@@ -253,6 +270,33 @@ def _nanvl(node: Call, data: Any) -> Datum:
     found = as_array(_evaluate(value, data), data.num_rows)
     is_nan = compute.fill_null(compute.is_nan(found), NO)
     return compute.if_else(is_nan, evaluate_where(other, data, is_nan), found)
+
+
+def fold(resolved: Expression) -> Expression:
+    """The same expression with every constant part replaced by its value.
+
+    A part whose value is an error stays: it belongs to the rows that reach it.
+    """
+    if isinstance(resolved, Literal):
+        return resolved
+    node = rebuild(resolved, fold)
+    if not _is_constant(node):
+        return node
+    data_type = type_of(node, _NO_COLUMNS)
+    if not isinstance(data_type, PrimitiveType):
+        return node
+    try:
+        # Made here: pyarrow imports pandas to look at the first list it converts.
+        value = from_scalar(evaluate(node, pa.table({"": [0]}))[0])
+    except InvalidInputError:
+        return node
+    return Literal(value, data_type)
+
+
+def _is_constant(node: Expression) -> bool:
+    # Arrays and structs have no constant of their own, so their parts are looked at too.
+    has_parts = next(children(node), None) is not None
+    return has_parts and not any(isinstance(part, Column) for part in walk(node))
 
 
 _RULES: Final[dict[type[Expression], Callable[[Any, Any], Datum]]] = {

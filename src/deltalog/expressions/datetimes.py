@@ -11,7 +11,7 @@ import pyarrow.types as pt
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import texts
 from deltalog.expressions.casts import MICROS_PER_DAY, MICROS_PER_SECOND, floor_divide
-from deltalog.expressions.patterns import DEFAULT_PATTERN, format_moments, parse_moments
+from deltalog.expressions.datetime_patterns import DEFAULT_PATTERN, format_moments, parse_moments
 from deltalog.expressions.rows import by_row, on_array
 from deltalog.kernels import Array, Datum, compute
 
