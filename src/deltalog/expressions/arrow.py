@@ -17,6 +17,7 @@ from deltalog.expressions import (
     comparing,
     containers,
     datetimes,
+    nodes,
     numbers,
     regexps,
     strings,
@@ -26,22 +27,7 @@ from deltalog.expressions.arithmetic import calculate
 from deltalog.expressions.casts import cast
 from deltalog.expressions.coercion import BOOLEAN, VOID
 from deltalog.expressions.literals import from_scalar, to_scalar
-from deltalog.expressions.nodes import (
-    And,
-    Arithmetic,
-    Call,
-    Case,
-    Cast,
-    Column,
-    Comparison,
-    Expression,
-    In,
-    IsNull,
-    Like,
-    Literal,
-    Not,
-    Or,
-)
+from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
 from deltalog.expressions.rows import NO, YES, as_array, nulls
 from deltalog.expressions.trees import children, columns, rebuild, walk
@@ -63,7 +49,7 @@ _KERNELS: Final[dict[str, Callable[..., Any]]] = {
     **regexps.KERNELS,
 }
 _NO_COLUMNS: Final = StructType()
-_SAFE: Final = (Column, Literal, Comparison, And, Or, Not, IsNull)
+_SAFE: Final = (Column, Literal, nodes.Comparison, nodes.And, nodes.Or, nodes.Not, nodes.IsNull)
 
 
 def evaluate(
@@ -132,15 +118,15 @@ def _literal(node: Literal, _data: Any) -> Datum:
     return to_scalar(node.value, node.type or VOID)
 
 
-def _comparison(node: Comparison, data: Any) -> Datum:
+def _comparison(node: nodes.Comparison, data: Any) -> Datum:
     return comparing.compare(node.operator, _evaluate(node.left, data), _evaluate(node.right, data))
 
 
-def _and(node: And, data: Any) -> Datum:
+def _and(node: nodes.And, data: Any) -> Datum:
     return _connect(node.operands, data, pc.and_kleene, ends=False)
 
 
-def _or(node: Or, data: Any) -> Datum:
+def _or(node: nodes.Or, data: Any) -> Datum:
     return _connect(node.operands, data, pc.or_kleene, ends=True)
 
 
@@ -188,15 +174,15 @@ def evaluate_where(node: Expression, data: Any, mask: Datum) -> Datum:
     return values.take(compute.if_else(mask, positions, pa.scalar(None, pa.int64())))
 
 
-def _not(node: Not, data: Any) -> Datum:
+def _not(node: nodes.Not, data: Any) -> Datum:
     return compute.invert(_as_boolean(_evaluate(node.operand, data)))
 
 
-def _is_null(node: IsNull, data: Any) -> Datum:
+def _is_null(node: nodes.IsNull, data: Any) -> Datum:
     return compute.is_null(_evaluate(node.operand, data))
 
 
-def _in(node: In, data: Any) -> Datum:
+def _in(node: nodes.In, data: Any) -> Datum:
     operand = _evaluate(node.operand, data)
     constants = [option for option in node.options if isinstance(option, Literal)]
     found = comparing.is_member(
@@ -210,7 +196,7 @@ def _in(node: In, data: Any) -> Datum:
     return found
 
 
-def _like(node: Like, data: Any) -> Datum:
+def _like(node: nodes.Like, data: Any) -> Datum:
     operand = _evaluate(node.operand, data)
     pattern = _evaluate(node.pattern, data)
     if isinstance(pattern, pa.Scalar):
@@ -220,12 +206,12 @@ def _like(node: Like, data: Any) -> Datum:
     return comparing.like_by_row(operand, pattern, node.escape, ignore_case=node.ignore_case)
 
 
-def _cast(node: Cast, data: Any) -> Datum:
+def _cast(node: nodes.Cast, data: Any) -> Datum:
     operand = _evaluate(node.operand, data)
     return cast(operand, from_arrow_type(operand.type), node.to, is_try=node.is_try)
 
 
-def _case(node: Case, data: Any) -> Datum:
+def _case(node: nodes.Case, data: Any) -> Datum:
     branches = list(node.branches)
     if node.otherwise is not None:
         branches.append((Literal(YES, BOOLEAN), node.otherwise))
@@ -242,7 +228,7 @@ def _case(node: Case, data: Any) -> Datum:
     return found
 
 
-def _arithmetic(node: Arithmetic, data: Any) -> Datum:
+def _arithmetic(node: nodes.Arithmetic, data: Any) -> Datum:
     left, right = _evaluate(node.left, data), _evaluate(node.right, data)
     return calculate(node.operator, left, right)
 
@@ -302,15 +288,15 @@ def _is_constant(node: Expression) -> bool:
 _RULES: Final[dict[type[Expression], Callable[[Any, Any], Datum]]] = {
     Column: _column,
     Literal: _literal,
-    Comparison: _comparison,
-    And: _and,
-    Or: _or,
-    Not: _not,
-    IsNull: _is_null,
-    In: _in,
-    Like: _like,
-    Cast: _cast,
-    Case: _case,
-    Arithmetic: _arithmetic,
+    nodes.Comparison: _comparison,
+    nodes.And: _and,
+    nodes.Or: _or,
+    nodes.Not: _not,
+    nodes.IsNull: _is_null,
+    nodes.In: _in,
+    nodes.Like: _like,
+    nodes.Cast: _cast,
+    nodes.Case: _case,
+    nodes.Arithmetic: _arithmetic,
     Call: _call,
 }

@@ -24,18 +24,8 @@ DEFAULT_PATTERN: Final = "yyyy-MM-dd HH:mm:ss"
 _MICROS_PER_DAY: Final = 86_400_000_000
 _MICROS_PER_SECOND: Final = 1_000_000
 _MONTHS: Final = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
+    *("January", "February", "March", "April", "May", "June", "July", "August"),
+    *("September", "October", "November", "December"),
 )
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _SEGMENT: Final = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+", re.DOTALL)
@@ -160,8 +150,7 @@ def _day_of_year(moment: Moment) -> int:
 
 
 _NUMBERS: Final[dict[str, _Number]] = {
-    "M": _Number(lambda moment: moment.month, 2),
-    "L": _Number(lambda moment: moment.month, 2),
+    **{letter: _Number(lambda moment: moment.month, 2) for letter in "ML"},
     "d": _Number(lambda moment: moment.day, 2),
     "D": _Number(_day_of_year, 3),
     "H": _Number(lambda moment: moment.second_of_day // 3600, 2),
@@ -170,8 +159,7 @@ _NUMBERS: Final[dict[str, _Number]] = {
     "K": _Number(lambda moment: moment.second_of_day // 3600 % 12, 2),
     "m": _Number(lambda moment: moment.second_of_day // 60 % 60, 2),
     "s": _Number(lambda moment: moment.second_of_day % 60, 2),
-    "q": _Number(lambda moment: (moment.month + 2) // 3, 2),
-    "Q": _Number(lambda moment: (moment.month + 2) // 3, 2),
+    **{letter: _Number(lambda moment: (moment.month + 2) // 3, 2) for letter in "qQ"},
 }
 
 
@@ -181,12 +169,9 @@ def _day_name(moment: Moment) -> str:
 
 _WRITERS: Final[dict[tuple[str, int], Callable[[Moment], str]]] = {
     ("y", 2): lambda moment: f"{moment.year % 100:02d}",
-    ("M", 3): lambda moment: _MONTHS[moment.month - 1][:3],
-    ("M", 4): lambda moment: _MONTHS[moment.month - 1],
-    ("L", 3): lambda moment: _MONTHS[moment.month - 1][:3],
-    ("L", 4): lambda moment: _MONTHS[moment.month - 1],
-    ("q", 3): lambda moment: f"Q{(moment.month + 2) // 3}",
-    ("Q", 3): lambda moment: f"Q{(moment.month + 2) // 3}",
+    **{(letter, 3): lambda moment: _MONTHS[moment.month - 1][:3] for letter in "ML"},
+    **{(letter, 4): lambda moment: _MONTHS[moment.month - 1] for letter in "ML"},
+    **{(letter, 3): lambda moment: f"Q{(moment.month + 2) // 3}" for letter in "qQ"},
     **{("E", count): lambda moment: _day_name(moment)[:3] for count in (1, 2, 3)},
     ("E", 4): _day_name,
     ("a", 1): lambda moment: "AM" if moment.second_of_day < 43_200 else "PM",
@@ -205,20 +190,10 @@ _READERS: Final[dict[tuple[str, int], str]] = {
     ("y", 1): r"(?P<y>-?\d{1,6})",
     ("y", 2): r"(?P<yy>\d{2})",
     ("y", 4): r"(?P<y>\d{4})",
-    ("M", 1): r"(?P<M>\d{1,2})",
-    ("M", 2): r"(?P<M>\d{2})",
     ("M", 3): r"(?P<MMM>[A-Za-z]{3})",
     ("M", 4): r"(?P<MMM>[A-Za-z]{3,9})",
-    ("d", 1): r"(?P<d>\d{1,2})",
-    ("d", 2): r"(?P<d>\d{2})",
-    ("H", 1): r"(?P<H>\d{1,2})",
-    ("H", 2): r"(?P<H>\d{2})",
-    ("h", 1): r"(?P<h>\d{1,2})",
-    ("h", 2): r"(?P<h>\d{2})",
-    ("m", 1): r"(?P<m>\d{1,2})",
-    ("m", 2): r"(?P<m>\d{2})",
-    ("s", 1): r"(?P<s>\d{1,2})",
-    ("s", 2): r"(?P<s>\d{2})",
+    **{(letter, 1): rf"(?P<{letter}>\d{{1,2}})" for letter in "MdHhms"},
+    **{(letter, 2): rf"(?P<{letter}>\d{{2}})" for letter in "MdHhms"},
     ("a", 1): r"(?P<a>[AaPp][Mm])",
     ("X", 1): r"(?P<zone>Z|[+-]\d{2}(?:\d{2})?)",
     ("X", 2): r"(?P<zone>Z|[+-]\d{4})",

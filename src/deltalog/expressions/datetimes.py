@@ -12,7 +12,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import texts
 from deltalog.expressions.casts import MICROS_PER_DAY, MICROS_PER_SECOND, floor_divide
 from deltalog.expressions.datetime_patterns import DEFAULT_PATTERN, format_moments, parse_moments
-from deltalog.expressions.rows import by_row, on_array
+from deltalog.expressions.rows import by_row, on_array, refusing
 from deltalog.kernels import Array, Datum, compute
 
 if TYPE_CHECKING:
@@ -110,10 +110,8 @@ def date_sub(date: Datum, days: Datum) -> Datum:
 
 
 def _as_date(kernel: Callable[..., Datum], date: Datum, days: Datum) -> Datum:
-    try:
+    with refusing("the date is out of range"):
         return compute.cast(kernel(compute.cast(date, pa.int32()), days), pa.date32())
-    except pa.ArrowInvalid as error:
-        raise InvalidInputError("the date is out of range") from error
 
 
 def datediff(end: Datum, start: Datum) -> Datum:
@@ -151,10 +149,8 @@ def add_months(date: Datum, months: Datum) -> Datum:
         compute.cast(pc.day(date), pa.int64()), compute.subtract(following, first), skip_nulls=False
     )
     days = compute.subtract(compute.add(first, day), 1)
-    try:
+    with refusing("the date is out of range"):
         return compute.cast(compute.cast(days, pa.int32()), pa.date32())
-    except pa.ArrowInvalid as error:
-        raise InvalidInputError("the date is out of range") from error
 
 
 def _first_of_month(year: Array, month: Array) -> Array:
@@ -175,13 +171,11 @@ def _first_of_month(year: Array, month: Array) -> Array:
 def timestampadd(unit: Datum, amount: Datum, moment: Datum) -> Datum:
     """The moment so many units later; months keep the time of day."""
     name = _constant_unit(unit)
-    try:
+    with refusing("the timestamp is out of range"):
         if name in _MONTHS:
             return on_array_pair(lambda m, n: _later_months(m, n, _MONTHS[name]), moment, amount)
         step = pc.multiply_checked(amount, pa.scalar(_MICROS[name], pa.int64()))
         return compute.cast(pc.add_checked(compute.cast(moment, pa.int64()), step), moment.type)
-    except pa.ArrowInvalid as error:
-        raise InvalidInputError("the timestamp is out of range") from error
 
 
 def on_array_pair(function: Callable[[Array, Datum], Array], first: Datum, second: Datum) -> Datum:
@@ -282,10 +276,8 @@ def unix_timestamp(value: Datum, pattern: Datum | None = None) -> Datum:
 
 def from_unixtime(seconds: Datum, pattern: Datum | None = None) -> Datum:
     """Seconds since 1970 as a text."""
-    try:
+    with refusing("the timestamp is out of range"):
         micros = pc.multiply_checked(seconds, MICROS_PER_SECOND)
-    except pa.ArrowInvalid as error:
-        raise InvalidInputError("the timestamp is out of range") from error
     shape = DEFAULT_PATTERN if pattern is None else _pattern(pattern)
     return format_moments(compute.cast(micros, _WALL), shape)
 
@@ -308,10 +300,8 @@ def _unix(divisor: int) -> Callable[[Datum], Datum]:
 
 def _from_unix(factor: int) -> Callable[[Datum], Datum]:
     def run(number: Datum) -> Datum:
-        try:
+        with refusing("the timestamp is out of range"):
             micros = pc.multiply_checked(number, factor)
-        except pa.ArrowInvalid as error:
-            raise InvalidInputError("the timestamp is out of range") from error
         return compute.cast(micros, pa.timestamp("us", "UTC"))
 
     return run

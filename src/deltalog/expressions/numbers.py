@@ -15,7 +15,7 @@ from deltalog.expressions.arithmetic import calculate, fmod
 from deltalog.expressions.casts import cast, to_decimal
 from deltalog.expressions.coercion import LONG
 from deltalog.expressions.comparing import compare
-from deltalog.expressions.rows import NO, by_row, on_array
+from deltalog.expressions.rows import NO, by_row, on_array, refusing
 from deltalog.kernels import Datum, compute
 from deltalog.schema.arrow import from_arrow_type
 from deltalog.schema.types import PrimitiveType
@@ -38,16 +38,9 @@ def negative(value: Datum) -> Datum:
     return _checked(pc.negate_checked, "negation", value)
 
 
-def positive(value: Datum) -> Datum:
-    """The value as it is."""
-    return value
-
-
 def _checked(kernel: Callable[[Datum], Datum], name: str, value: Datum) -> Datum:
-    try:
+    with refusing(f"{name} overflows {from_arrow_type(value.type)}"):
         return kernel(value)
-    except pa.ArrowInvalid as error:
-        raise InvalidInputError(f"{name} overflows {from_arrow_type(value.type)}") from error
 
 
 def ceiling(value: Datum) -> Datum:
@@ -118,10 +111,8 @@ def _round_integer(value: Datum, places: int) -> Datum:
         pa.decimal128(38, 0),
         value,
     )
-    try:
+    with refusing(f"round overflows {from_arrow_type(value.type)}"):
         return compute.cast(exact, value.type)
-    except pa.ArrowInvalid as error:
-        raise InvalidInputError(f"round overflows {from_arrow_type(value.type)}") from error
 
 
 def _round_decimal(array: Datum, places: int) -> Datum:
@@ -176,29 +167,12 @@ def whole_quotient(left: Datum, right: Datum) -> Datum:
         quotient = by_row(_whole_quotient, pa.decimal128(38, 0), left, right)
         return cast(quotient, PrimitiveType("decimal(38,0)"), LONG)
     safe = compute.if_else(compute.is_valid(left), right, pa.scalar(None, right.type))
-    try:
+    with refusing("div overflows long"):
         return pc.divide_checked(left, safe)
-    except pa.ArrowInvalid as error:
-        raise InvalidInputError("div overflows long") from error
 
 
 def _whole_quotient(left: decimal.Decimal, right: decimal.Decimal) -> decimal.Decimal:
     return _EXACT.divide_int(left, right)
-
-
-def power(base: Datum, exponent: Datum) -> Datum:
-    """`pow` of doubles."""
-    return pc.power(base, exponent)
-
-
-def square_root(value: Datum) -> Datum:
-    """`sqrt`: NaN below zero."""
-    return pc.sqrt(value)
-
-
-def exponential(value: Datum) -> Datum:
-    """`exp`."""
-    return pc.exp(value)
 
 
 def _logarithm(kernel: Callable[..., Datum]) -> Callable[..., Datum]:
@@ -249,7 +223,7 @@ def _extreme(operator: str, *values: Datum) -> Datum:
 KERNELS: Final[dict[str, Callable[..., Any]]] = {
     "abs": absolute,
     "negative": negative,
-    "positive": positive,
+    "positive": lambda value: value,
     "ceil": ceiling,
     "floor": floor,
     "round": round_half_up,
@@ -259,9 +233,9 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
     "~": pc.bit_wise_not,
     "pmod": positive_remainder,
     "div": whole_quotient,
-    "pow": power,
-    "sqrt": square_root,
-    "exp": exponential,
+    "pow": pc.power,
+    "sqrt": pc.sqrt,  # NaN below zero
+    "exp": pc.exp,
     "ln": _logarithm(pc.ln),
     "log": logarithm_to_base,
     "log2": _logarithm(pc.log2),

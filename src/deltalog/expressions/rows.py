@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from deltalog.errors import InvalidInputError
 from deltalog.kernels import Array, Datum, compute
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 YES: Final = True
 NO: Final = False
@@ -31,6 +33,15 @@ def by_row(function: Callable[..., Any], result: pa.DataType, *arguments: Datum)
         for row in zip(*columns, strict=True)
     ]
     return pa.array(found, result)
+
+
+@contextmanager
+def refusing(message: str) -> Iterator[None]:
+    """Raise what Arrow refuses inside as an InvalidInputError with a message of our own."""
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        raise InvalidInputError(message) from error
 
 
 def is_constant(*arguments: Datum) -> bool:
