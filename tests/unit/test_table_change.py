@@ -11,7 +11,8 @@ from deltalog.actions import Metadata, Protocol
 from deltalog.column_mapping import field_id, physical_name
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import DeltaError, InvalidInputError, UnsupportedFeatureError
-from deltalog.features import Engine, check_protocol, check_writable
+from deltalog.features.registry import Engine
+from deltalog.features.support import check_protocol, check_writable
 from deltalog.schema import ArrayType, Field, MapType, StructType, encode_schema, find_field
 from deltalog.schema.columns import walk
 from deltalog.table_change import changed_table, engines_losing_access, new_table

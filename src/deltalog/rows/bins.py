@@ -21,10 +21,9 @@ import pyarrow as pa
 from deltalog.clock import Stopwatch
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.kernels import compute
+from deltalog.metadata_columns import ROW_COMMIT_VERSION, ROW_ID
 from deltalog.rows.copy import (
-    ROW_COMMIT_VERSION,
     ROW_GROUP_BYTES,
-    ROW_ID,
     tasks_of,
     write_copied,
 )

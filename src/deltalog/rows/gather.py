@@ -8,10 +8,12 @@ Protocol: none; Delta Spark's `delta.autoOptimize.optimizeWrite`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from deltalog.kernels import arrow
+from deltalog.metadata_columns import METADATA
 from deltalog.rows.external_sort import SortLimits, sort_batches
 from deltalog.write.enforce import Enforcer
 from deltalog.write.files import FileWriter, write_files
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from deltalog.write.spec import WriteSpec
     from deltalog.write.written import WrittenFiles
 
-_KEY: Final = "_metadata.partition"  # no column of a table has this name
+_KEY: Final = f"{METADATA}.partition"  # no column of a table has this name
 
 
 def optimizes_writes(configuration: TableConfiguration) -> bool:
@@ -87,7 +89,7 @@ def gathered(
             for group in split(batch, fields):
                 number = numbers.setdefault(group.values, len(numbers))
                 rows = batch if group.rows is None else batch.take(group.rows)
-                key: Any = pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows)
+                key = arrow.repeat(pa.scalar(number, pa.int64()), rows.num_rows)
                 yield rows.append_column(_KEY, key)
 
     for batch in sort_batches(keyed(), _KEY, limits):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from deltalog import metadata_columns
 from deltalog.column_mapping import Mode
 from deltalog.deletion_vectors import keep_mask
 from deltalog.errors import DeltaError, InvalidPartitionValueError
@@ -44,10 +45,6 @@ _PIECE_ROWS: Final = 1 << 20
 """Row groups are read together up to so many rows: that bounds what is decoded at once."""
 _MOST: Final = 0.97
 """From this share of kept rows on, a filter is quickest column by column."""
-
-
-_ROW_ID: Final = "_metadata.row_id"
-_ROW_COMMIT_VERSION: Final = "_metadata.row_commit_version"
 
 
 def read_tasks(
@@ -113,14 +110,14 @@ def _unmapped(spec: ReadSpec, schema: pa.Schema, path: str) -> FileProjection:
     """Columns that are no part of the table's schema and always go by their name."""
     long, string = PrimitiveType("long"), PrimitiveType("string")
     wanted = []
-    if _ROW_ID in spec.metadata_columns:
+    if metadata_columns.ROW_ID in spec.metadata_columns:
         wanted += [Field(name, long) for name in schema.names if name == spec.row_id_column]
-    if _ROW_COMMIT_VERSION in spec.metadata_columns:
+    if metadata_columns.ROW_COMMIT_VERSION in spec.metadata_columns:
         wanted += [
             Field(name, long) for name in schema.names if name == spec.row_commit_version_column
         ]
     if spec.reads_change_type:
-        wanted.append(Field("_change_type", string))
+        wanted.append(Field(metadata_columns.CHANGE_TYPE, string))
     return project_file(StructType(wanted), schema, Mode.NONE, path=path)
 
 
@@ -305,7 +302,7 @@ class _Rows:
             return _repeat(constants[name], self.count)
         if name in METADATA_COLUMNS:
             return self._metadata(name)
-        if name == "_metadata":
+        if name == metadata_columns.METADATA:
             parts = [self._metadata(part) for part in self.task.spec.metadata_columns]
             names = [part.partition(".")[2] for part in self.task.spec.metadata_columns]
             return pa.StructArray.from_arrays(parts, names)
@@ -314,13 +311,13 @@ class _Rows:
     def _metadata(self, name: str) -> pa.Array[Any]:
         task = self.task
         match name:
-            case "_metadata.row_index":
+            case metadata_columns.ROW_INDEX:
                 return self._row_index()
-            case "_metadata.row_id":
+            case metadata_columns.ROW_ID:
                 base = task.base_row_id
                 fresh = None if base is None else compute.add(self._row_index(), base)
                 return self._kept_or(task.spec.row_id_column, fresh)
-            case "_metadata.row_commit_version":
+            case metadata_columns.ROW_COMMIT_VERSION:
                 version = pa.scalar(task.default_row_commit_version, pa.int64())
                 fresh = _repeat(version, self.count)
                 return self._kept_or(task.spec.row_commit_version_column, fresh)
@@ -365,11 +362,11 @@ def _repeat(value: pa.Scalar[Any], count: int) -> pa.Array[Any]:
 def _file_metadata(task: ScanTask, name: str) -> pa.Scalar[Any]:
     kind = METADATA_COLUMNS[name]
     match name:
-        case "_metadata.file_path":
+        case metadata_columns.FILE_PATH:
             return pa.scalar(join(task.store.root, task.path), kind)
-        case "_metadata.file_name":
+        case metadata_columns.FILE_NAME:
             return pa.scalar(task.path.rpartition("/")[2], kind)
-        case "_metadata.file_size":
+        case metadata_columns.FILE_SIZE:
             return pa.scalar(task.size_bytes, kind)
         case _:
             changed_ms = task.modification_time_ms

@@ -5,11 +5,13 @@ Protocol: Change Data Files, Add CDC File
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
 from deltalog.actions import AddCDCFile
+from deltalog.kernels import Array
+from deltalog.metadata_columns import CHANGE_TYPE
 from deltalog.write.encode import Layout
 from deltalog.write.files import partition_values
 from deltalog.write.open_files import CHANGE_DIRECTORY, Plan
@@ -17,11 +19,6 @@ from deltalog.write.parts import Limits, PartWriter
 
 if TYPE_CHECKING:
     from deltalog.write.spec import WriteSpec
-
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
-
-CHANGE_TYPE: Final = "_change_type"
 
 
 class ChangeWriter:

@@ -34,10 +34,10 @@ from deltalog.expressions import (
     resolve_predicate,
 )
 from deltalog.features.char_varchar import LengthLimit, length_limits
+from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.constraints import CHECK, Check, table_checks
-from deltalog.features.default_columns import default_expressions
-from deltalog.features.generated_columns import generation_expressions
 from deltalog.features.identity_columns import IdentityColumn, identity_columns, next_values
+from deltalog.kernels import Array
 from deltalog.schema import StructType, find_field, to_arrow_schema
 from deltalog.write.fit import Fit
 from deltalog.write.nested_paths import not_null_paths, reach, rows_where
@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from deltalog.configuration import TableConfiguration
     from deltalog.write.spec import WriteSpec
 
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
 
 _MAX_EXAMPLES: Final = 5
 

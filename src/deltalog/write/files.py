@@ -7,9 +7,10 @@ Protocol: Add File and Remove File
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from deltalog.actions import AddFile
+from deltalog.kernels import Array
 from deltalog.write.encode import Layout
 from deltalog.write.enforce import Enforcer
 from deltalog.write.open_files import Plan
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
     from deltalog.write.open_files import Part
     from deltalog.write.spec import WriteSpec
-
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
 
 
 def write_files(spec: WriteSpec, data: object) -> WrittenFiles:

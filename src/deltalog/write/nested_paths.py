@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltalog.kernels import Array
 from deltalog.schema import ArrayType, MapType, StructType
 
 if TYPE_CHECKING:
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
 
     from deltalog.schema import DataType
 
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
 Path = tuple[str, ...]
 
 

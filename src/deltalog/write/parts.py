@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from deltalog.errors import DeltaError
+from deltalog.kernels import arrow
 from deltalog.storage.pool import Background
 from deltalog.write.open_files import Lane, Part, Plan
 from deltalog.write.partition import split
@@ -258,5 +259,4 @@ def _by_schema(batches: list[pa.RecordBatch]) -> list[pa.Schema]:
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     if len(batches) == 1:
         return batches[0]
-    joined: pa.RecordBatch = pa.concat_batches(batches)  # type: ignore[attr-defined]  # newer than the stubs
-    return joined
+    return arrow.concat_batches(batches)

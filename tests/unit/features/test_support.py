@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from deltalog.actions import Format, Metadata, Protocol
+from deltalog.actions import Metadata, Protocol
+from deltalog.actions.model import Format
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import (
     CatalogManagedError,
@@ -13,16 +14,14 @@ from deltalog.errors import (
     UnsupportedProtocolError,
     UnsupportedTypeError,
 )
-from deltalog.features import (
-    FEATURES,
-    Engine,
-    Kind,
-    Support,
-    check_deletion_vectors,
-    check_readable,
+from deltalog.features import FEATURES, Kind, Support, check_deletion_vectors, check_readable
+from deltalog.features.registry import Engine
+from deltalog.features.support import (
     check_writable,
+    engines_for,
+    misplaced_reader_features,
+    writer_blockers,
 )
-from deltalog.features.support import engines_for, misplaced_reader_features, writer_blockers
 
 SCHEMA = '{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"metadata":{}}]}'
 

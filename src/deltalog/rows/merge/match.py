@@ -14,11 +14,12 @@ import pyarrow as pa
 
 from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.deletion_vectors import DeletionBitmap
-from deltalog.kernels import compute
+from deltalog.kernels import Array, arrow, compute
+from deltalog.metadata_columns import ROW_INDEX
 from deltalog.paths import decode_path
 from deltalog.progress import Steps
 from deltalog.rows.find import MatchingFiles
-from deltalog.rows.merge.pairs import FILE, ROW_INDEX, Hits, Pairs
+from deltalog.rows.merge.pairs import FILE, Hits, Pairs
 from deltalog.rows.merge.prune import reach_of
 from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
 from deltalog.scan.prune import prune
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from deltalog.scan.task import ScanTask
     from deltalog.snapshot import Snapshot
 
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
 
 _BATCH_ROWS: Final = 1 << 20
 _MAX_ROWS: Final = 1 << 22
@@ -218,8 +217,7 @@ class _Matcher:
 def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     if len(batches) == 1:
         return batches[0]
-    joined: pa.RecordBatch = pa.concat_batches(batches)  # type: ignore[attr-defined]  # newer than the stubs
-    return joined
+    return arrow.concat_batches(batches)
 
 
 def _complete(

@@ -20,7 +20,7 @@ from deltalog.expressions import (
     resolve_predicate,
     type_of,
 )
-from deltalog.expressions.folding import fold
+from deltalog.expressions.arrow import fold
 from deltalog.expressions.nodes import And, Column, Comparison, col
 from deltalog.rows.assign import (
     Assignments,

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from deltalog.expressions import Expression, Literal, columns
 from deltalog.expressions.nodes import And, Comparison, In, IsNull, Or
-from deltalog.kernels import compute
+from deltalog.kernels import Array, arrow, compute
 from deltalog.rows.merge.plan import all_of
 from deltalog.rows.merge.scope import without_side
 from deltalog.schema import from_arrow_type
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from deltalog.rows.merge.plan import Key, MergePlan
     from deltalog.schema import DataType
 
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
 
 _FEW_KEYS: Final = 1_000
 _MANY_KEYS: Final = 20_000
@@ -170,7 +168,7 @@ def _ranges(distinct: Array) -> list[tuple[Any, Any]]:
     )
     gaps = compute.subtract(numbers.slice(1), numbers.slice(0, len(numbers) - 1))
     widest = compute.select_k_unstable(
-        pa.table({"gap": gaps, "at": pa.arange(0, len(gaps))}),  # type: ignore[attr-defined]  # newer than the stubs
+        pa.table({"gap": gaps, "at": arrow.arange(0, len(gaps))}),
         k=_MAX_RANGES - 1,
         sort_keys=[("gap", "descending")],
     )

@@ -24,8 +24,7 @@ from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import Column as Name
 from deltalog.expressions import Literal, col, columns, map_columns, parse_sql, resolve, to_sql
 from deltalog.expressions.nodes import Comparison
-from deltalog.features.default_columns import default_expressions
-from deltalog.features.generated_columns import generation_expressions
+from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.identity_columns import identity_columns
 from deltalog.rows.assign import check_identities
 from deltalog.rows.changes import Action, Clause, RowChanges, When

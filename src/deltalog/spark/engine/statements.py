@@ -19,7 +19,7 @@ from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.clock import Stopwatch
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import col
-from deltalog.features.generated_columns import generation_expressions
+from deltalog.features.computed_columns import generation_expressions
 from deltalog.rows.assign import canonical_path, check_identities
 from deltalog.rows.changes import Action
 from deltalog.scan.prune import judge

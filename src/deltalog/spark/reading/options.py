@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from deltalog.errors import InvalidInputError
+from deltalog.metadata_columns import METADATA
 from deltalog.scan.task import METADATA_COLUMNS
 from deltalog.store_kinds import split_option
 
@@ -329,9 +330,9 @@ def parse_metadata_columns(names: Collection[str]) -> tuple[str, ...]:
         return tuple(METADATA_COLUMNS)
     found = []
     for name in names:
-        full = name if name.startswith("_metadata.") else f"_metadata.{name}"
+        full = name if name.startswith(f"{METADATA}.") else f"{METADATA}.{name}"
         if full not in METADATA_COLUMNS:
-            known = [column.removeprefix("_metadata.") for column in METADATA_COLUMNS]
+            known = [column.removeprefix(f"{METADATA}.") for column in METADATA_COLUMNS]
             close = get_close_matches(name, known, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"expected some of {known}"
             raise InvalidInputError(f"there is no metadata column {name!r}: {hint}")

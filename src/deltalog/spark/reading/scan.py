@@ -14,12 +14,12 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 
 from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.arguments import as_columns
+from deltalog.metadata_columns import METADATA
 from deltalog.paths import store_kind
 from deltalog.scan import METADATA_COLUMNS, plan_scan
 from deltalog.scan.plan import TASK_COLUMNS
 from deltalog.schema import canonical_path_of
 from deltalog.snapshot.pieces import holds_more_files
-from deltalog.spark.reading.batch_source import METADATA
 from deltalog.spark.reading.conditions import Condition, as_spark_condition
 from deltalog.spark.reading.native import NativePlan, native_frame, plan_native
 from deltalog.spark.reading.options import parse_metadata_columns

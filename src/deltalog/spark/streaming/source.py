@@ -19,13 +19,13 @@ from deltalog.errors import DeltaError, IncompatibleChangesError
 from deltalog.insight.follow import Follower
 from deltalog.insight.follow_steps import FollowOptions, Offset
 from deltalog.log.listing import list_log
+from deltalog.metadata_columns import METADATA
 from deltalog.scan import Moment
 from deltalog.scan.changes import incompatibility, open_changes
 from deltalog.scan.plan import check_snapshot, read_spec
 from deltalog.schema import StructType
 from deltalog.snapshot import load_snapshot
 from deltalog.spark.reading.batch_source import (
-    METADATA,
     TaskPartition,
     change_fields,
     check_columns,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from deltalog.actions import DomainMetadata
 from deltalog.errors import InvalidInputError
-from deltalog.features.domain_metadata import check_user_domain
+from deltalog.features.guards import check_user_domain
 from deltalog.verbs.alter.staging import record
 
 if TYPE_CHECKING:

@@ -19,13 +19,13 @@ from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.errors import DeltaError, InternalError, InvalidInputError
 from deltalog.features.registry import canonical_name
 from deltalog.features.row_ids import ROW_TRACKING_DOMAIN
-from deltalog.features.type_widening import has_changes
+from deltalog.features.type_widening import has_type_changes
 from deltalog.log.listing import list_log
 from deltalog.log.segment import CheckpointKind
 from deltalog.rows.copy import copy_rows
 from deltalog.rows.files import FileOptions
 from deltalog.snapshot import load_snapshot
-from deltalog.table_change import check_droppable, unused, without_feature
+from deltalog.table_change import check_droppable, deactivated, without_feature
 from deltalog.upkeep.checkpoint import create_checkpoint
 from deltalog.upkeep.cleanup import cleanup_metadata
 from deltalog.write.files import FileWriter
@@ -114,7 +114,7 @@ def stage_unused(pending: PendingTransaction, feature: str, options: FileOptions
     snapshot = _snapshot_of(pending)
     if canonical_name(feature) == "checkpointProtection":
         return 0
-    after = unused(pending.configuration, feature)
+    after = deactivated(pending.configuration, feature)
     if after.metadata != pending.configuration.metadata:
         pending.set_configuration(after)
     files = _files_in_need(snapshot, canonical_name(feature))
@@ -174,7 +174,7 @@ def stage_drop(
 def uses(snapshot: Snapshot, feature: str) -> bool:
     """Whether a version holds anything that only readers with the feature understand."""
     configuration = snapshot.configuration
-    if unused(configuration, feature).metadata != configuration.metadata:
+    if deactivated(configuration, feature).metadata != configuration.metadata:
         return True
     return feature == "deletionVectors" and _files_in_need(snapshot, feature).num_rows > 0
 
@@ -208,7 +208,7 @@ def _files_in_need(snapshot: Snapshot, feature: str) -> pa.Table:
     configuration = snapshot.configuration
     is_mapped = feature == "columnMapping" and configuration.column_mapping_mode != "none"
     # Which file has which type stands in its footer only; all are written anew.
-    is_widened = feature == "typeWidening" and has_changes(configuration.data_schema)
+    is_widened = feature == "typeWidening" and has_type_changes(configuration.data_schema)
     return snapshot.files() if is_mapped or is_widened else FILE_SCHEMA.empty_table()
 
 

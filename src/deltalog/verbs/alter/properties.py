@@ -11,7 +11,7 @@ from deltalog.actions.properties import CONSTRAINT_PREFIX
 from deltalog.actions.settable import canonical_key
 from deltalog.errors import InvalidInputError
 from deltalog.features.iceberg_compat import enabled_versions
-from deltalog.table_change import changed_table, kept_by_writers
+from deltalog.table_change import changed_table, is_set_by_writers
 from deltalog.verbs.alter.row_tracking import stage_all_row_ids
 from deltalog.verbs.alter.staging import change_properties, record
 
@@ -81,7 +81,7 @@ def unset_table_properties(
         if key.lower().startswith(CONSTRAINT_PREFIX):
             raise InvalidInputError(f"cannot unset {key}: drop the constraint")
         found = by_folded.get(key.lower())
-        if found is not None and kept_by_writers(found):
+        if found is not None and is_set_by_writers(found):
             raise InvalidInputError(f"table property {found} is set by writers themselves")
         if found is None:
             if raise_if_not_exists:

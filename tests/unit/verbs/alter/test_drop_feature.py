@@ -202,8 +202,8 @@ def test_constraints_go_before_their_feature() -> None:
         ("nope", "no such table feature"),
         ("rowTracking", "does not have it"),
         ("domainMetadata", "'clustering' requires it"),
-        ("clustering", "it stays in a table that has it"),
-        ("appendOnly", "it stays in a table that has it"),
+        ("clustering", "it cannot be dropped"),
+        ("appendOnly", "it cannot be dropped"),
         ("checkpointProtection", "truncate_history=True"),
     ],
 )
