@@ -56,7 +56,7 @@ class Changed:
     is_updated: pa.BooleanArray | None = None
 
 
-class Change(Protocol):
+class RowUpdate(Protocol):
     """Says what becomes of rows."""
 
     def __call__(self, file: int, first: int, old: pa.RecordBatch) -> Changed:
@@ -71,7 +71,7 @@ class Change(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ChangePlan:
     """What is to be done to files.
 
     Args:
@@ -109,8 +109,8 @@ def planned(matching: MatchingFiles, decisions: Sequence[FileDecision]) -> FileC
 
 def change_rows(
     pending: PendingTransaction,
-    plan: Plan,
-    change: Change,
+    plan: ChangePlan,
+    change: RowUpdate,
     writer: FileWriter,
     changes: ChangeWriter | None,
 ) -> FileChanges:
@@ -126,18 +126,18 @@ def change_rows(
     Cost: with deletion vectors, all columns of the row groups with rows that are updated;
     otherwise all columns of the files, except those of which nothing is left.
     """
-    work = _Work(pending, pending.base, plan, change, writer, changes)
+    work = _FileRewrite(pending, pending.base, plan, change, writer, changes)
     work.read()
     return work.stage()
 
 
-class _Work:
+class _FileRewrite:
     def __init__(
         self,
         pending: PendingTransaction,
         snapshot: Snapshot,
-        plan: Plan,
-        change: Change,
+        plan: ChangePlan,
+        change: RowUpdate,
         writer: FileWriter,
         changes: ChangeWriter | None,
     ) -> None:

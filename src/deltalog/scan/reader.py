@@ -67,7 +67,7 @@ def read_task(task: ScanTask) -> Iterator[pa.RecordBatch]:
         yield from piece.read()
 
 
-def _open(task: ScanTask) -> _OpenFile:
+def _open(task: ScanTask) -> _OpenTask:
     spec = task.spec
     try:
         reader = open_parquet(task.store, task.path, size_bytes=task.size_bytes)
@@ -77,7 +77,7 @@ def _open(task: ScanTask) -> _OpenFile:
         matched = project_file(first, schema, spec.mode, path=task.path, rebase=rebase)
         selected = _bitmap(task)
         groups = surviving_row_groups(spec.predicate, first, matched.leaf_of, reader)
-        return _OpenFile(
+        return _OpenTask(
             task=task,
             reader=reader,
             first=matched,
@@ -141,7 +141,7 @@ def _bitmap(task: ScanTask) -> DeletionBitmap | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _OpenFile:
+class _OpenTask:
     """A file with its footer, its deletion vector and its matched columns at hand."""
 
     task: ScanTask
@@ -192,7 +192,7 @@ class _OpenFile:
 class _Piece:
     """Some row groups of a file."""
 
-    file: _OpenFile
+    file: _OpenTask
     row_groups: tuple[int, ...]
 
     def read(self) -> list[pa.RecordBatch]:
@@ -215,7 +215,7 @@ class _Piece:
             return []
         found = self._columns(file.first) | self._columns(file.unmapped)
         if spec.predicate is not None:
-            rows = _Rows(file.task, found, first_row, num_rows, None, {})
+            rows = _TaskRows(file.task, found, first_row, num_rows, None, {})
             used = sorted({path[0] for path in columns(spec.predicate)})
             hits = filter_mask(spec.predicate, rows.table(used))
             mask = as_mask(hits if mask is None else compute.and_(mask, hits))
@@ -224,7 +224,7 @@ class _Piece:
         if mask is not None and mask.true_count == num_rows:
             mask = None
         rest = self._rest(mask, first_row)
-        rows = _Rows(file.task, found, first_row, num_rows, mask, rest)
+        rows = _TaskRows(file.task, found, first_row, num_rows, mask, rest)
         output = rows.table(spec.output.names)
         if spec.output.names:
             # The columns are in these types already; only NOT NULL is the schema's to say.
@@ -262,7 +262,7 @@ class _Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _TaskRows:
     """Any column of a run of physical rows, of which `mask` keeps some.
 
     Args:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import PurePath
 
-    from deltalog.engine import Rows
+    from deltalog.engine import RowSource
     from deltalog.schema import Schema
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
@@ -205,7 +205,7 @@ def _check_fits(
             )
 
 
-def _schema_of(rows: Rows, store: Store) -> Schema:
+def _schema_of(rows: RowSource, store: Store) -> Schema:
     """The schema of a table that is made of data."""
     if not rows.schema.names:
         raise InvalidInputError(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deltalog.expressions import Expression
-    from deltalog.rows.merge.plan import MergePlan, Step
+    from deltalog.rows.merge.plan import MergePlan, MergeStep
     from deltalog.rows.merge.source import MergeSource
 
 
@@ -154,7 +154,7 @@ class Pairs:
 
     def _codes(
         self,
-        steps: Sequence[Step],
+        steps: Sequence[MergeStep],
         batch: pa.RecordBatch,
         where: Array,
         numbers: Array,

@@ -23,7 +23,7 @@ from deltalog.features.identity_columns import identity_columns
 from deltalog.spark.session.workers import check_workers, mapped, naming_workers
 from deltalog.verbs.append import write_rows
 from deltalog.write.files import FileWriter
-from deltalog.write.matching import write_matching
+from deltalog.write.replace_where import write_where
 from deltalog.write.written import WrittenFiles
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def _write(task: TaskSpec, batches: Iterator[pa.RecordBatch]) -> WrittenFiles:
     spec = in_task(task.spec)
     if task.predicate is None:
         return write_rows(spec, reader)
-    return write_matching(spec, reader, task.predicate, tells_changes=task.tells_changes)
+    return write_where(spec, reader, task.predicate, tells_changes=task.tells_changes)
 
 
 def run_tasks(
