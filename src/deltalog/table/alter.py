@@ -10,26 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 from deltalog.errors import InvalidInputError
 from deltalog.schema import Field
-from deltalog.verbs.alter import clustering, columns, protocol
-from deltalog.verbs.alter import constraints as _constraints
-from deltalog.verbs.alter import properties as _properties
+from deltalog.verbs import alter
 from deltalog.verbs.alter.drop_feature import drop_feature
 from deltalog.verbs.verb import Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from deltalog.schema import DataType
     from deltalog.schema.alter import Where
     from deltalog.snapshot import Snapshot
     from deltalog.table.target import LatestTable
-    from deltalog.transaction import (
-        CommitProperties,
-        PendingTransaction,
-        PostCommitHookProperties,
-    )
+    from deltalog.transaction import CommitProperties, PostCommitHookProperties
+    from deltalog.verbs.verb import Verb
 
-    Stage = Callable[[PendingTransaction], object]
     ColumnPath = str | tuple[str, ...]
 
 
@@ -73,8 +67,8 @@ class TableAlterer:
                 f"cannot add {fields!r}: expected a Field or a list of them, such as "
                 "Field('name', 'string')"
             )
-        self._run(
-            lambda pending: columns.add_columns(pending, wanted, parent=parent, where=where),
+        self._do(
+            alter.AddColumns(wanted, parent=parent, where=where),
             commit_properties,
             post_commithook_properties,
         )
@@ -87,10 +81,8 @@ class TableAlterer:
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Give a column another name; the table needs column mapping, files stay as they are."""
-        self._run(
-            lambda pending: columns.rename_column(pending, column, new_name),
-            commit_properties,
-            post_commithook_properties,
+        self._do(
+            alter.RenameColumn(column, new_name), commit_properties, post_commithook_properties
         )
 
     def drop_columns(
@@ -102,11 +94,7 @@ class TableAlterer:
         """Take columns out of the schema; the table needs column mapping, files stay."""
         # A tuple is one path; only a list is several.
         paths: list[ColumnPath] = names if isinstance(names, list) else [names]
-        self._run(
-            lambda pending: columns.drop_columns(pending, paths),
-            commit_properties,
-            post_commithook_properties,
-        )
+        self._do(alter.DropColumns(paths), commit_properties, post_commithook_properties)
 
     def move_column(
         self,
@@ -116,11 +104,7 @@ class TableAlterer:
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Put a column elsewhere among its siblings: `first`, `last` or `("after", name)`."""
-        self._run(
-            lambda pending: columns.move_column(pending, column, where),
-            commit_properties,
-            post_commithook_properties,
-        )
+        self._do(alter.MoveColumn(column, where), commit_properties, post_commithook_properties)
 
     def set_column_type(
         self,
@@ -130,10 +114,8 @@ class TableAlterer:
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Widen a column's type; the table needs `delta.enableTypeWidening`."""
-        self._run(
-            lambda pending: columns.set_column_type(pending, column, to_type),
-            commit_properties,
-            post_commithook_properties,
+        self._do(
+            alter.SetColumnType(column, to_type), commit_properties, post_commithook_properties
         )
 
     def set_column_comment(
@@ -144,10 +126,8 @@ class TableAlterer:
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Say what a column means; None takes the comment away."""
-        self._run(
-            lambda pending: columns.set_column_comment(pending, column, comment),
-            commit_properties,
-            post_commithook_properties,
+        self._do(
+            alter.SetColumnComment(column, comment), commit_properties, post_commithook_properties
         )
 
     def set_column_metadata(
@@ -158,10 +138,8 @@ class TableAlterer:
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Set entries of a column's metadata; what the protocol keeps there has its own verbs."""
-        self._run(
-            lambda pending: columns.set_column_metadata(pending, column, metadata),
-            commit_properties,
-            post_commithook_properties,
+        self._do(
+            alter.SetColumnMetadata(column, metadata), commit_properties, post_commithook_properties
         )
 
     def set_column_default(
@@ -172,10 +150,8 @@ class TableAlterer:
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """The SQL expression that rows get where a write leaves the column out; None drops it."""
-        self._run(
-            lambda pending: columns.set_column_default(pending, column, default),
-            commit_properties,
-            post_commithook_properties,
+        self._do(
+            alter.SetColumnDefault(column, default), commit_properties, post_commithook_properties
         )
 
     def set_column_not_null(
@@ -185,11 +161,7 @@ class TableAlterer:
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Forbid NULL in a column; rows that exist are checked first."""
-        self._run(
-            lambda pending: columns.set_column_not_null(pending, column),
-            commit_properties,
-            post_commithook_properties,
-        )
+        self._do(alter.SetColumnNotNull(column), commit_properties, post_commithook_properties)
 
     def drop_column_not_null(
         self,
@@ -198,10 +170,8 @@ class TableAlterer:
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Allow NULL in a column."""
-        self._run(
-            lambda pending: columns.drop_column_not_null(pending, column_name),
-            commit_properties,
-            post_commithook_properties,
+        self._do(
+            alter.DropColumnNotNull(column_name), commit_properties, post_commithook_properties
         )
 
     def add_constraint(
@@ -215,11 +185,7 @@ class TableAlterer:
         Raises:
             ConstraintViolationError: rows break it; the message counts and shows some.
         """
-        self._run(
-            lambda pending: _constraints.add_constraints(pending, constraints),
-            commit_properties,
-            post_commithook_properties,
-        )
+        self._do(alter.AddConstraints(constraints), commit_properties, post_commithook_properties)
 
     def drop_constraint(
         self,
@@ -229,10 +195,8 @@ class TableAlterer:
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Drop a CHECK constraint."""
-        self._run(
-            lambda pending: _constraints.drop_constraint(
-                pending, name, raise_if_not_exists=raise_if_not_exists
-            ),
+        self._do(
+            alter.DropConstraint(name, raise_if_not_exists),
             commit_properties,
             post_commithook_properties,
         )
@@ -253,10 +217,8 @@ class TableAlterer:
             commit_properties: of the commit.
             post_commithook_properties: what follows it.
         """
-        self._run(
-            lambda pending: _properties.set_table_properties(
-                pending, properties, raise_if_not_exists=raise_if_not_exists
-            ),
+        self._do(
+            alter.SetTableProperties(properties, raise_if_not_exists),
             commit_properties,
             post_commithook_properties,
         )
@@ -270,10 +232,8 @@ class TableAlterer:
     ) -> None:
         """Take properties away: their defaults hold again."""
         wanted = [keys] if isinstance(keys, str) else list(keys)
-        self._run(
-            lambda pending: _properties.unset_table_properties(
-                pending, wanted, raise_if_not_exists=raise_if_not_exists
-            ),
+        self._do(
+            alter.UnsetTableProperties(wanted, raise_if_not_exists),
             commit_properties,
             post_commithook_properties,
         )
@@ -285,11 +245,7 @@ class TableAlterer:
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Name the table."""
-        self._run(
-            lambda pending: _properties.set_table_name(pending, name),
-            commit_properties,
-            post_commithook_properties,
-        )
+        self._do(alter.SetTableName(name), commit_properties, post_commithook_properties)
 
     def set_table_description(
         self,
@@ -298,10 +254,8 @@ class TableAlterer:
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Say what the table holds."""
-        self._run(
-            lambda pending: _properties.set_table_description(pending, description),
-            commit_properties,
-            post_commithook_properties,
+        self._do(
+            alter.SetTableDescription(description), commit_properties, post_commithook_properties
         )
 
     def set_clustering_columns(
@@ -311,11 +265,7 @@ class TableAlterer:
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Cluster new files by these columns; None ends clustering."""
-        self._run(
-            lambda pending: clustering.set_clustering_columns(pending, names),
-            commit_properties,
-            post_commithook_properties,
-        )
+        self._do(alter.SetClusteringColumns(names), commit_properties, post_commithook_properties)
 
     def add_feature(
         self,
@@ -332,10 +282,8 @@ class TableAlterer:
             commit_properties: of the commit.
             post_commithook_properties: what follows it.
         """
-        self._run(
-            lambda pending: protocol.add_feature(
-                pending, feature, allow_protocol_versions_increase=allow_protocol_versions_increase
-            ),
+        self._do(
+            alter.AddFeature(feature, allow_protocol_versions_increase),
             commit_properties,
             post_commithook_properties,
         )
@@ -367,17 +315,15 @@ class TableAlterer:
         `truncate_history`, every commit of the log is read.
         """
 
-        def commit(stage: Stage, operation: str) -> Snapshot:
+        def commit(verb: Verb[Any]) -> Snapshot:
             done = self._table.carry_out(
-                Operation(name=operation, plan=stage, skips_empty=True),
-                commit_properties=commit_properties,
-                hooks=post_commithook_properties,
+                verb, commit_properties=commit_properties, hooks=post_commithook_properties
             )
             return done.committed.snapshot
 
-        # The newest version: a run without a stage finds it, and that nobody stands on an old one.
-        snapshot = commit(lambda _: None, "DROP FEATURE")
-        drop_feature(snapshot, feature, commit=commit, truncate_history=truncate_history)
+        # A verb that does nothing looks for newer versions, and refuses a table at an old one.
+        look = Operation(name="DROP FEATURE", plan=lambda _: None, skips_empty=True)
+        drop_feature(commit(look), feature, commit=commit, truncate_history=truncate_history)
 
     def upgrade_protocol(
         self,
@@ -387,21 +333,16 @@ class TableAlterer:
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Raise the protocol to what these versions mean; it never falls."""
-        self._run(
-            lambda pending: protocol.upgrade_protocol(pending, reader_version, writer_version),
+        self._do(
+            alter.UpgradeProtocol(reader_version, writer_version),
             commit_properties,
             post_commithook_properties,
         )
 
-    def _run(
+    def _do(
         self,
-        stage: Stage,
+        verb: Verb[Any],
         commit_properties: CommitProperties | None,
         hooks: PostCommitHookProperties | None,
     ) -> None:
-        # The stage names the operation as the reference does, and its parameters.
-        self._table.do(
-            Operation(name="ALTER TABLE", plan=stage, skips_empty=True),
-            commit_properties=commit_properties,
-            post_commithook_properties=hooks,
-        )
+        self._table.do(verb, commit_properties=commit_properties, post_commithook_properties=hooks)

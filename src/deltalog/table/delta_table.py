@@ -998,13 +998,12 @@ class DeltaTable:
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Set the configuration of a metadata domain of yours; the table needs `domainMetadata`."""
-        from deltalog.verbs.alter import domains
+        from deltalog.verbs.alter import SetDomainMetadata
 
-        self.run(
-            "SET DOMAIN METADATA",
-            lambda pending: domains.set_domain_metadata(pending, domain, configuration),
+        self.do(
+            SetDomainMetadata(domain, configuration),
             commit_properties=commit_properties,
-            hooks=post_commithook_properties,
+            post_commithook_properties=post_commithook_properties,
         )
 
     def remove_domain_metadata(
@@ -1014,13 +1013,12 @@ class DeltaTable:
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Remove a metadata domain of yours."""
-        from deltalog.verbs.alter import domains
+        from deltalog.verbs.alter import RemoveDomainMetadata
 
-        self.run(
-            "REMOVE DOMAIN METADATA",
-            lambda pending: domains.remove_domain_metadata(pending, domain),
+        self.do(
+            RemoveDomainMetadata(domain),
             commit_properties=commit_properties,
-            hooks=post_commithook_properties,
+            post_commithook_properties=post_commithook_properties,
         )
 
     @property

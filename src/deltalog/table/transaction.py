@@ -16,12 +16,11 @@ from deltalog.rows.files import FileOptions
 from deltalog.table.merge import TableMerger, check_condition
 from deltalog.transaction import AppTransaction, PendingTransaction
 from deltalog.transaction.discard import discard, discarding
-from deltalog.verbs.alter import domains
+from deltalog.verbs.alter import SetDomainMetadata
 from deltalog.verbs.delete import Delete
 from deltalog.verbs.do import commit_staged, preview, stage
 from deltalog.verbs.merge import Merge, upsert
 from deltalog.verbs.update import Update
-from deltalog.verbs.verb import Operation
 from deltalog.verbs.write import Write
 
 if TYPE_CHECKING:
@@ -217,12 +216,7 @@ class TableTransaction:
 
     def set_domain_metadata(self, domain: str, configuration: str) -> None:
         """Set the configuration of a metadata domain."""
-        self.do(
-            Operation(
-                name="SET DOMAIN METADATA",
-                plan=lambda pending: domains.set_domain_metadata(pending, domain, configuration),
-            )
-        )
+        self.do(SetDomainMetadata(domain, configuration))
 
     def set_app_transaction(self, app_id: str, version: int) -> None:
         """Record how far an application has come."""
