@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import parse_sql, resolve_predicate
 from deltalog.insight.diff import TableDiff, diff_snapshots
@@ -132,9 +133,9 @@ def test_another_deletion_vector_is_read_by_positions() -> None:
 
 def test_schemas_and_settings_are_compared() -> None:
     table = make({"delta.columnMapping.mode": "name"})
-    table.run("ADD COLUMNS", lambda pending: alter.add_columns(pending, [C]))
-    table.run("RENAME", lambda pending: alter.rename_column(pending, "p", "q"))
-    table.run("SET", lambda pending: alter.set_table_properties(pending, APPEND_ONLY))
+    table.run("ADD COLUMNS", lambda tx: alter.AddColumns([C]).stage(tx, LocalEngine()))
+    table.run("RENAME", lambda tx: alter.RenameColumn("p", "q").stage(tx, LocalEngine()))
+    table.run("SET", lambda tx: alter.SetTableProperties(APPEND_ONLY).stage(tx, LocalEngine()))
     found = diff(table, 0, 3)
     assert found.schema_changes.to_pylist() == [
         {"column": "q", "change": "renamed", "before": "p", "after": "q"},
@@ -149,7 +150,7 @@ def test_schemas_and_settings_are_compared() -> None:
 
 def test_rows_are_compared_across_an_added_column() -> None:
     table = make({"delta.columnMapping.mode": "name"})
-    table.run("ADD COLUMNS", lambda pending: alter.add_columns(pending, [C]))
+    table.run("ADD COLUMNS", lambda tx: alter.AddColumns([C]).stage(tx, LocalEngine()))
     rewrite(table, {"id": [1, 2, 3], "p": [0, 0, 1], "c": [None, None, 9]})
     changed = diff(table, 0, 3, key=["id"]).to_table()
     assert changed.column("id").to_pylist() == [3, 3]
@@ -194,7 +195,7 @@ def test_versions_without_a_column_in_common_differ_in_schema_only() -> None:
 
 def test_a_version_from_before_deletion_vectors_is_compared() -> None:
     table = make()
-    table.run("SET", lambda pending: alter.set_table_properties(pending, VECTORS))
+    table.run("SET", lambda tx: alter.SetTableProperties(VECTORS).stage(tx, LocalEngine()))
     table.delete("id = 2")
     assert told(diff(table, 0, 2)) == [(2, 0, "delete")]
     assert told(diff(table, 2, 0)) == [(2, 0, "insert")]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deltalog.engine import LocalEngine
 from deltalog.errors import (
     ChangeDataFeedNotEnabledError,
     IncompatibleChangesError,
@@ -232,9 +233,9 @@ def test_a_schema_change_stops_a_follower_and_it_goes_on_from_its_offset(change:
     table = AgingTable()
     table.create({"id": [1], "b": [1]}, properties={"delta.columnMapping.mode": "name"})
     changes: dict[str, Callable[[Any], object]] = {
-        "add": lambda pending: alter.add_columns(pending, [C]),
-        "rename": lambda pending: alter.rename_column(pending, "b", "c"),
-        "drop": lambda pending: alter.drop_columns(pending, ["b"]),
+        "add": lambda tx: alter.AddColumns([C]).stage(tx, LocalEngine()),
+        "rename": lambda tx: alter.RenameColumn("b", "c").stage(tx, LocalEngine()),
+        "drop": lambda tx: alter.DropColumns(["b"]).stage(tx, LocalEngine()),
     }
     table.append({"id": [2], "b": [2]})
     follower = follow(table, 1)
@@ -254,7 +255,7 @@ def test_another_setting_does_not_stop_a_follower() -> None:
     table = make()
     follower = follow(table, "latest")
     properties = {"delta.enableDeletionVectors": "true"}
-    table.run("SET", lambda pending: alter.set_table_properties(pending, properties))
+    table.run("SET", lambda tx: alter.SetTableProperties(properties).stage(tx, LocalEngine()))
     table.append({"id": [3]})
     assert ids(follower) == [3]
 

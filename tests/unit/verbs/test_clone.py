@@ -12,6 +12,7 @@ import pytest
 from deltalog import write_deltalake
 from deltalog.configuration import TableConfiguration
 from deltalog.context import utc_context
+from deltalog.engine import LocalEngine
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.paths import FileInfo, canonical_path, decode_path, is_absolute
 from deltalog.snapshot import Snapshot, load_snapshot
@@ -289,7 +290,7 @@ def test_clustering_goes_along() -> None:
     source.create(
         pa.table({"id": [1], "v": [2]}), properties={"delta.feature.clustering": "supported"}
     )
-    source.run("x", lambda tx: alter.set_clustering_columns(tx, ["id"]))
+    source.run("x", lambda tx: alter.SetClusteringColumns(["id"]).stage(tx, LocalEngine()))
     clone(source.snapshot(), target, is_shallow=True)
     (domain,) = target.snapshot().domain_metadata.values()
     assert domain == source.snapshot().domain_metadata["delta.clustering"]

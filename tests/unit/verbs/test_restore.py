@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from deltalog._json import iter_objects
 from deltalog.context import utc_context
+from deltalog.engine import LocalEngine
 from deltalog.errors import DataFileMissingError, DeltaError
 from deltalog.log.names import commit_path
 from deltalog.scan.changes import open_changes
@@ -184,9 +185,12 @@ def test_only_files_that_come_back_are_asked_for() -> None:
 
 def with_more(table: AgingTable) -> None:
     table.run(
-        "x", lambda tx: alter.add_feature(tx, "v2Checkpoint", allow_protocol_versions_increase=True)
+        "x",
+        lambda tx: alter.AddFeature("v2Checkpoint", allow_protocol_versions_increase=True).stage(
+            tx, LocalEngine()
+        ),
     )
-    table.run("x", lambda tx: alter.set_table_properties(tx, {"my.key": "1"}))
+    table.run("x", lambda tx: alter.SetTableProperties({"my.key": "1"}).stage(tx, LocalEngine()))
 
 
 def test_metadata_comes_back_and_features_stay() -> None:
@@ -210,10 +214,10 @@ def test_features_go_where_that_is_allowed() -> None:
 
 def test_ids_of_columns_are_not_given_twice() -> None:
     table = make(**{"delta.columnMapping.mode": "name"})
-    table.run("x", lambda tx: alter.add_columns(tx, [Field("extra", "long")]))
+    table.run("x", lambda tx: alter.AddColumns([Field("extra", "long")]).stage(tx, LocalEngine()))
     restore(table, 0)
     assert properties(table.snapshot())["delta.columnMapping.maxColumnId"] == "3"
-    table.run("x", lambda tx: alter.add_columns(tx, [Field("other", "long")]))
+    table.run("x", lambda tx: alter.AddColumns([Field("other", "long")]).stage(tx, LocalEngine()))
     added = table.snapshot().configuration.schema.fields[-1]
     assert added.metadata["delta.columnMapping.id"] == 4
 
@@ -221,8 +225,8 @@ def test_ids_of_columns_are_not_given_twice() -> None:
 def test_clustering_comes_back() -> None:
     table = AgingTable()
     table.create({"id": [1], "v": [2]}, properties={"delta.feature.clustering": "supported"})
-    table.run("x", lambda tx: alter.set_clustering_columns(tx, ["id"]))
-    table.run("x", lambda tx: alter.set_clustering_columns(tx, ["v"]))
+    table.run("x", lambda tx: alter.SetClusteringColumns(["id"]).stage(tx, LocalEngine()))
+    table.run("x", lambda tx: alter.SetClusteringColumns(["v"]).stage(tx, LocalEngine()))
     wanted = table.snapshot(1).domain_metadata["delta.clustering"]
     restore(table, 1)
     assert table.snapshot().domain_metadata["delta.clustering"] == wanted
