@@ -17,7 +17,7 @@ from deltalog.log.names import commit_path
 from deltalog.scan.changes import open_changes
 from deltalog.schema import Field
 from deltalog.snapshot import Snapshot, load_snapshot
-from deltalog.testing import CountingStore, Fault, FaultyStore, Harm
+from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
 from deltalog.verbs import alter
 from deltalog.verbs.do import do
 from deltalog.verbs.restore import Restore, Restored
@@ -244,7 +244,7 @@ def test_a_crash_anywhere_leaves_the_old_version_or_the_new_one() -> None:
         table.delete("id = 1")
         table.delete("p = 1")
         old, new = table.rows(), table.rows(0)
-        table.store = faulty = FaultyStore(table.kept, Fault(call=number, harm=Harm.CRASH))
+        table.store = faulty = FaultyStore(table.kept, InjectedFault(call=number, harm=Harm.CRASH))
         with contextlib.suppress(DeltaError):
             restore(table, 0)
         table.store = table.kept

@@ -18,7 +18,7 @@ from deltalog.errors import (
 )
 from deltalog.schema import Field, StructType
 from deltalog.storage import open_store
-from deltalog.testing import Fault, FaultyStore
+from deltalog.testing import FaultyStore, InjectedFault
 from deltalog.write import FileWriter, WriterProperties, WriteSpec, write_files
 from deltalog.write.parts import Limits
 from tests.support.logs import DictStore
@@ -323,7 +323,7 @@ def test_a_source_that_fails_leaves_nothing(error: BaseException) -> None:
 @pytest.mark.parametrize("call", [1, 2, 5])
 def test_a_store_that_fails_keeps_nothing_of_the_write(call: int) -> None:
     store = DictStore()
-    faulty = FaultyStore(store, Fault(call=call, verb="put_if_absent"))
+    faulty = FaultyStore(store, InjectedFault(call=call, verb="put_if_absent"))
     batches = (pa.record_batch({"a": [number] * 10}) for number in range(8))
     with pytest.raises(StorageError):
         write(PLAIN, batches, store=faulty, target_file_size_bytes=1)
@@ -334,7 +334,9 @@ def test_a_store_that_deletes_nothing_does_not_hide_the_cause(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     store = DictStore()
-    faulty = FaultyStore(store, Fault(call=3, verb="put_if_absent"), Fault(verb="delete_many"))
+    faulty = FaultyStore(
+        store, InjectedFault(call=3, verb="put_if_absent"), InjectedFault(verb="delete_many")
+    )
     batches = (pa.record_batch({"a": [number] * 10}) for number in range(8))
     with pytest.raises(StorageError, match="put_if_absent"):
         write(PLAIN, batches, store=faulty, target_file_size_bytes=1)

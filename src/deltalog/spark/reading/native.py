@@ -23,7 +23,7 @@ from deltalog.column_mapping import Mode, physical_name
 from deltalog.errors import DataFileMissingError
 from deltalog.features import check_deletion_vectors
 from deltalog.kernels import compute
-from deltalog.paths import check_all_confined, locations, split_location
+from deltalog.paths import check_all_confined, locations, split_location, store_kind
 from deltalog.scan import METADATA_COLUMNS
 from deltalog.scan.plan import TASK_COLUMNS, make_task
 from deltalog.schema import Field, PrimitiveType, StructType
@@ -339,5 +339,5 @@ def output_rows(spec: ReadSpec) -> StructType:
 
 def spark_path(location: str) -> str:
     """A location as Hadoop's file systems are asked for it."""
-    scheme, _, path = split_location(location)
-    return f"file://{path}" if scheme == "file" else location
+    kind = store_kind(location)
+    return f"{kind.name}://{split_location(location)[2]}" if kind.is_native else location

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.scan.task import METADATA_COLUMNS
+from deltalog.store_kinds import split_option
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 STORAGE_PREFIX: Final = "storage."
-_CLOUDS: Final = ("aws_", "azure_", "google_")
 # What pipelines say to any source, and what means nothing when a Delta table is read.
 _WITHOUT_EFFECT: Final = frozenset({"mergeschema", "inferschema", "overwriteschema"})
 MAX_PARTITION_BYTES: Final = 128 << 20
@@ -154,7 +154,7 @@ class Options:
             lower = name.lower()
             if lower.startswith(STORAGE_PREFIX):
                 self.storage[name[len(STORAGE_PREFIX) :]] = value
-            elif lower.startswith(_CLOUDS):
+            elif split_option(name)[0] is not None:  # a cloud's
                 self.storage[name] = value
             elif lower in self._names:
                 self._values[lower] = value
