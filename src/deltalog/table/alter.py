@@ -1,7 +1,7 @@
 """`table.alter`: changes of schema, properties, constraints and protocol.
 
-Each method is one commit, but for `drop_feature`. Names and meanings are deltalake's where it
-has them.
+Each method makes a verb of `verbs.alter` and does it: one commit, but for `drop_feature`. Names
+and meanings are deltalake's where it has them.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 
 
 class TableAlterer:
-    """Changes of a table that touch no row. Reached as `DeltaTable.alter`.
+    """Changes metadata of a table, and no row. Reached as `DeltaTable.alter`.
 
     A column is named by its path: `"a.b"` is the field `b` of the struct `a`, `"list.element.b"`
-    reaches into containers, and a tuple of parts names a column whose name has dots. Every method
-    takes `commit_properties` and `post_commithook_properties`, and raises `InvalidInputError` for
-    what the table or the protocol does not allow, saying why.
+    reaches into containers, and a tuple of parts names a column whose name has dots. `DeltaTable`
+    explains `commit_properties` and `post_commithook_properties`. Every method raises
+    `InvalidInputError` for what the table or the protocol does not allow.
     """
 
     def __init__(self, table: LatestTable) -> None:
         self._table = table
 
     def __repr__(self) -> str:
-        """Of which table."""
+        """Show the table."""
         return f"{self._table!r}.alter"
 
     def add_columns(
@@ -52,12 +52,10 @@ class TableAlterer:
         parent: ColumnPath = (),
         where: Where = "last",
     ) -> None:
-        """Add nullable columns; rows that exist have no value for them.
+        """Add nullable columns; existing rows have NULL in them.
 
         Args:
             fields: one or several.
-            commit_properties: of the commit.
-            post_commithook_properties: what follows it.
             parent: path of the struct that gets them; empty is the table itself.
             where: `first`, `last` or `("after", name)`.
         """
@@ -80,7 +78,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Give a column another name; the table needs column mapping, files stay as they are."""
+        """Rename a column without a change of files; the table needs column mapping."""
         self._do(
             alter.RenameColumn(column, new_name), commit_properties, post_commithook_properties
         )
@@ -91,7 +89,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Take columns out of the schema; the table needs column mapping, files stay."""
+        """Drop columns without a change of files; the table needs column mapping."""
         # A tuple is one path; only a list is several.
         paths: list[ColumnPath] = names if isinstance(names, list) else [names]
         self._do(alter.DropColumns(paths), commit_properties, post_commithook_properties)
@@ -103,7 +101,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Put a column elsewhere among its siblings: `first`, `last` or `("after", name)`."""
+        """Move a column within its struct: to `first`, `last` or `("after", name)`."""
         self._do(alter.MoveColumn(column, where), commit_properties, post_commithook_properties)
 
     def set_column_type(
@@ -125,7 +123,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Say what a column means; None takes the comment away."""
+        """Set the comment of a column; None removes it."""
         self._do(
             alter.SetColumnComment(column, comment), commit_properties, post_commithook_properties
         )
@@ -137,7 +135,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Set entries of a column's metadata; what the protocol keeps there has its own verbs."""
+        """Set entries of a column's metadata; those of table features have their own methods."""
         self._do(
             alter.SetColumnMetadata(column, metadata), commit_properties, post_commithook_properties
         )
@@ -149,7 +147,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """The SQL expression that rows get where a write leaves the column out; None drops it."""
+        """Set the SQL expression for rows that are written without the column; None removes it."""
         self._do(
             alter.SetColumnDefault(column, default), commit_properties, post_commithook_properties
         )
@@ -160,7 +158,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Forbid NULL in a column; rows that exist are checked first."""
+        """Forbid NULL in a column, after a check of the existing rows."""
         self._do(alter.SetColumnNotNull(column), commit_properties, post_commithook_properties)
 
     def drop_column_not_null(
@@ -180,7 +178,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Add CHECK constraints: name → Spark SQL; rows that exist are checked first.
+        """Add CHECK constraints (name → Spark SQL), after a check of the existing rows.
 
         Raises:
             ConstraintViolationError: rows break it; the message counts and shows some.
@@ -208,14 +206,12 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Set properties; what they switch on comes with its table feature.
+        """Set table properties, and add the table features that they need.
 
         Args:
             properties: key → text; `delta.feature.<name>=supported` and `delta.minReaderVersion`
                 ask for a protocol.
             raise_if_not_exists: whether an unknown `delta.` property is refused.
-            commit_properties: of the commit.
-            post_commithook_properties: what follows it.
         """
         self._do(
             alter.SetTableProperties(properties, raise_if_not_exists),
@@ -230,7 +226,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Take properties away: their defaults hold again."""
+        """Remove table properties: their defaults hold again."""
         wanted = [keys] if isinstance(keys, str) else list(keys)
         self._do(
             alter.UnsetTableProperties(wanted, raise_if_not_exists),
@@ -244,7 +240,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Name the table."""
+        """Set the name of the table."""
         self._do(alter.SetTableName(name), commit_properties, post_commithook_properties)
 
     def set_table_description(
@@ -253,7 +249,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Say what the table holds."""
+        """Set the description of the table."""
         self._do(
             alter.SetTableDescription(description), commit_properties, post_commithook_properties
         )
@@ -264,7 +260,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Cluster new files by these columns; None ends clustering."""
+        """Set the clustering columns of new files; None ends clustering."""
         self._do(alter.SetClusteringColumns(names), commit_properties, post_commithook_properties)
 
     def add_feature(
@@ -274,13 +270,11 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Let the table support features; engines that lack them lose access.
+        """Add table features to the protocol; engines that lack them lose access.
 
         Args:
             feature: one or several, by name.
             allow_protocol_versions_increase: whether reader and writer version may rise for it.
-            commit_properties: of the commit.
-            post_commithook_properties: what follows it.
         """
         self._do(
             alter.AddFeature(feature, allow_protocol_versions_increase),
@@ -295,23 +289,21 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Take a feature out of the protocol, after everything that uses it.
+        """Remove a table feature from the protocol, after everything that uses it.
 
-        Takes one to three commits. What stays of the history is protected by checkpoints, and by
-        the feature `checkpointProtection`.
+        This takes one to three commits. Checkpoints, and the feature `checkpointProtection`,
+        protect the history that stays.
 
         Args:
             feature: by name.
             truncate_history: delete the history that needs the feature instead; refused while
                 that is younger than `delta.dropFeatureTruncateHistory.retentionDuration`.
-            commit_properties: of every commit.
-            post_commithook_properties: what follows them.
 
         Raises:
             InvalidInputError: the feature cannot be dropped, or not yet: then the table does not
-                use it any more, and the same call goes on later.
+                use it any more, and the same call continues later.
 
-        Cost: files that need the feature are written anew; one checkpoint; with
+        Cost: files that need the feature are rewritten; one checkpoint; with
         `truncate_history`, every commit of the log is read.
         """
 
@@ -332,7 +324,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Raise the protocol to what these versions mean; it never falls."""
+        """Raise the protocol to these versions; it is never lowered."""
         self._do(
             alter.UpgradeProtocol(reader_version, writer_version),
             commit_properties,

@@ -20,7 +20,7 @@ from deltalog.scan import files
 from deltalog.scan.changes import Changes, open_changes
 from deltalog.scan.plan import Scan, plan_scan
 from deltalog.scan.rows import duckdb_relation
-from deltalog.snapshot import Snapshot, load_snapshot
+from deltalog.snapshot import load_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from deltalog.progress import Progress
     from deltalog.scan.dataset import DeltaDataset
     from deltalog.schema import Field, Schema
+    from deltalog.snapshot import Snapshot
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
     from deltalog.table.alter import TableAlterer
@@ -71,6 +72,7 @@ class DeltaTable:
 
     Arguments that methods share are explained here only:
 
+    - a `Version` is a number, a timestamp text (ISO 8601; without a zone: UTC) or a datetime.
     - `predicate`: Spark SQL, an expression (`col("id") > 1`), deltalake's filter tuples or a
       pyarrow expression. None is all rows.
     - `parameters`: values for `?` or `:name` in SQL.
@@ -93,8 +95,7 @@ class DeltaTable:
     Args:
         table_uri: path or URL; `table@v3` and `table@20240131120000000` name a version or a
             moment, unless a directory has that very name. A `Store` works too.
-        version: number, timestamp text (ISO 8601; without a zone: UTC) or datetime; None is the
-            latest.
+        version: None is the latest.
         storage_options: the usual names of the cloud SDKs and of deltalake, or fsspec's own; or a
             callable that gives them anew when credentials expire.
         without_files: accepted for deltalake's users; file columns are read on demand anyway.
@@ -251,9 +252,6 @@ class DeltaTable:
 
     def load_as_version(self, version: Version) -> None:
         """Show another version from now on.
-
-        Args:
-            version: as for the constructor.
 
         Raises:
             VersionNotFoundError: it is not there; the message names the bounds.
@@ -517,8 +515,8 @@ class DeltaTable:
         """Compare two versions: rows, schema, settings. No change feed is needed.
 
         Args:
-            before: version, timestamp text (ISO 8601) or datetime.
-            after: likewise; None is the version that this object shows.
+            before: one version.
+            after: the other one; None is the version that this object shows.
             key: columns that identify a row. Without them rows are known by their row ids, if
                 both versions have them; otherwise a changed row is one removed and one added.
 
@@ -596,8 +594,8 @@ class DeltaTable:
         `step.offset.to_json()`, and give it to `start` to continue there.
 
         Args:
-            start: a stored offset; or a version, timestamp text or datetime, with whose changes
-                to start; `latest` starts with the next commit. None gives all rows first.
+            start: a stored offset, or the version with whose changes to start; `latest` starts
+                with the next commit. None gives all rows first.
             changes: give the change data feed (`_change_type` and so on) instead of new rows.
             max_files_per_step: most files of a step.
             max_bytes_per_step: most bytes of a step, though one file at least.
@@ -1138,10 +1136,10 @@ class DeltaTable:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> dict[str, Any]:
-        """Return the table to a version or a moment, by a new version.
+        """Restore an older version of the table, by a new version.
 
         Args:
-            target: number, timestamp text (ISO 8601; without a zone: UTC) or datetime.
+            target: which version.
             ignore_missing_files: restore what is left where vacuum has deleted files.
             protocol_downgrade_allowed: whether table features that came later are removed.
 
