@@ -275,7 +275,7 @@ def test_clustering_goes_along() -> None:
     source.create(
         pa.table({"id": [1], "v": [2]}), properties={"delta.feature.clustering": "supported"}
     )
-    source.run("x", lambda tx: alter.set_clustering_columns(tx, ["id"]))
+    source.do(alter.SetClusteringColumns(["id"]))
     clone(source.snapshot(), target, is_shallow=True)
     (domain,) = target.snapshot().domain_metadata.values()
     assert domain == source.snapshot().domain_metadata["delta.clustering"]
