@@ -15,7 +15,8 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 MOST_LINES = 450  # "about 400"
 # What is one table or one facade, however long.
 MAY_BE_LONG = {
-    "src/deltalog/table/delta_table.py": 700,  # the facade: each method is a few lines
+    # The facade, one class: over sixty methods with deltalake's signatures, a parameter a line.
+    "src/deltalog/table/delta_table.py": 1300,
 }
 
 # Home directories and mounts of the machines where this is developed, and package registries.

@@ -90,7 +90,7 @@ def new_table_with_defaults(
     )
 
 
-def create_table(
+def create_table(  # noqa: PLR0913  # `DeltaTable.create` forwards them
     table_uri: str | PurePath | Store,
     schema: Any,
     *,
