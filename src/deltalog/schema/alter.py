@@ -9,12 +9,12 @@ Protocol: Schema Serialization Format, Type Widening
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from deltalog.errors import InvalidInputError
 from deltalog.schema.columns import Path, canonical_path_of, find_field
 from deltalog.schema.evolve import new_field
-from deltalog.schema.types import ArrayType, Field, MapType, PrimitiveType, StructType
+from deltalog.schema.types import VOID, ArrayType, Field, MapType, StructType
 from deltalog.schema.widening import TypeChange, is_widening, with_change
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from deltalog.schema.types import DataType
 
 Where = Literal["first", "last"] | tuple[Literal["after"], str]
-
-_VOID: Final = PrimitiveType("void")
 
 
 def add_column(
@@ -120,7 +118,7 @@ def change_type(schema: StructType, path: str | Path, to_type: DataType) -> Stru
     before = find_field(schema, canonical).type
     if before == to_type:
         return schema
-    if before != _VOID and not is_widening(before, to_type):
+    if before != VOID and not is_widening(before, to_type):
         raise InvalidInputError(
             f"cannot change the type of {'.'.join(canonical)!r} from {before} to {to_type}: "
             "that is no widening; write the data into a new column"
@@ -130,7 +128,7 @@ def change_type(schema: StructType, path: str | Path, to_type: DataType) -> Stru
 
     def widen(field: Field) -> Field:
         widened = replace(field, type=_set_type(field.type, inner, to_type))
-        if before == _VOID:
+        if before == VOID:
             return widened
         return with_change(widened, TypeChange(before, to_type, inner))
 

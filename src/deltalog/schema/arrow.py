@@ -17,6 +17,7 @@ import pyarrow.types as pt
 from deltalog._json import dumps, loads
 from deltalog.errors import InvalidInputError, MalformedLogError, UnsupportedTypeError
 from deltalog.schema.interchange import Interchange
+from deltalog.schema.primitives import primitive_of_arrow
 from deltalog.schema.types import (
     ArrayType,
     Field,
@@ -71,22 +72,6 @@ VARIANT: Final = VariantExtensionType()
 with contextlib.suppress(pa.ArrowKeyError):
     pa.register_extension_type(VARIANT)  # type: ignore[arg-type]  # stubs know the old base class
 
-_PRIMITIVES: Final[dict[str, pa.DataType]] = {
-    "string": pa.string(),
-    "long": pa.int64(),
-    "integer": pa.int32(),
-    "short": pa.int16(),
-    "byte": pa.int8(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-    "void": pa.null(),
-}
-
 
 class _Form(NamedTuple):
     large: bool
@@ -94,7 +79,6 @@ class _Form(NamedTuple):
 
 
 _map_of: Final[Callable[[pa.Field[Any], pa.Field[Any]], pa.DataType]] = pa.map_  # type: ignore[assignment]  # it takes fields, which the stubs do not know
-_LARGE: Final[dict[str, pa.DataType]] = {"string": pa.large_string(), "binary": pa.large_binary()}
 
 
 def to_arrow_schema(
@@ -141,10 +125,9 @@ def _field(
 def _to_arrow_type(data_type: DataType, path: tuple[str, ...], form: _Form) -> pa.DataType:
     match data_type:
         case PrimitiveType():
-            if data_type.is_decimal:
-                return pa.decimal128(data_type.precision, data_type.scale)
-            primitive = _PRIMITIVES[data_type.type]
-            return _LARGE.get(data_type.type, primitive) if form.large else primitive
+            row = data_type.primitive
+            make = row.large_arrow if form.large and row.large_arrow else row.arrow
+            return make(*data_type.parameters)
         case VariantType():
             return VARIANT
         case StructType():
@@ -217,7 +200,15 @@ def _from_arrow_type(arrow_type: Any, path: tuple[str, ...]) -> DataType:
         )
     if pt.is_struct(arrow_type):
         return StructType([_from_arrow_field(field, path) for field in arrow_type.fields])
-    return PrimitiveType(_primitive_name(arrow_type, path))
+    found = primitive_of_arrow(arrow_type)
+    if found is None:
+        at = f" of column {'.'.join(path)!r}" if path else ""
+        raise InvalidInputError(
+            f"cannot store the Arrow type {arrow_type}{at}: Delta has no such type; "
+            "cast it first, for example to a text or an integer"
+        )
+    row, parameters = found
+    return PrimitiveType(f"{row.name}({','.join(parameters)})" if parameters else row.name)
 
 
 def is_list(arrow_type: pa.DataType) -> bool:
@@ -232,40 +223,6 @@ _IS_LIST: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
     pt.is_list_view,
     pt.is_large_list_view,
 )
-_NAMES: Final[dict[pa.DataType, str]] = {
-    **{arrow_type: name for name, arrow_type in _PRIMITIVES.items()},
-    pa.uint8(): "short",
-    pa.uint16(): "integer",
-    pa.uint32(): "long",
-    pa.uint64(): "long",
-    pa.float16(): "float",
-    pa.date64(): "date",
-    pa.large_string(): "string",
-    pa.string_view(): "string",
-    pa.large_binary(): "binary",
-    pa.binary_view(): "binary",
-}
-
-
-def _primitive_name(arrow_type: Any, path: tuple[str, ...]) -> str:
-    name = _NAMES.get(arrow_type)
-    if name is not None:
-        return name
-    if pt.is_timestamp(arrow_type):
-        return "timestamp_ntz" if arrow_type.tz is None else "timestamp"
-    if pt.is_fixed_size_binary(arrow_type):
-        return "binary"
-    if pt.is_decimal(arrow_type):
-        # Arrow has scales that Delta lacks: 1E3 is 1000, and 0.001 may say precision 1.
-        scale = max(arrow_type.scale, 0)
-        precision = max(arrow_type.precision - min(arrow_type.scale, 0), scale)
-        if scale <= 38:
-            return f"decimal({min(precision, 38)},{scale})"
-    at = f" of column {'.'.join(path)!r}" if path else ""
-    raise InvalidInputError(
-        f"cannot store the Arrow type {arrow_type}{at}: Delta has no such type; "
-        "cast it first, for example to a text or an integer"
-    )
 
 
 def _encode_metadata(metadata: Mapping[str, Any]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog._json import dumps, loads
 from deltalog.errors import InvalidInputError, InvalidMetadataError, MalformedLogError
 from deltalog.schema.interchange import Interchange
+from deltalog.schema.primitives import primitive_named
 from deltalog.schema.types import (
     ArrayType,
     Field,
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from deltalog.schema.types import DataType
-
-# delta-rs wrote this name for some releases.
-_ALIASES: Final = {"timestampNtz": "timestamp_ntz"}
 
 
 def parse_schema(text: str) -> StructType:
@@ -99,9 +97,10 @@ def _named_type(name: str, where: str) -> DataType:
     if name == "variant":
         return VariantType()
     try:
-        return PrimitiveType(_ALIASES.get(name, name))
+        return PrimitiveType(name)
     except InvalidInputError as error:
-        if name.startswith("decimal"):  # out of range, not from the future
+        known = primitive_named(name.partition("(")[0])
+        if known is not None and known.canonical is not None:  # out of range, not from the future
             raise InvalidMetadataError(f"{where}: {error}") from error
         return UnknownType(name)
 

@@ -56,6 +56,22 @@ def walk(schema: StructType) -> Iterator[tuple[Path, Field]]:
     yield from _walk(schema, ())
 
 
+def walk_types(data_type: DataType, path: Path = ()) -> Iterator[tuple[Path, DataType]]:
+    """Return the type and every type inside it, parents first, with their paths."""
+    yield path, data_type
+    match data_type:
+        case StructType():
+            for field in data_type.fields:
+                yield from walk_types(field.type, (*path, field.name))
+        case ArrayType():
+            yield from walk_types(data_type.element_type, (*path, "element"))
+        case MapType():
+            yield from walk_types(data_type.key_type, (*path, "key"))
+            yield from walk_types(data_type.value_type, (*path, "value"))
+        case _:
+            return
+
+
 def leaf_columns(schema: StructType) -> Iterator[tuple[Path, Field]]:
     """The fields that are no structs: what statistics and skipping count as columns.
 

@@ -16,6 +16,7 @@ import pyarrow.types as pt
 
 from deltalog.errors import SchemaMismatchError
 from deltalog.schema.arrow import VARIANT, VARIANT_STORAGE, is_list
+from deltalog.schema.primitives import primitive_of_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,10 +88,10 @@ def _conform(array: Any, target: Any, path: Path) -> Any:
     for applies, nested in _NESTED:
         if applies(target):
             return nested(array, target, path)
-    for applies, convert in _LEAVES:
-        if applies(target):
-            return _checked(convert, array, target, path)
-    raise _mismatch(found, target, path)
+    row = primitive_of_arrow(target)
+    if row is None:
+        raise _mismatch(found, target, path)
+    return _checked(row[0].codec.conform, array, target, path)
 
 
 def _plain(array: Any) -> Any:
@@ -210,81 +211,6 @@ def _cast(array: Any, target: Any) -> Any:
     return array.cast(target)
 
 
-def _to_integer(array: Any, target: Any) -> Any:
-    found = array.type
-    exact = pt.is_integer(found) or pt.is_floating(found) or pt.is_decimal(found)
-    return array.cast(target) if exact else None
-
-
-def _to_floating(array: Any, target: Any) -> Any:
-    found = array.type
-    if not (pt.is_integer(found) or pt.is_floating(found)):
-        return None
-    result = array.cast(target)
-    if pt.is_floating(found) and found.bit_width > target.bit_width:
-        # A double is rounded to the nearest float, as in Spark; it must not become infinite.
-        overflow = pc.and_(pc.is_finite(array), pc.invert(pc.is_finite(result)))
-        if pc.any(overflow).as_py():
-            raise pa.ArrowInvalid("a value is out of range")
-    return result
-
-
-def _to_decimal(array: Any, target: Any) -> Any:
-    found = array.type
-    if pt.is_integer(found):
-        # A direct cast asks for the precision that any value of the width may need.
-        return array.cast(pa.decimal256(76, target.scale)).cast(target)
-    return array.cast(target) if pt.is_decimal(found) else None
-
-
-def _to_date(array: Any, target: Any) -> Any:
-    return array.cast(target) if pt.is_date(array.type) else None
-
-
-def _to_timestamp(array: Any, target: Any) -> Any:
-    found = array.type
-    if pt.is_date(found):
-        return array.cast(target) if target.tz is None else None
-    if not pt.is_timestamp(found):
-        return None
-    if target.tz is None and found.tz not in {None, "UTC", "Etc/UTC", "+00:00", "Z"}:
-        return None  # whose wall clock?
-    naive = pa.timestamp(target.unit)
-    # A zone is a label on instants in UTC: changing it converts nothing, and a naive time counts
-    # as UTC.
-    return array.view(pa.timestamp(found.unit)).cast(naive).view(target)
-
-
-def _to_text(array: Any, target: Any) -> Any:
-    return array.cast(target) if _is_text(array.type) or _is_bytes(array.type) else None
-
-
-def _to_bytes(array: Any, target: Any) -> Any:
-    return array.cast(target) if _is_bytes(array.type) else None
-
-
-def _is_text(kind: Any) -> bool:
-    return pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind)
-
-
-def _is_bytes(kind: Any) -> bool:
-    return (
-        pt.is_binary(kind)
-        or pt.is_large_binary(kind)
-        or pt.is_binary_view(kind)
-        or pt.is_fixed_size_binary(kind)
-    )
-
-
-_LEAVES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any, Any], Any]], ...]] = (
-    (pt.is_integer, _to_integer),
-    (pt.is_floating, _to_floating),
-    (pt.is_decimal, _to_decimal),
-    (pt.is_date, _to_date),
-    (pt.is_timestamp, _to_timestamp),
-    (_is_text, _to_text),
-    (_is_bytes, _to_bytes),
-)
 _NESTED: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any, Any, Path], Any]], ...]] = (
     (pt.is_struct, _conform_struct),
     (pt.is_map, _conform_map),

@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import SchemaMismatchError
-from deltalog.schema.types import ArrayType, Field, MapType, PrimitiveType, StructType
+from deltalog.schema.primitives import Family
+from deltalog.schema.types import VOID, ArrayType, Field, MapType, PrimitiveType, StructType
 from deltalog.schema.widening import TypeChange, is_widening, with_change
 
 if TYPE_CHECKING:
@@ -21,24 +22,11 @@ if TYPE_CHECKING:
 
 # Belongs to the column of another table, not to its data.
 _TABLE_BOUND: Final = ("delta.columnMapping.", "delta.typeChanges", "delta.identity.", "parquet.")
-_VOID: Final = PrimitiveType("void")
-_INTEGERS: Final = frozenset({"byte", "short", "integer", "long"})
-_NUMBERS: Final = _INTEGERS | {"float", "double"}
-_STORABLE: Final[dict[str, frozenset[str]]] = {
-    **dict.fromkeys(_INTEGERS, _NUMBERS | {"decimal"}),
-    "float": _NUMBERS,
-    "double": _NUMBERS,
-    "decimal": _INTEGERS | {"decimal"},
-    "date": frozenset({"date", "timestamp_ntz"}),
-    "timestamp": frozenset({"timestamp", "timestamp_ntz"}),
-    "timestamp_ntz": frozenset({"timestamp", "timestamp_ntz"}),
-    "binary": frozenset({"binary", "string"}),
-}
 
 
 def can_promote(from_type: DataType, to_type: DataType) -> bool:
     """Whether every value of one type is a value of the other: the same, void, or a widening."""
-    return from_type in (to_type, _VOID) or is_widening(from_type, to_type)
+    return from_type in (to_type, VOID) or is_widening(from_type, to_type)
 
 
 def can_store(from_type: DataType, to_type: DataType) -> bool:
@@ -48,8 +36,8 @@ def can_store(from_type: DataType, to_type: DataType) -> bool:
     """
     match from_type, to_type:
         case PrimitiveType(), PrimitiveType():
-            known = _STORABLE.get(_family(from_type), frozenset())
-            return from_type in (to_type, _VOID) or _family(to_type) in known
+            known = from_type.primitive.stored_in
+            return from_type in (to_type, VOID) or to_type.primitive.name in known
         case ArrayType(), ArrayType():
             return can_store(from_type.element_type, to_type.element_type)
         case MapType(), MapType():
@@ -64,7 +52,7 @@ def can_store(from_type: DataType, to_type: DataType) -> bool:
                 for field in from_type.fields
             )
         case _:
-            return from_type in (to_type, _VOID)
+            return from_type in (to_type, VOID)
 
 
 def merge_schemas(
@@ -113,10 +101,6 @@ def reorder(incoming: StructType, like: StructType) -> StructType:
     ]
     names = {field.name.lower() for field in like.fields}
     return StructType([*known, *(new for new in incoming.fields if new.name.lower() not in names)])
-
-
-def _family(data_type: PrimitiveType) -> str:
-    return "decimal" if data_type.is_decimal else data_type.type
 
 
 def _by_folded_name(struct: StructType) -> dict[str, Field]:
@@ -174,7 +158,7 @@ def _merge_types(
 def _merge_leaves(
     current: DataType, incoming: DataType, path: Path, changes: list[TypeChange] | None
 ) -> DataType:
-    if current == _VOID:
+    if current == VOID:
         return _new_type(incoming)
     if changes is not None and _is_widening_of_kind(current, incoming):
         changes.append(TypeChange(current, incoming, path))
@@ -188,9 +172,11 @@ def _merge_leaves(
 
 def _is_widening_of_kind(current: DataType, incoming: DataType) -> bool:
     # As Delta Spark: a column does not turn from whole numbers to decimals or doubles unasked.
-    if isinstance(current, PrimitiveType) and current.type in _INTEGERS:
-        return is_widening(current, incoming) and str(incoming) in _INTEGERS
-    return is_widening(current, incoming)
+    return is_widening(current, incoming) and (not _is_integral(current) or _is_integral(incoming))
+
+
+def _is_integral(data_type: DataType) -> bool:
+    return isinstance(data_type, PrimitiveType) and data_type.primitive.family is Family.INTEGRAL
 
 
 def _new_type(data_type: DataType) -> DataType:

@@ -12,26 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError, InvalidMetadataError, UnsupportedTypeError
 from deltalog.schema.columns import walk
+from deltalog.schema.primitives import Family, Primitive
 from deltalog.schema.types import Field, PrimitiveType, as_type
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
 
     from deltalog.schema.types import DataType, StructType
 
 TYPE_CHANGES_KEY: Final = "delta.typeChanges"
-
-_WIDER: Final[dict[str, frozenset[str]]] = {
-    "byte": frozenset({"short", "integer", "long", "double"}),
-    "short": frozenset({"integer", "long", "double"}),
-    "integer": frozenset({"long", "double"}),
-    "float": frozenset({"double"}),
-    "date": frozenset({"timestamp_ntz"}),
-}
-# Digits before the point that a decimal must have to follow an integer: the protocol's, and those
-# that hold any value. Early writers kept to the latter (byte to decimal(4,1)), and it reads.
-_PROTOCOL_DIGITS: Final = {"byte": 10, "short": 10, "integer": 10, "long": 20}
-_NEEDED_DIGITS: Final = {"byte": 3, "short": 5, "integer": 10, "long": 19}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +47,7 @@ def is_widening(from_type: DataType, to_type: DataType) -> bool:
 
     Protocol: Type Widening
     """
-    return _is_widening(from_type, to_type, _PROTOCOL_DIGITS)
+    return _is_widening(from_type, to_type, _protocol_digits)
 
 
 def widening_changes(field: Field) -> tuple[TypeChange, ...]:
@@ -88,7 +77,7 @@ def check_readable_changes(schema: StructType) -> None:
     """
     for path, field in walk(schema):
         for change in widening_changes(field):
-            if not _is_widening(change.from_type, change.to_type, _NEEDED_DIGITS):
+            if not _is_widening(change.from_type, change.to_type, _needed_digits):
                 raise UnsupportedTypeError(
                     f"cannot read column {'.'.join((*path, *change.path))!r}: its type changed "
                     f"from {change.from_type} to {change.to_type}, which deltalog does not know "
@@ -105,21 +94,32 @@ def with_change(field: Field, change: TypeChange) -> Field:
     return replace(field, metadata={**field.metadata, TYPE_CHANGES_KEY: [*known, entry]})
 
 
-def _is_widening(from_type: DataType, to_type: DataType, digits: Mapping[str, int]) -> bool:
+def _protocol_digits(row: Primitive) -> int:
+    """Digits before the point that the protocol wants of a decimal that follows an integer."""
+    return 10 if row.bits <= 32 else 20
+
+
+def _needed_digits(row: Primitive) -> int:
+    # Early writers kept to those that hold any value (byte to decimal(4,1)), and it reads.
+    return row.digits
+
+
+def _is_widening(
+    from_type: DataType, to_type: DataType, digits: Callable[[Primitive], int]
+) -> bool:
     if not isinstance(from_type, PrimitiveType) or not isinstance(to_type, PrimitiveType):
         return False
-    if to_type.is_decimal:
-        if from_type == to_type:
-            return False
-        if from_type.is_decimal:
-            least, scale = from_type.precision, from_type.scale
-        elif from_type.type in digits:
-            least, scale = digits[from_type.type], 0
-        else:
-            return False
-        more_scale = to_type.scale - scale
-        return to_type.precision - least >= more_scale >= 0
-    return to_type.type in _WIDER.get(from_type.type, frozenset())
+    row = from_type.primitive
+    if not to_type.is_decimal:
+        return to_type.primitive.name in row.widens_to
+    if row.family is Family.INTEGRAL:
+        least, scale = digits(row), 0
+    elif from_type.is_decimal and from_type != to_type:
+        least, scale = from_type.precision, from_type.scale
+    else:
+        return False
+    more_scale = to_type.scale - scale
+    return to_type.precision - least >= more_scale >= 0
 
 
 def _change(field: Field, entry: Any) -> TypeChange:

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltalog.schema.types import PrimitiveType
+from deltalog.schema.primitives import Family
+from deltalog.schema.types import DOUBLE, FLOAT, PrimitiveType
+from deltalog.schema.widening import TYPE_CHANGES_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,8 +26,6 @@ if TYPE_CHECKING:
 
 # pyarrow's stubs leave most kernels untyped, so arrays are too.
 Array = Any
-
-TYPE_CHANGES: Final = "delta.typeChanges"
 
 _MICROS_PER_MILLI: Final = 1_000
 _MAX_INT64: Final = (1 << 63) - 1
@@ -50,11 +50,12 @@ def correction(field: Field) -> Correction:
     data_type = field.type
     if not isinstance(data_type, PrimitiveType):
         return _NONE
-    if data_type.type in {"timestamp", "timestamp_ntz"}:
-        return _TIMESTAMP
+    bounds = data_type.primitive.codec.bounds
+    if bounds is not None and bounds.has_millis:
+        return _MILLIS
     if data_type.is_decimal and data_type.precision > _EXACT_DOUBLE_DIGITS:
         return _decimal_correction(data_type)
-    if data_type.type == "double" and _was_float(field.metadata):
+    if data_type == DOUBLE and _was_float(field.metadata):
         return _FORMER_FLOAT
     return _NONE
 
@@ -73,9 +74,9 @@ def _later(array: Array) -> Array:
 
 
 def _was_float(metadata: Mapping[str, Any]) -> bool:
-    changes = metadata.get(TYPE_CHANGES)
+    changes = metadata.get(TYPE_CHANGES_KEY)
     return isinstance(changes, list) and any(
-        isinstance(change, dict) and change.get("fromType") == "float" for change in changes
+        isinstance(change, dict) and change.get("fromType") == FLOAT.type for change in changes
     )
 
 
@@ -145,7 +146,7 @@ def _may_be_rounded(array: Array, data_type: PrimitiveType) -> Array:
 
 
 _NONE: Final = Correction(_same, _same)
-_TIMESTAMP: Final = Correction(_same, _later)
+_MILLIS: Final = Correction(_same, _later)
 _FORMER_FLOAT: Final = Correction(_float_lower, _float_upper)
 
 
@@ -158,24 +159,21 @@ def keeps_order(source: DataType, to: DataType) -> bool:
         return True
     if not isinstance(source, PrimitiveType) or not isinstance(to, PrimitiveType):
         return False
-    if source.type in _MOMENTS and to.type in _MOMENTS:
+    one, other = source.primitive, to.primitive
+    if one.family is other.family is Family.MOMENT:
         return True
-    if to.type in {"float", "double"}:
-        return source.type in _WIDTHS or source.is_decimal or source.type == "float"
-    if source.type in _WIDTHS and to.type in _WIDTHS:
-        return _WIDTHS[source.type] <= _WIDTHS[to.type]
-    if to.is_decimal:
-        return _fits_decimal(source, to)
-    return False
+    if other.family is Family.FLOATING:
+        return one.family in _EXACT or source == FLOAT
+    if one.family is other.family is Family.INTEGRAL:
+        return one.bits <= other.bits
+    return to.is_decimal and one.family in _EXACT and _fits_decimal(source, to)
 
 
 def _fits_decimal(source: PrimitiveType, to: PrimitiveType) -> bool:
     whole = to.precision - to.scale
     if source.is_decimal:
         return source.precision - source.scale <= whole and source.scale <= to.scale
-    return source.type in _WIDTHS and _DIGITS[source.type] <= whole
+    return source.primitive.digits <= whole
 
 
-_MOMENTS: Final = frozenset({"date", "timestamp", "timestamp_ntz"})
-_WIDTHS: Final = {"byte": 1, "short": 2, "integer": 4, "long": 8}
-_DIGITS: Final = {"byte": 3, "short": 5, "integer": 10, "long": 19}
+_EXACT: Final = frozenset({Family.INTEGRAL, Family.DECIMAL})

@@ -1,22 +1,28 @@
 """Statistics as JSON text, with texts and times cut as Delta cuts them.
 
-Owns the stored form of each value, and the truncation of long texts. What collects the values is
-`collect`.
+Owns the JSON of one file's statistics and of a whole column of them, and the truncation of long
+texts. What collects the values is `collect`; how a type's bounds look is its codec's
+(`schema.primitives`).
 
 Protocol: Per-file Statistics
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, Final
 
+import pyarrow as pa
+import pyarrow.types as pt
+
 from deltalog._json import Lexeme, dumps, parse_lexemes
 from deltalog.errors import InternalError, MalformedLogError
-from deltalog.stats.schema import NUM_RECORDS, TIGHT_BOUNDS
+from deltalog.kernels import compute as pc
+from deltalog.schema.primitives.numbers import java_word
+from deltalog.schema.primitives.texts import join
+from deltalog.stats.schema import NUM_RECORDS, TIGHT_BOUNDS, Array, bounds_in_arrow
 
 DEFAULT_PREFIX_LENGTH: Final = 32
 
@@ -83,6 +89,53 @@ def with_wide_bounds(text: str | None, *, num_records: int) -> str:
     return _encode({**stats, NUM_RECORDS: num_records, TIGHT_BOUNDS: False})
 
 
+def encode_stats_column(stats: pa.Table) -> pa.ChunkedArray[Any]:
+    """Return the JSON text of every row of a table of statistics; NULL where it has none.
+
+    Cost: some vectorised kernels per leaf; texts that JSON escapes go one by one.
+    """
+    chunks = []
+    for batch in stats.to_batches():
+        texts, has_any = _objects(list(batch.schema), batch.columns, batch.num_rows)
+        chunks.append(pc.if_else(has_any, texts, _no_text()))
+    return pa.chunked_array(chunks, pa.string())
+
+
+def _objects(
+    fields: Sequence[pa.Field[Any]], columns: Sequence[Array], num_rows: int
+) -> tuple[Array, Array]:
+    """An object for every row, without the members that are NULL; and whether any is not."""
+    inner: Array = pa.repeat(pa.scalar(""), num_rows)
+    found: Array = pa.repeat(pa.scalar(value=False), num_rows)
+    for field, column in zip(fields, columns, strict=True):
+        if pt.is_struct(field.type):
+            children = list(field.type)
+            parts = [pc.struct_field(column, [index]) for index in range(len(children))]
+            texts, has_any = _objects(children, parts, num_rows)
+            texts = pc.if_else(pc.is_valid(column), texts, _no_text())
+        else:
+            texts = _texts(column)
+            has_any = pc.is_valid(texts)
+        # Not one join that skips NULLs: it loses the row whose values all are (pyarrow 26).
+        member = join(f"{dumps(field.name).decode()}:", texts)
+        comma = pc.if_else(
+            pc.and_(pc.not_equal(inner, pa.scalar("")), pc.is_valid(member)), ",", ""
+        )
+        inner = join(inner, comma, pc.coalesce(member, pa.scalar("")))
+        found = pc.or_(found, has_any)
+    return join("{", inner, "}"), found
+
+
+def _no_text() -> pa.StringScalar:
+    # Not a constant: the first scalar of a process makes pyarrow import pandas.
+    return pa.scalar(None, pa.string())
+
+
+def _texts(values: Array) -> Array:
+    texts = bounds_in_arrow(values.type).texts
+    return values.cast(pa.string()) if texts is None else texts(values)
+
+
 def _encode(value: Any) -> str:  # one line per kind
     match value:
         case Mapping():
@@ -94,9 +147,8 @@ def _encode(value: Any) -> str:  # one line per kind
             return "{" + ",".join(members) + "}"
         case Lexeme() | Decimal():
             return format(value, "f") if isinstance(value, Decimal) else str(value)
-        case float() if not math.isfinite(value):
-            # JSON has no word for them; Delta quotes Java's.
-            return '"NaN"' if math.isnan(value) else f'"{"-" if value < 0 else ""}Infinity"'
+        case float() if (word := java_word(value)) is not None:
+            return f'"{word}"'  # JSON has no word for them; Delta quotes Java's
         case bool() | int() | float() | str() | list():
             return dumps(value).decode()
         case datetime():

@@ -19,10 +19,11 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 import pyarrow.types as pt
 
-from deltalog.stats.rows import parse_moments, read_by_row
+from deltalog.stats.rows import read_by_row
 from deltalog.stats.schema import (
     NULL_COUNT,
     NULL_COUNT_ALIAS,
+    bounds_in_arrow,
     cast_or_null,
     leaves_of_schema,
     schema_of_leaves,
@@ -74,18 +75,10 @@ def _wire_schema(schema: pa.Schema) -> pa.Schema:
     """What JSON is read as: wide integers, and texts where a value may be odd."""
     leaves: list[tuple[Path, pa.DataType]] = []
     for path, data_type in leaves_of_schema(schema):
-        leaves.append((path, _wire_type(data_type)))
+        leaves.append((path, bounds_in_arrow(data_type).wire or data_type))
         if path[0] == NULL_COUNT:
             leaves.append(((NULL_COUNT_ALIAS, *path[1:]), pa.int64()))
     return schema_of_leaves(leaves)
-
-
-def _wire_type(data_type: pa.DataType) -> pa.DataType:
-    if pt.is_integer(data_type):
-        return pa.int64()
-    if pt.is_temporal(data_type) or pt.is_string(data_type):
-        return pa.string()
-    return data_type
 
 
 def _slices(chunk: Array) -> Iterator[Array]:
@@ -202,6 +195,5 @@ def _convert(array: Array, to: pa.DataType) -> Array:
         arrays = [_convert(pc.struct_field(array, [child.name]), child.type) for child in children]
         mask = array.is_null() if array.null_count else None
         return pa.StructArray.from_arrays(arrays, fields=children, mask=mask)
-    if pt.is_temporal(to):
-        return parse_moments(array, to)
-    return cast_or_null(array, to)
+    read = bounds_in_arrow(to).read
+    return cast_or_null(array, to) if read is None else read(array, to)

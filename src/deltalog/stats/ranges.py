@@ -214,7 +214,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
+class CastRange:
     """A range in another type, by a cast that keeps the order."""
 
     inner: Range

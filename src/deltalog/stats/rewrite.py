@@ -54,7 +54,7 @@ from deltalog.stats.claims import (
     Unknown,
     is_nan,
 )
-from deltalog.stats.ranges import Constant, Converted, PartitionValue, Range, Stored
+from deltalog.stats.ranges import CastRange, Constant, PartitionValue, Range, Stored
 from deltalog.stats.schema import has_bounds
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ _FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _MANY_OPTIONS: Final = 64
 
 
-class TableFacts(Protocol):
+class TableColumns(Protocol):
     """What skipping asks about a table; a `TableConfiguration` answers it."""
 
     @property
@@ -87,7 +87,7 @@ class TableFacts(Protocol):
         ...
 
 
-def rewrite(predicate: Expression, table: TableFacts) -> Claim:
+def rewrite(predicate: Expression, table: TableColumns) -> Claim:
     """What must hold in a file for any of its rows to match.
 
     Args:
@@ -98,7 +98,7 @@ def rewrite(predicate: Expression, table: TableFacts) -> Claim:
 
 
 class _Rewriter:
-    def __init__(self, table: TableFacts) -> None:
+    def __init__(self, table: TableColumns) -> None:
         self._table = table
         self._partitions = set(table.partition_columns)
 
@@ -229,7 +229,7 @@ class _Rewriter:
             inner, source = self._range(node.operand), self._type_of(node.operand)
             if inner is None or source is None or not keeps_order(source, node.to):
                 return None
-            return Converted(inner, source, node.to)
+            return CastRange(inner, source, node.to)
         column = self._stored(node)
         return column if column is not None and has_bounds(column.field) else None
 
@@ -272,7 +272,7 @@ class _Rewriter:
 
     def _guards(self, value: Range | None) -> list[Claim]:
         """A comparison is true only where its columns have values."""
-        while isinstance(value, Converted):
+        while isinstance(value, CastRange):
             value = value.inner
         match value:
             case Stored():

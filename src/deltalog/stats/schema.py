@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.columns import leaf_columns
-from deltalog.schema.types import Field, PrimitiveType, StructType
+from deltalog.schema.primitives import Bounds, primitive_of_arrow
+from deltalog.schema.types import DataType, Field, PrimitiveType, StructType
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -37,17 +38,28 @@ DEFAULT_NUM_INDEXED_COLUMNS: Final = 32
 
 COLLATIONS: Final = "__COLLATIONS"
 
-_UNBOUNDED: Final = frozenset({"boolean", "binary", "void"})
-
 
 def has_bounds(field: Field) -> bool:
-    """Whether the column gets a minimum and a maximum: numbers, dates, times and texts do.
+    """Return whether the column gets a minimum and a maximum: numbers, moments and texts do.
 
     Texts with a collation do not: it orders them in another way than their bytes.
     """
-    if not isinstance(field.type, PrimitiveType) or COLLATIONS in field.metadata:
-        return False
-    return field.type.type not in _UNBOUNDED
+    is_ordered_by_value = COLLATIONS not in field.metadata
+    return is_ordered_by_value and bounds_of(field.type) is not None
+
+
+def bounds_of(data_type: DataType) -> Bounds | None:
+    """Return the form of the type's minima and maxima; None if it has none."""
+    return data_type.primitive.codec.bounds if isinstance(data_type, PrimitiveType) else None
+
+
+def bounds_in_arrow(arrow_type: pa.DataType) -> Bounds:
+    """Return the form of bounds of the type that stores values of an Arrow type.
+
+    Any other statistic is a number or a truth value, which JSON has as Arrow does.
+    """
+    found = primitive_of_arrow(arrow_type)
+    return (found[0].codec.bounds if found else None) or Bounds()
 
 
 def indexed_columns(

@@ -18,7 +18,7 @@ from deltalog.expressions.trees import columns
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.stats.claims import AllOf, AnyOf, Claim, Unknown
 from deltalog.stats.ranges import Facts
-from deltalog.stats.rewrite import TableFacts, rewrite
+from deltalog.stats.rewrite import TableColumns, rewrite
 from deltalog.stats.schema import (
     MAX_VALUES,
     MIN_VALUES,
@@ -85,7 +85,7 @@ class Skipping:
         return tuple(lines)
 
 
-def plan_skipping(predicate: Expression, table: TableFacts) -> Skipping | None:
+def plan_skipping(predicate: Expression, table: TableColumns) -> Skipping | None:
     """How to skip files that cannot hold a row for which `predicate` is true.
 
     Args:
