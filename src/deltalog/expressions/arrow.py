@@ -15,7 +15,6 @@ from deltalog.expressions import comparing
 from deltalog.expressions.analyze import type_of
 from deltalog.expressions.arithmetic import calculate
 from deltalog.expressions.casts import cast
-from deltalog.expressions.coercion import BOOLEAN, VOID
 from deltalog.expressions.kernels import KERNELS
 from deltalog.expressions.literals import to_scalar
 from deltalog.expressions.nodes import (
@@ -38,6 +37,7 @@ from deltalog.expressions.render import to_sql
 from deltalog.expressions.rows import NO, YES, Datum, as_array, nulls, pc
 from deltalog.expressions.trees import columns, walk
 from deltalog.schema.arrow import from_arrow_schema, from_arrow_type, to_arrow_type
+from deltalog.schema.types import BOOLEAN, VOID
 
 if TYPE_CHECKING:
     from collections.abc import Callable

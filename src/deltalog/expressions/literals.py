@@ -12,22 +12,24 @@ from typing import Any, Final
 import pyarrow as pa
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.coercion import (
+from deltalog.expressions.coercion import common_type
+from deltalog.schema.arrow import from_arrow_type, to_arrow_type
+from deltalog.schema.primitives import worded_literal
+from deltalog.schema.types import (
     BINARY,
     BOOLEAN,
-    DATE,
     DOUBLE,
     INTEGER,
     LONG,
     STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
     VOID,
-    common_type,
-    decimal,
+    ArrayType,
+    DataType,
+    Field,
+    PrimitiveType,
+    StructType,
+    decimal_type,
 )
-from deltalog.schema.arrow import from_arrow_type, to_arrow_type
-from deltalog.schema.types import ArrayType, DataType, Field, StructType
 
 _INT_BITS: Final = 31
 _LONG_BITS: Final = 63
@@ -72,10 +74,9 @@ def natural_type(value: object) -> DataType:
             return STRING
         case bytes() | bytearray() | memoryview():
             return BINARY
-        case dt.date():
-            return _datetime_type(value)
         case _:
-            return _nested_type(value)
+            found = worded_literal(value)
+            return PrimitiveType(found[0].name) if found else _nested_type(value)
 
 
 def _integral_type(value: int) -> DataType:
@@ -97,13 +98,7 @@ def _decimal_type(value: Decimal) -> DataType:
         raise InvalidInputError(
             f"cannot use {value} in an expression: a decimal has at most {_MAX_DIGITS} digits"
         )
-    return decimal(precision, scale)
-
-
-def _datetime_type(value: dt.date) -> DataType:
-    if not isinstance(value, dt.datetime):
-        return DATE
-    return TIMESTAMP_NTZ if value.tzinfo is None else TIMESTAMP
+    return decimal_type(precision, scale)
 
 
 def _nested_type(value: object) -> DataType:

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError
+from deltalog.expressions.coercion import FRACTIONALS, INTEGRALS
 from deltalog.expressions.nodes import (
     Arithmetic,
     Call,
@@ -24,7 +25,7 @@ from deltalog.expressions.nodes import (
     Not,
 )
 from deltalog.expressions.render import to_sql
-from deltalog.schema.types import as_type
+from deltalog.schema.types import BINARY, BOOLEAN, DATE, STRING, TIMESTAMP, decimal_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,22 +55,15 @@ ALIASES: Final[dict[str, str]] = {
     "now": "current_timestamp",
     "curdate": "current_date",
 }
+# Each of these types is a function that casts to it.
+_CAST_TYPES: Final = (
+    *INTEGRALS, *FRACTIONALS, decimal_type(10, 0), BOOLEAN, STRING, BINARY, DATE, TIMESTAMP,
+)  # fmt: skip
 _CASTS: Final = {
-    "boolean": "boolean",
-    "tinyint": "byte",
-    "smallint": "short",
-    "int": "integer",
-    "bigint": "long",
-    "float": "float",
-    "double": "double",
-    "decimal": "decimal",
-    "string": "string",
-    "binary": "binary",
-    "date": "date",
-    "timestamp": "timestamp",
-    "to_date": "date",
-    "to_timestamp": "timestamp",
-    "timestamp_seconds": "timestamp",
+    **{kind.primitive.sql_words[0].lower(): kind for kind in _CAST_TYPES},
+    "to_date": DATE,
+    "to_timestamp": TIMESTAMP,
+    "timestamp_seconds": TIMESTAMP,
 }
 _PARTS: Final = {
     "year": "year",
@@ -118,7 +112,7 @@ def expand(name: str, arguments: Sequence[Expression]) -> Expression | None:
     if name in ALIASES:
         return Call(ALIASES[name], tuple(arguments))
     if name in _CASTS and len(arguments) == 1:
-        return Cast(arguments[0], as_type(_CASTS[name]))
+        return Cast(arguments[0], _CASTS[name])
     return None
 
 
@@ -130,8 +124,8 @@ def _date_part(part: Expression, source: Expression) -> Expression:
     word = part.value.lower() if isinstance(part, Literal) and isinstance(part.value, str) else ""
     if word in {"second", "seconds", "s", "sec"}:
         # Unlike second(…), this keeps the fraction: decimal(8,6).
-        seconds = Cast(Cast(source, as_type("timestamp")), as_type("decimal(20,6)"))
-        return Cast(Call("pmod", (seconds, Literal(Decimal(60)))), as_type("decimal(8,6)"))
+        seconds = Cast(Cast(source, TIMESTAMP), decimal_type(20, 6))
+        return Cast(Call("pmod", (seconds, Literal(Decimal(60)))), decimal_type(8, 6))
     if word in {"dow_iso", "dayofweek_iso"}:
         return Arithmetic("+", Call("weekday", (source,)), Literal(1))
     if word not in _PARTS:

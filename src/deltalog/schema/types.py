@@ -114,6 +114,11 @@ TIMESTAMP_NTZ: Final = PrimitiveType("timestamp_ntz")
 VOID: Final = PrimitiveType("void")
 
 
+def decimal_type(precision: int, scale: int) -> PrimitiveType:
+    """Return the decimal type of so many digits, so many of them after the point."""
+    return PrimitiveType(f"decimal({precision},{scale})")
+
+
 @dataclass(frozen=True, slots=True)
 class VariantType(Interchange):
     """A semi-structured value: numbers, texts, objects and lists, different in each row.

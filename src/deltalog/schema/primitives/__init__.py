@@ -13,6 +13,7 @@ from deltalog.schema.primitives.table import (
     primitive_in_sql,
     primitive_named,
     primitive_of_arrow,
+    worded_literal,
 )
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "primitive_in_sql",
     "primitive_named",
     "primitive_of_arrow",
+    "worded_literal",
 ]

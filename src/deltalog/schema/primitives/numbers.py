@@ -42,7 +42,7 @@ def canonical_decimal(name: str) -> str | None:
     return f"decimal({precision},{scale})"
 
 
-def decimal_type(precision: str, scale: str) -> pa.DataType:
+def arrow_decimal(precision: str, scale: str) -> pa.DataType:
     """Return the Arrow type of `decimal(p,s)`."""
     return pa.decimal128(int(precision), int(scale))
 

@@ -89,6 +89,7 @@ class Primitive:
         large_arrow: the Arrow type with 64-bit offsets, where it differs.
         canonical: from a name with parameters to the one form that it has, None if they are none;
             InvalidInputError if they are out of range. None for a type without parameters.
+        defaults: parameters that SQL may leave out, from the last one on.
         aliases: other names in logs.
         bits: width of a number.
         has_zone: whether a moment is an instant; False for a wall clock, None for no time of day.
@@ -112,6 +113,7 @@ class Primitive:
     family: Family = Family.OTHER
     large_arrow: Callable[[], pa.DataType] | None = None
     canonical: Callable[[str], str | None] | None = None
+    defaults: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     bits: int = 0
     has_zone: bool | None = None

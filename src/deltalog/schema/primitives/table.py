@@ -123,9 +123,10 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
             name="decimal",
             family=Family.DECIMAL,
             codec=numbers.DECIMAL,
-            arrow=numbers.decimal_type,
+            arrow=numbers.arrow_decimal,
             parameters_of=numbers.decimal_parameters,
             canonical=numbers.canonical_decimal,
+            defaults=("10", "0"),
             stored_in=_INTEGERS | {"decimal"},
             sql_words=("DECIMAL", "DEC", "NUMERIC"),
         ),
@@ -206,4 +207,13 @@ def primitive_of_arrow(arrow_type: pa.DataType) -> tuple[Primitive, tuple[str, .
         parameters = row.parameters_of(arrow_type)
         if parameters is not None:
             return row, parameters
+    return None
+
+
+def worded_literal(value: object) -> tuple[Primitive, str] | None:
+    """Return the type that SQL names before a Python value, and the text after it, or None."""
+    for row in PRIMITIVES.values():
+        text = None if row.literal is None else row.literal(value)
+        if text is not None:
+            return row, text
     return None
