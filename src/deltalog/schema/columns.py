@@ -16,7 +16,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.schema.types import ArrayType, Field, MapType, StructType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from deltalog.schema.types import DataType
 
@@ -72,6 +72,26 @@ def walk_types(data_type: DataType, path: Path = ()) -> Iterator[tuple[Path, Dat
             return
 
 
+def loosened(
+    schema: StructType,
+    bare: Callable[[Field], Field],
+    leaf: Callable[[DataType], DataType] = lambda kind: kind,
+) -> StructType:
+    """Return the schema with NULL allowed at every depth.
+
+    Args:
+        schema: of rows.
+        bare: from a field at any depth to the one with the name and metadata that it shall have.
+        leaf: from a type without parts to the one in its place.
+    """
+    return StructType(
+        [
+            replace(bare(field), type=_loosened_type(field.type, bare, leaf), nullable=True)
+            for field in schema.fields
+        ]
+    )
+
+
 def leaf_columns(schema: StructType) -> Iterator[tuple[Path, Field]]:
     """The fields that are no structs: what statistics and skipping count as columns.
 
@@ -112,6 +132,21 @@ def duplicates(schema: StructType) -> list[Path]:
             found.append(path)
         seen.add(key)
     return found
+
+
+def _loosened_type(
+    data_type: DataType, bare: Callable[[Field], Field], leaf: Callable[[DataType], DataType]
+) -> DataType:
+    match data_type:
+        case StructType():
+            return loosened(data_type, bare, leaf)
+        case ArrayType():
+            return ArrayType(_loosened_type(data_type.element_type, bare, leaf))
+        case MapType():
+            key = _loosened_type(data_type.key_type, bare, leaf)
+            return MapType(key, _loosened_type(data_type.value_type, bare, leaf))
+        case _:
+            return leaf(data_type)
 
 
 def _narrow(field: Field, rests: list[Path]) -> Field:
