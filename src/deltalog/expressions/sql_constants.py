@@ -16,21 +16,21 @@ import pyarrow as pa
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import texts
+from deltalog.expressions.literals import natural_type
 from deltalog.expressions.nodes import Literal
 from deltalog.expressions.render import UNITS
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.primitives import PRIMITIVES, Family, primitive_in_sql
-from deltalog.schema.types import PrimitiveType, decimal_type
+from deltalog.schema.types import PrimitiveType
 
 if TYPE_CHECKING:
-    from deltalog.schema.types import DataType
+    pass
 
 # A number without its sign.
 NUMBER: Final = re.compile(
     r"((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(BD|[LSYFD])?", re.IGNORECASE
 )
 NO_UNIT: Final = "an INTERVAL needs a number and a unit, as in INTERVAL '1' DAY"
-_MAX_DIGITS: Final = 38
 _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # naive on purpose: wall time
 _MICROS_PER_DAY: Final = 86_400_000_000
 
@@ -47,7 +47,7 @@ def number(source: str) -> Literal:
     text, suffix = ("-" if source[0] == "-" else "") + match[1], (match[2] or "").upper()
     if suffix == "BD":
         value = Decimal(text)
-        return Literal(value, _decimal_type(value))
+        return Literal(value, natural_type(value))
     if suffix:
         return _suffixed(text, suffix)
     if "e" in text.lower():
@@ -55,7 +55,7 @@ def number(source: str) -> Literal:
             raise InvalidInputError("the number is out of the range of double")
         return Literal(float(text))
     value = Decimal(text)
-    _decimal_type(value)
+    natural_type(value)
     return Literal(value) if "." in text else Literal(int(text))
 
 
@@ -71,16 +71,6 @@ def _suffixed(text: str, suffix: str) -> Literal:
     if not -(1 << (row.bits - 1)) <= value < 1 << (row.bits - 1):
         raise InvalidInputError(f"the number is out of the range of {data_type}")
     return Literal(value, data_type)
-
-
-def _decimal_type(value: Decimal) -> DataType:
-    _, digits, exponent = value.as_tuple()
-    assert isinstance(exponent, int)  # noqa: S101  # the text is a finite number
-    scale = max(0, -exponent)
-    precision = max(len(digits) + max(0, exponent), scale)
-    if precision > _MAX_DIGITS:
-        raise InvalidInputError(f"a decimal has at most {_MAX_DIGITS} digits")
-    return decimal_type(precision, scale)
 
 
 def hexadecimal(digits: str) -> Literal:

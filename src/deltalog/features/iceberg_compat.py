@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from deltalog.column_mapping import Mode, field_id, map_fields, physical_name
+from deltalog.column_mapping import Mode, field_id, physical_name
 from deltalog.errors import InvalidInputError
-from deltalog.schema.columns import walk, walk_types
+from deltalog.schema.columns import map_fields, walk, walk_types
 from deltalog.schema.types import (
     VOID,
     ArrayType,

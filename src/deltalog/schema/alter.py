@@ -127,7 +127,7 @@ def change_type(schema: StructType, path: str | Path, to_type: DataType) -> Stru
     inner = canonical[depth:]
 
     def widen(field: Field) -> Field:
-        widened = replace(field, type=_set_type(field.type, inner, to_type))
+        widened = replace(field, type=_edit_type(field.type, inner, lambda _: to_type))
         if before == VOID:
             return widened
         return with_change(widened, TypeChange(before, to_type, inner))
@@ -161,25 +161,20 @@ def _edit_struct(
     schema: StructType, parent: str | Path, change: Callable[[StructType], StructType]
 ) -> StructType:
     path = canonical_path_of(schema, parent) if parent else ()
-    result = _edit_type(schema, path, change)
+
+    def edit(found: DataType) -> DataType:
+        if not isinstance(found, StructType):
+            raise InvalidInputError(f"{found} has no fields: expected a struct")
+        return change(found)
+
+    result = _edit_type(schema, path, edit)
     return result if isinstance(result, StructType) else schema
 
 
-def _edit_type(
-    data_type: DataType, path: Path, change: Callable[[StructType], StructType]
-) -> DataType:
+def _edit_type(data_type: DataType, path: Path, change: Callable[[DataType], DataType]) -> DataType:
     if not path:
-        if not isinstance(data_type, StructType):
-            raise InvalidInputError(f"{data_type} has no fields: expected a struct")
         return change(data_type)
-    first, rest = path[0], path[1:]
-    return _set_child(data_type, first, lambda child: _edit_type(child, rest, change))
-
-
-def _set_type(data_type: DataType, path: Path, to_type: DataType) -> DataType:
-    if not path:
-        return to_type
-    return _set_child(data_type, path[0], lambda child: _set_type(child, path[1:], to_type))
+    return _set_child(data_type, path[0], lambda child: _edit_type(child, path[1:], change))
 
 
 def _set_child(data_type: Any, name: str, change: Callable[[DataType], DataType]) -> DataType:

@@ -269,15 +269,9 @@ def _from_arrow(value: Any, kind: type[Any]) -> Any:
                 f"cannot make a {kind.__name__} of {value!r}: expected a pyarrow Schema, Field or "
                 "DataType, or an object with __arrow_c_schema__"
             )
-        value = (
-            (pa.field(value) if kind is Field else pa.schema(value))
-            if kind
-            in {
-                Field,
-                StructType,
-            }
-            else pa.field(value).type
-        )
+        if kind is StructType:
+            return from_arrow_schema(pa.schema(value))
+        value = pa.field(value) if kind is Field else pa.field(value).type
     if isinstance(value, pa.Schema):
         return from_arrow_schema(value)
     return _from_arrow_field(value, ()) if isinstance(value, pa.Field) else from_arrow_type(value)

@@ -49,27 +49,46 @@ def canonical_path_of(schema: StructType, path: str | Path) -> Path:
 
 
 def walk(schema: StructType) -> Iterator[tuple[Path, Field]]:
-    """Every struct field at every depth, parents first.
+    """Return every struct field at every depth, parents first.
 
     Fields of structs inside lists and maps have `element`, `key` or `value` in their path.
     """
-    yield from _walk(schema, ())
+    return ((path, field) for path, _, field in _parts(schema, (), None) if field is not None)
 
 
-def walk_types(data_type: DataType, path: Path = ()) -> Iterator[tuple[Path, DataType]]:
+def walk_types(data_type: DataType) -> Iterator[tuple[Path, DataType]]:
     """Return the type and every type inside it, parents first, with their paths."""
-    yield path, data_type
-    match data_type:
-        case StructType():
-            for field in data_type.fields:
-                yield from walk_types(field.type, (*path, field.name))
-        case ArrayType():
-            yield from walk_types(data_type.element_type, (*path, "element"))
-        case MapType():
-            yield from walk_types(data_type.key_type, (*path, "key"))
-            yield from walk_types(data_type.value_type, (*path, "value"))
-        case _:
-            return
+    return ((path, part) for path, part, _ in _parts(data_type, (), None))
+
+
+def map_fields(
+    schema: StructType,
+    change: Callable[[Field], Field],
+    change_type: Callable[[DataType], DataType] = lambda kind: kind,
+) -> StructType:
+    """Return the schema with every struct field replaced, parents before their children.
+
+    Args:
+        schema: of rows.
+        change: from a field to the one in its place; what is inside its type is changed after it.
+        change_type: from a type that is no struct, with its parts changed, to the one in its place.
+    """
+
+    def changed(data_type: DataType) -> DataType:
+        match data_type:
+            case StructType():
+                return map_fields(data_type, change, change_type)
+            case ArrayType():
+                data_type = replace(data_type, element_type=changed(data_type.element_type))
+            case MapType():
+                key, value = changed(data_type.key_type), changed(data_type.value_type)
+                data_type = replace(data_type, key_type=key, value_type=value)
+            case _:
+                pass
+        return change_type(data_type)
+
+    fields = map(change, schema.fields)
+    return StructType([replace(field, type=changed(field.type)) for field in fields])
 
 
 def loosened(
@@ -81,15 +100,20 @@ def loosened(
 
     Args:
         schema: of rows.
-        bare: from a field at any depth to the one with the name and metadata that it shall have.
+        bare: from a field to the one with the name and metadata that it shall have.
         leaf: from a type without parts to the one in its place.
     """
-    return StructType(
-        [
-            replace(bare(field), type=_loosened_type(field.type, bare, leaf), nullable=True)
-            for field in schema.fields
-        ]
-    )
+
+    def loosen(kind: DataType) -> DataType:
+        match kind:
+            case ArrayType():
+                return replace(kind, contains_null=True)
+            case MapType():
+                return replace(kind, value_contains_null=True)
+            case _:
+                return leaf(kind)
+
+    return map_fields(schema, lambda field: replace(bare(field), nullable=True), loosen)
 
 
 def leaf_columns(schema: StructType) -> Iterator[tuple[Path, Field]]:
@@ -134,39 +158,26 @@ def duplicates(schema: StructType) -> list[Path]:
     return found
 
 
-def _loosened_type(
-    data_type: DataType, bare: Callable[[Field], Field], leaf: Callable[[DataType], DataType]
-) -> DataType:
-    match data_type:
-        case StructType():
-            return loosened(data_type, bare, leaf)
-        case ArrayType():
-            return ArrayType(_loosened_type(data_type.element_type, bare, leaf))
-        case MapType():
-            key = _loosened_type(data_type.key_type, bare, leaf)
-            return MapType(key, _loosened_type(data_type.value_type, bare, leaf))
-        case _:
-            return leaf(data_type)
-
-
 def _narrow(field: Field, rests: list[Path]) -> Field:
     if () in rests or not isinstance(field.type, StructType):
         return field
     return replace(field, type=project(field.type, rests))
 
 
-def _walk(data_type: DataType, path: Path) -> Iterator[tuple[Path, Field]]:
+def _parts(
+    data_type: DataType, path: Path, field: Field | None
+) -> Iterator[tuple[Path, DataType, Field | None]]:
+    """Every type at every depth, with the struct field that it is the type of."""
+    yield path, data_type, field
     match data_type:
         case StructType():
-            for field in data_type.fields:
-                here = (*path, field.name)
-                yield here, field
-                yield from _walk(field.type, here)
+            for child in data_type.fields:
+                yield from _parts(child.type, (*path, child.name), child)
         case ArrayType():
-            yield from _walk(data_type.element_type, (*path, "element"))
+            yield from _parts(data_type.element_type, (*path, "element"), None)
         case MapType():
-            yield from _walk(data_type.key_type, (*path, "key"))
-            yield from _walk(data_type.value_type, (*path, "value"))
+            yield from _parts(data_type.key_type, (*path, "key"), None)
+            yield from _parts(data_type.value_type, (*path, "value"), None)
         case _:
             return
 

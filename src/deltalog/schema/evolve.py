@@ -12,11 +12,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import SchemaMismatchError
+from deltalog.schema.columns import map_fields
 from deltalog.schema.primitives import Family
 from deltalog.schema.types import VOID, ArrayType, Field, MapType, PrimitiveType, StructType
 from deltalog.schema.widening import TypeChange, is_widening, with_change
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from deltalog.schema.columns import Path
     from deltalog.schema.types import DataType
 
@@ -77,11 +80,15 @@ def merge_schemas(
 
 
 def new_field(field: Field) -> Field:
-    """The field as a new column of a table that has rows: nullable, free of another table's ids."""
-    metadata = {
-        key: value for key, value in field.metadata.items() if not key.startswith(_TABLE_BOUND)
-    }
-    return Field(field.name, _new_type(field.type), nullable=True, metadata=metadata)
+    """Return the field as a new column of a table with rows: nullable, free of other ids."""
+
+    def fresh(found: Field) -> Field:
+        metadata = {
+            key: value for key, value in found.metadata.items() if not key.startswith(_TABLE_BOUND)
+        }
+        return Field(found.name, found.type, nullable=True, metadata=metadata)
+
+    return map_fields(StructType([field]), fresh).fields[0]
 
 
 def reorder(incoming: StructType, like: StructType) -> StructType:
@@ -135,31 +142,36 @@ def _merge_types(
     current: DataType, incoming: DataType, path: Path, changes: list[TypeChange] | None
 ) -> DataType:
     """The merged type; widenings up to the next struct field go to `changes` (None: forbidden)."""
-    match current, incoming:
-        case StructType(), StructType():
-            return _merge_structs(current, incoming, path, allow_widening=changes is not None)
+    if isinstance(current, StructType) and isinstance(incoming, StructType):
+        return _merge_structs(current, incoming, path, allow_widening=changes is not None)
+
+    def merge(one: DataType, other: DataType, segment: str) -> DataType:
+        return _merge_types(one, other, (*path, segment), changes)
+
+    return _with_parts(current, incoming, merge) or _merge_leaves(current, incoming, path, changes)
+
+
+def _with_parts(
+    one: DataType, other: DataType, change: Callable[[DataType, DataType, str], DataType]
+) -> DataType | None:
+    """A list or map with parts made of those of two types; None unless both are lists or maps."""
+    match one, other:
         case ArrayType(), ArrayType():
-            element = _merge_types(
-                current.element_type, incoming.element_type, (*path, "element"), changes
-            )
-            return replace(current, element_type=element)
+            element = change(one.element_type, other.element_type, "element")
+            return replace(one, element_type=element)
         case MapType(), MapType():
-            return replace(
-                current,
-                key_type=_merge_types(current.key_type, incoming.key_type, (*path, "key"), changes),
-                value_type=_merge_types(
-                    current.value_type, incoming.value_type, (*path, "value"), changes
-                ),
-            )
+            key = change(one.key_type, other.key_type, "key")
+            value = change(one.value_type, other.value_type, "value")
+            return replace(one, key_type=key, value_type=value)
         case _:
-            return _merge_leaves(current, incoming, path, changes)
+            return None
 
 
 def _merge_leaves(
     current: DataType, incoming: DataType, path: Path, changes: list[TypeChange] | None
 ) -> DataType:
     if current == VOID:
-        return _new_type(incoming)
+        return new_field(Field("", incoming)).type
     if changes is not None and _is_widening_of_kind(current, incoming):
         changes.append(TypeChange(current, incoming, path))
         return incoming
@@ -179,35 +191,8 @@ def _is_integral(data_type: DataType) -> bool:
     return isinstance(data_type, PrimitiveType) and data_type.primitive.family is Family.INTEGRAL
 
 
-def _new_type(data_type: DataType) -> DataType:
-    match data_type:
-        case StructType():
-            return StructType([new_field(field) for field in data_type.fields])
-        case ArrayType():
-            return replace(data_type, element_type=_new_type(data_type.element_type))
-        case MapType():
-            return replace(
-                data_type,
-                key_type=_new_type(data_type.key_type),
-                value_type=_new_type(data_type.value_type),
-            )
-        case _:
-            return data_type
-
-
 def _reorder_type(incoming: DataType, like: DataType) -> DataType:
-    match incoming, like:
-        case StructType(), StructType():
-            return reorder(incoming, like)
-        case ArrayType(), ArrayType():
-            return replace(
-                incoming, element_type=_reorder_type(incoming.element_type, like.element_type)
-            )
-        case MapType(), MapType():
-            return replace(
-                incoming,
-                key_type=_reorder_type(incoming.key_type, like.key_type),
-                value_type=_reorder_type(incoming.value_type, like.value_type),
-            )
-        case _:
-            return incoming
+    if isinstance(incoming, StructType) and isinstance(like, StructType):
+        return reorder(incoming, like)
+    found = _with_parts(incoming, like, lambda part, other, _: _reorder_type(part, other))
+    return found or incoming

@@ -25,7 +25,9 @@ from deltalog.stats.schema import (
     NULL_COUNT,
     NUM_RECORDS,
     TIGHT_BOUNDS,
+    Array,
     bounds_of,
+    find_leaf,
     has_bounds,
     indexed_columns,
 )
@@ -35,9 +37,6 @@ if TYPE_CHECKING:
 
     from deltalog.schema.types import Field, StructType
     from deltalog.stats.schema import Path
-
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
 
 
 class StatsCollector:
@@ -118,7 +117,7 @@ class _ColumnStats:
         self._has_nan = False
 
     def update(self, batch: pa.RecordBatch) -> None:
-        values = _leaf(batch, self.path)
+        values = find_leaf(batch, self.path)
         if values is None:
             self.null_count += batch.num_rows
             return
@@ -156,20 +155,6 @@ class _ColumnStats:
         if isinstance(low, str):
             return truncate_min(low, self._prefix_length), truncate_max(high, self._prefix_length)
         return self._stored(low, self._arrow), self._stored(high, self._arrow)
-
-
-def _leaf(batch: pa.RecordBatch, path: Path) -> Array | None:
-    found: Array = batch
-    for name in path:
-        if isinstance(found, pa.RecordBatch):
-            index = found.schema.get_field_index(name)
-            found = found.column(index) if index >= 0 else None
-        else:
-            index = found.type.get_field_index(name)
-            found = pc.struct_field(found, [index]) if index >= 0 else None
-        if found is None:
-            return None
-    return found
 
 
 def _put(tree: dict[str, Any], path: Path, value: Any) -> None:

@@ -23,8 +23,9 @@ from deltalog.stats.rows import read_by_row
 from deltalog.stats.schema import (
     NULL_COUNT,
     NULL_COUNT_ALIAS,
+    Array,
     bounds_in_arrow,
-    cast_or_null,
+    conform_stats,
     leaves_of_schema,
     schema_of_leaves,
 )
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
 
     from deltalog.stats.schema import Path
 
-
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
 
 # Large enough to keep both cores busy, small enough that the copy of the texts stays small.
 _SLICE_BYTES: Final = 32 << 20
@@ -64,7 +62,7 @@ def parse_stats(json: pa.Array[Any] | pa.ChunkedArray[Any], schema: pa.Schema) -
         return pa.Table.from_batches([pa.RecordBatch.from_struct_array(rows)])
     wire = _wire_schema(schema)
     tables = [
-        _to_asked(_read(_tidy(texts), wire), schema)
+        conform_stats(_read(_tidy(texts), wire).to_struct_array(), schema)
         for chunk in (json.chunks if isinstance(json, pa.ChunkedArray) else [json])
         for texts in _slices(chunk)
     ]
@@ -159,41 +157,3 @@ def _read_at_once(texts: Array, wire: pa.Schema) -> pa.Table | None:
     except pa.ArrowInvalid:
         return None
     return table if table.num_rows == len(texts) else None
-
-
-def _to_asked(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    batches = [
-        pa.RecordBatch.from_arrays(
-            [_convert(_column(batch, field.name), field.type) for field in schema], schema=schema
-        )
-        for batch in table.to_batches()
-    ]
-    return pa.Table.from_batches(batches, schema)
-
-
-def _column(batch: pa.RecordBatch, name: str) -> Array:
-    column = batch.column(name)
-    if name == NULL_COUNT:
-        alias = batch.column(NULL_COUNT_ALIAS)
-        if alias.null_count < len(alias):
-            return _merge(column, alias)
-    return column
-
-
-def _merge(first: Array, second: Array) -> Array:
-    if not pt.is_struct(first.type):
-        return pc.coalesce(first, second)
-    pairs = zip(first.flatten(), second.flatten(), strict=True)
-    return pa.StructArray.from_arrays([_merge(*pair) for pair in pairs], fields=list(first.type))
-
-
-def _convert(array: Array, to: pa.DataType) -> Array:
-    if array.type == to:
-        return array
-    if pt.is_struct(to):
-        children = list(to)
-        arrays = [_convert(pc.struct_field(array, [child.name]), child.type) for child in children]
-        mask = array.is_null() if array.null_count else None
-        return pa.StructArray.from_arrays(arrays, fields=children, mask=mask)
-    read = bounds_in_arrow(to).read
-    return cast_or_null(array, to) if read is None else read(array, to)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.errors import DeltaError
 from deltalog.expressions.arrow import evaluate
@@ -22,7 +21,7 @@ from deltalog.expressions.literals import to_scalar
 from deltalog.expressions.render import to_sql
 from deltalog.expressions.trees import columns
 from deltalog.stats.bounds import correction
-from deltalog.stats.schema import MAX_VALUES, MIN_VALUES
+from deltalog.stats.schema import MAX_VALUES, MIN_VALUES, find_leaf
 
 if TYPE_CHECKING:
     from deltalog.expressions.nodes import Expression, Literal
@@ -59,14 +58,8 @@ class Facts:
         return self._leaves[path]
 
     def _find(self, path: Path) -> Datum:
-        if self._stats is None or path[0] not in self._stats.column_names:
-            return None
-        found: Any = self._stats.column(path[0])
-        for name in path[1:]:
-            if found.type.get_field_index(name) < 0:
-                return None
-            found = pc.struct_field(found, [name])
-        return found.combine_chunks()
+        found = None if self._stats is None else find_leaf(self._stats, path)
+        return None if found is None else found.combine_chunks()
 
     def exact(self, expression: Expression) -> Datum:
         """The value of an expression over partition columns, or None if it cannot be computed."""
@@ -123,19 +116,12 @@ class Constant:
         del facts
         return to_scalar(self.literal.value, self.literal.type)  # type: ignore[arg-type]  # `resolve` types constants
 
-    def upper(self, facts: Facts) -> Datum:
-        """The value."""
-        return self.lower(facts)
-
     @property
     def low_text(self) -> str:
         """The value."""
         return to_sql(self.literal)
 
-    @property
-    def high_text(self) -> str:
-        """The value."""
-        return to_sql(self.literal)
+    upper, high_text = lower, low_text
 
     @property
     def stored(self) -> tuple[Stored, ...]:
@@ -153,19 +139,12 @@ class PartitionValue:
         """The value."""
         return facts.exact(self.expression)
 
-    def upper(self, facts: Facts) -> Datum:
-        """The value."""
-        return facts.exact(self.expression)
-
     @property
     def low_text(self) -> str:
         """The expression."""
         return to_sql(self.expression)
 
-    @property
-    def high_text(self) -> str:
-        """The expression."""
-        return to_sql(self.expression)
+    upper, high_text = lower, low_text
 
     @property
     def stored(self) -> tuple[Stored, ...]:

@@ -49,10 +49,10 @@ def read_by_row(texts: Array, wire: pa.Schema) -> pa.Table:
     leaves = leaves_of_schema(wire)
     exact = any(pt.is_decimal(data_type) for _, data_type in leaves)
     rows = [_document(text, exact=exact) for text in texts.to_pylist()]
-    columns = {
-        path: pa.array([_CONVERT[_kind(leaf)](_dig(row, path), path, leaf) for row in rows], leaf)
-        for path, leaf in leaves
-    }
+    columns: dict[Path, Array] = {}
+    for path, leaf in leaves:
+        convert = next(convert for applies, convert in _CONVERT if applies(leaf))
+        columns[path] = pa.array([convert(_dig(row, path), path, leaf) for row in rows], leaf)
     arrays = [_nest((field.name,), field, columns) for field in wire]
     return pa.table(arrays, schema=wire)
 
@@ -78,16 +78,6 @@ def _nest(path: Path, field: pa.Field[Any], columns: dict[Path, Array]) -> Array
     children = list(field.type)
     arrays = [_nest((*path, child.name), child, columns) for child in children]
     return pa.StructArray.from_arrays(arrays, fields=children)
-
-
-def _kind(data_type: pa.DataType) -> str:
-    if pt.is_integer(data_type):
-        return "whole"
-    if pt.is_floating(data_type):
-        return "float"
-    if pt.is_decimal(data_type):
-        return "decimal"
-    return "text" if pt.is_string(data_type) else "boolean"
 
 
 def _to_whole(value: Any, _path: Path, _leaf: pa.DataType) -> int | None:
@@ -140,10 +130,10 @@ def _to_boolean(value: Any, _path: Path, _leaf: pa.DataType) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-_CONVERT: Final[dict[str, Callable[[Any, Path, Any], Any]]] = {
-    "whole": _to_whole,
-    "float": _to_float,
-    "decimal": _to_decimal,
-    "text": _to_text,
-    "boolean": _to_boolean,
-}
+_CONVERT: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any, Path, Any], Any]], ...]] = (
+    (pt.is_integer, _to_whole),
+    (pt.is_floating, _to_float),
+    (pt.is_decimal, _to_decimal),
+    (pt.is_string, _to_text),
+    (pt.is_boolean, _to_boolean),
+)

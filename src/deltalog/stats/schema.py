@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.columns import leaf_columns
@@ -21,7 +22,7 @@ from deltalog.schema.primitives import Bounds, primitive_of_arrow
 from deltalog.schema.types import DataType, Field, PrimitiveType, StructType
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable
 
 Path = tuple[str, ...]
 # pyarrow's stubs leave most kernels untyped, so arrays are too.
@@ -120,12 +121,30 @@ def schema_of_leaves(leaves: Iterable[tuple[Path, pa.DataType]]) -> pa.Schema:
     return pa.schema(_fields(tree))
 
 
-def leaves_of_schema(schema: pa.Schema) -> list[tuple[Path, pa.DataType]]:
-    """The leaves of a nested schema, depth first."""
+def leaves_of_schema(
+    schema: Iterable[pa.Field[Any]], path: Path = ()
+) -> list[tuple[Path, pa.DataType]]:
+    """Return the leaves of a nested schema or struct type, depth first, below a path."""
     found: list[tuple[Path, pa.DataType]] = []
     for field in schema:
-        found += _leaves((field.name,), field.type)
+        here, kind = (*path, field.name), field.type
+        found += leaves_of_schema(kind, here) if pt.is_struct(kind) else [(here, kind)]
     return found
+
+
+def find_leaf(data: pa.RecordBatch | pa.Table, path: Path) -> Array | None:
+    """Return a nested column, NULL where a struct around it is; None if there is none."""
+    index = data.schema.get_field_index(path[0])
+    found: Array | None = data.column(index) if index >= 0 else None
+    for name in path[1:]:
+        found = None if found is None else child_of(found, name)
+    return found
+
+
+def child_of(parent: Array, name: str) -> Array | None:
+    """Return a field of a struct, NULL where the struct is; None if it has no such field."""
+    index = parent.type.get_field_index(name)
+    return pc.struct_field(parent, [index]) if index >= 0 else None
 
 
 def project_stats(schema: pa.Schema, leaves: Collection[Path]) -> pa.Schema:
@@ -135,44 +154,50 @@ def project_stats(schema: pa.Schema, leaves: Collection[Path]) -> pa.Schema:
 
 
 def conform_stats(parsed: pa.Array[Any] | pa.ChunkedArray[Any], schema: pa.Schema) -> pa.Table:
-    """A checkpoint's `stats_parsed` as the statistics asked for.
+    """Return statistics in the types asked for, which are those of the columns today.
 
-    What the checkpoint does not have is NULL, and so is a value that the asked type cannot hold:
+    What the statistics do not have is NULL, and so is a value that the asked type cannot hold:
     writers keep the type that a column had when its statistics were written.
 
     Args:
-        parsed: the struct column.
+        parsed: structs: of a checkpoint's `stats_parsed`, or as `pyarrow.json` read them.
         schema: of the leaves that are wanted.
     """
     chunks = parsed.chunks if isinstance(parsed, pa.ChunkedArray) else [parsed]
-    if not chunks:
-        return schema.empty_table()
-    wanted: Sequence[pa.Field[Any]] = list(schema)
     tables = [
-        pa.table([_pick(chunk, field) for field in wanted], schema=schema)
+        pa.table([_statistic(chunk, field) for field in schema], schema=schema)
         for chunk in chunks
-        if pa.types.is_struct(chunk.type)
+        if pt.is_struct(chunk.type)
     ]
-    return pa.concat_tables(tables)
+    return pa.concat_tables(tables) if chunks else schema.empty_table()
 
 
-def _pick(parent: Array, field: Any) -> Array:
-    found = _child(parent, field.name)
-    if field.name == NULL_COUNT:
-        alias = _child(parent, NULL_COUNT_ALIAS)
-        found = alias if found is None else found
+def _statistic(stats: Array, wanted: pa.Field[Any]) -> Array:
+    found = child_of(stats, wanted.name)
+    alias = child_of(stats, NULL_COUNT_ALIAS) if wanted.name == NULL_COUNT else None
     if found is None:
-        return pa.nulls(len(parent), field.type)
-    if pa.types.is_struct(field.type) and pa.types.is_struct(found.type):
-        children = [_pick(found, child) for child in field.type]
+        found = alias
+    elif alias is not None and alias.type == found.type and alias.null_count < len(alias):
+        found = _coalesced(found, alias)
+    return _in_type(found, wanted.type, len(stats))
+
+
+def _coalesced(first: Array, second: Array) -> Array:
+    if not pt.is_struct(first.type):
+        return pc.coalesce(first, second)
+    parts = map(_coalesced, first.flatten(), second.flatten())
+    return pa.StructArray.from_arrays(list(parts), fields=list(first.type))
+
+
+def _in_type(found: Array | None, to: Any, count: int) -> Array:
+    if found is None:
+        return pa.nulls(count, to)
+    if pt.is_struct(to) and pt.is_struct(found.type):
+        children = [_in_type(child_of(found, part.name), part.type, count) for part in to]
         mask = found.is_null() if found.null_count else None
-        return pa.StructArray.from_arrays(children, fields=list(field.type), mask=mask)
-    return cast_or_null(found, field.type)
-
-
-def _child(parent: Array, name: str) -> Array | None:
-    index = parent.type.get_field_index(name)
-    return pc.struct_field(parent, [index]) if index >= 0 else None
+        return pa.StructArray.from_arrays(children, fields=list(to), mask=mask)
+    read = bounds_in_arrow(to).read if pt.is_string(found.type) else None
+    return cast_or_null(found, to) if read is None or found.type == to else read(found, to)
 
 
 def cast_or_null(array: Array, to: pa.DataType) -> Array:
@@ -207,12 +232,3 @@ def _fields(tree: dict[str, Any]) -> list[pa.Field[Any]]:
         pa.field(name, pa.struct(_fields(part)) if isinstance(part, dict) else part)
         for name, part in tree.items()
     ]
-
-
-def _leaves(path: Path, data_type: pa.DataType) -> list[tuple[Path, pa.DataType]]:
-    if not pa.types.is_struct(data_type):
-        return [(path, data_type)]
-    found: list[tuple[Path, pa.DataType]] = []
-    for child in data_type:
-        found += _leaves((*path, child.name), child.type)
-    return found

@@ -15,8 +15,8 @@ import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
 from deltalog.kernels import compute
-from deltalog.schema.primitives.checks import check_kind, check_match
 from deltalog.schema.primitives.row import Array, Bounds, Codec
+from deltalog.schema.primitives.texts import check_kind, check_match
 
 MAX_DECIMAL_DIGITS: Final = 38
 _NUMBER: Final = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"

@@ -8,7 +8,7 @@ Protocol: Primitive Types
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
@@ -82,8 +82,9 @@ class Primitive:
     Args:
         name: in the log, without parameters.
         arrow: from the parameters to the Arrow type that rows of a table have.
-        parameters_of: from an Arrow type to the parameters of the type that stores its values;
-            None if another type does.
+        takes: an Arrow type of each kind whose values it stores, whatever their unit or width.
+        parameters_of: from an Arrow type of these kinds to the parameters of the type that stores
+            its values, None if another row does; None for a type without parameters.
         codec: of its values.
         family: whose rules it follows.
         large_arrow: the Arrow type with 64-bit offsets, where it differs.
@@ -103,13 +104,17 @@ class Primitive:
             if the value is of another type; None for a type without such literals.
         spark_name: in Spark's JSON of schemas, if it is not the log's name.
 
+    Attributes:
+        kinds: Arrow's numbers of what it takes.
+
     Protocol: Primitive Types, Type Widening
     """
 
     name: str
     arrow: Callable[..., pa.DataType]
-    parameters_of: Callable[[Any], tuple[str, ...] | None]
     codec: Codec
+    takes: tuple[pa.DataType, ...]
+    parameters_of: Callable[[Any], tuple[str, ...] | None] | None = None
     family: Family = Family.OTHER
     large_arrow: Callable[[], pa.DataType] | None = None
     canonical: Callable[[str], str | None] | None = None
@@ -124,9 +129,11 @@ class Primitive:
     suffix: str = ""
     literal: Callable[[Any], str | None] | None = None
     spark_name: str = ""
+    kinds: frozenset[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Name the type in SQL as in the log, unless it has other names there."""
+        """Fill in the columns that follow from others."""
+        object.__setattr__(self, "kinds", frozenset(example.id for example in self.takes))
         object.__setattr__(self, "sql_words", self.sql_words or (self.name.upper(),))
         object.__setattr__(self, "spark_name", self.spark_name or self.name)
 

@@ -9,36 +9,23 @@ Protocol: Primitive Types, Type Widening
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import pyarrow as pa
-import pyarrow.types as pt
 
 from deltalog.schema.primitives import moments, numbers, texts
-from deltalog.schema.primitives.row import Family, Primitive
+from deltalog.schema.primitives.row import Codec, Family, Primitive
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    ParametersOf = Callable[[Any], tuple[str, ...] | None]
-
-
-def _any_of(*arrow_types: pa.DataType) -> ParametersOf:
-    """No parameters for Arrow types of these kinds, whatever their units."""
-    kinds = frozenset(arrow_type.id for arrow_type in arrow_types)
-    return lambda arrow_type: () if arrow_type.id in kinds else None
-
-
-def _moments(*, has_zone: bool) -> ParametersOf:
-    return lambda kind: () if pt.is_timestamp(kind) and (kind.tz is None) != has_zone else None
-
-
-_TEXTS: Final = (pa.string(), pa.large_string(), pa.string_view())
-_BYTES: Final = (pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(1))
 _INTEGERS: Final = frozenset({"byte", "short", "integer", "long"})
 _NUMBERS: Final = _INTEGERS | {"float", "double"}
-_EXACT_TOO: Final = _NUMBERS | {"decimal"}
 _MOMENTS: Final = frozenset({"timestamp", "timestamp_ntz"})
+_integer: Final = partial(
+    Primitive,
+    family=Family.INTEGRAL,
+    codec=numbers.INTEGER,
+    stored_in=_NUMBERS | {"decimal"},
+)
+_float: Final = partial(Primitive, family=Family.FLOATING, codec=numbers.FLOAT, stored_in=_NUMBERS)
 
 PRIMITIVES: Final[dict[str, Primitive]] = {
     row.name: row
@@ -49,81 +36,58 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
             codec=texts.TEXT,
             arrow=pa.string,
             large_arrow=pa.large_string,
-            parameters_of=_any_of(*_TEXTS),
+            takes=(pa.string(), pa.large_string(), pa.string_view()),
         ),
-        Primitive(
+        _integer(
             name="byte",
-            family=Family.INTEGRAL,
             bits=8,
-            codec=numbers.INTEGER,
             arrow=pa.int8,
-            parameters_of=_any_of(pa.int8()),
+            takes=(pa.int8(),),
             widens_to=frozenset({"short", "integer", "long", "double"}),
-            stored_in=_EXACT_TOO,
             sql_words=("TINYINT",),
             suffix="Y",
         ),
-        Primitive(
+        _integer(
             name="short",
-            family=Family.INTEGRAL,
             bits=16,
-            codec=numbers.INTEGER,
             arrow=pa.int16,
-            parameters_of=_any_of(pa.int16(), pa.uint8()),
+            takes=(pa.int16(), pa.uint8()),
             widens_to=frozenset({"integer", "long", "double"}),
-            stored_in=_EXACT_TOO,
             sql_words=("SMALLINT",),
             suffix="S",
         ),
-        Primitive(
+        _integer(
             name="integer",
-            family=Family.INTEGRAL,
             bits=32,
-            codec=numbers.INTEGER,
             arrow=pa.int32,
-            parameters_of=_any_of(pa.int32(), pa.uint16()),
+            takes=(pa.int32(), pa.uint16()),
             widens_to=frozenset({"long", "double"}),
-            stored_in=_EXACT_TOO,
             sql_words=("INT",),
         ),
-        Primitive(
+        _integer(
             name="long",
-            family=Family.INTEGRAL,
             bits=64,
-            codec=numbers.INTEGER,
             arrow=pa.int64,
-            parameters_of=_any_of(pa.int64(), pa.uint32(), pa.uint64()),
-            stored_in=_EXACT_TOO,
+            takes=(pa.int64(), pa.uint32(), pa.uint64()),
             sql_words=("BIGINT",),
             suffix="L",
         ),
-        Primitive(
+        _float(
             name="float",
-            family=Family.FLOATING,
             bits=32,
-            codec=numbers.FLOAT,
             arrow=pa.float32,
-            parameters_of=_any_of(pa.float32(), pa.float16()),
+            takes=(pa.float32(), pa.float16()),
             widens_to=frozenset({"double"}),
-            stored_in=_NUMBERS,
             sql_words=("FLOAT", "REAL"),
             suffix="F",
         ),
-        Primitive(
-            name="double",
-            family=Family.FLOATING,
-            bits=64,
-            codec=numbers.FLOAT,
-            arrow=pa.float64,
-            parameters_of=_any_of(pa.float64()),
-            stored_in=_NUMBERS,
-            suffix="D",
-        ),
+        _float(name="double", bits=64, arrow=pa.float64, takes=(pa.float64(),), suffix="D"),
         Primitive(
             name="decimal",
             family=Family.DECIMAL,
             codec=numbers.DECIMAL,
             arrow=numbers.arrow_decimal,
+            takes=(pa.decimal32(1), pa.decimal64(1), pa.decimal128(1), pa.decimal256(1)),
             parameters_of=numbers.decimal_parameters,
             canonical=numbers.canonical_decimal,
             defaults=("10", "0"),
@@ -134,7 +98,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
             name="boolean",
             codec=texts.TRUTH,
             arrow=pa.bool_,
-            parameters_of=_any_of(pa.bool_()),
+            takes=(pa.bool_(),),
             sql_words=("BOOLEAN", "BOOL"),
         ),
         Primitive(
@@ -142,7 +106,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
             codec=texts.BYTES,
             arrow=pa.binary,
             large_arrow=pa.large_binary,
-            parameters_of=_any_of(*_BYTES),
+            takes=(pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(1)),
             stored_in=frozenset({"string"}),
         ),
         Primitive(
@@ -150,7 +114,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
             family=Family.MOMENT,
             codec=moments.DATE,
             arrow=pa.date32,
-            parameters_of=_any_of(pa.date32(), pa.date64()),
+            takes=(pa.date32(), pa.date64()),
             widens_to=frozenset({"timestamp_ntz"}),
             stored_in=frozenset({"timestamp_ntz"}),
             literal=moments.date_literal,
@@ -161,7 +125,8 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
             has_zone=False,
             codec=moments.WALL_CLOCK,
             arrow=partial(pa.timestamp, "us"),
-            parameters_of=_moments(has_zone=False),
+            takes=(pa.timestamp("us"),),
+            parameters_of=lambda kind: () if kind.tz is None else None,
             aliases=("timestampNtz",),  # delta-rs wrote it for some releases
             stored_in=_MOMENTS,
             feature="timestampNtz",
@@ -173,18 +138,13 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
             has_zone=True,
             codec=moments.INSTANT,
             arrow=partial(pa.timestamp, "us", "UTC"),
-            parameters_of=_moments(has_zone=True),
+            takes=(pa.timestamp("us"),),
+            parameters_of=lambda kind: () if kind.tz is not None else None,
             stored_in=_MOMENTS,
             sql_words=("TIMESTAMP", "TIMESTAMP_LTZ"),
             literal=moments.instant_literal,
         ),
-        Primitive(
-            name="void",
-            codec=texts.NOTHING,
-            arrow=pa.null,
-            parameters_of=_any_of(pa.null()),
-            aliases=("null",),
-        ),
+        Primitive(name="void", codec=Codec(), arrow=pa.null, takes=(pa.null(),), aliases=("null",)),
     )
 }
 
@@ -203,10 +163,12 @@ def primitive_in_sql(word: str) -> Primitive | None:
 
 def primitive_of_arrow(arrow_type: pa.DataType) -> tuple[Primitive, tuple[str, ...]] | None:
     """Return the type that stores values of an Arrow type, with its parameters, or None."""
+    kind = arrow_type.id
     for row in PRIMITIVES.values():
-        parameters = row.parameters_of(arrow_type)
-        if parameters is not None:
-            return row, parameters
+        if kind in row.kinds:
+            parameters = () if row.parameters_of is None else row.parameters_of(arrow_type)
+            if parameters is not None:
+                return row, parameters
     return None
 
 

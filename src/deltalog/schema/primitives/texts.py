@@ -1,4 +1,4 @@
-"""Codecs of texts, bytes and truth values.
+"""Codecs of texts, bytes and truth values, and what every codec asks of a text or a value.
 
 Protocol: Primitive Types, Partition Value Serialization, Per-file Statistics
 """
@@ -12,10 +12,35 @@ import pyarrow.types as pt
 
 from deltalog._json import dumps
 from deltalog.kernels import compute
-from deltalog.schema.primitives.checks import check_kind, check_match
 from deltalog.schema.primitives.row import Array, Bounds, Codec
 
 _JSON_ESCAPED: Final = r'["\\\x00-\x1f]'
+
+
+def check_match(texts: pa.StringArray, pattern: str) -> None:
+    """Refuse texts of which one does not match as a whole; NULL does.
+
+    Raises:
+        ValueError: one does not.
+    """
+    if not all_match(texts, pattern):
+        raise ValueError(f"expected {pattern}")
+
+
+def all_match(texts: pa.StringArray, pattern: str) -> bool:
+    """Return whether every text that is not NULL matches as a whole."""
+    matches = compute.all(compute.match_substring_regex(texts, f"^(?:{pattern})$"))
+    return matches.as_py() is True
+
+
+def check_kind(value: Any, kind: type | tuple[type, ...]) -> None:
+    """Refuse a Python value of another class; True and False are no numbers.
+
+    Raises:
+        TypeError: it is of another class.
+    """
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise TypeError(f"found a {type(value).__name__}")
 
 
 def join(*parts: Any) -> Array:
@@ -88,4 +113,3 @@ TEXT: Final = Codec(
 )
 BYTES: Final = Codec(conform=_conform_bytes, parse=_parse_text, encode=_encode_bytes)
 TRUTH: Final = Codec(parse=_parse_boolean, encode=_encode_boolean)
-NOTHING: Final = Codec()

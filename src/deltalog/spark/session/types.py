@@ -16,9 +16,7 @@ from pyspark.sql import types as spark_types
 from deltalog._json import loads
 from deltalog.column_mapping import physical_name
 from deltalog.schema import (
-    ArrayType,
     Field,
-    MapType,
     PrimitiveType,
     StructType,
     UnknownType,
@@ -26,7 +24,7 @@ from deltalog.schema import (
     encode_schema,
     to_arrow_schema,
 )
-from deltalog.schema.columns import loosened
+from deltalog.schema.columns import loosened, walk_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -150,16 +148,8 @@ def to_spark_type(kind: DataType) -> spark_types.DataType:
 
 
 def has_structs(kind: DataType) -> bool:
-    """Whether there are names within the type."""
-    match kind:
-        case StructType():
-            return True
-        case ArrayType():
-            return has_structs(kind.element_type)
-        case MapType():
-            return has_structs(kind.key_type) or has_structs(kind.value_type)
-        case _:
-            return False
+    """Return whether there are names within the type."""
+    return any(isinstance(found, StructType) for _, found in walk_types(kind))
 
 
 def quoted(name: str) -> str:
