@@ -90,7 +90,7 @@ def parse_column(
     if row.has_zone:
         offset_of(time_zone, EPOCH)  # an unknown zone is the caller's mistake, not the table's
     try:
-        typed = row.codec.parse(distinct, arrow_type, time_zone)
+        typed: pa.Array[Any] = row.codec.parse(distinct, arrow_type, time_zone)
     except (pa.ArrowInvalid, ValueError, OverflowError) as error:
         for text in distinct.drop_null():
             try:

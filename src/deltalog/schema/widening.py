@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError, InvalidMetadataError, UnsupportedTypeError
 from deltalog.schema.columns import walk
-from deltalog.schema.primitives import Family, Primitive
+from deltalog.schema.primitives import Family
 from deltalog.schema.types import Field, PrimitiveType, as_type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from deltalog.schema.types import DataType, StructType
 
 TYPE_CHANGES_KEY: Final = "delta.typeChanges"
@@ -40,14 +38,30 @@ class TypeChange:
     path: tuple[str, ...] = ()
 
 
-def is_widening(from_type: DataType, to_type: DataType) -> bool:
-    """Whether the protocol allows the change of a column from one type to the other.
+def is_widening(from_type: DataType, to_type: DataType, *, is_lenient: bool = False) -> bool:
+    """Return whether a column may change from one type to the other; not to the same one.
 
-    A type is no widening of itself.
+    Args:
+        from_type: before.
+        to_type: after.
+        is_lenient: a decimal needs no more digits than hold any value of the integer before it.
+            Early writers kept to that (byte to decimal(4,1)), and it reads.
 
     Protocol: Type Widening
     """
-    return _is_widening(from_type, to_type, _protocol_digits)
+    if not isinstance(from_type, PrimitiveType) or not isinstance(to_type, PrimitiveType):
+        return False
+    row = from_type.primitive
+    if not to_type.is_decimal:
+        return to_type.primitive.name in row.widens_to
+    if row.family is Family.INTEGRAL:
+        least, scale = row.digits if is_lenient else row.decimal_digits, 0
+    elif from_type.is_decimal and from_type != to_type:
+        least, scale = from_type.precision, from_type.scale
+    else:
+        return False
+    more_scale = to_type.scale - scale
+    return to_type.precision - least >= more_scale >= 0
 
 
 def widening_changes(field: Field) -> tuple[TypeChange, ...]:
@@ -77,7 +91,7 @@ def check_readable_changes(schema: StructType) -> None:
     """
     for path, field in walk(schema):
         for change in widening_changes(field):
-            if not _is_widening(change.from_type, change.to_type, _needed_digits):
+            if not is_widening(change.from_type, change.to_type, is_lenient=True):
                 raise UnsupportedTypeError(
                     f"cannot read column {'.'.join((*path, *change.path))!r}: its type changed "
                     f"from {change.from_type} to {change.to_type}, which deltalog does not know "
@@ -92,34 +106,6 @@ def with_change(field: Field, change: TypeChange) -> Field:
         entry["fieldPath"] = ".".join(change.path)
     known = list(field.metadata.get(TYPE_CHANGES_KEY) or [])
     return replace(field, metadata={**field.metadata, TYPE_CHANGES_KEY: [*known, entry]})
-
-
-def _protocol_digits(row: Primitive) -> int:
-    """Digits before the point that the protocol wants of a decimal that follows an integer."""
-    return 10 if row.bits <= 32 else 20
-
-
-def _needed_digits(row: Primitive) -> int:
-    # Early writers kept to those that hold any value (byte to decimal(4,1)), and it reads.
-    return row.digits
-
-
-def _is_widening(
-    from_type: DataType, to_type: DataType, digits: Callable[[Primitive], int]
-) -> bool:
-    if not isinstance(from_type, PrimitiveType) or not isinstance(to_type, PrimitiveType):
-        return False
-    row = from_type.primitive
-    if not to_type.is_decimal:
-        return to_type.primitive.name in row.widens_to
-    if row.family is Family.INTEGRAL:
-        least, scale = digits(row), 0
-    elif from_type.is_decimal and from_type != to_type:
-        least, scale = from_type.precision, from_type.scale
-    else:
-        return False
-    more_scale = to_type.scale - scale
-    return to_type.precision - least >= more_scale >= 0
 
 
 def _change(field: Field, entry: Any) -> TypeChange:

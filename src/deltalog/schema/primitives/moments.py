@@ -70,19 +70,19 @@ def offset_of(zone: str, wall_clock: dt.datetime) -> dt.timedelta:
     return wall_clock.replace(tzinfo=_zone(zone)).utcoffset() or dt.timedelta(0)
 
 
-def date_literal(value: object) -> str | None:
+def date_literal(value: Any) -> str | None:
     """Return the text of `DATE'…'`."""
     is_date = isinstance(value, dt.date) and not isinstance(value, dt.datetime)
     return value.isoformat() if is_date else None
 
 
-def wall_clock_literal(value: object) -> str | None:
+def wall_clock_literal(value: Any) -> str | None:
     """Return the text of `TIMESTAMP_NTZ'…'`."""
     is_naive = isinstance(value, dt.datetime) and value.tzinfo is None
     return value.isoformat(sep=" ") if is_naive else None
 
 
-def instant_literal(value: object) -> str | None:
+def instant_literal(value: Any) -> str | None:
     """Return the text of `TIMESTAMP'…'`, which names UTC."""
     if not isinstance(value, dt.datetime) or value.tzinfo is None:
         return None

@@ -141,3 +141,8 @@ class Primitive:
     def digits(self) -> int:
         """The most digits that a whole number of so many bits has."""
         return len(str(1 << (self.bits - 1)))
+
+    @property
+    def decimal_digits(self) -> int:
+        """The digits before the point that the protocol wants of a decimal that it widens to."""
+        return 10 if self.bits <= 32 else 20
