@@ -69,7 +69,7 @@ def natural_type(value: object) -> DataType:
         case float():
             return DOUBLE
         case Decimal():
-            return _decimal_type(value)
+            return type_of_decimal(value)
         case str():
             return STRING
         case bytes() | bytearray() | memoryview():
@@ -85,10 +85,15 @@ def _integral_type(value: int) -> DataType:
         return INTEGER
     if magnitude.bit_length() <= _LONG_BITS:
         return LONG
-    return _decimal_type(Decimal(value))
+    return type_of_decimal(Decimal(value))
 
 
-def _decimal_type(value: Decimal) -> DataType:
+def type_of_decimal(value: Decimal) -> DataType:
+    """Return the narrowest type of a finite decimal.
+
+    Raises:
+        InvalidInputError: it is not finite, or has too many digits.
+    """
     _, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
         raise InvalidInputError(f"cannot use {value} in an expression: SQL decimals are finite")

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import texts
-from deltalog.expressions.literals import natural_type
+from deltalog.expressions.literals import type_of_decimal
 from deltalog.expressions.nodes import Literal
 from deltalog.expressions.render import UNITS
 from deltalog.schema.arrow import to_arrow_type
@@ -47,7 +47,7 @@ def number(source: str) -> Literal:
     text, suffix = ("-" if source[0] == "-" else "") + match[1], (match[2] or "").upper()
     if suffix == "BD":
         value = Decimal(text)
-        return Literal(value, natural_type(value))
+        return Literal(value, type_of_decimal(value))
     if suffix:
         return _suffixed(text, suffix)
     if "e" in text.lower():
@@ -55,7 +55,7 @@ def number(source: str) -> Literal:
             raise InvalidInputError("the number is out of the range of double")
         return Literal(float(text))
     value = Decimal(text)
-    natural_type(value)
+    type_of_decimal(value)  # no literal has more digits, not even a whole one
     return Literal(value) if "." in text else Literal(int(text))
 
 

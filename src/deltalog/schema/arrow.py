@@ -127,7 +127,7 @@ def _to_arrow_type(data_type: DataType, path: tuple[str, ...], form: _Form) -> p
         case PrimitiveType():
             row = data_type.primitive
             make = row.large_arrow if form.large and row.large_arrow else row.arrow
-            return make(*data_type.parameters)
+            return make() if row.canonical is None else make(*data_type.parameters)
         case VariantType():
             return VARIANT
         case StructType():

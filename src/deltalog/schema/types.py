@@ -61,7 +61,7 @@ class PrimitiveType(Interchange):
     @property
     def primitive(self) -> Primitive:
         """What is known of the type, whatever its parameters."""
-        return PRIMITIVES[self.type.partition("(")[0]]
+        return PRIMITIVES.get(self.type) or PRIMITIVES[self.type.partition("(")[0]]
 
     @property
     def parameters(self) -> tuple[str, ...]:
