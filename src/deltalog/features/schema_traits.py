@@ -29,22 +29,22 @@ CHAR_VARCHAR_KEY: Final = "__CHAR_VARCHAR_TYPE_STRING"
 
 
 def has_invariants(schema: StructType) -> bool:
-    """Whether a column carries an invariant."""
+    """Return whether a column carries an invariant."""
     return any(INVARIANTS_KEY in metadata for metadata in _metadata(schema))
 
 
 def has_generated_columns(schema: StructType) -> bool:
-    """Whether a column is computed from others."""
+    """Return whether a column is computed from others."""
     return any(GENERATION_EXPRESSION_KEY in metadata for metadata in _metadata(schema))
 
 
 def has_identity_columns(schema: StructType) -> bool:
-    """Whether a column numbers new rows."""
+    """Return whether a column numbers new rows."""
     return any(IDENTITY_STEP_KEY in metadata for metadata in _metadata(schema))
 
 
 def has_column_defaults(schema: StructType) -> bool:
-    """Whether a column has a default value."""
+    """Return whether a column has a default value."""
     return any(CURRENT_DEFAULT_KEY in metadata for metadata in _metadata(schema))
 
 
@@ -57,7 +57,7 @@ def has_types_of(schema: StructType, feature: str) -> bool:
 
 
 def has_variant(schema: StructType) -> bool:
-    """Whether a variant stands anywhere in the schema."""
+    """Return whether a variant stands anywhere in the schema."""
     return any(isinstance(found, VariantType) for _, found in walk_types(schema))
 
 

@@ -28,7 +28,7 @@ Where = Literal["first", "last"] | tuple[Literal["after"], str]
 def add_column(
     schema: StructType, field: Field, *, parent: str | Path = (), where: Where = "last"
 ) -> StructType:
-    """The schema with one more column, or one more field of the struct at `parent`.
+    """Return the schema with one more column, or one more field of the struct at `parent`.
 
     Raises:
         InvalidInputError: the name is taken, the parent is no struct, or the column to come after
@@ -44,7 +44,7 @@ def add_column(
 
 
 def drop_column(schema: StructType, path: str | Path) -> StructType:
-    """The schema without a column or nested field.
+    """Return the schema without a column or nested field.
 
     Raises:
         InvalidInputError: there is no such column, or it is the last one of its struct.
@@ -60,7 +60,7 @@ def drop_column(schema: StructType, path: str | Path) -> StructType:
 
 
 def rename_column(schema: StructType, path: str | Path, new_name: str) -> StructType:
-    """The schema with another display name for a column or nested field.
+    """Return the schema with another display name for a column or nested field.
 
     Raises:
         InvalidInputError: there is no such column, or the new name is taken.
@@ -77,7 +77,7 @@ def rename_column(schema: StructType, path: str | Path, new_name: str) -> Struct
 
 
 def move_column(schema: StructType, path: str | Path, where: Where) -> StructType:
-    """The schema with a column or nested field at another place in its struct.
+    """Return the schema with a column or nested field at another place in its struct.
 
     Raises:
         InvalidInputError: one of the columns does not exist.
@@ -95,7 +95,7 @@ def move_column(schema: StructType, path: str | Path, where: Where) -> StructTyp
 def change_field(
     schema: StructType, path: str | Path, change: Callable[[Field], Field]
 ) -> StructType:
-    """The schema with one struct field replaced: its comment, its default, whether it is nullable.
+    """Return the schema with one struct field replaced: its comment, default or nullability.
 
     Raises:
         InvalidInputError: there is no such column, or the path ends inside a list or map.
@@ -105,7 +105,7 @@ def change_field(
 
 
 def change_type(schema: StructType, path: str | Path, to_type: DataType) -> StructType:
-    """The schema with a wider type at a path, which may end in `element`, `key` or `value`.
+    """Return the schema with a wider type at a path; it may end in `element`, `key` or `value`.
 
     The nearest struct field remembers the change; a void column becomes any type without that.
 
@@ -194,7 +194,7 @@ def _set_child(data_type: Any, name: str, change: Callable[[DataType], DataType]
 
 
 def _depth_of_field(schema: StructType, path: Path) -> int:
-    """How many segments lead to the last struct field on the path."""
+    """The number of segments that lead to the last struct field on the path."""
     current: DataType = schema
     depth = 0
     for at, segment in enumerate(path, start=1):

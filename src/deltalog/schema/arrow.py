@@ -53,17 +53,17 @@ class VariantExtensionType(pa.ExtensionType):
         super().__init__(storage_type, "arrow.parquet.variant")
 
     def __arrow_ext_serialize__(self) -> bytes:
-        """Nothing to keep: the type has no parameters."""
+        """Return nothing: the type has no parameters."""
         return b""
 
     @classmethod
     def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> Self:
-        """The type from a file or a message."""
+        """Return the type that a file or message names."""
         del serialized
         return cls(storage_type)
 
     def __hash__(self) -> int:
-        """Equal types are interchangeable as keys."""
+        """Return one hash for equal types."""
         return hash((self.extension_name, self.storage_type))
 
 
@@ -84,7 +84,7 @@ _map_of: Final[Callable[[pa.Field[Any], pa.Field[Any]], pa.DataType]] = pa.map_ 
 def to_arrow_schema(
     schema: StructType, *, as_large_types: bool = False, with_metadata: bool = False
 ) -> pa.Schema:
-    """The Arrow schema that rows of the table have.
+    """Return the Arrow schema of the table's rows.
 
     Args:
         schema: of the table, or a part of it.
@@ -101,7 +101,7 @@ def to_arrow_schema(
 def to_arrow_type(
     data_type: DataType, *, as_large_types: bool = False, with_metadata: bool = False
 ) -> pa.DataType:
-    """The Arrow type of a type.
+    """Return the Arrow type that stores values of a type.
 
     Raises:
         UnsupportedTypeError: the type is not known.
@@ -154,7 +154,7 @@ def _to_arrow_type(data_type: DataType, path: tuple[str, ...], form: _Form) -> p
 
 
 def from_arrow_schema(schema: pa.Schema) -> StructType:
-    """The table schema that holds data of an Arrow schema.
+    """Return the table schema that stores data of an Arrow schema.
 
     Raises:
         InvalidInputError: Delta has no type for one of the columns.
@@ -163,7 +163,7 @@ def from_arrow_schema(schema: pa.Schema) -> StructType:
 
 
 def from_arrow_type(arrow_type: pa.DataType) -> DataType:
-    """The type that holds values of an Arrow type of any flavour.
+    """Return the type that stores values of an Arrow type, whatever its encoding or width.
 
     Unsigned integers become the next wider signed type, naive timestamps `timestamp_ntz`.
 
@@ -212,7 +212,7 @@ def _from_arrow_type(arrow_type: Any, path: tuple[str, ...]) -> DataType:
 
 
 def is_list(arrow_type: pa.DataType) -> bool:
-    """Whether the type is a list of any flavour."""
+    """Return whether an Arrow type is a list: large, of fixed size or a view too."""
     return any(test(arrow_type) for test in _IS_LIST)
 
 

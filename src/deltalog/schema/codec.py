@@ -1,4 +1,4 @@
-"""The schema of a table as the JSON text in `schemaString`, and back.
+"""Schemas as the JSON of `schemaString`, and back.
 
 Owns the stored form of types and fields. What is not understood is kept: unknown types by name,
 field metadata whole and in its order.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def parse_schema(text: str) -> StructType:
-    """The schema that a `schemaString` holds.
+    """Return the schema that a `schemaString` holds.
 
     Raises:
         InvalidMetadataError: the text is no JSON of a struct; the message has the field's path.
@@ -46,7 +46,7 @@ def parse_schema(text: str) -> StructType:
 
 
 def parse_type(text: str) -> DataType:
-    """The type that a JSON text holds, such as `"long"` or `{"type":"array",…}`.
+    """Return the type that a JSON text holds, such as `"long"` or `{"type":"array",…}`.
 
     Raises:
         InvalidMetadataError: the text is no JSON of a type.
@@ -55,7 +55,7 @@ def parse_type(text: str) -> DataType:
 
 
 def encode_schema(schema: StructType) -> str:
-    """The schema as one line of JSON, as Spark writes it.
+    """Return the schema as one line of JSON, byte for byte as Spark writes it.
 
     Protocol: Schema Serialization Format
     """
@@ -63,7 +63,7 @@ def encode_schema(schema: StructType) -> str:
 
 
 def encode_type(data_type: DataType) -> str:
-    """A type as one line of JSON."""
+    """Return a type as one line of JSON."""
     return _dumps(_tree_of(data_type))
 
 

@@ -27,7 +27,7 @@ _MAP_SEGMENTS: Final = ("key", "value")
 
 
 def find_field(schema: StructType, path: str | Path) -> Field:
-    """The field at a path; case does not matter, but an exact name wins.
+    """Return the field at a path; case does not matter, but an exact name wins.
 
     Args:
         schema: where to look.
@@ -40,7 +40,7 @@ def find_field(schema: StructType, path: str | Path) -> Field:
 
 
 def canonical_path_of(schema: StructType, path: str | Path) -> Path:
-    """The path in the schema's own spelling.
+    """Return the path in the schema's own spelling.
 
     Raises:
         InvalidInputError: there is no such field, or several differ by case only.
@@ -117,7 +117,7 @@ def loosened(
 
 
 def leaf_columns(schema: StructType) -> Iterator[tuple[Path, Field]]:
-    """The fields that are no structs: what statistics and skipping count as columns.
+    """Return the fields that are no structs, as statistics and data skipping count columns.
 
     Lists, maps and variants are leaves.
     """
@@ -130,7 +130,7 @@ def leaf_columns(schema: StructType) -> Iterator[tuple[Path, Field]]:
 
 
 def project(schema: StructType, columns: Iterable[str | Path]) -> StructType:
-    """The schema of some columns, in the order asked for; `a.b` keeps only `b` of struct `a`.
+    """Return the schema of some columns, in the order given; `a.b` keeps only `b` of struct `a`.
 
     Raises:
         InvalidInputError: there is no such column.
@@ -144,7 +144,7 @@ def project(schema: StructType, columns: Iterable[str | Path]) -> StructType:
 
 
 def duplicates(schema: StructType) -> list[Path]:
-    """The fields whose name stands a second time in their struct, whatever the case.
+    """Return the paths of fields whose name their struct has already, ignoring case.
 
     Protocol: column names are compared case-insensitively.
     """

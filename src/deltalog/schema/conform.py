@@ -1,4 +1,4 @@
-"""Arrow data of any flavour in the types that a table has.
+"""Arrow data converted to the exact types of a table.
 
 Owns every conversion of data that comes in: encodings are undone, widths and units change if no
 value does. What would change a value is an error that names the column.
@@ -26,7 +26,7 @@ Path = tuple[str, ...]
 
 
 def conform(data: Data, schema: pa.Schema) -> Data:
-    """The same rows with the columns, order and types of `schema`.
+    """Return the same rows with the columns, order and types of `schema`.
 
     Columns are matched by exact name; what the data lacks is NULL.
 
@@ -62,7 +62,7 @@ def conform(data: Data, schema: pa.Schema) -> Data:
 
 
 def conform_array(array: Any, target: pa.DataType, *, column: str = "") -> Any:
-    """An array or chunked array with the same values in another type.
+    """Return an array or chunked array with the same values in another type.
 
     Raises:
         SchemaMismatchError: the type is another kind of thing, or a value does not fit exactly.
@@ -179,7 +179,7 @@ def _conform_map(array: Any, target: Any, path: Path) -> Any:
 
 
 def _span(array: Any, values: Any) -> tuple[Any, Any]:
-    """Offsets from 0 on, and just the values that they span: a slice may be a small part."""
+    """Offsets from 0 on, and only the values that they span: a slice may be a small part."""
     offsets = array.offsets
     first, last = offsets[0].as_py(), offsets[-1].as_py()
     return pc.subtract(offsets, offsets[0]), values.slice(first, last - first)

@@ -1,4 +1,4 @@
-"""The schema of a table, merged with that of data.
+"""The schema of a table merged with the schema of data.
 
 Owns what becomes a new column, which types fit and which widen. Whether the table's features
 allow it, and ids and physical names of new columns, are the caller's to see to.
@@ -28,12 +28,12 @@ _TABLE_BOUND: Final = ("delta.columnMapping.", "delta.typeChanges", "delta.ident
 
 
 def can_promote(from_type: DataType, to_type: DataType) -> bool:
-    """Whether every value of one type is a value of the other: the same, void, or a widening."""
+    """Return whether every value of one type is one of the other: same, void, or a widening."""
     return from_type in (to_type, VOID) or is_widening(from_type, to_type)
 
 
 def can_store(from_type: DataType, to_type: DataType) -> bool:
-    """Whether data of one type may go into a column of the other, where the values fit exactly.
+    """Return whether a column of one type may take data of another, if each value fits exactly.
 
     `conform` then checks each value.
     """
@@ -61,7 +61,7 @@ def can_store(from_type: DataType, to_type: DataType) -> bool:
 def merge_schemas(
     current: StructType, incoming: StructType, *, allow_widening: bool = False
 ) -> StructType:
-    """The table's schema, with the columns that only the data has.
+    """Return the table's schema, extended by the columns that only the data has.
 
     Names are compared without case, and the table's spelling and order stay. New columns and
     nested fields come last and are nullable, since the rows that exist have no value for them.
@@ -92,7 +92,7 @@ def new_field(field: Field) -> Field:
 
 
 def reorder(incoming: StructType, like: StructType) -> StructType:
-    """The fields of `incoming` in the order and spelling of `like`, at every depth.
+    """Return the fields of `incoming` in the order and spelling of `like`, at every depth.
 
     Fields that `like` lacks come last.
     """

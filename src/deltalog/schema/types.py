@@ -60,12 +60,12 @@ class PrimitiveType(Interchange):
 
     @property
     def primitive(self) -> Primitive:
-        """What is known of the type, whatever its parameters."""
+        """The type's row in the table of primitive types, whatever its parameters."""
         return PRIMITIVES.get(self.type) or PRIMITIVES[self.type.partition("(")[0]]
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """What stands in the brackets."""
+        """The parameters in the brackets of the name."""
         _, _, inner = self.type.partition("(")
         return tuple(inner[:-1].split(",")) if inner else ()
 
@@ -248,11 +248,11 @@ class Field(Interchange):
         object.__setattr__(self, "metadata", dict(metadata or {}))
 
     def comment(self, text: str) -> Field:
-        """This column, with words for people."""
+        """Return this column with a comment."""
         return self._with(comment=text)
 
     def default(self, expression: str) -> Field:
-        """This column, with a value for rows that a write gives none.
+        """Return this column with a default value for rows that a write gives none.
 
         Args:
             expression: Spark SQL that names no column, such as `0` or `current_timestamp()`.
@@ -262,7 +262,7 @@ class Field(Interchange):
         return self._with(**{CURRENT_DEFAULT_KEY: expression})
 
     def generated_as(self, expression: str) -> Field:
-        """This column, computed from others.
+        """Return this column as one computed from others.
 
         Args:
             expression: Spark SQL over other columns, such as `CAST(at AS DATE)`.
@@ -272,7 +272,7 @@ class Field(Interchange):
         return self._with(**{GENERATION_EXPRESSION_KEY: expression})
 
     def identity(self, start: int = 1, step: int = 1, *, always: bool = True) -> Field:
-        """This column of type long, numbering new rows.
+        """Return this column, of type long, as one that numbers new rows.
 
         Args:
             start: first number.
@@ -330,7 +330,7 @@ class StructType(Interchange):
         return len(self.fields)
 
     def with_fields(self, fields: Sequence[Field]) -> StructType:
-        """The same kind of struct with other fields."""
+        """Return the same kind of struct with other fields."""
         return replace(self, fields=tuple(fields))
 
     def __str__(self) -> str:
@@ -348,7 +348,7 @@ Schema = StructType
 
 
 def as_type(value: DataType | str) -> DataType:
-    """A type from itself or from its name.
+    """Return a type from itself or from its name.
 
     Raises:
         InvalidInputError: the name is none of the protocol's.

@@ -1,4 +1,4 @@
-"""Types that may become wider: which changes there are, and how a field remembers them.
+"""Type widening: the changes that the protocol allows, and how a field remembers them.
 
 Owns the table of allowed changes and the `delta.typeChanges` entry of column metadata.
 
@@ -23,7 +23,7 @@ TYPE_CHANGES_KEY: Final = "delta.typeChanges"
 
 @dataclass(frozen=True, slots=True)
 class TypeChange:
-    """One change of a field's type in the past: files may hold the type of before.
+    """A past change of a field's type: files may still hold the earlier type.
 
     Args:
         from_type: before.
@@ -65,7 +65,7 @@ def is_widening(from_type: DataType, to_type: DataType, *, is_lenient: bool = Fa
 
 
 def widening_changes(field: Field) -> tuple[TypeChange, ...]:
-    """The changes that a field remembers, oldest first.
+    """Return the changes that a field remembers, oldest first.
 
     Raises:
         InvalidMetadataError: the entry is malformed.
@@ -81,7 +81,7 @@ def widening_changes(field: Field) -> tuple[TypeChange, ...]:
 
 
 def check_readable_changes(schema: StructType) -> None:
-    """Refuse a table whose files may hold a type that cannot be read as the one of today.
+    """Refuse a table whose files may hold a type that cannot be read as today's.
 
     Raises:
         UnsupportedTypeError: a field has a change that deltalog does not know.
@@ -100,7 +100,7 @@ def check_readable_changes(schema: StructType) -> None:
 
 
 def with_change(field: Field, change: TypeChange) -> Field:
-    """The field with one more change to remember; its type is left as it is."""
+    """Return the field with one more change to remember; its type stays."""
     entry = {"toType": str(change.to_type), "fromType": str(change.from_type)}
     if change.path:
         entry["fieldPath"] = ".".join(change.path)

@@ -1,4 +1,4 @@
-"""What stored minima and maxima promise about the values of a file.
+"""Bounds to rely on, made of the minima and maxima that writers store.
 
 Owns every correction between what writers store and what can be relied on. A corrected bound is
 never tighter than the stored one: that costs a file that need not be read, and never a row.
@@ -46,7 +46,7 @@ class Correction:
 
 
 def correction(field: Field) -> Correction:
-    """What the bounds of this column need."""
+    """Return the correction that the bounds of a column need."""
     data_type = field.type
     if not isinstance(data_type, PrimitiveType):
         return _NONE
@@ -65,7 +65,7 @@ def _same(array: Array) -> Array:
 
 
 def _later(array: Array) -> Array:
-    """One millisecond later, as far as there is a later: maxima are cut down to milliseconds."""
+    """One millisecond later, or the last moment: writers cut maxima down to milliseconds."""
     micros = array.cast(pa.int64())
     last = pa.scalar(_MAX_INT64 - _MICROS_PER_MILLI)
     at_end = pc.greater(micros, last)
@@ -89,12 +89,12 @@ def _float_upper(array: Array) -> Array:
 
 
 def _through_float(array: Array) -> Array:
-    """The float that `0.1` meant when the column was one: 0.10000000149011612."""
+    """The float that a bound stood for when the column was one: 0.1 is 0.10000000149011612."""
     return array.cast(pa.float32(), safe=False).cast(pa.float64())
 
 
 def _decimal_correction(data_type: PrimitiveType) -> Correction:
-    """Decimals that may have gone through a double, as delta-rs and its users write them.
+    """The correction of decimals that delta-rs and its users may have written as doubles.
 
     Such a bound can be off by half a unit in the double's last place, on the wrong side. delta-rs
     1.6 even writes the limits of int64 for decimals without fraction that are beyond them.
@@ -134,7 +134,7 @@ def _widened(array: Array, data_type: PrimitiveType, sign: int, limit: Any) -> A
 
 
 def _may_be_rounded(array: Array, data_type: PrimitiveType) -> Array:
-    """Where the value has so few digits that a double could have been written like this."""
+    """Mark values with so few digits that they may have been written as doubles."""
     digits = pc.replace_substring_regex(array.cast(pa.string()), r"E.*|^-|\.", "")
     digits = pc.utf8_length(pc.utf8_trim(digits, "0"))
     few = pc.less_equal(digits, pa.scalar(_MOST_DOUBLE_DIGITS, digits.type))
@@ -151,7 +151,7 @@ _FORMER_FLOAT: Final = Correction(_float_lower, _float_upper)
 
 
 def keeps_order(source: DataType, to: DataType) -> bool:
-    """Whether a cast maps smaller values to smaller or equal ones, and never fails in between.
+    """Return whether a cast keeps the order of values, and never fails between two of them.
 
     Texts and numbers have different orders, and a narrowing cast has no value for some.
     """

@@ -1,4 +1,4 @@
-"""Statistics of the rows that go into a file, batch by batch.
+"""Statistics of the rows that go into a file, collected batch by batch.
 
 Owns which value is the smallest and the greatest as Spark orders them: NaN above all numbers,
 texts by their bytes. How they are stored is `encode`.
@@ -69,11 +69,11 @@ class StatsCollector:
 
     @property
     def num_records(self) -> int:
-        """Rows seen so far."""
+        """The number of rows so far."""
         return self._num_records
 
     def update(self, data: pa.RecordBatch | pa.Table) -> None:
-        """Take more rows of the file, with physical column names.
+        """Add rows of the file, with physical column names.
 
         A column that is not there is NULL in all of them.
 
@@ -86,7 +86,7 @@ class StatsCollector:
                 column.update(batch)
 
     def finish(self) -> dict[str, Any]:
-        """The statistics, as Python values; `encode_stats` makes them JSON."""
+        """Return the statistics as Python values; `encode_stats` makes them JSON."""
         stats: dict[str, Any] = {
             NUM_RECORDS: self._num_records,
             MIN_VALUES: {},
@@ -145,7 +145,7 @@ class _ColumnStats:
         self._high = high if self._high is None else max(self._high, high)
 
     def bounds(self) -> tuple[Any, Any]:
-        """The smallest and the greatest value as they are stored, None where there is none."""
+        """Return the smallest and the greatest value as they are stored, None for none."""
         low, high = self._low, self._high
         if self._has_nan:
             high = math.nan

@@ -31,7 +31,7 @@ _GREATEST_CHARACTER: Final = "\U0010ffff"
 
 
 def truncate_min(text: str, length: int = DEFAULT_PREFIX_LENGTH) -> str:
-    """A prefix of the text: it is not above the text.
+    """Return a prefix of the text, which is never above the text.
 
     Args:
         text: the smallest value.
@@ -41,7 +41,7 @@ def truncate_min(text: str, length: int = DEFAULT_PREFIX_LENGTH) -> str:
 
 
 def truncate_max(text: str, length: int = DEFAULT_PREFIX_LENGTH) -> str | None:
-    """A short text that is not below the given one, or None if there is none.
+    """Return a short text that is not below the given one, or None if there is none.
 
     A prefix is below the text; a character that is above the next one of the text makes it greater.
     Lengths are UTF-16's, as in Delta, and no surrogate pair is torn.
@@ -64,7 +64,7 @@ def truncate_max(text: str, length: int = DEFAULT_PREFIX_LENGTH) -> str | None:
 
 
 def encode_stats(stats: Mapping[str, Any]) -> str:
-    """The JSON text of one file's statistics.
+    """Return the JSON text of one file's statistics.
 
     Args:
         stats: as `StatsCollector.finish` gives them; None leaves a statistic out.
@@ -73,7 +73,7 @@ def encode_stats(stats: Mapping[str, Any]) -> str:
 
 
 def with_wide_bounds(text: str | None, *, num_records: int) -> str:
-    """The statistics of a file that gets a deletion vector: its bounds are bounds no longer tight.
+    """Return the statistics of a file that gets a deletion vector: bounds are no longer tight.
 
     Args:
         text: the statistics so far; None or a malformed text has none.
@@ -104,7 +104,7 @@ def encode_stats_column(stats: pa.Table) -> pa.ChunkedArray[Any]:
 def _objects(
     fields: Sequence[pa.Field[Any]], columns: Sequence[Array], num_rows: int
 ) -> tuple[Array, Array]:
-    """An object for every row, without the members that are NULL; and whether any is not."""
+    """The JSON object of every row, without members that are NULL, and whether it has any."""
     inner: Array = pa.repeat(pa.scalar(""), num_rows)
     found: Array = pa.repeat(pa.scalar(value=False), num_rows)
     for field, column in zip(fields, columns, strict=True):
@@ -160,7 +160,7 @@ def _encode(value: Any) -> str:  # one line per kind
 
 
 def _moment_text(moment: datetime) -> str:
-    """Cut down to milliseconds: earlier than the moment, or equal."""
+    """The ISO text, cut down to milliseconds: never later than the moment."""
     if moment.tzinfo is None:
         return moment.isoformat(timespec="milliseconds")
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"

@@ -1,4 +1,4 @@
-"""Statistics from JSON: a column of texts becomes struct columns of the leaves asked for.
+"""Statistics from JSON: a column of texts as struct columns of the leaves asked for.
 
 Owns the traps of `pyarrow.json`, measured: it drops an empty text (rows would shift), and one row
 that it cannot convert fails them all (`"NaN"`, a whole number written `1.0`, a key that stands
@@ -46,7 +46,7 @@ _QUOTED_FLOAT: Final = r'"[+-]?(NaN|Infinity)"'
 
 
 def parse_stats(json: pa.Array[Any] | pa.ChunkedArray[Any], schema: pa.Schema) -> pa.Table:
-    """The statistics of every row, restricted to the leaves of `schema`.
+    """Return the statistics of every row, restricted to the leaves of `schema`.
 
     Args:
         json: one text per file; null, empty and malformed texts have no statistics.
@@ -70,7 +70,7 @@ def parse_stats(json: pa.Array[Any] | pa.ChunkedArray[Any], schema: pa.Schema) -
 
 
 def _wire_schema(schema: pa.Schema) -> pa.Schema:
-    """What JSON is read as: wide integers, and texts where a value may be odd."""
+    """The schema to read JSON with: wide integers, and texts where a value may be odd."""
     leaves: list[tuple[Path, pa.DataType]] = []
     for path, data_type in leaves_of_schema(schema):
         leaves.append((path, bounds_in_arrow(data_type).wire or data_type))
@@ -87,7 +87,7 @@ def _slices(chunk: Array) -> Iterator[Array]:
 
 
 def _tidy(texts: Array) -> Array:
-    """Every row as one `{…}`: what is none has no statistics.
+    """Every row as one `{…}`; a text that is no object becomes the empty one.
 
     A row that starts with `{` and ends with `}` can neither vanish nor join the next one, so that
     as many documents as rows means one document per row.
@@ -131,7 +131,7 @@ def _read(texts: Array, wire: pa.Schema) -> pa.Table:
 
 
 def _read_apart(texts: Array, odd: Array, wire: pa.Schema) -> pa.Table:
-    """The odd rows by row and the others at once, put back in order."""
+    """The odd rows read by row and the others at once, in their order."""
     even: Array = pc.invert(odd)
     both = pa.concat_tables([_read(texts.filter(even), wire), read_by_row(texts.filter(odd), wire)])
     order = pa.concat_arrays([pc.indices_nonzero(even), pc.indices_nonzero(odd)])

@@ -1,4 +1,4 @@
-"""What is known of a value in a file: it lies between two others.
+"""Ranges: what lower and upper bounds the log gives for a value in every file.
 
 Owns the operands of a comparison as ranges: a constant is one value, a partition value is one value
 per file, a data column lies between its stored bounds, a cast of any of these is the cast of both
@@ -33,7 +33,7 @@ Datum = Any
 
 
 class Facts:
-    """What the log tells about files: statistics, and partition values.
+    """Statistics and partition values of files, one row per file.
 
     Args:
         stats: one row per file, or None if there are no statistics.
@@ -47,12 +47,12 @@ class Facts:
 
     @property
     def num_files(self) -> int:
-        """How many files the facts are about."""
+        """The number of files."""
         sizes = [table.num_rows for table in (self._stats, self._partitions) if table is not None]
         return max(sizes, default=0)
 
     def leaf(self, path: Path) -> Datum:
-        """One statistic of every file, or None if no file has it."""
+        """Return one statistic of every file, or None if no file has it."""
         if path not in self._leaves:
             self._leaves[path] = self._find(path)
         return self._leaves[path]
@@ -62,7 +62,7 @@ class Facts:
         return None if found is None else found.combine_chunks()
 
     def exact(self, expression: Expression) -> Datum:
-        """The value of an expression over partition columns, or None if it cannot be computed."""
+        """Return an expression over partition columns for every file; None if it has no value."""
         used = {path[0] for path in columns(expression)}
         if not used:
             data = pa.table({"": pa.nulls(1)})
@@ -82,11 +82,11 @@ class Range(Protocol):
     """A value that lies between two others in every file."""
 
     def lower(self, facts: Facts) -> Datum:
-        """A value that none in the file is below; NULL or None where that is unknown."""
+        """Return a value that none in the file is below; NULL or None where that is unknown."""
         ...
 
     def upper(self, facts: Facts) -> Datum:
-        """A value that none in the file is above; NULL or None where that is unknown."""
+        """Return a value that none in the file is above; NULL or None where that is unknown."""
         ...
 
     @property
@@ -107,12 +107,12 @@ class Range(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The same value everywhere."""
+    """The same value in every file."""
 
     literal: Literal
 
     def lower(self, facts: Facts) -> Datum:
-        """The value."""
+        """Return the value."""
         del facts
         return to_scalar(self.literal.value, self.literal.type)  # type: ignore[arg-type]  # `resolve` types constants
 
@@ -125,7 +125,7 @@ class Constant:
 
     @property
     def stored(self) -> tuple[Stored, ...]:
-        """None."""
+        """No column."""
         return ()
 
 
@@ -136,7 +136,7 @@ class PartitionValue:
     expression: Expression
 
     def lower(self, facts: Facts) -> Datum:
-        """The value."""
+        """Return the value of every file."""
         return facts.exact(self.expression)
 
     @property
@@ -148,7 +148,7 @@ class PartitionValue:
 
     @property
     def stored(self) -> tuple[Stored, ...]:
-        """None."""
+        """No column: partition values have no statistics."""
         return ()
 
 
@@ -167,12 +167,12 @@ class Stored:
     field: Field
 
     def lower(self, facts: Facts) -> Datum:
-        """The minimum, corrected."""
+        """Return the minimum, corrected."""
         found = facts.leaf((MIN_VALUES, *self.path))
         return None if found is None else correction(self.field).lower(found)
 
     def upper(self, facts: Facts) -> Datum:
-        """The maximum, corrected."""
+        """Return the maximum, corrected."""
         found = facts.leaf((MAX_VALUES, *self.path))
         return None if found is None else correction(self.field).upper(found)
 
@@ -201,11 +201,11 @@ class CastRange:
     to: DataType
 
     def lower(self, facts: Facts) -> Datum:
-        """The lower end, cast."""
+        """Return the lower end, cast."""
         return self._cast(self.inner.lower(facts))
 
     def upper(self, facts: Facts) -> Datum:
-        """The upper end, cast."""
+        """Return the upper end, cast."""
         return self._cast(self.inner.upper(facts))
 
     def _cast(self, datum: Datum) -> Datum:
@@ -223,5 +223,5 @@ class CastRange:
 
     @property
     def stored(self) -> tuple[Stored, ...]:
-        """The column below."""
+        """The columns of the range below."""
         return self.inner.stored

@@ -1,4 +1,4 @@
-"""A condition on rows as a claim about files.
+"""Conditions on rows rewritten as claims about files.
 
 Owns the rules of rewriting. Negation is pushed down to the conditions themselves; conditions on
 partition values alone stay as they are, to be evaluated exactly; what has no rule is unknown.
@@ -69,7 +69,7 @@ _MANY_OPTIONS: Final = 64
 
 
 class TableColumns(Protocol):
-    """What skipping asks about a table; a `TableConfiguration` answers it."""
+    """A table's columns, as skipping needs them; a `TableConfiguration` has all of this."""
 
     @property
     def schema(self) -> StructType:
@@ -88,7 +88,7 @@ class TableColumns(Protocol):
 
 
 def rewrite(predicate: Expression, table: TableColumns) -> Claim:
-    """What must hold in a file for any of its rows to match.
+    """Return the claim that a file must meet for any of its rows to match.
 
     Args:
         predicate: resolved against the table's logical schema.
@@ -103,7 +103,7 @@ class _Rewriter:
         self._partitions = set(table.partition_columns)
 
     def claim(self, node: Expression, *, negated: bool) -> Claim:
-        """What must hold in a file for a row where `node` is true (negated: false)."""
+        """Return the claim for rows where `node` is true; negated: where it is false."""
         if self._is_exact(node):
             return Exact(Not(node) if negated else node)
         rule = _RULES.get(type(node))
@@ -243,7 +243,7 @@ class _Rewriter:
                 return None
 
     def _stored(self, node: Expression) -> Stored | None:
-        """The leaf of the data that a node is, or None if it is none."""
+        """The data column that a node is, or None if it is none."""
         if not isinstance(node, Column) or node.path[0] in self._partitions:
             return None
         try:
@@ -257,7 +257,7 @@ class _Rewriter:
         return Stored(node.name, path, field)
 
     def _leaf_below(self, node: Expression) -> Stored | None:
-        """The leaf that is NULL exactly where the node is: an ANSI cast fails or has a value."""
+        """The column that is NULL exactly where the node is: an ANSI cast fails or has a value."""
         while isinstance(node, Cast) and not node.is_try:
             node = node.operand
         return self._stored(node)
@@ -271,7 +271,7 @@ class _Rewriter:
         return HasValue(column.name, column.path) if column else None
 
     def _guards(self, value: Range | None) -> list[Claim]:
-        """A comparison is true only where its columns have values."""
+        """Claims that the columns of a range have values: a comparison with NULL is never true."""
         while isinstance(value, CastRange):
             value = value.inner
         match value:

@@ -1,4 +1,4 @@
-"""Statistics that `pyarrow.json` refuses, value by value.
+"""Statistics that `pyarrow.json` refuses, read value by value.
 
 Owns what a value may look like in the JSON of any writer, and the rounding that keeps a bound a
 bound. What is no value of the asked type is NULL.
@@ -38,7 +38,7 @@ _MAX_FLOAT32: Final = 3.4028235677973366e38
 
 
 def read_by_row(texts: Array, wire: pa.Schema) -> pa.Table:
-    """The leaves of every text, NULL where it has no such value.
+    """Return the leaves of every text, NULL where it has no such value.
 
     Args:
         texts: without NULL.

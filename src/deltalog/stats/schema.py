@@ -1,4 +1,4 @@
-"""Which statistics there are, and their Arrow schema.
+"""The statistics of a file: their names, the columns that have them, their Arrow schema.
 
 Owns the names of statistics, the columns that have them, and how a few are picked out of all.
 All columns are physical: the caller maps names before.
@@ -69,7 +69,7 @@ def indexed_columns(
     num_indexed_columns: int = DEFAULT_NUM_INDEXED_COLUMNS,
     columns: Collection[Path] | None = None,
 ) -> list[tuple[Path, Field]]:
-    """The leaf columns that get statistics, in the schema's order.
+    """Return the leaf columns that get statistics, in the schema's order.
 
     Args:
         schema: of the data files, without partition columns.
@@ -90,7 +90,7 @@ def indexed_columns(
 
 
 def stats_schema(columns: Iterable[tuple[Path, Field]], *, tight_bounds: bool = True) -> pa.Schema:
-    """The Arrow schema of all statistics of some leaf columns, as checkpoints hold them.
+    """Return the Arrow schema of the statistics of some columns, as checkpoints hold them.
 
     Args:
         columns: what `indexed_columns` gave.
@@ -111,7 +111,7 @@ def stats_schema(columns: Iterable[tuple[Path, Field]], *, tight_bounds: bool = 
 
 
 def schema_of_leaves(leaves: Iterable[tuple[Path, pa.DataType]]) -> pa.Schema:
-    """The nested schema that has these leaves, in the order in which they come."""
+    """Return the nested schema that has these leaves, in the order in which they come."""
     tree: dict[str, Any] = {}
     for path, data_type in leaves:
         branch = tree
@@ -148,7 +148,7 @@ def child_of(parent: Array, name: str) -> Array | None:
 
 
 def project_stats(schema: pa.Schema, leaves: Collection[Path]) -> pa.Schema:
-    """The schema restricted to some leaves, in its own order; what it does not have is left out."""
+    """Return the schema restricted to some leaves, in its own order; others are left out."""
     wanted = set(leaves)
     return schema_of_leaves(leaf for leaf in leaves_of_schema(schema) if leaf[0] in wanted)
 
@@ -201,7 +201,7 @@ def _in_type(found: Array | None, to: Any, count: int) -> Array:
 
 
 def cast_or_null(array: Array, to: pa.DataType) -> Array:
-    """The values in another type; NULL where it cannot hold them exactly.
+    """Return the values in another type; NULL where it cannot hold them exactly.
 
     Cost: one pass if all fit, else one more per value that differs.
     """

@@ -1,4 +1,4 @@
-"""Which files need not be read for a condition on rows.
+"""Data skipping: which files need not be read for a condition on rows.
 
 Owns the plan: which statistics it needs, and what they rule out. The rules are in `rewrite`, the
 logic in `claims`, the corrections of stored values in `bounds`.
@@ -35,7 +35,7 @@ _ORDER: Final = (NUM_RECORDS, MIN_VALUES, MAX_VALUES, NULL_COUNT)
 
 @dataclass(frozen=True, slots=True)
 class Skipping:
-    """Which files may hold matching rows, as a function of their statistics.
+    """The files that may hold matching rows, as a function of their statistics.
 
     Args:
         claim: what must hold in a file.
@@ -73,7 +73,7 @@ class Skipping:
     def explain(
         self, stats: pa.Table | None = None, partitions: pa.Table | None = None
     ) -> tuple[str, ...]:
-        """Which statistics decide, one condition a line; with data, how many files each keeps."""
+        """Return one line for each condition that decides; with data, how many files each keeps."""
         parts = self.claim.parts if isinstance(self.claim, AllOf) else (self.claim,)
         if stats is None and partitions is None:
             return tuple(line for part in parts for line in part.lines())
@@ -86,7 +86,7 @@ class Skipping:
 
 
 def plan_skipping(predicate: Expression, table: TableColumns) -> Skipping | None:
-    """How to skip files that cannot hold a row for which `predicate` is true.
+    """Return how to skip files that cannot hold a row for which `predicate` is true.
 
     Args:
         predicate: resolved against the table's logical schema.
