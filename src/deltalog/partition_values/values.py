@@ -117,11 +117,11 @@ def encode_value(value: Any, data_type: DataType, *, time_zone: str = "UTC") -> 
     """
     if value is None or (isinstance(value, str | bytes) and not value):
         return None
-    row = data_type.primitive if isinstance(data_type, PrimitiveType) else None
-    if row is None or row.codec.encode is None:
+    encode = data_type.primitive.codec.encode if isinstance(data_type, PrimitiveType) else None
+    if encode is None:
         raise InvalidInputError(f"a column of type {data_type} cannot be a partition column")
     try:
-        return row.codec.encode(value, row.arrow(*data_type.parameters), time_zone)
+        return encode(value, to_arrow_type(data_type), time_zone)
     except (TypeError, ValueError, ArithmeticError) as error:
         raise InvalidInputError(
             f"cannot write {value!r} as a partition value of type {data_type}: {error}"
