@@ -9,6 +9,7 @@ from typing import Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.schema.primitives import PRIMITIVES, Family
+from deltalog.schema.primitives.numbers import MAX_DIGITS
 from deltalog.schema.types import (
     BOOLEAN,
     DOUBLE,
@@ -37,7 +38,6 @@ INTEGRALS: Final = _family(Family.INTEGRAL)
 FRACTIONALS: Final = _family(Family.FLOATING)
 DATETIMES: Final = _family(Family.MOMENT)
 _NUMERIC: Final = frozenset({Family.INTEGRAL, Family.FLOATING, Family.DECIMAL})
-_MAX_PRECISION: Final = 38
 _MIN_ADJUSTED_SCALE: Final = 6
 
 
@@ -142,8 +142,8 @@ def wider_decimal(left: PrimitiveType, right: PrimitiveType) -> PrimitiveType:
     """The decimal that holds both; whole digits are kept first when 38 digits do not suffice."""
     scale = max(left.scale, right.scale)
     whole = max(left.precision - left.scale, right.precision - right.scale)
-    excess = max(0, whole + scale - _MAX_PRECISION)
-    return decimal_type(min(whole + scale, _MAX_PRECISION), max(0, scale - excess))
+    excess = max(0, whole + scale - MAX_DIGITS)
+    return decimal_type(min(whole + scale, MAX_DIGITS), max(0, scale - excess))
 
 
 def arithmetic_type(operator: str, left: PrimitiveType, right: PrimitiveType) -> PrimitiveType:
@@ -165,12 +165,10 @@ def arithmetic_type(operator: str, left: PrimitiveType, right: PrimitiveType) ->
 
 def adjusted_decimal(precision: int, scale: int) -> PrimitiveType:
     """A decimal type of at most 38 digits: fraction digits go first, but six of them stay."""
-    if precision <= _MAX_PRECISION:
+    if precision <= MAX_DIGITS:
         return decimal_type(precision, scale)
     whole = precision - scale
-    return decimal_type(
-        _MAX_PRECISION, max(_MAX_PRECISION - whole, min(scale, _MIN_ADJUSTED_SCALE))
-    )
+    return decimal_type(MAX_DIGITS, max(MAX_DIGITS - whole, min(scale, _MIN_ADJUSTED_SCALE)))
 
 
 def can_cast(source: DataType, to: DataType) -> bool:

@@ -15,6 +15,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions.coercion import common_type
 from deltalog.schema.arrow import from_arrow_type, to_arrow_type
 from deltalog.schema.primitives import worded_literal
+from deltalog.schema.primitives.numbers import MAX_DIGITS
 from deltalog.schema.types import (
     BINARY,
     BOOLEAN,
@@ -33,7 +34,6 @@ from deltalog.schema.types import (
 
 _INT_BITS: Final = 31
 _LONG_BITS: Final = 63
-_MAX_DIGITS: Final = 38
 
 
 def plain_value(value: object) -> tuple[Any, DataType]:
@@ -99,9 +99,9 @@ def type_of_decimal(value: Decimal) -> DataType:
         raise InvalidInputError(f"cannot use {value} in an expression: SQL decimals are finite")
     scale = max(0, -exponent)
     precision = max(len(digits) + max(0, exponent), scale, 1)
-    if precision > _MAX_DIGITS:
+    if precision > MAX_DIGITS:
         raise InvalidInputError(
-            f"cannot use {value} in an expression: a decimal has at most {_MAX_DIGITS} digits"
+            f"cannot use {value} in an expression: a decimal has at most {MAX_DIGITS} digits"
         )
     return decimal_type(precision, scale)
 

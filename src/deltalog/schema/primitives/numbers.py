@@ -18,7 +18,7 @@ from deltalog.kernels import compute
 from deltalog.schema.primitives.row import Array, Bounds, Codec
 from deltalog.schema.primitives.texts import check_kind, check_match
 
-MAX_DECIMAL_DIGITS: Final = 38
+MAX_DIGITS: Final = 38
 _NUMBER: Final = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _DECIMAL: Final = re.compile(r"decimal(?:\(\s*(\d+)\s*,\s*(-?\d+)\s*\))?")
 _NON_FINITE: Final = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
@@ -34,10 +34,10 @@ def canonical_decimal(name: str) -> str | None:
     if match is None:
         return None
     precision, scale = int(match[1] or 10), int(match[2] or 0)
-    if not 1 <= precision <= MAX_DECIMAL_DIGITS or not 0 <= scale <= precision:
+    if not 1 <= precision <= MAX_DIGITS or not 0 <= scale <= precision:
         raise InvalidInputError(
             f"cannot make a decimal of precision {precision} and scale {scale}: expected "
-            f"1 <= precision <= {MAX_DECIMAL_DIGITS} and 0 <= scale <= precision"
+            f"1 <= precision <= {MAX_DIGITS} and 0 <= scale <= precision"
         )
     return f"decimal({precision},{scale})"
 
@@ -50,11 +50,11 @@ def arrow_decimal(precision: str, scale: str) -> pa.DataType:
 def decimal_parameters(arrow_type: Any) -> tuple[str, ...] | None:
     """Return precision and scale of the decimals that hold values of an Arrow decimal."""
     # Arrow has scales that Delta lacks: 1E3 is 1000, and 0.001 may say precision 1.
-    if not pt.is_decimal(arrow_type) or arrow_type.scale > MAX_DECIMAL_DIGITS:
+    if not pt.is_decimal(arrow_type) or arrow_type.scale > MAX_DIGITS:
         return None
     scale = max(arrow_type.scale, 0)
     precision = max(arrow_type.precision - min(arrow_type.scale, 0), scale)
-    return str(min(precision, MAX_DECIMAL_DIGITS)), str(scale)
+    return str(min(precision, MAX_DIGITS)), str(scale)
 
 
 def java_word(number: float) -> str | None:

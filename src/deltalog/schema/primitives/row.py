@@ -28,7 +28,6 @@ class Family(Enum):
     FLOATING = auto()
     DECIMAL = auto()
     MOMENT = auto()
-    TEXT = auto()
     OTHER = auto()
 
 

@@ -34,7 +34,6 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
     for row in (
         Primitive(
             name="string",
-            family=Family.TEXT,
             codec=texts.TEXT,
             arrow=pa.string,
             large_arrow=pa.large_string,
