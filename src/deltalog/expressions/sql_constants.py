@@ -21,6 +21,7 @@ from deltalog.expressions.nodes import Literal
 from deltalog.expressions.render import UNITS
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.primitives import PRIMITIVES, Family, primitive_in_sql
+from deltalog.schema.primitives.numbers import MAX_DIGITS
 from deltalog.schema.types import PrimitiveType
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ def number(source: str) -> Literal:
         if math.isinf(float(text)):
             raise InvalidInputError("the number is out of the range of double")
         return Literal(float(text))
+    if "." not in text and len(text) <= MAX_DIGITS:
+        return Literal(int(text))
     value = Decimal(text)
     type_of_decimal(value)  # no literal has more digits, not even a whole one
     return Literal(value) if "." in text else Literal(int(text))

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from deltalog.errors import InvalidInputError, InvalidPartitionValueError
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.primitives.moments import EPOCH, offset_of
-from deltalog.schema.types import PrimitiveType
+from deltalog.schema.types import VOID, PrimitiveType
 
 if TYPE_CHECKING:
     from deltalog.schema.types import DataType
@@ -117,11 +117,12 @@ def encode_value(value: Any, data_type: DataType, *, time_zone: str = "UTC") -> 
     """
     if value is None or (isinstance(value, str | bytes) and not value):
         return None
-    encode = data_type.primitive.codec.encode if isinstance(data_type, PrimitiveType) else None
-    if encode is None:
+    known = data_type if isinstance(data_type, PrimitiveType) else VOID
+    row = known.primitive
+    if row.codec.encode is None:
         raise InvalidInputError(f"a column of type {data_type} cannot be a partition column")
     try:
-        return encode(value, to_arrow_type(data_type), time_zone)
+        return row.codec.encode(value, row.arrow(*known.parameters), time_zone)
     except (TypeError, ValueError, ArithmeticError) as error:
         raise InvalidInputError(
             f"cannot write {value!r} as a partition value of type {data_type}: {error}"
