@@ -12,14 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import coercion, nodes
-from deltalog.expressions.coercion import (
-    BOOLEAN,
-    DATE,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    VOID,
-)
 from deltalog.expressions.functions import find_function
 from deltalog.expressions.implicit import (
     arithmetic_of,
@@ -35,7 +27,17 @@ from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
 from deltalog.expressions.trees import NON_DETERMINISTIC
 from deltalog.schema.columns import find_field
-from deltalog.schema.types import DataType, MapType, StructType
+from deltalog.schema.types import (
+    BOOLEAN,
+    DATE,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    DataType,
+    MapType,
+    StructType,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

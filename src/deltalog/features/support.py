@@ -25,8 +25,7 @@ from deltalog.features.protocol_change import (
     supported_features,
 )
 from deltalog.features.registry import Kind, OtherEngine, Support, canonical_name, find_feature
-from deltalog.features.schema_traits import all_types
-from deltalog.schema.columns import walk
+from deltalog.schema.columns import walk, walk_types
 from deltalog.schema.types import UnknownType
 from deltalog.schema.widening import check_readable_changes
 
@@ -165,7 +164,7 @@ def check_types(
     unknown = [
         f"{'.'.join(path)} ({found})"
         for path, field in walk(schema)
-        for found in all_types(field.type)
+        for _, found in walk_types(field.type)
         if isinstance(found, UnknownType)
     ]
     if unknown:

@@ -7,7 +7,6 @@ Protocol: Schema Serialization Format (which is Spark's own)
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,61 +14,62 @@ import pyarrow.types as pt
 from pyspark.sql import types as spark_types
 
 from deltalog._json import loads
-from deltalog.column_mapping import Mode, physical_name
+from deltalog.column_mapping import physical_name
 from deltalog.kernels import arrow
 from deltalog.schema import (
-    ArrayType,
     Field,
-    MapType,
+    PrimitiveType,
     StructType,
+    UnknownType,
     VariantExtensionType,
     encode_schema,
     to_arrow_schema,
 )
+from deltalog.schema.columns import loosened, walk_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from deltalog.column_mapping import Mode
     from deltalog.schema import DataType
 
 
 def to_spark_schema(schema: StructType) -> spark_types.StructType:
-    """The schema as Spark shows it: every column may be NULL, comments are kept.
+    """Return the schema as Spark shows it: every column may be NULL, comments are kept.
 
     Files are not checked when they are read, so Spark must not rely on NOT NULL.
     """
-    return spark_types.StructType.fromJson(loads(encode_schema(as_nullable(schema)).encode()))
+    return _from_log(loosened(schema, _with_comment, _in_spark))
+
+
+def stored_spark_schema(schema: StructType, mode: Mode) -> spark_types.StructType:
+    """Return the schema under the names that data files have."""
+
+    def bare(field: Field) -> Field:
+        return Field(physical_name(field, mode), field.type)
+
+    return _from_log(loosened(schema, bare, _in_spark))
 
 
 def as_nullable(schema: StructType) -> StructType:
-    """The schema with NULLs allowed at every depth, and no metadata but comments."""
-    return StructType(
-        [
-            Field(field.name, _nullable(field.type), metadata=_comment(field))
-            for field in schema.fields
-        ]
-    )
+    """Return the schema with NULLs allowed at every depth, and no metadata but comments."""
+    return loosened(schema, _with_comment)
 
 
-def _nullable(kind: DataType) -> DataType:
-    match kind:
-        case StructType():
-            return as_nullable(kind)
-        case ArrayType():
-            return replace(kind, element_type=_nullable(kind.element_type), contains_null=True)
-        case MapType():
-            return replace(
-                kind,
-                key_type=_nullable(kind.key_type),
-                value_type=_nullable(kind.value_type),
-                value_contains_null=True,
-            )
-        case _:
-            return kind
+def _from_log(schema: StructType) -> spark_types.StructType:
+    return spark_types.StructType.fromJson(loads(encode_schema(schema).encode()))
 
 
-def _comment(field: Field) -> dict[str, Any]:
-    return {"comment": field.metadata["comment"]} if "comment" in field.metadata else {}
+def _with_comment(field: Field) -> Field:
+    kept = {key: text for key, text in field.metadata.items() if key == "comment"}
+    return Field(field.name, field.type, metadata=kept)
+
+
+def _in_spark(kind: DataType) -> DataType:
+    if not isinstance(kind, PrimitiveType) or kind.primitive.spark_name == kind.primitive.name:
+        return kind
+    row = kind.primitive
+    return UnknownType(kind.type.replace(row.name, row.spark_name, 1))
 
 
 def to_spark_arrow(schema: StructType) -> pa.Schema:
@@ -146,43 +146,9 @@ def to_spark_type(kind: DataType) -> spark_types.DataType:
     return to_spark_schema(StructType([Field("_", kind)])).fields[0].dataType
 
 
-def stored_spark_schema(schema: StructType, mode: Mode) -> spark_types.StructType:
-    """The schema under the names that data files have."""
-    return spark_types.StructType.fromJson(
-        loads(encode_schema(_stored_struct(schema, mode)).encode())
-    )
-
-
-def _stored_struct(schema: StructType, mode: Mode) -> StructType:
-    return StructType(
-        [Field(physical_name(field, mode), _stored(field.type, mode)) for field in schema]
-    )
-
-
-def _stored(kind: DataType, mode: Mode) -> DataType:
-    match kind:
-        case StructType():
-            return _stored_struct(kind, mode)
-        case ArrayType():
-            return ArrayType(_stored(kind.element_type, mode), contains_null=True)
-        case MapType():
-            key, value = _stored(kind.key_type, mode), _stored(kind.value_type, mode)
-            return MapType(key, value, value_contains_null=True)
-        case _:
-            return kind
-
-
 def has_structs(kind: DataType) -> bool:
-    """Whether there are names within the type."""
-    match kind:
-        case StructType():
-            return True
-        case ArrayType():
-            return has_structs(kind.element_type)
-        case MapType():
-            return has_structs(kind.key_type) or has_structs(kind.value_type)
-        case _:
-            return False
+    """Return whether there are names within the type."""
+    return any(isinstance(found, StructType) for _, found in walk_types(kind))
 
 
 def quoted(name: str) -> str:
