@@ -48,15 +48,13 @@ ELSEWHERE = {
         "types and times of Delta Sharing's own messages",
     ),
     **dict.fromkeys(
-        ("cli/", "log/", "scan/", "sharing/", "table/", "transaction/"),
+        ("cli/", "log/", "scan/", "sharing/", "transaction/"),
         ({"timestamp"}, "the moment of a commit: commitInfo, history, messages"),
     ),
-    # PySpark's own names, and what still has to become a question to the table.
-    "spark/": (set(PRIMITIVES) - {"decimal", "binary", "timestamp_ntz"}, "not yet"),
-    "rows/": ({"void"}, "not yet: VOID"),
-    "scan/reader.py": ({"long", "string"}, "not yet: LONG, STRING"),
-    "verbs/optimize/": ({"void"}, "not yet: VOID"),
-    "write/": ({"void", "timestamp"}, "not yet: VOID, TIMESTAMP"),
+    "verbs/restore.py": ({"timestamp"}, "the moment that restore looks for, in its commitInfo"),
+    "spark/engine/statements.py": ({"string"}, "PySpark's name of a type to cast to"),
+    "spark/reading/native.py": ({"long"}, "PySpark's name of a type to read"),
+    "spark/results.py": ({"timestamp"}, "the moment of a commit"),
 }  # fmt: skip
 
 
