@@ -41,11 +41,11 @@ from deltalog.snapshot.pieces import SHARE_BYTES, cut_snapshot
 from deltalog.spark.engine.path_ranks import paths_at
 from deltalog.spark.reading.state import on_pieces, prune_on_cluster
 from deltalog.spark.session.opening import open_table, session_time_zone
-from deltalog.spark.session.parts import run_tasks, telling, told
+from deltalog.spark.session.tasks import decode_message, encode_message, numbers_in, run_tasks
 from deltalog.spark.session.types import as_spark_batches, to_spark_arrow, to_spark_schema
 from deltalog.spark.session.workers import mapped
 from deltalog.upkeep import CheckpointInfo, create_checkpoint
-from deltalog.upkeep.checkpoint import Elsewhere, content_of_files, layout_of
+from deltalog.upkeep.checkpoint import content_of_files, layout_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -132,18 +132,17 @@ def checkpoint_on_cluster(
         layout = layout_of(snapshot.configuration)
         if layout is CheckpointLayout.CLASSIC and snapshot.configuration.supports("v2Checkpoint"):
             layout = CheckpointLayout.V2_JSON
-    work = _Work(spark, snapshot, share_bytes)
     part_rows = part_files or PART_ROWS
     return create_checkpoint(
         snapshot,
         layout=layout,
         part_rows=part_rows,
         at_ms=at_ms,
-        elsewhere=Elsewhere(write=work.write, count_files=work.count_files),
+        work=_CheckpointTasks(spark, snapshot, share_bytes),
     )
 
 
-class _Work:
+class _CheckpointTasks:
     """What goes through all files of a version, as jobs of a session."""
 
     def __init__(self, spark: SparkSession, snapshot: Snapshot, share_bytes: int) -> None:
@@ -172,7 +171,7 @@ class _Work:
         part_rows: int | None,
         at_ms: int,
     ) -> WrittenCheckpoint:
-        """See `Elsewhere`."""
+        """Write the files; see `CheckpointWork`."""
         cut = cut_snapshot(self._snapshot, state, share_bytes=self._share_bytes)
         rows = part_rows or PART_ROWS
         if layout is CheckpointLayout.CLASSIC:
@@ -196,7 +195,7 @@ class _Work:
         frame = _rows_frame(self._spark, cut, content, starts, at_ms)
         frame = frame.repartition(parts, _PART).sortWithinPartitions(_PART, _KIND)
         messages = run_tasks(frame, partial(_write_parts, store, content, paths), self._what)
-        found = {part: one for message in messages for part, one in told(message).items()}
+        found = {part: one for message in messages for part, one in decode_message(message).items()}
         for part in range(parts):
             if part not in found:  # no row fell into it
                 found[part] = _write_part(store, content, paths, part, iter(()))
@@ -239,12 +238,11 @@ def _rows_frame(
 
     def find(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         arrow, rows = to_spark_arrow(schema), classic_rows(content)
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                piece = _content_of_piece(cut, int(number or 0), at_ms)
-                for kind, tables in enumerate(file_rows(piece, rows)):
-                    for table in tables:
-                        yield from as_spark_batches(_sorted_out(table, starts, kind), arrow)
+        for number in numbers_in(numbers):
+            piece = _content_of_piece(cut, number, at_ms)
+            for kind, tables in enumerate(file_rows(piece, rows)):
+                for table in tables:
+                    yield from as_spark_batches(_sorted_out(table, starts, kind), arrow)
 
     numbers = spark.range(0, cut.num_pieces, 1, cut.num_pieces)
     return mapped(numbers, find, to_spark_schema(schema))
@@ -266,7 +264,7 @@ def _write_parts(
     batches: Iterable[pa.RecordBatch],
 ) -> bytes:
     """Write the parts whose rows this task has; they come part by part."""
-    return telling(
+    return encode_message(
         {
             part: _write_part(store, content, paths, part, ((kind, rows) for _, kind, rows in runs))
             for part, runs in groupby(_runs(batches), key=itemgetter(0))

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import pyarrow as pa
 
 from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
-from deltalog.errors import ConstraintViolationError, InvalidInputError, SchemaMismatchError
 from deltalog.features.identity_columns import identity_columns
 from deltalog.kernels import compute
 from deltalog.rows.changes import Action
 from deltalog.rows.copy import write_copied
 from deltalog.scan import read_tasks
 from deltalog.scan.deletion_vectors import load_bitmap
-from deltalog.spark.session.parts import RANGE, task_number, telling
+from deltalog.spark.engine.write_tasks import identity_starts
+from deltalog.spark.session.tasks import numbers_in, report, task_number
 from deltalog.write.changes import ChangeWriter
 from deltalog.write.enforce import Enforcer
 from deltalog.write.files import FileWriter
@@ -51,7 +51,6 @@ OLD: Final = "__deltalog_old"
 """The old version, as a struct, where the change feed is told."""
 NEW: Final = "__deltalog_new_"
 """With the number of a step behind it: the new version, as a struct."""
-_IN_THE_DATA: Final = (ConstraintViolationError, InvalidInputError, SchemaMismatchError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,11 +61,13 @@ class RowSpec:
         spec: of the table.
         steps: what is done to rows, by number.
         tells_changes: whether files for the change feed are written.
+        writes: whether new versions are written; otherwise rows are only counted and located.
     """
 
     spec: WriteSpec
     steps: tuple[Action, ...]
     tells_changes: bool
+    writes: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,25 +86,23 @@ class RowsDone:
 
 
 def change_task(spec: RowSpec, batches: Iterable[pa.RecordBatch]) -> bytes:
-    """Do what is to be done to the rows of this Spark task.
+    """Change the rows of this Spark task; report `RowsDone`, or what is wrong with the rows."""
 
-    Returns:
-        What `told` understands: `RowsDone`, or what is wrong with the rows.
-    """
-    try:
-        with _Sink(spec) as sink:
+    def work() -> RowsDone:
+        with _RowWriter(spec) as writer:
             for batch in batches:
                 if batch.num_rows:
-                    sink.take(batch)
-            return telling(sink.finish())
-    except _IN_THE_DATA as error:
-        return telling(error)
+                    writer.take(batch)
+            return writer.finish()
+
+    return report(work)
 
 
-class _Sink:
+class _RowWriter:
     def __init__(self, spec: RowSpec) -> None:
         self._steps = spec.steps
         self._spec = spec.spec
+        self._writes = spec.writes
         self._stack = contextlib.ExitStack()
         self._writer = self._stack.enter_context(FileWriter(spec.spec))
         self._changes = (
@@ -128,6 +127,9 @@ class _Sink:
         is_new = action is Action.INSERT
         if not is_new:
             self._note(rows)
+        if not self._writes:
+            return
+        if not is_new:
             self._tell_old(rows, "delete" if action is Action.DELETE else "update_preimage")
         if action is Action.DELETE:
             return
@@ -153,10 +155,7 @@ class _Sink:
                 schema,
                 table=self._spec.store.root,
                 time_zone=self._spec.time_zone,
-                identity_starts={
-                    one.name: one.next_value + place * RANGE * one.step
-                    for one in identity_columns(configuration.schema)
-                },
+                identity_starts=identity_starts(self._spec, place),
                 now_ms=self._spec.now_ms,
                 keeps_identities=self._steps[number] is not Action.INSERT,
             )
@@ -239,27 +238,24 @@ class CopySpec:
 
 
 def copy_task(spec: CopySpec, batches: Iterable[pa.RecordBatch]) -> bytes:
-    """Write the rows that stay of this Spark task's files.
+    """Write the rows that stay of this Spark task's files; report `RowsDone` with one count.
 
     Args:
         spec: of all tasks.
         batches: numbers of groups, in the first column.
-
-    Returns:
-        What `told` understands: `RowsDone` with one count, or what is wrong.
     """
-    try:
+
+    def work() -> RowsDone:
         schema, copied = spec.spec.configuration.arrow_schema, 0
         with FileWriter(spec.spec) as writer:
-            for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    tasks = [_without(*one) for one in spec.groups[int(number or 0)]]
-                    for rows in read_tasks(tasks):
-                        write_copied(writer, rows, schema)
-                        copied += rows.num_rows
-            return telling(RowsDone(written=writer.finish(), counts=(copied,)))
-    except _IN_THE_DATA as error:
-        return telling(error)
+            for number in numbers_in(batches):
+                tasks = [_without(*one) for one in spec.groups[number]]
+                for rows in read_tasks(tasks):
+                    write_copied(writer, rows, schema)
+                    copied += rows.num_rows
+            return RowsDone(written=writer.finish(), counts=(copied,))
+
+    return report(work)
 
 
 def _without(task: ScanTask, gone: DeletionBitmap) -> ScanTask:

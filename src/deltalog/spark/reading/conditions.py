@@ -80,13 +80,11 @@ def as_spark_condition(
             raise InvalidInputError(f"cannot take {condition!r} for a condition")
         return Condition(column=F.expr(condition), pruning=None, used=None, text=condition)
     parts = conjuncts(ours)
-    kept = parts
-    if time_zone not in _UTC:
-        kept = tuple(part for part in parts if _knows_no_zone(part, schema, is_text=is_text))
-    asks_the_clock = is_text and _ASKS_THE_CLOCK.search(condition) is not None
-    if asks_the_clock and time_zone not in _UTC:
+    kept = tuple(part for part in parts if knows_no_zone(part, schema, time_zone, is_text=is_text))
+    asks = is_text and asks_the_clock(condition)
+    if asks and time_zone not in _UTC:
         kept = ()
-    text = to_sql(ours) if not is_text or (asks_the_clock and kept) else condition
+    text = to_sql(ours) if not is_text or (asks and kept) else condition
     return Condition(
         column=F.expr(text),
         pruning=reduce(and_, kept) if kept else None,
@@ -132,7 +130,7 @@ def check_zone(text: str, whole: Expression, schema: StructType, time_zone: str)
     about_moments = [part for part in conjuncts(whole) if _has_moments(part, schema)]
     computes = any(isinstance(node, Call | Cast) for part in about_moments for node in walk(part))
     names_none = bool(about_moments) and _WITHOUT_ZONE.search(text) is not None
-    if computes or names_none or _ASKS_THE_CLOCK.search(text):
+    if computes or names_none or asks_the_clock(text):
         raise InvalidInputError(
             f"cannot take the condition {text!r} in the session's time zone {time_zone}: expected "
             "moments with their own zone, such as TIMESTAMP'2024-01-01 09:00:00Z', and nothing "
@@ -151,11 +149,19 @@ def _used(expression: Expression) -> frozenset[str]:
     )
 
 
-def _knows_no_zone(part: Expression, schema: StructType, *, is_text: bool) -> bool:
-    """Whether a part of a condition means the same in every time zone.
+def asks_the_clock(condition: object) -> bool:
+    """Whether a condition asks for the time of day."""
+    text = to_sql(condition) if isinstance(condition, Expression) else str(condition)
+    return _ASKS_THE_CLOCK.search(text) is not None
+
+
+def knows_no_zone(part: Expression, schema: StructType, time_zone: str, *, is_text: bool) -> bool:
+    """Whether a part of a condition means in a time zone what it means in UTC.
 
     In a text, what is compared with a moment may be a text of the session's zone.
     """
+    if time_zone in _UTC:
+        return True
     if any(isinstance(node, Call | Cast) for node in walk(part)):
         return False
     return not is_text or not any(

@@ -18,6 +18,7 @@ from deltalog.kernels import compute
 from deltalog.scan.deletion_vectors import load_bitmap
 from deltalog.scan.plan import descriptor_of
 from deltalog.spark.reading.file_keys import KEY
+from deltalog.spark.session.tasks import numbers_in
 from deltalog.spark.session.workers import check_workers, mapped
 from deltalog.storage.pool import map_in_pool
 
@@ -116,9 +117,8 @@ def _reading(
     store: Store, groups: Sequence[Sequence[_Vector]]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                for vector in groups[int(number or 0)]:
-                    yield from vector.positions(store).to_batches(max_chunksize=1 << 18)
+        for number in numbers_in(numbers):
+            for vector in groups[number]:
+                yield from vector.positions(store).to_batches(max_chunksize=1 << 18)
 
     return read

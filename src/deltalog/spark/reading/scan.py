@@ -231,7 +231,7 @@ def scan(
         spark=spark,
         snapshot=snapshot,
         metadata_columns=parse_metadata_columns(metadata_columns),
-        objection=_objection(table, snapshot, storage_options, native=native),
+        objection=objection_to_native(table, snapshot.store, storage_options, native=native),
         most_files=most_files_here(spark, state_on_spark_files),
     )
 
@@ -286,17 +286,24 @@ def read(
     return found.to_df()
 
 
-def _objection(
+def objection_to_native(
     table: str | PurePath | Store,
-    snapshot: Snapshot,
+    store: Store,
     storage_options: Mapping[str, Any] | None,
     *,
     native: bool | None,
 ) -> str | None:
-    """Why Spark's own reader is not to be used."""
+    """Say why Spark's own Parquet reader is not to be used; None if it is.
+
+    Args:
+        table: as the caller names it.
+        store: of the table.
+        storage_options: of that.
+        native: what the caller asks for.
+    """
     if native is not None:
         return None if native else "native=False asks for it"
-    kind = canonical_scheme(split_location(snapshot.store.root)[0])
+    kind = canonical_scheme(split_location(store.root)[0])
     if not isinstance(table, str) and kind != "file":
         return "the table is given as a store, which Spark does not know"
     if storage_options and kind != "file":

@@ -20,7 +20,7 @@ from deltalog.errors import CheckpointUnreadableError, InvalidInputError, Object
 from deltalog.kernels import compute
 from deltalog.scan.prune import Pruned, prune
 from deltalog.snapshot.pieces import SHARE_BYTES, cut_snapshot
-from deltalog.spark.session.parts import run_tasks, telling, told
+from deltalog.spark.session.tasks import decode_message, encode_message, numbers_in, run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -206,7 +206,7 @@ def on_pieces(
     return [
         answer
         for message in run_tasks(frame, partial(_answers, given, work), what)
-        for answer in told(message)
+        for answer in decode_message(message)
     ]
 
 
@@ -214,10 +214,9 @@ def _answers(
     numbers: Sequence[int], work: Callable[[int], Any], batches: Iterable[pa.RecordBatch]
 ) -> bytes:
     try:
-        rows = [int(row or 0) for batch in batches for row in batch.column(0).to_pylist()]
-        return telling([work(numbers[row]) for row in rows])
+        return encode_message([work(numbers[row]) for row in numbers_in(batches)])
     except (CheckpointUnreadableError, ObjectNotFoundError) as error:
-        return telling(error)
+        return encode_message(error)
 
 
 def _ask(spark: SparkSession, spec: PruneSpec, numbers: Sequence[int]) -> list[PieceAccount]:

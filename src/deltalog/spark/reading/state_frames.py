@@ -24,6 +24,7 @@ from deltalog.spark.reading.native import output_rows, with_comments
 from deltalog.spark.reading.options import MAX_PARTITION_BYTES
 from deltalog.spark.reading.splits import OPEN_COST_BYTES
 from deltalog.spark.reading.state import NUM_RECORDS, PrunedOnCluster, files_of
+from deltalog.spark.session.tasks import numbers_in
 from deltalog.spark.session.types import as_spark_batches, to_spark_arrow, to_spark_schema
 from deltalog.spark.session.workers import check_workers, mapped
 
@@ -77,12 +78,10 @@ def _finding(
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def find(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         schema = to_spark_arrow(_schema(names))
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                for piece in cut.small_pieces(int(number or 0)):
-                    pruned = prune(piece, predicate)
-                    files = files_of(pruned, names)
-                    yield from as_spark_batches(files.to_batches(max_chunksize=1 << 14), schema)
+        for number in numbers_in(numbers):
+            for piece in cut.small_pieces(number):
+                files = files_of(prune(piece, predicate), names)
+                yield from as_spark_batches(files.to_batches(max_chunksize=1 << 14), schema)
 
     return find
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from deltalog.spark.reading.batch_source import TaskPartition, read_partition
 from deltalog.spark.reading.splits import split_tasks
+from deltalog.spark.session.tasks import numbers_in
 from deltalog.spark.session.types import to_spark_schema
 from deltalog.spark.session.workers import check_workers, mapped
 
@@ -59,8 +60,7 @@ def _reading(
     partitions: tuple[TaskPartition, ...], rows: StructType
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                yield from read_partition(partitions[int(number or 0)], rows)
+        for number in numbers_in(numbers):
+            yield from read_partition(partitions[number], rows)
 
     return read

@@ -108,6 +108,12 @@ def moment_ms(moment: str | datetime, time_zone: str) -> int:
         return as_timestamp_ms(moment.strip())
 
 
+def moment_text(moment: str | datetime, time_zone: str) -> str:
+    """Return a moment as the core reads it; without a zone it is in `time_zone`."""
+    seconds, millis = divmod(moment_ms(moment, time_zone), 1000)
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{millis:03}Z"
+
+
 def session_time_zone(spark: SparkSession) -> str:
     """The session's time zone, as an IANA name or an offset such as `+02:00`."""
     name = spark.conf.get("spark.sql.session.timeZone") or "UTC"

@@ -16,6 +16,7 @@ from pyspark.sql import types as spark_types
 
 from deltalog._json import loads
 from deltalog.column_mapping import Mode, physical_name
+from deltalog.errors import InvalidInputError
 from deltalog.schema import (
     ArrayType,
     Field,
@@ -23,6 +24,7 @@ from deltalog.schema import (
     StructType,
     VariantExtensionType,
     encode_schema,
+    parse_schema,
     to_arrow_schema,
 )
 
@@ -50,6 +52,24 @@ def as_nullable(schema: StructType) -> StructType:
             for field in schema.fields
         ]
     )
+
+
+def schema_of(columns: spark_types.StructType) -> StructType:
+    """Return the schema of a data frame; every column may be NULL, as in Delta's writes.
+
+    Raises:
+        UnsupportedTypeError: tables have no such type.
+        InvalidInputError: names differ by case only.
+    """
+    seen: dict[str, str] = {}
+    for name in columns.names:
+        other = seen.setdefault(name.lower(), name)
+        if other is not name:
+            raise InvalidInputError(
+                f"cannot write columns {other!r} and {name!r}: a table's columns differ by more "
+                "than case; rename one of them"
+            )
+    return as_nullable(parse_schema(columns.json()))
 
 
 def _nullable(kind: DataType) -> DataType:

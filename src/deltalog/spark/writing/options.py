@@ -17,7 +17,8 @@ from deltalog.transaction.properties import AppTransaction
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltalog.verbs.append import SchemaMode
+    from deltalog.configuration import TableConfiguration
+    from deltalog.verbs.write import SchemaMode
 
 PROPERTY_PREFIX: Final = "delta."
 _WRITING: Final = (
@@ -108,18 +109,31 @@ class WriteOptions:
     @property
     def commit_properties(self) -> CommitProperties:
         """What the commit says besides."""
-        told = None if self.user_metadata is None else {"userMetadata": self.user_metadata}
+        custom = None if self.user_metadata is None else {"userMetadata": self.user_metadata}
         apps = None if self.app is None else [self.app]
-        return CommitProperties(custom_metadata=told, app_transactions=apps)
+        return CommitProperties(custom_metadata=custom, app_transactions=apps)
+
+    def arguments(self, configuration: TableConfiguration) -> dict[str, Any]:
+        """Return the arguments of the core's `Write`, but for the rows.
+
+        Args:
+            configuration: of the table that is written to.
+        """
+        # As in Delta: a table without partitions is replaced whole.
+        return {
+            "mode": self.mode,
+            "schema_mode": self.schema_mode,
+            "predicate": self.replace_where,
+            "dynamic": self.replaces_partitions and bool(configuration.partition_columns),
+            "partition_by": self.partition_by,
+            "files": self.files,
+            "logged": self.logged,
+            "name": "WRITE" if self.batch is None else "STREAMING UPDATE",
+        }
 
     @property
-    def operation(self) -> str:
-        """What the history calls it."""
-        return "WRITE" if self.batch is None else "STREAMING UPDATE"
-
-    @property
-    def shown(self) -> dict[str, Any]:
-        """The parameters of the operation, as the history shows them."""
+    def logged(self) -> dict[str, Any]:
+        """Return the parameters of the operation, as the history shows them."""
         if self.batch is not None:
             query, number = self.batch
             output = "Append" if self.mode == "append" else "Complete"

@@ -1,36 +1,25 @@
-"""DELETE and UPDATE on the cluster.
+"""New values of columns as Spark columns: `column = value` of updates and merges.
 
-Owns what each says about rows. Spark evaluates conditions and new values, so they may be anything
-that Spark knows; what of a condition we know ourselves prunes files, and tells other writers what
-was read.
+Owns what may be assigned, and how a value gets into its column's type. Spark evaluates the values,
+so they may be anything that Spark knows.
 
 Protocol: Generated Columns, Identity Columns
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
-from deltalog.actions.arrow import FILE_SCHEMA
-from deltalog.clock import Stopwatch
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import col
+from deltalog.expressions import Expression, col, to_sql
 from deltalog.features.generated_columns import generation_expressions
-from deltalog.rows.assign import canonical_path, check_identities
-from deltalog.rows.changes import Action
-from deltalog.scan.prune import judge
+from deltalog.rows.assign import canonical_path
 from deltalog.schema import PrimitiveType, StructType, find_field
-from deltalog.spark.engine.row_changes import Change, find_rows, row_struct, snapshot_of
-from deltalog.spark.engine.row_tasks import FILE, NEW, OLD, ROW, ROW_ID, STEP
-from deltalog.spark.reading.conditions import as_spark_condition
 from deltalog.spark.session.settings import is_ansi
-from deltalog.spark.session.types import quoted, to_spark_type
-from deltalog.verbs.delete import Deleted, stage_delete
-from deltalog.verbs.update import Updated
+from deltalog.spark.session.types import to_spark_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -38,140 +27,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from deltalog.configuration import TableConfiguration
-    from deltalog.expressions import Expression
-    from deltalog.rows.files import FileOptions
     from deltalog.schema import DataType, Field
-    from deltalog.spark.reading.scan import SparkScan
-    from deltalog.transaction import PendingTransaction
 
 Path = tuple[str, ...]
-
-
-def stage_spark_delete(
-    pending: PendingTransaction,
-    condition: Any,
-    *,
-    scan: SparkScan,
-    options: FileOptions,
-    alias: str | None = None,
-) -> Deleted:
-    """Remove the rows for which a condition is true.
-
-    Args:
-        pending: of an existing table.
-        condition: Spark SQL, a Spark column, an expression; None is every row.
-        scan: of the table; it is moved to the transaction's version.
-        options: of files that are rewritten.
-        alias: under which the condition knows the table.
-
-    Cost: the condition's columns of the files that pruning leaves, read by tasks; nothing where
-    the log alone tells.
-    """
-    if condition is None:
-        return stage_delete(pending, None, options=options)
-    scan, watch = at_version(scan, pending), Stopwatch()
-    snapshot = scan.snapshot
-    understood = as_spark_condition(
-        condition, snapshot.configuration.schema, snapshot.context.time_zone, alias=alias
-    )
-    pruning = understood.pruning
-    if pruning is not None and understood.is_known and _is_exact(scan, pruning):
-        return stage_delete(pending, pruning, options=options)
-    found = find_rows(scan, pruning, alias)
-    frame = found.frame.where(understood.column)
-    tells = snapshot.configuration.change_data_feed_enabled
-    old = [row_struct(snapshot.configuration.schema.names).alias(OLD)] if tells else []
-    frame = frame.select(F.lit(0).alias(STEP), F.col(FILE), F.col(ROW), *old)
-    change = Change(
-        pending=pending, options=options, found=found, frame=frame, steps=(Action.DELETE,)
-    )
-    matching, done = change.run()
-    pending.read(pruning, matching.files, is_row_local=True)
-    applied = done.applied
-    return Deleted(
-        num_rows=done.counts[0],
-        num_removed_files=applied.num_removed_files,
-        num_removed_bytes=applied.num_removed_bytes,
-        num_rewritten_files=applied.num_rewritten_files,
-        num_copied_rows=applied.num_copied_rows,
-        num_added_files=done.num_added_files,
-        num_added_bytes=done.num_added_bytes,
-        num_masked_files=applied.num_vectors_added,
-        num_vectors_updated=applied.num_vectors_updated,
-        num_vectors_removed=applied.num_vectors_removed,
-        num_change_files=done.num_change_files,
-        scan_time_ms=watch.elapsed_ms(),
-    )
-
-
-def stage_spark_update(
-    pending: PendingTransaction,
-    values: Mapping[str, Any],
-    condition: Any,
-    *,
-    scan: SparkScan,
-    options: FileOptions,
-    alias: str | None = None,
-) -> Updated:
-    """Give new values to the rows for which a condition is true.
-
-    Args:
-        pending: of an existing table.
-        values: column (a dotted name reaches into a struct) → Spark SQL or Spark column, computed
-            from the row as it was.
-        condition: Spark SQL, a Spark column, an expression; None is every row.
-        scan: of the table; it is moved to the transaction's version.
-        options: of new files.
-        alias: under which condition and values know the table.
-
-    Raises:
-        InvalidInputError: a column does not exist or cannot be assigned.
-        ConstraintViolationError: new rows break a rule of the table.
-    """
-    if not values:
-        raise InvalidInputError("an update needs at least one column = value")
-    scan, watch = at_version(scan, pending), Stopwatch()
-    configuration = scan.snapshot.configuration
-    schema = configuration.schema
-    assigned = checked_values(schema, parse_assignments(schema, values, alias), scan.spark)
-    check_identities(schema, {path[0] for path in assigned})
-    pruning = None
-    column: Column = F.expr("true")
-    if condition is not None:
-        understood = as_spark_condition(
-            condition, schema, scan.snapshot.context.time_zone, alias=alias
-        )
-        pruning, column = understood.pruning, understood.column
-    found = find_rows(scan, pruning, alias)
-    names = schema.names
-    new = new_struct(configuration, assigned, {name: F.col(quoted(name)) for name in names})
-    tells = configuration.change_data_feed_enabled
-    frame = found.frame.where(column).select(
-        F.lit(0).alias(STEP),
-        F.col(FILE),
-        F.col(ROW),
-        *([F.col(ROW_ID)] if configuration.row_ids_enabled else []),
-        new.alias(f"{NEW}0"),
-        *([row_struct(names).alias(OLD)] if tells else []),
-    )
-    change = Change(
-        pending=pending, options=options, found=found, frame=frame, steps=(Action.UPDATE,)
-    )
-    matching, done = change.run()
-    pending.read(pruning, matching.files, is_row_local=True)
-    return Updated(
-        num_rows=done.counts[0],
-        applied=done.applied,
-        num_added_files=done.num_added_files,
-        num_added_bytes=done.num_added_bytes,
-        num_change_files=done.num_change_files,
-        scan_ms=watch.elapsed_ms(),
-    )
-
-
-def at_version(scan: SparkScan, pending: PendingTransaction) -> SparkScan:
-    """The scan of the version that a transaction stands on."""
-    return replace(scan, snapshot=snapshot_of(pending), columns=None, conditions=())
 
 
 def parse_assignments(
@@ -207,9 +65,11 @@ def assigned_path(schema: StructType, key: str, alias: str | None) -> Path:
 
 
 def as_value(value: Any) -> Column:
-    """A value of an assignment: Spark SQL or a Spark column."""
+    """Return a condition or a value as a Spark column: Spark SQL, a column or an expression."""
     if isinstance(value, Column):
         return value
+    if isinstance(value, Expression):
+        return F.expr(to_sql(value))
     if isinstance(value, str):
         return F.expr(value)
     raise InvalidInputError(
@@ -348,17 +208,3 @@ def as_type_of(schema: StructType, path: Path, value: Column) -> Column:
 
 def _cast(value: Column, kind: DataType) -> Column:
     return value.cast(to_spark_type(kind)) if isinstance(kind, PrimitiveType) else value
-
-
-def _is_exact(scan: SparkScan, whole: Expression) -> bool:
-    """Whether the log alone tells which files match, and that all of their rows do."""
-    # Which columns there are decides it, not which files.
-    none = FILE_SCHEMA.empty_table().column("partitionValues")
-    return judge(
-        whole,
-        scan.snapshot.configuration,
-        num_files=0,
-        partition_values=lambda: none,
-        stats=lambda schema: schema.empty_table(),
-        time_zone=scan.snapshot.context.time_zone,
-    ).is_exact
