@@ -18,6 +18,7 @@ import pytest
 
 import deltalog
 from deltalog.context import utc_context
+from deltalog.engine import LocalEngine
 from deltalog.snapshot import load_snapshot
 from deltalog.storage import open_store
 from deltalog.verbs.vacuum import delete_planned, plan_vacuum
@@ -39,8 +40,9 @@ def vacuum(table: Path, *, mode: Literal["lite", "full"], forced: bool = False) 
         mode=mode,
         retention_hours=0 if forced else None,
         enforce_retention_duration=not forced,
+        engine=LocalEngine(),
     )
-    delete_planned(store, plan)
+    delete_planned(store, plan, LocalEngine())
     return sorted(plan.paths)
 
 

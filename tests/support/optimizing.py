@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deltalog._json import loads
 from deltalog.context import utc_context
 from deltalog.expressions import parse_type
+from deltalog.rows.bins import RunOptions
+from deltalog.rows.files import FileOptions
 from deltalog.scan import plan_scan
 from deltalog.schema import Field, StructType
 from deltalog.snapshot import load_snapshot
@@ -15,8 +17,8 @@ from deltalog.storage.store import Store
 from deltalog.transaction import PendingTransaction, PostCommitHookProperties
 from deltalog.transaction.commit import run
 from deltalog.verbs.alter.clustering import set_clustering_columns
-from deltalog.rows.files import FileOptions
-from deltalog.verbs.optimize import Optimized, RunOptions
+from deltalog.verbs.optimize import Optimized, ZOrder
+from deltalog.verbs.verb import Verb
 from tests.support.logs import Json
 from tests.support.statements import StatedTable
 from tests.support.transactions import actions_of, commit_info_of, of_kind
@@ -35,28 +37,11 @@ class OptimizedTable(StatedTable):
         table.store = store
         return table
 
-    def optimize(
-        self,
-        stage: Callable[..., Optimized],
-        *arguments: Any,
-        operation: str = "OPTIMIZE",
-        **options: Any,
-    ) -> Optimized:
-        """Stage and commit, if there is anything to commit."""
-
-        def staged(pending: PendingTransaction) -> Optimized:
-            return stage(pending, *arguments, **options)
-
-        ran = run(
-            lambda: load_snapshot(utc_context(self.store)),
-            staged,
-            operation=operation,
-            hooks=_HOOKS,
-            skip_empty=True,
-        )
-        self.snapshot = ran.committed.snapshot
-        assert ran.value is not None
-        return ran.value
+    def optimize(self, verb: type[Verb[Optimized]], *arguments: Any, **options: Any) -> Optimized:
+        """Do an optimization; of the arguments columns come first, then filters of partitions."""
+        names = ("columns", "filters") if verb is ZOrder else ("filters",)
+        named = dict(zip(names, arguments, strict=False))
+        return self.do(verb(**named, **options))
 
     def cluster_by(self, *columns: str) -> None:
         """`ALTER TABLE … CLUSTER BY`."""

@@ -202,7 +202,8 @@ def build_segment(
     Raises:
         TableNotFoundError: the log is empty.
         VersionNotFoundError: `version` is after the latest.
-        LogGapError: commits are missing between others, at or before the latest version.
+        LogGapError: a commit is missing between others that the version needs. Holes after it
+            do not matter.
         CheckpointMissingError: the first commits are gone and no complete checkpoint covers them.
         CheckpointUnreadableError: the same, because those that do are in `unreadable`.
 
@@ -225,9 +226,6 @@ def build_segment(
             f"cannot read version {version} of {listing.table}: the latest version is {latest}"
         )
     unreadable = unreadable or {}
-    # A hole after the newest checkpoint breaks the table, whatever version is asked for:
-    # nobody can say what the log would have been.
-    _commits_after(listing, _checkpoint_for(listing, latest, unreadable), latest, unreadable)
     checkpoint = _checkpoint_for(listing, version, unreadable)
     commits = _commits_after(listing, checkpoint, version, unreadable)
     start = 0 if checkpoint is None else checkpoint.version + 1
@@ -283,4 +281,27 @@ def _commits_after(
             f"{what}: {begins}, and no complete checkpoint covers what was before{left}"
         )
     since = "the start" if checkpoint is None else f"the checkpoint of version {checkpoint.version}"
-    raise LogGapError(f"{what}: expected every commit from {since} on, commit {missing} is missing")
+    raise LogGapError(
+        f"{what}: expected every commit from {since} on, commit {missing} is missing"
+        f"{readable_versions(listing, missing)}"
+    )
+
+
+def readable_versions(listing: LogListing, broken: int) -> str:
+    """Which versions can be opened although a commit is missing or damaged, for messages.
+
+    Args:
+        listing: of the whole log.
+        broken: the first version whose commit is of no use.
+    """
+    runs: list[tuple[int, int]] = []
+    for start in [-1, *(checkpoint.version for checkpoint in listing.checkpoints)]:
+        last = start
+        while last + 1 in listing.commits and last + 1 != broken:
+            last += 1
+        if runs and start <= runs[-1][1] + 1:
+            runs[-1] = runs[-1][0], max(last, runs[-1][1])
+        elif last >= 0:
+            runs.append((max(start, 0), last))
+    shown = ", ".join(f"{first} to {last}" if first < last else f"{first}" for first, last in runs)
+    return f"; versions that can be opened: {shown}" if shown else ""

@@ -18,7 +18,7 @@ from deltalog.errors import CheckpointUnreadableError, MalformedLogError, Object
 from deltalog.log.history import read_commit_time_ms, read_history
 from deltalog.log.listing import list_log, list_newer
 from deltalog.log.segment import LogSegment
-from deltalog.snapshot.opening import open_log, other_way
+from deltalog.snapshot.opening import note_readable_versions, open_log, other_way
 from deltalog.snapshot.state import LogState
 
 if TYPE_CHECKING:
@@ -339,6 +339,7 @@ class Snapshot:
             except MalformedLogError as error:
                 if self.store.root not in str(error):
                     error.add_note(f"while reading the log of {self.store.root}")
+                note_readable_versions(error, state, self.log_tail)
                 raise
 
 

@@ -107,13 +107,13 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
 
     Cost: one pass over the data. An append looks at no file of the table.
     """
-    for name, value, known in (
+    for what, value, known in (
         ("mode", mode, _MODES),
         ("partition_overwrite", partition_overwrite, ("static", "dynamic")),
     ):
         if value not in known:
             expected = ", ".join(map(repr, known))
-            raise InvalidInputError(f"{name}: expected one of {expected}, found {value!r}")
+            raise InvalidInputError(f"{what}: expected one of {expected}, found {value!r}")
     columns = [partition_by] if isinstance(partition_by, str) else partition_by
     replaces = mode == "overwrite"
     if not replaces and predicate is not None:

@@ -65,8 +65,6 @@ class PendingTransaction:
         domains: by name.
         app_transactions: by application.
         own_paths: files that were written for this transaction alone, decoded.
-        writes_rows: whether files were written for it with rows that are new or changed, or rows
-            of files were masked; then small files may be left.
         is_sent: whether a commit of it may be on its way.
         is_committed: whether a commit of it has succeeded.
         steps: counts the files that are read for it.
@@ -98,7 +96,6 @@ class PendingTransaction:
         self.domains: dict[str, DomainMetadata] = {}
         self.app_transactions: dict[str, AppTransaction] = {}
         self.own_paths: list[str] = []
-        self.writes_rows = False
         self.is_sent = False
         self.is_committed = False
         self.steps = Steps(None)
@@ -176,7 +173,6 @@ class PendingTransaction:
             return
         self._check_written(written)
         self.adds.extend(written.adds)
-        self.writes_rows |= any(add.data_change for add in written.adds)
         self.cdc.extend(written.cdc)
         self.own_paths.extend(written.paths)
         self._identity_marks.update(written.identity_marks)
@@ -216,7 +212,6 @@ class PendingTransaction:
     def mask_rows(self, masks: Masks) -> None:
         """Mark rows of live files as deleted: the files are removed, and added with vectors."""
         self.masks.append(masks)
-        self.writes_rows = True
         self.own_paths.extend(masks.paths)
 
     def remove_files(self, files: pa.Table, *, data_change: bool) -> None:

@@ -156,7 +156,7 @@ def _may_compact(done: _Committed) -> bool:
     wanted = done.hooks.auto_compact
     if wanted is None:
         wanted = done.snapshot.configuration.properties.auto_compact
-    return bool(wanted) and done.pending.writes_rows
+    return bool(wanted) and done.pending.data_change
 
 
 def _compact(done: _Committed) -> None:

@@ -321,6 +321,8 @@ class CommitFiles(Verb[RowsWritten]):
                 "write them again"
             )
         transaction.add_files(written)
+        # They stay when this commit fails: the caller may commit them again.
+        transaction.own_paths.clear()
         removed = None
         if self.mode == "overwrite":
             removed = transaction.base.files()

@@ -14,13 +14,13 @@ import pytest
 from deltalog import DeltaTable
 from deltalog.arguments import as_condition, as_updates, has_table, open_table_store
 from deltalog.context import utc_context
-from deltalog.rows.merge.clauses import Merge
+from deltalog.rows.changes import Merge
 from deltalog.snapshot import load_snapshot
 from deltalog.storage.store import Store
 from deltalog.table import merge as merging
 from deltalog.verbs.delete import Deleted
 from deltalog.verbs.merge import Merged
-from deltalog.verbs.optimize import Optimized, stage_cluster, stage_compact, stage_z_order
+from deltalog.verbs.optimize import Cluster, Compact, Optimized, ZOrder
 from deltalog.verbs.restore import Restored
 from deltalog.verbs.update import Updated
 from tests.spark.parity.both import Both, read_rows
@@ -104,9 +104,9 @@ def _watch_stated(both: Both, patch: pytest.MonkeyPatch) -> None:
 
 
 _OPTIMIZATIONS: Mapping[Any, Callable[..., Numbers]] = {
-    stage_compact: Twin.compact,
-    stage_cluster: Twin.compact,  # Spark's one word for both
-    stage_z_order: Twin.z_order,
+    Compact: Twin.compact,
+    Cluster: Twin.compact,  # Spark's one word for both
+    ZOrder: Twin.z_order,
 }
 
 

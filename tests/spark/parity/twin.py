@@ -28,7 +28,7 @@ from deltalog.expressions import (
     parse_sql,
     to_sql,
 )
-from deltalog.rows.merge.clauses import Action, Clause, Merge, When
+from deltalog.rows.changes import Action, Clause, Merge, When
 from deltalog.schema import MapType, conform, from_arrow_schema, to_arrow_schema
 from deltalog.snapshot import load_snapshot
 from deltalog.spark import DeltaTable

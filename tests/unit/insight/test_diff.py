@@ -13,16 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import parse_sql, resolve_predicate
 from deltalog.insight.diff import TableDiff, diff_snapshots
 from deltalog.rows.row_diff import match_rows
 from deltalog.schema import Field, PrimitiveType
 from deltalog.testing import CountingStore
 from deltalog.verbs import alter
-from deltalog.verbs.overwrite import stage_overwrite
-from deltalog.verbs.update import stage_update
-from deltalog.write.source import open_source
-from tests.support.aging import FEATURES, OPTIONS, AgingTable
+from deltalog.verbs.update import Update
+from deltalog.verbs.write import Write
+from tests.support.aging import FEATURES, AgingTable
 from tests.support.contexts import moved
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -90,13 +88,7 @@ def test_a_key_that_several_rows_have_pairs_as_many_as_it_can() -> None:
 
 def test_row_ids_tell_changed_rows_across_files() -> None:
     table = make(IDS | VECTORS)
-
-    def stage(pending: Any) -> None:
-        schema = pending.configuration.schema
-        predicate = resolve_predicate(parse_sql("id = 2"), schema)
-        stage_update(pending, {"p": "p + 1"}, predicate, options=OPTIONS)
-
-    table.run("UPDATE", stage)
+    table.do(Update.where("id = 2", {"p": "p + 1"}))
     found = diff(table, 0, 1)
     assert found.keys == ("_metadata.row_id",)
     assert told(found) == [(2, 0, "update_preimage"), (2, 1, "update_postimage")]
@@ -159,14 +151,8 @@ def test_rows_are_compared_across_an_added_column() -> None:
 
 def test_versions_with_other_partition_columns_are_compared() -> None:
     table = make(partition_by=["p"])
-
-    def stage(pending: Any) -> None:
-        rows = open_source(pa.table({"id": [1, 2], "p": [0, 5]}))
-        stage_overwrite(
-            pending, rows, options=OPTIONS, schema_mode="overwrite", partition_by=["id"]
-        )
-
-    table.run("WRITE", stage)
+    rows = pa.table({"id": [1, 2], "p": [0, 5]})
+    table.do(Write(data=rows, mode="overwrite", schema_mode="overwrite", partition_by=["id"]))
     assert told(diff(table, 0, 1, key=["id"])) == [
         (2, 0, "update_preimage"),
         (2, 5, "update_postimage"),
@@ -176,12 +162,8 @@ def test_versions_with_other_partition_columns_are_compared() -> None:
 
 def test_versions_without_a_column_in_common_differ_in_schema_only() -> None:
     table = make()
-
-    def stage(pending: Any) -> None:
-        rows = open_source(pa.table({"id": ["x"], "q": [0]}))
-        stage_overwrite(pending, rows, options=OPTIONS, schema_mode="overwrite")
-
-    table.run("WRITE", stage)
+    rows = pa.table({"id": ["x"], "q": [0]})
+    table.do(Write(data=rows, mode="overwrite", schema_mode="overwrite"))
     found = diff(table, 0, 1)
     assert found.left_out == ("id",)
     assert "not compared: id" in repr(found)

@@ -26,9 +26,8 @@ from deltalog.scan.changes import Moment
 from deltalog.schema import Field, PrimitiveType
 from deltalog.testing import CountingStore
 from deltalog.verbs import alter
-from deltalog.verbs.overwrite import stage_overwrite
-from deltalog.write.source import open_source
-from tests.support.aging import FEATURES, OPTIONS, START_MS, AgingTable
+from deltalog.verbs.write import Write
+from tests.support.aging import FEATURES, START_MS, AgingTable
 from tests.support.contexts import moved
 
 C = Field("c", PrimitiveType("long"))
@@ -359,8 +358,5 @@ def test_a_replaced_table_is_another_one() -> None:
 def test_overwritten_rows_can_be_taken_as_new() -> None:
     table = make()
     rows = {"id": [7]}
-    table.run(
-        "WRITE",
-        lambda pending: stage_overwrite(pending, open_source(pa.table(rows)), options=OPTIONS),
-    )
+    table.do(Write(data=pa.table(rows), mode="overwrite"))
     assert ids(follow(table, 1, ignore_changes=True)) == [7]

@@ -134,7 +134,10 @@ def test_a_feed_tells_of_all_rows_whatever_the_fates(ratio: str | None) -> None:
     table = _table(**FEED, **({} if ratio is None else {RATIO: ratio}))
     table.delete("id between 1 and 10")
     # Told by change files a deletion would cost more: so that is done only where it is asked for.
-    assert _decisions(table) == {"masked": 2 if ratio is None else 1, "removed": int(ratio is not None)}
+    assert _decisions(table) == {
+        "masked": 2 if ratio is None else 1,
+        "removed": int(ratio is not None),
+    }
     assert changes(table) == [("delete", n) for n in range(1, 11)]
     table.update({"v": "2"}, predicate="id in (0, 11)")
     kinds = ["update_postimage", "update_preimage"]

@@ -12,6 +12,7 @@ from deltalog.errors import (
     InvalidMetadataError,
     InvalidProtocolError,
     LogGapError,
+    MalformedLogError,
     NoMetadataError,
     NoProtocolError,
     TableNotFoundError,
@@ -192,9 +193,24 @@ def test_versions_that_cannot_be_made_are_refused() -> None:
         load_snapshot(utc_context(store), version=4)
     gone = logs.table_of([], [], [])
     del gone.files[commit_path(1)]
-    for version in (None, 0, 2):
+    for version in (None, 2):
         with pytest.raises(LogGapError):
             load_snapshot(utc_context(gone), version=version)
+    assert load_snapshot(utc_context(gone), version=0).version == 0
+
+
+def test_versions_before_a_damaged_commit_can_be_opened() -> None:
+    store = logs.table_of(*([] for _ in range(14)))
+    del store.files[commit_path(12)]
+    assert load_snapshot(utc_context(store), version=4).version == 4
+    with pytest.raises(LogGapError, match="commit 12 is missing; .* can be opened: 0 to 11"):
+        load_snapshot(utc_context(store))
+    store.files[commit_path(12)] = b'{"add": {"path":'
+    assert load_snapshot(utc_context(store), version=11).version == 11
+    with pytest.raises(MalformedLogError) as caught:
+        _ = load_snapshot(utc_context(store)).num_files
+    assert "version 12" in caught.value.__notes__[-1]
+    assert caught.value.__notes__[-1].endswith("versions that can be opened: 0 to 11")
 
 
 @pytest.mark.protocol("META-02")

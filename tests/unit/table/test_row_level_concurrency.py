@@ -11,11 +11,12 @@ import pyarrow as pa
 import pytest
 
 from deltalog import DeltaTable, write_deltalake
+from deltalog.engine import LocalEngine
 from deltalog.errors import CommitConflictError, DeltaError, StorageError
 from deltalog.testing import Fault, FaultyStore, Harm
 from deltalog.transaction import PendingTransaction, commit
-from deltalog.rows.files import FileOptions
-from deltalog.verbs.delete import stage_delete
+from deltalog.verbs.delete import Delete
+from deltalog.verbs.do import stage
 from tests.support.facade import FEED, VECTORS, BusyStore, actions, changes, last, rows
 from tests.support.logs import DictStore
 from tests.support.transactions import condition
@@ -112,7 +113,7 @@ def test_without_the_property_a_shared_file_is_a_conflict() -> None:
 def _pending(store: DictStore, where: str, operation: str = "DELETE") -> PendingTransaction:
     snapshot = DeltaTable(store).snapshot
     pending = PendingTransaction(snapshot.context, snapshot, operation=operation)
-    stage_delete(pending, condition(where, snapshot), options=FileOptions())
+    stage(Delete.where(condition(where, snapshot)), pending, LocalEngine())
     return pending
 
 

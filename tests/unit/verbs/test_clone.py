@@ -10,17 +10,16 @@ import pyarrow as pa
 import pytest
 
 from deltalog import write_deltalake
-from deltalog.configuration import TableConfiguration
 from deltalog.context import utc_context
+from deltalog.engine import LocalEngine
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.paths import FileInfo, canonical_path, decode_path, is_absolute
 from deltalog.snapshot import Snapshot, load_snapshot
 from deltalog.storage import open_store
 from deltalog.testing import CountingStore, Fault, FaultyStore, Harm
-from deltalog.transaction import PendingTransaction
-from deltalog.transaction.commit import commit
 from deltalog.verbs import alter
-from deltalog.verbs.clone import Cloned, cloned_configuration, stage_clone
+from deltalog.verbs.clone import Clone, Cloned, cloned_configuration
+from deltalog.verbs.do import make_table
 from tests.support.aging import FEATURES, NO_HOOKS, AgingStore, AgingTable
 from tests.support.contexts import moved
 
@@ -62,24 +61,9 @@ class NeighbourStore(AgingStore):
 
 def clone(source: Snapshot, target: AgingTable, *, is_shallow: bool, **properties: str) -> Cloned:
     """As the facade does it: the first time a new table, then a version of it."""
-
-    def configured(before: TableConfiguration | None) -> TableConfiguration:
-        return cloned_configuration(source.configuration, target=before, properties=properties)
-
     if not target.kept.files:
-        pending = PendingTransaction(
-            utc_context(target.store), None, operation="CLONE", configuration=configured(None)
-        )
-        cloned = stage_clone(pending, source, is_shallow=is_shallow)
-        pending.set_metrics(cloned.metrics())
-        commit(pending, hooks=NO_HOOKS)
-        return cloned
-
-    def again(pending: PendingTransaction) -> Cloned:
-        pending.set_configuration(configured(pending.configuration))
-        return stage_clone(pending, source, is_shallow=is_shallow)
-
-    return target.run("CLONE", again)
+        return clone_new(source, target, is_shallow=is_shallow, **properties)
+    return target.do(Clone(source=source, is_shallow=is_shallow, properties=properties))
 
 
 def source_in(bucket: Bucket, properties: dict[str, str]) -> AgingTable:
@@ -222,16 +206,18 @@ def test_copies_of_an_attempt_that_failed_are_used() -> None:
     assert other.rows() == source.rows()
 
 
-def clone_new(source: Snapshot, target: AgingTable, *, is_shallow: bool = False) -> Cloned:
-    pending = PendingTransaction(
+def clone_new(
+    source: Snapshot, target: AgingTable, *, is_shallow: bool = False, **properties: str
+) -> Cloned:
+    done = make_table(
+        Clone(source=source, is_shallow=is_shallow, properties=properties),
         utc_context(target.store),
-        None,
-        operation="CLONE",
-        configuration=cloned_configuration(source.configuration),
+        cloned_configuration(source.configuration, properties=properties),
+        LocalEngine(),
+        hooks=NO_HOOKS,
     )
-    cloned = stage_clone(pending, source, is_shallow=is_shallow)
-    commit(pending, hooks=NO_HOOKS)
-    return cloned
+    assert done.outcome is not None
+    return done.outcome
 
 
 def test_another_file_of_the_same_name_is_not_taken_for_a_copy() -> None:

@@ -16,6 +16,7 @@ import pytest
 from deltalog._json import dumps, loads
 from deltalog.configuration import TableConfiguration
 from deltalog.context import utc_context
+from deltalog.engine import LocalEngine
 from deltalog.errors import (
     DataFileUnreadableError,
     DeltaError,
@@ -31,10 +32,11 @@ from deltalog.transaction import PendingTransaction
 from deltalog.transaction.commit import commit
 from deltalog.verbs.convert import (
     Conversion,
+    Convert,
     configuration_in_place,
     plan_conversion,
-    stage_convert,
 )
+from deltalog.verbs.do import stage
 from tests.support.aging import NO_HOOKS, AgingTable
 
 SPARK_SCHEMA = "org.apache.spark.sql.parquet.row.metadata"
@@ -70,7 +72,7 @@ def convert(
         operation="CONVERT",
         configuration=_configured(found, properties or {}),
     )
-    stage_convert(pending, found, collect_stats=collect_stats)
+    stage(Convert(conversion=found, collect_stats=collect_stats), pending, LocalEngine())
     commit(pending, hooks=NO_HOOKS)
     return found
 

@@ -10,7 +10,7 @@ import pytest
 from deltalog.errors import DataFileMissingError, DeltaError
 from deltalog.paths import FileInfo
 from deltalog.testing import CountingStore, Fault, FaultyStore, Harm
-from deltalog.verbs.repair import LostFiles, find_lost_files, stage_repair
+from deltalog.verbs.repair import LostFiles, Repair, find_lost_files
 from tests.support.aging import AgingStore, AgingTable
 from tests.support.contexts import moved
 from tests.support.logs import PROTOCOL, add, commit, metadata
@@ -29,7 +29,7 @@ def broken() -> tuple[AgingTable, str]:
 
 
 def repair(table: AgingTable) -> LostFiles:
-    return table.run("FSCK", stage_repair)
+    return table.do(Repair())
 
 
 def test_lost_files_leave_the_table() -> None:

@@ -11,15 +11,16 @@ from hypothesis import strategies as st
 
 from deltalog._json import iter_objects
 from deltalog.context import utc_context
+from deltalog.engine import LocalEngine
 from deltalog.errors import DataFileMissingError, DeltaError
 from deltalog.log.names import commit_path
 from deltalog.scan.changes import open_changes
 from deltalog.schema import Field
 from deltalog.snapshot import Snapshot, load_snapshot
 from deltalog.testing import CountingStore, Fault, FaultyStore, Harm
-from deltalog.transaction.commit import run
 from deltalog.verbs import alter
-from deltalog.verbs.restore import Restored, stage_restore
+from deltalog.verbs.do import do
+from deltalog.verbs.restore import Restore, Restored
 from tests.support.aging import FEATURES, NO_HOOKS, AgingTable
 from tests.support.contexts import moved
 from tests.support.logs import Json
@@ -35,14 +36,7 @@ def make(**properties: str) -> AgingTable:
 
 
 def restore(table: AgingTable, version: int, **options: Any) -> Restored:
-    target = table.snapshot(version)
-
-    def stage(pending: Any) -> Restored:
-        restored = stage_restore(pending, target, **options)
-        pending.set_metrics(restored.metrics())
-        return restored
-
-    return table.run("RESTORE", stage)
+    return table.do(Restore(target=table.snapshot(version), asked=version, **options))
 
 
 def last(table: AgingTable) -> list[Json]:
@@ -178,7 +172,7 @@ def test_only_files_that_come_back_are_asked_for() -> None:
     target = table.snapshot(0)
     counted = CountingStore(table.kept)
     moved(target, store=counted)
-    table.run("RESTORE", lambda pending: stage_restore(pending, target))
+    table.do(Restore(target=target, asked=0))
     assert counted.counts["stat"] == 1
 
 
@@ -236,13 +230,13 @@ def test_who_appends_meanwhile_is_taken_back_too() -> None:
     target = table.snapshot(0)
     stale = [table.snapshot()]
     table.append({"id": [5], "p": [2]})
-    ran = run(
+    done = do(
+        Restore(target=target, asked=0),
         lambda: stale.pop() if stale else load_snapshot(utc_context(table.store)),
-        lambda pending: stage_restore(pending, target),
-        operation="RESTORE",
+        LocalEngine(),
         hooks=NO_HOOKS,
     )
-    assert ran.committed.version == 3
+    assert done.committed.version == 3
     assert table.rows() == table.rows(0)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from deltalog.errors import DeltaError
 from deltalog.testing import Fault, FaultyStore, Harm
-from deltalog.verbs.upsert import upsert
+from deltalog.verbs.merge import upsert
 from tests.support.logs import DictStore
 from tests.support.statements import FEED, ROW_IDS, VECTORS, StatedTable
 
@@ -17,7 +17,7 @@ Statement = Callable[[StatedTable], object]
 
 
 def merge(table: StatedTable) -> object:
-    return table.run_merge([{"id": 2, "x": 9}, {"id": 7, "x": 9}], upsert("id"))
+    return table.run_merge([{"id": 2, "x": 9}, {"id": 7, "x": 9}], upsert(None, "id"))
 
 
 def update(table: StatedTable) -> object:

@@ -10,14 +10,14 @@ import pytest
 
 from deltalog.context import utc_context
 from deltalog.errors import DeltaError
+from deltalog.rows.bins import RunOptions
 from deltalog.snapshot import load_snapshot
 from deltalog.testing import Fault, FaultyStore, Harm
 from deltalog.verbs.optimize import (
-    RunOptions,
-    stage_cluster,
-    stage_compact,
-    stage_purge,
-    stage_z_order,
+    Cluster,
+    Compact,
+    Purge,
+    ZOrder,
 )
 from tests.support.logs import DictStore
 from tests.support.optimizing import IDS, OptimizedTable
@@ -25,13 +25,13 @@ from tests.support.statements import FEED, ROW_IDS, VECTORS
 
 COLUMNS = {"id": "long", "p": "string"}
 STAGES: dict[str, Callable[[OptimizedTable], object]] = {
-    "compact": lambda table: table.optimize(stage_compact),
+    "compact": lambda table: table.optimize(Compact),
     "side by side": lambda table: table.optimize(
-        stage_compact, options=RunOptions(max_concurrent_tasks=3)
+        Compact, options=RunOptions(max_concurrent_tasks=3)
     ),
-    "z-order": lambda table: table.optimize(stage_z_order, ["id"]),
-    "purge": lambda table: table.optimize(stage_purge, operation="REORG"),
-    "cluster": lambda table: table.optimize(stage_cluster, full=True),
+    "z-order": lambda table: table.optimize(ZOrder, ["id"]),
+    "purge": lambda table: table.optimize(Purge),
+    "cluster": lambda table: table.optimize(Cluster, full=True),
 }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from deltalog.context import utc_context
+from deltalog.rows.small_files import SMALL_BYTES, grouped, is_small
 from deltalog.scan.plan import read_spec
 from deltalog.scan.task import ScanTask
 from deltalog.schema import Field, PrimitiveType
@@ -14,8 +15,7 @@ from deltalog.snapshot import load_snapshot
 from deltalog.transaction import PendingTransaction
 from deltalog.transaction.commit import commit
 from deltalog.verbs.alter.columns import add_columns, rename_column
-from deltalog.verbs.optimize import stage_compact
-from deltalog.verbs.optimize.small_files import SMALL_BYTES, grouped, is_small
+from deltalog.verbs.optimize import Compact
 from tests.support.optimizing import OptimizedTable, numbered
 
 COLUMNS = {"id": "long", "p": "string"}
@@ -40,7 +40,7 @@ def test_files_of_many_schemas(properties: dict[str, str], partition_by: tuple[s
         table.append(rows)
         table.append(rows)
     before = table.rows()
-    table.optimize(stage_compact)
+    table.optimize(Compact)
     assert table.files().num_rows == 1 + len(partition_by)
     assert table.rows() == before
 
