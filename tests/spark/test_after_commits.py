@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import deltalog.spark
 from deltalog import DeltaTable as CoreTable
+from deltalog import PostCommitHookProperties
 from deltalog.spark import DeltaTable
 from tests.support.raw_tables import DataTable
 from tests.support.statements import in_order
@@ -25,7 +26,8 @@ Append = Callable[[SparkSession, Path], None]
 
 def in_small_files(place: Path, count: int) -> None:
     core = CoreTable.create(place, pa.schema([("id", pa.int64())]), configuration=AUTO)
-    with core.transaction() as transaction:
+    later = PostCommitHookProperties(auto_compact=False)
+    with core.transaction(post_commithook_properties=later) as transaction:
         for number in range(count):
             transaction.append(pa.table({"id": [number]}))
 
@@ -69,22 +71,22 @@ def in_new_york(spark: SparkSession) -> Iterator[None]:
     spark.conf.set("spark.sql.session.timeZone", before)
 
 
-def one_more(spark: SparkSession) -> object:
+def one_more(spark: SparkSession) -> DataFrame:
     return spark.sql(f"SELECT 55L AS id, TIMESTAMP'{TEXT}' AS ts")
 
 
 def appended_by_function(spark: SparkSession, place: Path) -> None:
-    deltalog.spark.write(one_more(spark), place, mode="append")  # type: ignore[arg-type]  # a frame
+    deltalog.spark.write(one_more(spark), place, mode="append")
 
 
 def appended_by_format(spark: SparkSession, place: Path) -> None:
-    writer = one_more(spark).write.format("deltalog")  # type: ignore[attr-defined]  # a frame
+    writer = one_more(spark).write.format("deltalog")
     writer.option("timeZone", ZONE).mode("append").save(str(place))
 
 
 def appended_by_merge(spark: SparkSession, place: Path) -> None:
     table = DeltaTable.forPath(spark, place).alias("t")
-    source = one_more(spark).alias("s")  # type: ignore[attr-defined]  # a frame
+    source = one_more(spark).alias("s")
     table.merge(source, "t.id = s.id").whenNotMatchedInsertAll().execute()
 
 

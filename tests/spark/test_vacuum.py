@@ -25,7 +25,6 @@ from deltalog.spark.engine.files import (
     list_by_tasks,
     list_task,
 )
-from deltalog.spark.session.tasks import decode_message
 from deltalog.storage import Store, open_store
 
 PROPERTIES = {
@@ -143,12 +142,13 @@ def test_the_driver_does_what_tasks_leave(tmp_path: Path) -> None:
     spec = SweepSpec(
         store=store, configuration=configuration, witness=witness, groups=(("p=1",), ("p=3",))
     )
-    listed = decode_message(list_task(spec, batch(1)))
+    listed = list_task(spec, 1)
+    assert isinstance(listed, pa.Table)
     assert {str(path).partition("/")[0] for path in listed["path"].to_pylist()} == {"p=3"}
     blind = replace(spec, witness=replace(witness, size_bytes=1))
-    assert decode_message(list_task(blind, batch(0, 1))) == ["p=1", "p=3"]
-    assert decode_message(delete_task(blind, batch("p=2/orphan.parquet"))) == ["p=2/orphan.parquet"]
-    assert decode_message(delete_task(spec, batch("p=2/orphan.parquet"))) == []
+    assert list_task(blind, 0) == ("p=1",)
+    assert delete_task(blind, batch("p=2/orphan.parquet")) == ["p=2/orphan.parquet"]
+    assert delete_task(spec, batch("p=2/orphan.parquet")) == []
     assert "p=2/orphan.parquet" not in names(place)
 
 

@@ -95,11 +95,7 @@ class DeltaMergeBuilder:
         return self._run(self._changes)
 
     def _with(
-        self,
-        when: When,
-        action: Action,
-        condition: Any,
-        values: Mapping[str, Any] | None = None,
+        self, when: When, action: Action, condition: Any, values: Mapping[str, Any] | None = None
     ) -> Self:
         clause = Clause(when=when, action=action, values=values, condition=condition)
         changes = replace(self._changes, clauses=(*self._changes.clauses, clause))

@@ -17,25 +17,14 @@ from pyspark.sql import SparkSession
 from deltalog.context import TableContext
 from deltalog.errors import InvalidInputError
 from deltalog.rows.changes import Counts, RowChanges
-from deltalog.spark.builders import (
-    DeltaTableBuilder,
-    IdentityGenerator,
-    Way,
-    spark_schema,
-)
+from deltalog.spark.builders import DeltaTableBuilder, IdentityGenerator, Way, spark_schema
 from deltalog.spark.engine.checkpoint import checkpoint_on_cluster
 from deltalog.spark.engine.engine import SparkEngine
 from deltalog.spark.merge import DeltaMergeBuilder
 from deltalog.spark.optimize import DeltaOptimizeBuilder
 from deltalog.spark.reading.scan import SparkScan, objection_to_native
 from deltalog.spark.reading.state import most_files_here
-from deltalog.spark.results import (
-    detail_frame,
-    history_frame,
-    numbers,
-    paths_frame,
-    restored_frame,
-)
+from deltalog.spark.results import detail_frame, history_frame, numbers, paths_frame, restored_frame
 from deltalog.spark.session.names import find_location, location_of, note_view
 from deltalog.spark.session.opening import moment_text, open_latest, session_time_zone
 from deltalog.spark.session.settings import (
@@ -110,7 +99,7 @@ class DeltaTable:
         storage_options: Mapping[str, Any] | None = None,
         native: bool | None = None,
     ) -> Self:
-        """The table at a location.
+        """Open the table at a location.
 
         Raises:
             TableNotFoundError: there is none.
@@ -124,7 +113,7 @@ class DeltaTable:
 
     @classmethod
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> Self:  # noqa: N802, N803  # Delta's
-        """The table of a name.
+        """Open the table of a name.
 
         The name is ``delta.`/path` ``, a view that `createOrReplaceTempView` made, or a table whose
         location the catalog tells.
@@ -212,7 +201,7 @@ class DeltaTable:
     # --- its rows
 
     def toDF(self) -> DataFrame:  # noqa: N802  # Delta's
-        """The rows of the latest version."""
+        """Return the rows of the latest version."""
         self._table.update_incremental()
         frame = SparkScan(
             spark=self._spark,
@@ -228,13 +217,13 @@ class DeltaTable:
         note_view(self._spark, name, self._table.table_uri)
 
     def alias(self, aliasName: str) -> Self:  # noqa: N803  # Delta's
-        """The same table under a name for conditions."""
+        """Return the same table under a name for conditions."""
         other = copy(self)
         other._alias = aliasName  # noqa: SLF001  # of the same class
         return other
 
     def inTransaction(self, appId: str, version: int) -> Self:  # noqa: N802, N803  # as Delta's would be
-        """The same table; the next change of it happens once for an application and its version.
+        """Return the same table, whose next change happens once for an application and its version.
 
         Args:
             appId: name of the application, of its choice.
@@ -291,8 +280,7 @@ class DeltaTable:
         source = changes.source.persist()  # it is read more than once, and must not change
         try:
             done = self._table.carry_out(
-                Merge(replace(changes, source=source)),
-                commit_properties=self._commit_properties(),
+                Merge(replace(changes, source=source)), commit_properties=self._commit_properties()
             )
         finally:
             source.unpersist()
@@ -310,12 +298,12 @@ class DeltaTable:
     # --- keeping the table
 
     def history(self, limit: int | None = None) -> DataFrame:
-        """The commits, newest first."""
+        """Return the commits, newest first."""
         self._table.update_incremental()
         return history_frame(self._spark, self._table.history(limit))
 
     def detail(self) -> DataFrame:
-        """What the table is, in one row."""
+        """Return the description of the table, in one row."""
         self._table.update_incremental()
         return detail_frame(self._spark, self._table.detail())
 
@@ -423,7 +411,7 @@ class DeltaTable:
         replace: bool = False,  # noqa: FBT001, FBT002  # Delta's
         properties: Mapping[str, str] | None = None,
     ) -> Self:
-        """A copy of the latest version at another place.
+        """Copy the latest version to another place.
 
         Args:
             target: where.
@@ -441,7 +429,7 @@ class DeltaTable:
         replace: bool = False,  # noqa: FBT001, FBT002  # Delta's
         properties: Mapping[str, str] | None = None,
     ) -> Self:
-        """A copy of a version; see `clone`."""
+        """Copy a version to another place; see `clone`."""
         return self._clone(version, target, isShallow, replace, properties)
 
     def cloneAtTimestamp(  # noqa: N802  # Delta's
@@ -452,7 +440,7 @@ class DeltaTable:
         replace: bool = False,  # noqa: FBT001, FBT002  # Delta's
         properties: Mapping[str, str] | None = None,
     ) -> Self:
-        """A copy of what the table was at a moment; see `clone`."""
+        """Copy the version of a moment to another place; see `clone`."""
         moment = moment_text(timestamp, session_time_zone(self._spark))
         return self._clone(moment, target, isShallow, replace, properties)
 

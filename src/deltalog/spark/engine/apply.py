@@ -40,10 +40,10 @@ from deltalog.spark.engine.row_tasks import (
 )
 from deltalog.spark.engine.write_tasks import no_files
 from deltalog.spark.reading.batch_source import METADATA
-from deltalog.spark.reading.conditions import Condition
+from deltalog.spark.reading.conditions import RowCondition
 from deltalog.spark.reading.options import MAX_PARTITION_BYTES
 from deltalog.spark.reading.splits import split_tasks
-from deltalog.spark.session.tasks import decode_all, run_tasks
+from deltalog.spark.session.tasks import decode_all, run_numbered, run_tasks
 from deltalog.spark.session.types import quoted
 from deltalog.write.written import WrittenFiles
 
@@ -99,7 +99,7 @@ def find_candidates(scan: SparkScan, condition: Expression | None, alias: str | 
     )
     if condition is not None:
         all_rows = F.expr("true")
-        prunes = Condition(column=all_rows, pruning=condition, used=frozenset(), text="true")
+        prunes = RowCondition(column=all_rows, pruning=condition, used=frozenset(), text="true")
         wanted = replace(wanted, conditions=(prunes,))
     frame = wanted.to_df()
     hidden = [
@@ -246,9 +246,7 @@ class FrameChanges:
         snapshot = self.transaction.base
         ids = _IDS if snapshot.configuration.row_ids_enabled else ()
         reads = read_spec(
-            snapshot,
-            columns=[*snapshot.configuration.schema.names, *ids],
-            predicate=None,
+            snapshot, columns=[*snapshot.configuration.schema.names, *ids], predicate=None
         )
         rows = matching.files.take(pa.array(cut, pa.int64())).select(TASK_COLUMNS).to_pylist()
         tasks = [make_task(snapshot, reads, row) for row in rows]
@@ -263,9 +261,8 @@ class FrameChanges:
             spec=spec,
             groups=tuple(tuple((task, gone[task.path]) for task in group) for group in groups),
         )
-        numbers = self.frame.sparkSession.range(0, len(groups), 1, len(groups))
-        what = f"copying rows of {snapshot.store.root}"
-        copied = united(spec, run_tasks(numbers, partial(copy_task, copy), what))
+        spark, what = self.frame.sparkSession, f"copying rows of {snapshot.store.root}"
+        copied = united(spec, run_numbered(spark, len(groups), partial(copy_task, copy), what))
         self.transaction.add_files(copied.written)
         return copied
 

@@ -35,7 +35,7 @@ Path = tuple[str, ...]
 def parse_assignments(
     schema: StructType, values: Mapping[str, Any], alias: str | None
 ) -> dict[Path, Column]:
-    """Path of each assigned column → its value.
+    """Return the path of each assigned column, with its value.
 
     Raises:
         InvalidInputError: a column does not exist, or is assigned twice.
@@ -53,7 +53,7 @@ def parse_assignments(
 
 
 def assigned_path(schema: StructType, key: str, alias: str | None) -> Path:
-    """The path of a column that is to be assigned, in the schema's spelling."""
+    """Return the path of a column that is assigned, in the schema's spelling."""
     names = {name.lower() for name in schema.names}
     if not isinstance(key, str):
         raise InvalidInputError(f"cannot assign {key!r}: expected the name of a column")
@@ -83,7 +83,7 @@ def new_struct(
     old: Mapping[str, Column],
     before: StructType | None = None,
 ) -> Column:
-    """A new version of a row: generated columns that are not assigned are left out.
+    """Return the new version of a row without the generated columns that are not assigned.
 
     Args:
         configuration: of the table, as it will be.
@@ -109,7 +109,7 @@ def new_struct(
 def _assigned(
     field: Field, path: Path, values: Mapping[Path, Column], old: Column, known: Field | None
 ) -> Column:
-    """A column of which something is assigned: a struct that was NULL is one afterwards."""
+    """Return a column of which something is assigned; a struct that was NULL becomes one."""
     is_touched = any(other[: len(path)] == path for other in values)
     if path in values:
         found = _cast(values[path], field.type)
@@ -131,7 +131,7 @@ def _assigned(
 def keeping(
     new: Column, theirs: StructType, old_row: Column, mine: StructType, path: Path
 ) -> Column:
-    """A value of a merge's source; fields of structs that it lacks stay as they are.
+    """Return a value of a merge's source; struct fields that the source lacks keep their values.
 
     Args:
         new: the column of the source.
@@ -174,7 +174,7 @@ def _lacks(theirs: DataType, mine: DataType) -> bool:
 
 
 def _named(struct: DataType | None, name: str) -> Field | None:
-    """The field of a name, without its case; None if there is none."""
+    """Return the field of a name, ignoring case; None if there is none."""
     fields = struct if isinstance(struct, StructType) else ()
     return next((one for one in fields if one.name.lower() == name.lower()), None)
 
@@ -182,7 +182,7 @@ def _named(struct: DataType | None, name: str) -> Field | None:
 def checked_values(
     schema: StructType, values: Mapping[Path, Column], spark: SparkSession
 ) -> dict[Path, Column]:
-    """The values, none of which becomes another one or NULL in the type of its column.
+    """Return the values, with an error where one does not fit the type of its column.
 
     As in Delta: in sessions without ANSI, too, whose casts would give whatever fits.
     """
@@ -202,7 +202,7 @@ def _or_error(schema: StructType, path: Path, value: Column) -> Column:
 
 
 def as_type_of(schema: StructType, path: Path, value: Column) -> Column:
-    """A value in the type of the column it goes to; nested ones are fitted by name when written."""
+    """Return a value in the type of its column; nested ones are fitted by name when written."""
     return _cast(value, find_field(schema, path).type)
 
 

@@ -12,13 +12,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from deltalog.rows.bins import BinReader
-from deltalog.spark.session.tasks import decode_all, numbers_in, report, run_tasks
+from deltalog.spark.session.tasks import decode_all, run_numbered
 from deltalog.transaction import PendingTransaction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from deltalog.configuration import TableConfiguration
@@ -59,18 +56,13 @@ def rewrite_by_tasks(spark: SparkSession, job: BinRewrite) -> list[Rewritten]:
         bins=tuple(job.bins),
         rewrite=job.rewrite,
     )
-    count, store = len(job.bins), transaction.store
-    messages = run_tasks(
-        spark.range(0, count, 1, count), partial(rewrite_task, spec), f"optimizing {store.root}"
-    )
-    found: dict[int, Rewritten] = {}
-    for done in decode_all(messages, store, _paths):
-        found.update(done)
-    return [found[number] for number in range(count)]
+    root, work = transaction.store.root, partial(rewrite_task, spec)
+    messages = run_numbered(spark, len(job.bins), work, f"optimizing {root}")
+    return decode_all(messages, transaction.store, lambda done: done.written.paths)
 
 
-def rewrite_task(spec: BinSpec, batches: Iterable[pa.RecordBatch]) -> bytes:
-    """Rewrite the bins whose numbers are in the batches; report number → `Rewritten`."""
+def rewrite_task(spec: BinSpec, number: int) -> Rewritten:
+    """Rewrite the bin of a number; runs in a task."""
     transaction = PendingTransaction(
         spec.snapshot.context,
         spec.snapshot,
@@ -78,13 +70,7 @@ def rewrite_task(spec: BinSpec, batches: Iterable[pa.RecordBatch]) -> bytes:
         configuration=spec.configuration,
     )
     rows = BinReader(transaction, spec.files, _show_nothing, num_tasks=1)
-    return report(
-        lambda: {number: spec.rewrite(rows, spec.bins[number]) for number in numbers_in(batches)}
-    )
-
-
-def _paths(done: dict[int, Rewritten]) -> list[str]:
-    return [path for one in done.values() for path in one.written.paths]
+    return spec.rewrite(rows, spec.bins[number])
 
 
 def _show_nothing() -> None:

@@ -20,7 +20,7 @@ from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.log.hint import read_hint
 from deltalog.log.listing import list_log
 from deltalog.log.names import commit_path
-from deltalog.spark.session.tasks import decode_message, encode_message, numbers_in, run_tasks
+from deltalog.spark.session.tasks import decode_message, run_numbered, run_tasks
 from deltalog.storage import LevelStore
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _LOG: Final = "_delta_log"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepSpec:
-    """What tasks must know.
+    """What tasks must know to list directories or to delete files.
 
     Args:
         store: of the table.
@@ -84,10 +84,10 @@ def list_by_tasks(spark: SparkSession, store: Store, configuration: TableConfigu
             witness=witness,
             groups=tuple(tuple(directories[start::count]) for start in range(count)),
         )
-        numbers = spark.range(0, count, 1, count)
-        for message in run_tasks(numbers, partial(list_task, spec), f"listing {store.root}"):
+        what = f"listing {store.root}"
+        for message in run_numbered(spark, count, partial(list_task, spec), what):
             part = decode_message(message)
-            if isinstance(part, list):  # of a task that does not see the table
+            if isinstance(part, tuple):  # of a task that does not see the table
                 found += [listed_below(store, one, configuration) for one in part]
             else:
                 found.append(part)
@@ -131,38 +131,36 @@ def _witness(store: Store) -> FileInfo | None:
         return None
 
 
-def list_task(spec: SweepSpec, batches: Iterable[pa.RecordBatch]) -> bytes:
-    """List the directories of this task, whose number is in the batches.
+def list_task(spec: SweepSpec, number: int) -> pa.Table | tuple[str, ...]:
+    """List the directories of a task.
 
     Returns:
-        The message: a table as of `listed_files`, or the directories that are left to do.
+        A table as of `listed_files`, or the directories, which are left to do.
     """
-    wanted = [name for number in numbers_in(batches) for name in spec.groups[number]]
+    wanted = spec.groups[number]
     if not spec.is_there or spec.configuration is None:
-        return encode_message(wanted)
-    found = [listing_of((), spec.configuration)]
-    found += [listed_below(spec.store, name, spec.configuration) for name in wanted]
-    return encode_message(pa.concat_tables(found))
+        return wanted
+    return pa.concat_tables([listed_below(spec.store, name, spec.configuration) for name in wanted])
 
 
-def delete_task(spec: SweepSpec, batches: Iterable[pa.RecordBatch]) -> bytes:
-    """Delete the files of this task.
+def delete_task(spec: SweepSpec, batches: Iterable[pa.RecordBatch]) -> list[str] | DeltaError:
+    """Delete the files of a task.
 
     Returns:
-        The message: the paths that are left to do, or an error.
+        The paths that are left to do, or an error, with which Spark shall not try again.
     """
     paths = [str(path) for batch in batches for path in batch.column(0).to_pylist()]
     if not paths or not spec.is_there:
-        return encode_message(paths)
+        return paths
     try:
         spec.store.delete_many(paths)
     except DeltaError as error:
-        return encode_message(error)
-    return encode_message([])
+        return error
+    return []
 
 
 def _first_levels(store: LevelStore) -> tuple[list[FileInfo], list[str]]:
-    """Files of the first level, and directories below which everything is left to list."""
+    """Return the files of the first levels, and the directories below which tasks list."""
     files, level = store.list_level("")
     level = [name for name in level if name != _LOG]
     while len(level) == 1:  # one task would do all

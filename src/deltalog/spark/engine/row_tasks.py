@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -23,7 +23,7 @@ from deltalog.rows.copy import write_copied
 from deltalog.scan import read_tasks
 from deltalog.scan.deletion_vectors import load_bitmap
 from deltalog.spark.engine.write_tasks import identity_starts
-from deltalog.spark.session.tasks import numbers_in, report, task_number
+from deltalog.spark.session.tasks import task_number
 from deltalog.write.changes import ChangeWriter
 from deltalog.write.enforce import Enforcer
 from deltalog.write.files import FileWriter
@@ -31,7 +31,6 @@ from deltalog.write.fit import Fit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from types import TracebackType
 
     from deltalog.scan import ScanTask
     from deltalog.write.spec import WriteSpec
@@ -72,7 +71,7 @@ class RowSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsDone:
-    """What a task has done.
+    """What a task, or all tasks together, has done to rows.
 
     Args:
         written: new files.
@@ -85,36 +84,31 @@ class RowsDone:
     places: Mapping[str, tuple[int, DeletionBitmap]] = field(default_factory=dict)
 
 
-def change_task(spec: RowSpec, batches: Iterable[pa.RecordBatch]) -> bytes:
-    """Change the rows of this Spark task; report `RowsDone`, or what is wrong with the rows."""
-
-    def work() -> RowsDone:
-        with _RowWriter(spec) as writer:
-            for batch in batches:
-                if batch.num_rows:
-                    writer.take(batch)
-            return writer.finish()
-
-    return report(work)
+def change_task(spec: RowSpec, batches: Iterable[pa.RecordBatch]) -> RowsDone:
+    """Change the rows of this Spark task."""
+    feed = ChangeWriter(spec.spec) if spec.tells_changes else contextlib.nullcontext()
+    with FileWriter(spec.spec) as writer, feed as changes:
+        work = _RowWork(spec, writer, changes)
+        for batch in batches:
+            if batch.num_rows:
+                work.take(batch)
+        return work.finish()
 
 
-class _RowWriter:
-    def __init__(self, spec: RowSpec) -> None:
+class _RowWork:
+    def __init__(self, spec: RowSpec, writer: FileWriter, changes: ChangeWriter | None) -> None:
         self._steps = spec.steps
         self._spec = spec.spec
         self._writes = spec.writes
-        self._stack = contextlib.ExitStack()
-        self._writer = self._stack.enter_context(FileWriter(spec.spec))
-        self._changes = (
-            self._stack.enter_context(ChangeWriter(spec.spec)) if spec.tells_changes else None
-        )
+        self._writer = writer
+        self._changes = changes
         self._has_ids = spec.spec.configuration.row_ids_enabled
         self._counts = [0] * len(spec.steps)
         self._places: dict[str, list[Array]] = {}
         self._enforcers: dict[int, Enforcer] = {}
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """Write what becomes of some rows."""
+        """Apply the steps of some rows."""
         numbers = batch.column(STEP)
         for number in compute.unique(numbers).to_pylist():
             mask = compute.equal(numbers, number)
@@ -163,7 +157,7 @@ class _RowWriter:
         return found
 
     def _note(self, rows: pa.RecordBatch) -> None:
-        """Remember where old versions are."""
+        """Note where the old versions of rows are."""
         names: Array = rows.column(FILE).dictionary_encode()
         places = rows.column(ROW)
         for code, name in enumerate(names.dictionary.to_pylist()):
@@ -187,7 +181,7 @@ class _RowWriter:
         self._changes.write(pa.RecordBatch.from_arrays(arrays, schema=arrow), change_type)
 
     def finish(self) -> RowsDone:
-        """Close all files."""
+        """Close all files, and return what was done."""
         starts: dict[str, int] = {}
         marks: dict[str, int] = {}
         columns = {one.name: one for one in identity_columns(self._spec.configuration.schema)}
@@ -202,20 +196,9 @@ class _RowWriter:
         places = {name: _joined(parts) for name, parts in self._places.items()}
         return RowsDone(written=written, counts=tuple(self._counts), places=places)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
-        self._stack.__exit__(kind, error, where)
-
 
 def _along(step: int) -> Callable[[int], int]:
-    """The order in which identity values come."""
+    """Return the sort key by which identity values ascend."""
     return lambda value: value if step > 0 else -value
 
 
@@ -237,25 +220,14 @@ class CopySpec:
     groups: tuple[tuple[tuple[ScanTask, DeletionBitmap], ...], ...]
 
 
-def copy_task(spec: CopySpec, batches: Iterable[pa.RecordBatch]) -> bytes:
-    """Write the rows that stay of this Spark task's files; report `RowsDone` with one count.
-
-    Args:
-        spec: of all tasks.
-        batches: numbers of groups, in the first column.
-    """
-
-    def work() -> RowsDone:
-        schema, copied = spec.spec.configuration.arrow_schema, 0
-        with FileWriter(spec.spec) as writer:
-            for number in numbers_in(batches):
-                tasks = [_without(*one) for one in spec.groups[number]]
-                for rows in read_tasks(tasks):
-                    write_copied(writer, rows, schema)
-                    copied += rows.num_rows
-            return RowsDone(written=writer.finish(), counts=(copied,))
-
-    return report(work)
+def copy_task(spec: CopySpec, number: int) -> RowsDone:
+    """Write the rows that stay of a group's files; runs in a task, and gives one count."""
+    copied, schema = 0, spec.spec.configuration.arrow_schema
+    with FileWriter(spec.spec) as writer:
+        for rows in read_tasks([_without(*one) for one in spec.groups[number]]):
+            write_copied(writer, rows, schema)
+            copied += rows.num_rows
+        return RowsDone(written=writer.finish(), counts=(copied,))
 
 
 def _without(task: ScanTask, gone: DeletionBitmap) -> ScanTask:

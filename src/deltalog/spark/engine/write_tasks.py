@@ -9,19 +9,20 @@ Protocol: Identity Columns
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from deltalog.features.identity_columns import identity_columns
 from deltalog.rows.gather import optimizes_writes, write_optimized
-from deltalog.spark.session.tasks import decode_all, report, task_number
+from deltalog.spark.session.tasks import decode_all, task_number
 from deltalog.write.files import FileWriter, write_files
 from deltalog.write.matching import write_matching
 from deltalog.write.written import WrittenFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from deltalog.expressions import Expression
     from deltalog.write.spec import WriteSpec
@@ -45,13 +46,25 @@ class WriteTask:
     tells_changes: bool = False
 
 
-def write_task(task: WriteTask, batches: Iterable[pa.RecordBatch]) -> bytes:
-    """Write the rows of this Spark task; report `WrittenFiles`, or what is wrong with the rows.
+def write_task(task: WriteTask, batches: Iterable[pa.RecordBatch]) -> WrittenFiles:
+    """Write the rows of this Spark task.
 
     Raises:
+        SchemaMismatchError, ConstraintViolationError: the rows do not fit; no file is left.
         StorageError: the store failed; Spark may try again.
     """
-    return report(lambda: _write(task, iter(batches)))
+    reader = iter(batches)
+    first = next((batch for batch in reader if batch.num_rows), None)
+    if first is None:
+        return no_files(task.spec)
+    rows = pa.RecordBatchReader.from_batches(first.schema, chain([first], reader))
+    spec = task.spec
+    if (number := task_number()) and (starts := identity_starts(spec, number)):
+        spec = replace(spec, identity_starts=starts)
+    if task.predicate is not None:
+        return write_matching(spec, rows, task.predicate, tells_changes=task.tells_changes)
+    write = write_optimized if optimizes_writes(spec.configuration) else write_files
+    return write(spec, rows)
 
 
 def written_by(spec: WriteSpec, messages: Sequence[bytes]) -> WrittenFiles:
@@ -73,22 +86,3 @@ def identity_starts(spec: WriteSpec, place: int) -> dict[str, int]:
     """Return where each identity column starts in the range of a place among the tasks."""
     columns = identity_columns(spec.configuration.schema)
     return {one.name: one.next_value + place * RANGE * one.step for one in columns}
-
-
-def _write(task: WriteTask, batches: Iterator[pa.RecordBatch]) -> WrittenFiles:
-    first = next((batch for batch in batches if batch.num_rows), None)
-    if first is None:
-        return no_files(task.spec)
-
-    def rows() -> Iterator[pa.RecordBatch]:
-        yield first
-        yield from batches
-
-    reader = pa.RecordBatchReader.from_batches(first.schema, rows())
-    spec = task.spec
-    if (number := task_number()) and (starts := identity_starts(spec, number)):
-        spec = replace(spec, identity_starts=starts)
-    if task.predicate is not None:
-        return write_matching(spec, reader, task.predicate, tells_changes=task.tells_changes)
-    write = write_optimized if optimizes_writes(spec.configuration) else write_files
-    return write(spec, reader)

@@ -36,7 +36,7 @@ _ASKS_THE_CLOCK: Final = re.compile(r"(?i)current_|\bnow\b|localtimestamp|curdat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class RowCondition:
     """A condition on rows.
 
     Args:
@@ -56,8 +56,8 @@ class Condition:
 
 def as_spark_condition(
     condition: Any, schema: StructType, time_zone: str, *, alias: str | None = None
-) -> Condition:
-    """A condition in any of the forms that callers give.
+) -> RowCondition:
+    """Return a condition that callers give in any form.
 
     What asks for the time of day and is understood here gets the present one for good: rows must
     not be looked for later in files that were chosen by it.
@@ -72,20 +72,20 @@ def as_spark_condition(
         InvalidInputError: it is none of these. What is wrong in a SQL text is Spark's to say.
     """
     if isinstance(condition, Column):
-        return Condition(column=condition, pruning=None, used=None, text=str(condition))
+        return RowCondition(column=condition, pruning=None, used=None, text=str(condition))
     is_text = isinstance(condition, str)
     ours = _of_text(condition, schema, alias) if is_text else as_condition(schema, condition)
     if ours is None:
         if not is_text:
             raise InvalidInputError(f"cannot take {condition!r} for a condition")
-        return Condition(column=F.expr(condition), pruning=None, used=None, text=condition)
+        return RowCondition(column=F.expr(condition), pruning=None, used=None, text=condition)
     parts = conjuncts(ours)
     kept = tuple(part for part in parts if knows_no_zone(part, schema, time_zone, is_text=is_text))
     asks = is_text and asks_the_clock(condition)
     if asks and time_zone not in _UTC:
         kept = ()
     text = to_sql(ours) if not is_text or (asks and kept) else condition
-    return Condition(
+    return RowCondition(
         column=F.expr(text),
         pruning=reduce(and_, kept) if kept else None,
         used=_used(ours),
@@ -95,7 +95,7 @@ def as_spark_condition(
 
 
 def _of_text(text: str, schema: StructType, alias: str | None) -> Expression | None:
-    """What we understand of a condition on the rows of one table; Spark may know more."""
+    """Parse a condition on the rows of one table; None where only Spark understands it."""
     try:
         if alias is None:
             return as_condition(schema, text)
@@ -143,7 +143,7 @@ def _has_moments(part: Expression, schema: StructType) -> bool:
 
 
 def _used(expression: Expression) -> frozenset[str]:
-    """Top-level columns, and metadata columns whole."""
+    """Return the top-level columns and the metadata columns that an expression reads."""
     return frozenset(
         ".".join(path) if path[0] == "_metadata" else path[0] for path in columns_of(expression)
     )

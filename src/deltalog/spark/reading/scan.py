@@ -20,7 +20,7 @@ from deltalog.scan.plan import TASK_COLUMNS
 from deltalog.schema import canonical_path_of
 from deltalog.snapshot.pieces import holds_more_files
 from deltalog.spark.reading.batch_source import METADATA
-from deltalog.spark.reading.conditions import Condition, as_spark_condition
+from deltalog.spark.reading.conditions import RowCondition, as_spark_condition
 from deltalog.spark.reading.native import NativePlan, native_frame, plan_native
 from deltalog.spark.reading.options import parse_metadata_columns
 from deltalog.spark.reading.state import DEFAULT_FILES_HERE, most_files_here, prune_on_cluster
@@ -61,7 +61,7 @@ class SparkScan:
     spark: SparkSession
     snapshot: Snapshot
     columns: tuple[str, ...] | None = None
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[RowCondition, ...] = ()
     metadata_columns: tuple[str, ...] = ()
     objection: str | None = None
     most_files: int = DEFAULT_FILES_HERE
@@ -111,11 +111,7 @@ class SparkScan:
         Cost: tasks read the checkpoint, whatever its size; the driver the commits after it.
         """
         scan = self._scan
-        return files_frame(
-            self.spark,
-            self.snapshot,
-            scan.spec.predicate,
-        )
+        return files_frame(self.spark, self.snapshot, scan.spec.predicate)
 
     def to_df(self) -> DataFrame:
         """The rows as a DataFrame.

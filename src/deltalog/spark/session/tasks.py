@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import types as spark_types
 
     from deltalog.storage.store import Store
 
@@ -83,13 +84,6 @@ def decode_all(
     return reports
 
 
-def numbers_in(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
-    """Return the numbers in the first column of batches: what a task of `spark.range` is to do."""
-    for batch in batches:
-        numbers: list[Any] = batch.column(0).to_pylist()
-        yield from numbers
-
-
 def task_number() -> int:
     """Return the number of this task among those of its stage; 0 outside of Spark."""
     context = TaskContext.get()
@@ -97,13 +91,13 @@ def task_number() -> int:
 
 
 def run_tasks(
-    frame: DataFrame, work: Callable[[Iterable[pa.RecordBatch]], bytes], what: str
+    frame: DataFrame, work: Callable[[Iterable[pa.RecordBatch]], object], what: str
 ) -> list[bytes]:
     """Run a job whose tasks hand their rows to `work`; return their messages, and no rows.
 
     Args:
         frame: the rows.
-        work: what a task does.
+        work: what a task does; its result is the task's message, and so is a wrong in its data.
         what: the job is, for Spark's UI.
 
     Raises:
@@ -112,12 +106,46 @@ def run_tasks(
     check_workers(frame.sparkSession)
 
     def reported(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        message: Any = pa.array([work(batches)], pa.binary())
+        message: Any = pa.array([report(lambda: work(batches))], pa.binary())
         yield pa.RecordBatch.from_arrays([message], names=[_MESSAGE])
 
     with described(frame.sparkSession, what), naming_workers():
         rows = mapped(frame, reported, f"{_MESSAGE} binary").collect()
     return [bytes(row[_MESSAGE]) for row in rows]
+
+
+def run_numbered(
+    spark: SparkSession, count: int, work: Callable[[int], object], what: str
+) -> list[bytes]:
+    """Run a job of so many tasks, each of which gets its number; return their messages in order."""
+    numbers = spark.range(0, count, 1, count)
+    return run_tasks(numbers, lambda batches: work(*_numbers(batches)), what)
+
+
+def numbered_frame(
+    spark: SparkSession,
+    count: int,
+    work: Callable[[int], Iterable[pa.RecordBatch]],
+    schema: spark_types.StructType | str,
+) -> DataFrame:
+    """Return the rows that so many tasks make of their numbers.
+
+    Raises:
+        WorkerMismatchError: workers lack this deltalog.
+    """
+    check_workers(spark)
+
+    def made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number in _numbers(batches):
+            yield from work(number)
+
+    return mapped(spark.range(0, count, 1, count), made, schema)
+
+
+def _numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
+    for batch in batches:
+        numbers: list[Any] = batch.column(0).to_pylist()
+        yield from numbers
 
 
 @contextmanager

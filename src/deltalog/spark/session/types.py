@@ -1,4 +1,4 @@
-"""The types of a table as Spark's, and batches in the very Arrow types that Spark takes.
+"""Schemas and types of tables as Spark's, and batches in the Arrow types that Spark takes.
 
 Owns nothing but the form: what a column means is the core's.
 
@@ -7,7 +7,6 @@ Protocol: Schema Serialization Format (which is Spark's own)
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -27,9 +26,10 @@ from deltalog.schema import (
     parse_schema,
     to_arrow_schema,
 )
+from deltalog.schema.columns import walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from deltalog.schema import DataType
 
@@ -37,7 +37,7 @@ _map_of: Final[Any] = pa.map_  # it takes fields, which the stubs do not know
 
 
 def to_spark_schema(schema: StructType) -> spark_types.StructType:
-    """The schema as Spark shows it: every column may be NULL, comments are kept.
+    """Return the schema as Spark shows it: every column may be NULL, comments are kept.
 
     Files are not checked when they are read, so Spark must not rely on NOT NULL.
     """
@@ -45,10 +45,10 @@ def to_spark_schema(schema: StructType) -> spark_types.StructType:
 
 
 def as_nullable(schema: StructType) -> StructType:
-    """The schema with NULLs allowed at every depth, and no metadata but comments."""
+    """Return the schema with NULLs allowed at every depth, and no metadata but comments."""
     return StructType(
         [
-            Field(field.name, _nullable(field.type), metadata=_comment(field))
+            Field(field.name, _with_structs(field.type, as_nullable), metadata=_comment(field))
             for field in schema.fields
         ]
     )
@@ -72,19 +72,16 @@ def schema_of(columns: spark_types.StructType) -> StructType:
     return as_nullable(parse_schema(columns.json()))
 
 
-def _nullable(kind: DataType) -> DataType:
+def _with_structs(kind: DataType, changed: Callable[[StructType], DataType]) -> DataType:
+    """Return the type with other structs in it, and with NULLs allowed at every depth."""
     match kind:
         case StructType():
-            return as_nullable(kind)
+            return changed(kind)
         case ArrayType():
-            return replace(kind, element_type=_nullable(kind.element_type), contains_null=True)
+            return ArrayType(_with_structs(kind.element_type, changed), contains_null=True)
         case MapType():
-            return replace(
-                kind,
-                key_type=_nullable(kind.key_type),
-                value_type=_nullable(kind.value_type),
-                value_contains_null=True,
-            )
+            key, value = (_with_structs(x, changed) for x in (kind.key_type, kind.value_type))
+            return MapType(key, value, value_contains_null=True)
         case _:
             return kind
 
@@ -94,13 +91,13 @@ def _comment(field: Field) -> dict[str, Any]:
 
 
 def to_spark_arrow(schema: StructType) -> pa.Schema:
-    """The Arrow schema in which Spark takes the rows of `to_spark_schema(schema)`."""
+    """Return the Arrow schema in which Spark takes the rows of `to_spark_schema(schema)`."""
     arrow = to_arrow_schema(as_nullable(schema))
     return pa.schema([pa.field(field.name, _without_extension(field.type)) for field in arrow])
 
 
 def _without_extension(kind: Any) -> Any:
-    """The type with variants as Spark has them: the value before the metadata."""
+    """Return the type with variants as Spark has them: the value before the metadata."""
     if isinstance(kind, VariantExtensionType):
         return pa.struct(
             [
@@ -125,7 +122,7 @@ def _without_extension(kind: Any) -> Any:
 def as_spark_batches(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of a scan as Spark takes them.
+    """Return batches of a scan in the types that Spark takes.
 
     Args:
         batches: columns of the same names, in any order.
@@ -137,7 +134,7 @@ def as_spark_batches(
 
 
 def _recast(array: Any, wanted: Any) -> pa.Array[Any]:
-    """The same values in a type that differs in nullability, or in how variants are shown."""
+    """Return the same values in a type that differs in nullability, or in the form of variants."""
     if array.type == wanted:
         return array  # type: ignore[no-any-return]  # an array
     if isinstance(array, pa.ExtensionArray):
@@ -163,49 +160,29 @@ def _with_child(array: Any, kind: Any, child: pa.Array[Any]) -> pa.Array[Any]:
 
 
 def to_spark_type(kind: DataType) -> spark_types.DataType:
-    """The type as Spark's, with NULLs allowed at every depth."""
+    """Return the type as Spark's, with NULLs allowed at every depth."""
     return to_spark_schema(StructType([Field("_", kind)])).fields[0].dataType
 
 
 def stored_spark_schema(schema: StructType, mode: Mode) -> spark_types.StructType:
-    """The schema under the names that data files have."""
-    return spark_types.StructType.fromJson(
-        loads(encode_schema(_stored_struct(schema, mode)).encode())
-    )
+    """Return the schema under the names that data files have."""
 
+    def stored(struct: StructType) -> StructType:
+        return StructType(
+            [
+                Field(physical_name(field, mode), _with_structs(field.type, stored))
+                for field in struct
+            ]
+        )
 
-def _stored_struct(schema: StructType, mode: Mode) -> StructType:
-    return StructType(
-        [Field(physical_name(field, mode), _stored(field.type, mode)) for field in schema]
-    )
-
-
-def _stored(kind: DataType, mode: Mode) -> DataType:
-    match kind:
-        case StructType():
-            return _stored_struct(kind, mode)
-        case ArrayType():
-            return ArrayType(_stored(kind.element_type, mode), contains_null=True)
-        case MapType():
-            key, value = _stored(kind.key_type, mode), _stored(kind.value_type, mode)
-            return MapType(key, value, value_contains_null=True)
-        case _:
-            return kind
+    return spark_types.StructType.fromJson(loads(encode_schema(stored(schema)).encode()))
 
 
 def has_structs(kind: DataType) -> bool:
     """Whether there are names within the type."""
-    match kind:
-        case StructType():
-            return True
-        case ArrayType():
-            return has_structs(kind.element_type)
-        case MapType():
-            return has_structs(kind.key_type) or has_structs(kind.value_type)
-        case _:
-            return False
+    return len(list(walk(StructType([Field("_", kind)])))) > 1
 
 
 def quoted(name: str) -> str:
-    """A column's name as Spark's functions take it, whatever is in it."""
+    """Return a column's name in quotes, as Spark's functions take it."""
     return "`" + name.replace("`", "``") + "`"

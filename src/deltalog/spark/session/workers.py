@@ -36,7 +36,7 @@ _checked: set[str] = set()
 
 
 class InEnvelope:
-    """An object of ours that travels to workers; subclasses say by `__getstate__` what of it."""
+    """An object that is sent to workers; `__getstate__` of subclasses says what of it."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle with the opener, which only cloudpickle can: as PySpark does it."""
@@ -107,7 +107,7 @@ def check_workers(spark: SparkSession) -> None:
 
 @contextmanager
 def naming_workers() -> Iterator[None]:
-    """Jobs of this block that failed because of what workers have installed say so.
+    """Name the installation of workers where a job of this block fails because of it.
 
     Raises:
         WorkerMismatchError: instead of Spark's own error.
@@ -142,7 +142,7 @@ def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _opener() -> Callable[[str, bytes], Any]:
-    """What opens an envelope; not importable, so that cloudpickle sends the code itself."""
+    """Return the function that opens an envelope; it is nested, so that its code is sent along."""
 
     def open_envelope(version: str, content: bytes) -> Any:
         import pickle  # noqa: PLC0415  # this code runs where its module is not

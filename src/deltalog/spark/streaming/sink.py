@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 
 from deltalog.errors import InvalidInputError
 from deltalog.spark.engine.write_tasks import write_task, written_by
-from deltalog.spark.session.tasks import decode_message, encode_message
+from deltalog.spark.session.tasks import decode_message, encode_message, report
 from deltalog.spark.session.workers import InEnvelope
 from deltalog.spark.writing.plan import WritePlan, plan_write
 from deltalog.spark.writing.writer import TaskMessage, messages_of, remove_files
@@ -49,10 +49,7 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
     """
 
     def __init__(
-        self,
-        store: Store,
-        columns: spark_types.StructType,
-        options: WriteOptions,
+        self, store: Store, columns: spark_types.StructType, options: WriteOptions
     ) -> None:
         self._plan = plan_write(store, columns, options)
 
@@ -60,7 +57,7 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
         """Write the rows of one task of a batch."""
         context = TaskContext.get()
         query = None if context is None else context.getLocalProperty(_QUERY)
-        message = write_task(self._plan.task, iterator)
+        message = report(lambda: write_task(self._plan.task, iterator))
         return TaskMessage(message, query=query, plan=encode_message(self._plan))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # PySpark's
@@ -79,7 +76,7 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
 
 
 def _plan_of(message: TaskMessage, batch: int) -> WritePlan:
-    """The plan that the tasks had, for one batch of their query."""
+    """Return the plan that the tasks had, for one batch of their query."""
     plan: WritePlan = decode_message(message.plan or b"")
     given = plan.options.app
     query = message.query if given is None else given.app_id

@@ -96,19 +96,19 @@ class WriteOptions:
 
     @property
     def schema_mode(self) -> SchemaMode | None:
-        """In the core's words."""
+        """Return the core's schema mode."""
         if self.mode == "overwrite" and self.overwrite_schema:
             return "overwrite"
         return "merge" if self.merge_schema else None
 
     @property
     def files(self) -> FileOptions:
-        """How files are written."""
+        """Return how files are written."""
         return FileOptions(target_file_size_bytes=self.target_file_size_bytes)
 
     @property
     def commit_properties(self) -> CommitProperties:
-        """What the commit says besides."""
+        """Return the user metadata and the application of the commit."""
         custom = None if self.user_metadata is None else {"userMetadata": self.user_metadata}
         apps = None if self.app is None else [self.app]
         return CommitProperties(custom_metadata=custom, app_transactions=apps)
@@ -150,7 +150,7 @@ class WriteOptions:
 def parse_write_options(
     given: Mapping[str, str], *, overwrite: bool, streams: bool = False
 ) -> tuple[str, dict[str, str], WriteOptions]:
-    """Where the table is, options for its store, and how it is written.
+    """Parse the options of a write: location, options of the store, and how rows are written.
 
     Args:
         given: as the user wrote them.
@@ -207,7 +207,7 @@ def _app(options: Options) -> AppTransaction | None:
 
 
 def _stream_app(options: Options) -> AppTransaction | None:
-    """The application that stands for a query; its versions are the numbers of batches."""
+    """Return the application of a query; its versions are the numbers of batches."""
     name = options.text("txnAppId")
     if options.text("txnVersion") is not None:
         raise InvalidInputError(

@@ -100,7 +100,7 @@ class NothingFound:
         raise InvalidInputError("cannot preview a write that is only planned")
 
     def explain(self) -> str:
-        """Explain it."""
+        """Say that nothing is looked for."""
         return "no rows are looked for while a write is planned"
 
 
@@ -257,9 +257,7 @@ def new_configuration(
             f"cannot make a table at {store.root} of the data: it has no columns"
         )
     return new_table_with_defaults(
-        source,
-        partition_columns=options.partition_by or (),
-        configuration=dict(options.properties),
+        source, partition_columns=options.partition_by or (), configuration=dict(options.properties)
     )
 
 

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from deltalog.errors import DeltaError
 from deltalog.spark.engine.write_tasks import no_files, write_task, written_by
-from deltalog.spark.session.tasks import decode_message, encode_message
+from deltalog.spark.session.tasks import decode_message, encode_message, report
 from deltalog.spark.session.workers import InEnvelope
 from deltalog.spark.writing.plan import plan_write
 
@@ -65,7 +65,7 @@ class BatchWriter(InEnvelope, DataSourceArrowWriter):
         """Write the rows of one task."""
         if self._plan.is_done:
             return TaskMessage(encode_message(no_files(self._plan.task.spec)))
-        return TaskMessage(write_task(self._plan.task, iterator))
+        return TaskMessage(report(lambda: write_task(self._plan.task, iterator)))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Make what all tasks have written a version of the table."""
