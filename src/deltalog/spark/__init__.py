@@ -25,16 +25,17 @@ from typing import TYPE_CHECKING, Any
 import deltalog.spark.session.environment  # noqa: F401  # first: an old PySpark lacks what others need
 
 if TYPE_CHECKING:
+    from deltalog.spark.builders import IdentityGenerator
     from deltalog.spark.engine.checkpoint import checkpoint
     from deltalog.spark.reading.scan import SparkScan, read, scan
     from deltalog.spark.registration import register
     from deltalog.spark.shared_tables import load_as_spark, load_table_changes_as_spark
-    from deltalog.spark.table import DeltaTable, IdentityGenerator
+    from deltalog.spark.table import DeltaTable
     from deltalog.spark.writing.frame import write
 
 _ORIGINS = {
     "DeltaTable": "deltalog.spark.table",
-    "IdentityGenerator": "deltalog.spark.table",
+    "IdentityGenerator": "deltalog.spark.builders",
     "SparkScan": "deltalog.spark.reading.scan",
     "checkpoint": "deltalog.spark.engine.checkpoint",
     "load_as_spark": "deltalog.spark.shared_tables",

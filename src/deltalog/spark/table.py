@@ -2,8 +2,6 @@
 
 Owns names, arguments and results. Each method makes a verb of the core, or asks the core's table;
 tasks of the session do the work on rows and files.
-
-Protocol: none
 """
 
 from __future__ import annotations
@@ -17,13 +15,12 @@ from pyspark.sql import SparkSession
 from deltalog.context import TableContext
 from deltalog.errors import InvalidInputError
 from deltalog.rows.changes import Counts, RowChanges
-from deltalog.spark.builders import DeltaTableBuilder, IdentityGenerator, Way, spark_schema
+from deltalog.spark.builders import DeltaTableBuilder, Way, spark_schema
 from deltalog.spark.engine.checkpoint import checkpoint_on_cluster
 from deltalog.spark.engine.engine import SparkEngine
 from deltalog.spark.merge import DeltaMergeBuilder
 from deltalog.spark.optimize import DeltaOptimizeBuilder
-from deltalog.spark.reading.scan import SparkScan, objection_to_native
-from deltalog.spark.reading.state import most_files_here
+from deltalog.spark.reading.scan import objection_to_native
 from deltalog.spark.results import detail_frame, history_frame, numbers, paths_frame, restored_frame
 from deltalog.spark.session.names import find_location, location_of, note_view
 from deltalog.spark.session.opening import moment_text, open_latest, session_time_zone
@@ -52,14 +49,6 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
     from deltalog.verbs.verb import Verb
 
-__all__ = [
-    "DeltaMergeBuilder",
-    "DeltaOptimizeBuilder",
-    "DeltaTable",
-    "DeltaTableBuilder",
-    "IdentityGenerator",
-]
-
 
 class DeltaTable:
     """A Delta table on Spark; `forPath` makes one.
@@ -82,8 +71,9 @@ class DeltaTable:
         store = open_latest(table, storage_options, doing="open as a DeltaTable")
         context = TableContext(store=store, time_zone=session_time_zone(spark))
         self._spark = spark
-        self._objection = objection_to_native(table, store, storage_options, native=native)
-        self._table = CoreTable.from_context(context, SparkEngine(spark, objection=self._objection))
+        objection = objection_to_native(table, store, storage_options, native=native)
+        self._engine = SparkEngine(spark, objection=objection)
+        self._table = CoreTable.from_context(context, self._engine)
         self._alias: str | None = None
         self._app: AppTransaction | None = None
 
@@ -203,12 +193,7 @@ class DeltaTable:
     def toDF(self) -> DataFrame:  # noqa: N802  # Delta's
         """Return the rows of the latest version."""
         self._table.update_incremental()
-        frame = SparkScan(
-            spark=self._spark,
-            snapshot=self._table.snapshot,
-            objection=self._objection,
-            most_files=most_files_here(self._spark),
-        ).to_df()
+        frame = self._engine.scan(self._table.snapshot).to_df()
         return frame if self._alias is None else frame.alias(self._alias)
 
     def createOrReplaceTempView(self, name: str) -> None:  # noqa: N802  # as of data frames
@@ -419,7 +404,7 @@ class DeltaTable:
             replace: whether a table at the target may be replaced.
             properties: set on the clone besides this table's.
         """
-        return self._clone(None, target, isShallow, replace, properties)
+        return self._clone(None, target, shallow=isShallow, replace=replace, properties=properties)
 
     def cloneAtVersion(  # noqa: N802  # Delta's
         self,
@@ -430,7 +415,9 @@ class DeltaTable:
         properties: Mapping[str, str] | None = None,
     ) -> Self:
         """Copy a version to another place; see `clone`."""
-        return self._clone(version, target, isShallow, replace, properties)
+        return self._clone(
+            version, target, shallow=isShallow, replace=replace, properties=properties
+        )
 
     def cloneAtTimestamp(  # noqa: N802  # Delta's
         self,
@@ -442,27 +429,16 @@ class DeltaTable:
     ) -> Self:
         """Copy the version of a moment to another place; see `clone`."""
         moment = moment_text(timestamp, session_time_zone(self._spark))
-        return self._clone(moment, target, isShallow, replace, properties)
+        return self._clone(
+            moment, target, shallow=isShallow, replace=replace, properties=properties
+        )
 
-    def _clone(
-        self,
-        at: int | str | None,
-        target: str | PurePath | Store,
-        is_shallow: bool,  # noqa: FBT001  # as Delta's
-        replaces: bool,  # noqa: FBT001  # as Delta's
-        properties: Mapping[str, str] | None,
-    ) -> Self:
-        source = CoreTable.from_context(self._table.snapshot.context, self._table.engine)
+    def _clone(self, at: int | str | None, target: Any, **options: Any) -> Self:
+        source = CoreTable.from_context(self._table.snapshot.context, self._engine)
         if at is not None:
             source.load_as_version(at)
         where = (location_of(target) or target) if isinstance(target, str) else target
-        clone = source.clone(
-            where,
-            shallow=is_shallow,
-            replace=replaces,
-            properties=properties,
-            commit_properties=self._commit_properties(),
-        )
+        clone = source.clone(where, **options, commit_properties=self._commit_properties())
         return type(self)(self._spark, clone.snapshot.store)
 
     def _commit_properties(self) -> CommitProperties:

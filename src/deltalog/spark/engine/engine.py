@@ -60,6 +60,15 @@ class SparkEngine(LocalEngine):
         self._objection = objection
         self._gathers = gathers
 
+    def scan(self, snapshot: Snapshot) -> SparkScan:
+        """Return a read of a version, to which conditions may be added."""
+        return SparkScan(
+            spark=self._spark,
+            snapshot=snapshot,
+            objection=self._objection,
+            most_files=most_files_here(self._spark),
+        )
+
     def open_rows(self, data: Any) -> Rows:
         """Open a data frame, which stays where it is, or anything that `LocalEngine` opens."""
         if isinstance(data, DataFrame):
@@ -77,14 +86,8 @@ class SparkEngine(LocalEngine):
                 "error_on_type_mismatch=False: Spark evaluates conditions and values; say it in "
                 "Spark SQL, or give columns"
             )
-        scan = SparkScan(
-            spark=self._spark,
-            snapshot=transaction.base,
-            objection=self._objection,
-            most_files=most_files_here(self._spark),
-        )
         find = selected_rows if source is None else merged_rows
-        return find(scan, transaction, changes)
+        return find(self.scan(transaction.base), transaction, changes)
 
     def write_rows(
         self,
