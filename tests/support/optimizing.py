@@ -14,9 +14,8 @@ from deltalog.scan import plan_scan
 from deltalog.schema import Field, StructType
 from deltalog.snapshot import load_snapshot
 from deltalog.storage.store import Store
-from deltalog.transaction import PendingTransaction, PostCommitHookProperties
-from deltalog.transaction.commit import run
-from deltalog.verbs.alter.clustering import set_clustering_columns
+from deltalog.transaction import PostCommitHookProperties
+from deltalog.verbs.alter.clustering import SetClusteringColumns
 from deltalog.verbs.optimize import Optimized, ZOrder
 from deltalog.verbs.verb import Verb
 from tests.support.logs import Json
@@ -45,17 +44,7 @@ class OptimizedTable(StatedTable):
 
     def cluster_by(self, *columns: str) -> None:
         """`ALTER TABLE … CLUSTER BY`."""
-
-        def stage(pending: PendingTransaction) -> None:
-            set_clustering_columns(pending, columns)
-
-        ran = run(
-            lambda: load_snapshot(utc_context(self.store)),
-            stage,
-            operation="CLUSTER BY",
-            hooks=_HOOKS,
-        )
-        self.snapshot = ran.committed.snapshot
+        self.do(SetClusteringColumns(columns))
 
     def physical_rows(self, *columns: str) -> list[list[tuple[Any, ...]]]:
         """The rows of each file as they stand there, files in the order of their names."""

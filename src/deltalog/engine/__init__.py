@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from deltalog.engine.local import LocalEngine
-from deltalog.engine.protocol import Engine, Rows
+from deltalog.engine.protocol import Engine, RowSource
 
-__all__ = ["Engine", "LocalEngine", "Rows"]
+__all__ = ["Engine", "LocalEngine", "RowSource"]

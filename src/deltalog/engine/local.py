@@ -14,14 +14,14 @@ from deltalog.rows.merge.found import MergedRows
 from deltalog.rows.select import SelectedRows
 from deltalog.upkeep import create_checkpoint
 from deltalog.write.files import write_files
-from deltalog.write.matching import write_matching
+from deltalog.write.replace_where import write_where
 from deltalog.write.source import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltalog.configuration import TableConfiguration
-    from deltalog.engine.protocol import Rows
+    from deltalog.engine.protocol import RowSource
     from deltalog.expressions import Expression
     from deltalog.rows.bins import BinRewrite, Rewritten
     from deltalog.rows.changes import FoundRows, RowChanges
@@ -37,7 +37,7 @@ class LocalEngine:
 
     files_per_deletion = 5_000
 
-    def open_rows(self, data: Any) -> Rows:
+    def open_rows(self, data: Any) -> RowSource:
         """Anything that holds rows, as a stream of Arrow batches."""
         return open_source(data)
 
@@ -50,7 +50,7 @@ class LocalEngine:
     def write_rows(
         self,
         spec: WriteSpec,
-        rows: Rows,
+        rows: RowSource,
         *,
         predicate: Expression | None = None,
         tells_changes: bool = False,
@@ -59,7 +59,7 @@ class LocalEngine:
         if not isinstance(rows, pa.RecordBatchReader):
             raise InternalError(f"cannot write a {type(rows).__name__} in this process")
         if predicate is not None and rows.schema.names:
-            return write_matching(spec, rows, predicate, tells_changes=tells_changes)
+            return write_where(spec, rows, predicate, tells_changes=tells_changes)
         if predicate is None and optimizes_writes(spec.configuration):
             return write_optimized(spec, rows)
         return write_files(spec, rows)  # an empty list has no columns to be checked

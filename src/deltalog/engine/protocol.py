@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from deltalog.write.written import WrittenFiles
 
 
-class Rows(Protocol):
-    """Rows to write, wherever they are: a stream of Arrow batches, or a frame on a cluster."""
+class RowSource(Protocol):
+    """RowSource to write, wherever they are: a stream of Arrow batches, or a frame on a cluster."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -43,8 +43,8 @@ class Engine(Protocol):
 
     files_per_deletion: int
 
-    def open_rows(self, data: Any) -> Rows:
-        """Rows in any form that the engine takes.
+    def open_rows(self, data: Any) -> RowSource:
+        """RowSource in any form that the engine takes.
 
         Raises:
             InvalidInputError: it takes no such thing.
@@ -62,12 +62,12 @@ class Engine(Protocol):
     def write_rows(
         self,
         spec: WriteSpec,
-        rows: Rows,
+        rows: RowSource,
         *,
         predicate: Expression | None = None,
         tells_changes: bool = False,
     ) -> WrittenFiles:
-        """Rows as data files that no commit names yet; where it fails, none is left.
+        """RowSource as data files that no commit names yet; where it fails, none is left.
 
         Args:
             spec: of the table.

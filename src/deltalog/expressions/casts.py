@@ -30,7 +30,9 @@ from deltalog.expressions.coercion import (
     is_numeric,
 )
 from deltalog.expressions.nested import cast_nested, nested_texts
-from deltalog.expressions.rows import NO, Array, Datum, as_array, nulls, pc
+from deltalog.expressions.rows import NO, as_array, nulls
+from deltalog.kernels import Array, Datum
+from deltalog.kernels import untyped as pc
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
 

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.analyze import resolve_predicate
+from deltalog.expressions.arrow import fold
 from deltalog.expressions.coercion import STRING
-from deltalog.expressions.folding import fold
 from deltalog.expressions.nodes import (
     And,
     Column,

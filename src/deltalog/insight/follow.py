@@ -29,6 +29,7 @@ from deltalog.insight.follow_steps import FollowOptions, Offset, Room, Step
 from deltalog.kernels import compute
 from deltalog.log.listing import list_log
 from deltalog.log.reader import VERSION_COLUMN, read_commits
+from deltalog.metadata_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from deltalog.scan.changes import CHANGE_COLUMNS, Moment, open_changes
 from deltalog.scan.plan import TASK_COLUMNS, check_snapshot, make_task, read_spec
 from deltalog.schema.columns import walk
@@ -176,12 +177,12 @@ class Follower:
         constants: tuple[tuple[str, Any], ...] = ()
         if self._options.changes:
             moment = pa.scalar(
-                self._view.commit_timestamp_ms * 1000, CHANGE_COLUMNS["_commit_timestamp"]
+                self._view.commit_timestamp_ms * 1000, CHANGE_COLUMNS[COMMIT_TIMESTAMP]
             )
             constants = (
-                ("_commit_version", pa.scalar(self._view.version, pa.int64())),
-                ("_commit_timestamp", moment),
-                ("_change_type", pa.scalar("insert")),
+                (COMMIT_VERSION, pa.scalar(self._view.version, pa.int64())),
+                (COMMIT_TIMESTAMP, moment),
+                (CHANGE_TYPE, pa.scalar("insert")),
             )
         index, stop = self._offset.index, self._snapshot_files.num_rows
         if self._until is not None and self._until.version == self._view.version:

@@ -7,10 +7,12 @@ Protocol: none
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from deltalog._json import dumps, loads
+from deltalog.arguments import as_bound
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.scan.reader import read_tasks
 from deltalog.scan.rows import Rows
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from deltalog.expressions import Expression
+    from deltalog.scan.changes import Moment
     from deltalog.scan.task import ScanTask
     from deltalog.snapshot import Snapshot
 
@@ -149,6 +152,25 @@ class Step(Rows):
     def __repr__(self) -> str:
         """How many files, and what comes next."""
         return f"Step({len(self.tasks)} files, next {self.offset.version}:{self.offset.index})"
+
+
+def as_start(start: Any) -> Offset | int | Moment | Literal["latest"] | None:
+    """Return where to start, given in any form that people store it in.
+
+    Raises:
+        InvalidInputError: it is no offset, version or moment.
+    """
+    if start is None or isinstance(start, Offset):
+        return start
+    if start == "latest":
+        return "latest"
+    if isinstance(start, Mapping):
+        return Offset.from_json(dumps(dict(start)))
+    if isinstance(start, str) and start.lstrip().startswith("{"):
+        return Offset.from_json(start)
+    if isinstance(start, bool):
+        raise InvalidInputError(f"cannot follow from {start!r}: expected a version or an offset")
+    return as_bound(start)
 
 
 class Room:

@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
 from deltalog.errors import InternalError
-from deltalog.kernels import compute
+from deltalog.kernels import Array, arrow, compute
+from deltalog.metadata_columns import ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
 from deltalog.progress import Steps
 from deltalog.rows.changes import FileChanges
-from deltalog.rows.copy import ROW_COMMIT_VERSION, ROW_ID
 from deltalog.rows.decide import FileDecision, copied_rows
 from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
 from deltalog.scan.reader import read_tasks
@@ -38,11 +38,8 @@ if TYPE_CHECKING:
     from deltalog.write.changes import ChangeWriter
     from deltalog.write.files import FileWriter
 
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
 
 _FILE: Final = "_file"
-_ROW_INDEX: Final = "_metadata.row_index"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +56,7 @@ class Changed:
     is_updated: pa.BooleanArray | None = None
 
 
-class Change(Protocol):
+class RowUpdate(Protocol):
     """Says what becomes of rows."""
 
     def __call__(self, file: int, first: int, old: pa.RecordBatch) -> Changed:
@@ -74,7 +71,7 @@ class Change(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ChangePlan:
     """What is to be done to files.
 
     Args:
@@ -112,8 +109,8 @@ def planned(matching: MatchingFiles, decisions: Sequence[FileDecision]) -> FileC
 
 def change_rows(
     pending: PendingTransaction,
-    plan: Plan,
-    change: Change,
+    plan: ChangePlan,
+    change: RowUpdate,
     writer: FileWriter,
     changes: ChangeWriter | None,
 ) -> FileChanges:
@@ -129,18 +126,18 @@ def change_rows(
     Cost: with deletion vectors, all columns of the row groups with rows that are updated;
     otherwise all columns of the files, except those of which nothing is left.
     """
-    work = _Work(pending, pending.base, plan, change, writer, changes)
+    work = _FileRewrite(pending, pending.base, plan, change, writer, changes)
     work.read()
     return work.stage()
 
 
-class _Work:
+class _FileRewrite:
     def __init__(
         self,
         pending: PendingTransaction,
         snapshot: Snapshot,
-        plan: Plan,
-        change: Change,
+        plan: ChangePlan,
+        change: RowUpdate,
         writer: FileWriter,
         changes: ChangeWriter | None,
     ) -> None:
@@ -168,7 +165,7 @@ class _Work:
         ids = [ROW_ID, ROW_COMMIT_VERSION] if self._has_ids else []
         spec = read_spec(
             self._snapshot,
-            columns=[*self._names, _ROW_INDEX, *ids],
+            columns=[*self._names, ROW_INDEX, *ids],
             predicate=None,
         )
         spec = replace(spec, output=spec.output.append(pa.field(_FILE, pa.int64())))
@@ -207,7 +204,7 @@ class _Work:
         """Write what becomes of some rows of one file."""
         number = batch.column(_FILE)[0].as_py()
         ids = [batch.column(name) for name in (ROW_ID, ROW_COMMIT_VERSION)] if self._has_ids else []
-        rows = batch.column(_ROW_INDEX)
+        rows = batch.column(ROW_INDEX)
         old = conform(batch.select(self._names), self._schema)
         positions = self._matching.positions[number]
         if self._plan.decisions[number] is not FileDecision.REWRITTEN or positions is None:
@@ -332,6 +329,6 @@ def _spliced(old: Array, mask: Array, new: Array) -> Array:
         return compute.replace_with_mask(old, mask, new)
     # Kernels put no nested values in place: count where each row's value lies in both together.
     after = compute.cumulative_sum(mask.cast(pa.int64()))
-    places: Any = pa.arange(0, len(old))  # type: ignore[attr-defined]  # newer than the stubs
+    places = arrow.arange(0, len(old))
     picks = compute.if_else(mask, compute.add(after, len(old) - 1), places)
     return pa.concat_arrays([old, new]).take(picks)

@@ -28,8 +28,9 @@ from deltalog.expressions import (
     type_of,
 )
 from deltalog.expressions.nodes import Cast, IsNull, col
-from deltalog.features.generated_columns import generation_expressions
+from deltalog.features.computed_columns import generation_expressions
 from deltalog.features.identity_columns import identity_columns
+from deltalog.kernels import Array
 from deltalog.schema import (
     ArrayType,
     Field,
@@ -51,8 +52,6 @@ if TYPE_CHECKING:
     from deltalog.schema import DataType
     from deltalog.write.spec import WriteSpec
 
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
 Path = tuple[str, ...]
 
 _NESTED = (StructType, ArrayType, MapType)

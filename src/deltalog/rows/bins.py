@@ -21,10 +21,9 @@ import pyarrow as pa
 from deltalog.clock import Stopwatch
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.kernels import compute
+from deltalog.metadata_columns import ROW_COMMIT_VERSION, ROW_ID
 from deltalog.rows.copy import (
-    ROW_COMMIT_VERSION,
     ROW_GROUP_BYTES,
-    ROW_ID,
     tasks_of,
     write_copied,
 )
@@ -34,7 +33,7 @@ from deltalog.scan.plan import read_spec
 from deltalog.scan.reader import read_task, read_tasks
 from deltalog.storage.pool import Background, read_ahead
 from deltalog.write.files import FileWriter
-from deltalog.write.parts import Limits
+from deltalog.write.rows_to_files import WriteLimits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -164,7 +163,9 @@ class BinReader:
 
     def writer(self) -> FileWriter:
         """One file after another, each of them full before the next is begun."""
-        return FileWriter(self.spec, limits=Limits(lanes=1, row_group_bytes=ROW_GROUP_BYTES))
+        return FileWriter(
+            self.spec, limits=WriteLimits(files_at_once=1, row_group_bytes=ROW_GROUP_BYTES)
+        )
 
     def write(self, writer: FileWriter, batch: pa.RecordBatch) -> None:
         """Hand on rows with what belongs to them."""

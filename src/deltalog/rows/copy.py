@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
+from deltalog.metadata_columns import ROW_COMMIT_VERSION, ROW_ID
 from deltalog.progress import Steps
 from deltalog.scan.deletion_vectors import load_bitmap
 from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from deltalog.snapshot import Snapshot
     from deltalog.write.files import FileWriter
 
-ROW_ID: Final = "_metadata.row_id"
-ROW_COMMIT_VERSION: Final = "_metadata.row_commit_version"
 
 ROW_GROUP_BYTES: Final = 16 * 1024 * 1024
 """Of row groups that are filled from existing files, in memory.

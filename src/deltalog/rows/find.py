@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog.actions.arrow import FILE_SCHEMA
+from deltalog.metadata_columns import ROW_INDEX
 from deltalog.paths import decode_path
 from deltalog.progress import Steps
 from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from deltalog.snapshot import Snapshot
 
 _FILE: Final = "_file"
-_ROW_INDEX: Final = "_metadata.row_index"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ def find_matching_files(
     tasks = steps.each(_tasks(snapshot, files, predicate))
     for batch in read_tasks(tasks):
         if batch.num_rows:
-            rows: Any = batch.column(_ROW_INDEX)
+            rows: Any = batch.column(ROW_INDEX)
             found.setdefault(batch.column(_FILE)[0].as_py(), []).append(rows)
     matching = files.take(pa.array(list(found), pa.int64()))
     return MatchingFiles(
@@ -119,7 +119,7 @@ def find_matching_files(
 def _tasks(snapshot: Snapshot, files: pa.Table, predicate: Expression | None) -> Iterator[ScanTask]:
     spec = read_spec(
         snapshot,
-        columns=[_ROW_INDEX],
+        columns=[ROW_INDEX],
         predicate=predicate,
         more_columns={_FILE: pa.int64()},
     )

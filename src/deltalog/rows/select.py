@@ -19,7 +19,7 @@ import pyarrow as pa
 from deltalog.arguments import as_condition
 from deltalog.clock import Stopwatch
 from deltalog.expressions import to_sql
-from deltalog.rows.apply import Changed, Plan, change_rows, planned, stage_files
+from deltalog.rows.apply import Changed, ChangePlan, change_rows, planned, stage_files
 from deltalog.rows.assign import Scope, assignments, enforced, updating_enforcer
 from deltalog.rows.changes import Action, ChangedRows, Counts
 from deltalog.rows.copy import ROW_GROUP_BYTES, copy_rows, read_rows, tasks_of
@@ -30,7 +30,7 @@ from deltalog.scan.reader import read_tasks
 from deltalog.schema.conform import conform
 from deltalog.write.changes import ChangeWriter
 from deltalog.write.files import FileWriter
-from deltalog.write.parts import Limits
+from deltalog.write.rows_to_files import WriteLimits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from deltalog.transaction import PendingTransaction
     from deltalog.write.spec import WriteSpec
 
-_LIMITS = Limits(row_group_bytes=ROW_GROUP_BYTES)
+_LIMITS = WriteLimits(row_group_bytes=ROW_GROUP_BYTES)
 
 
 class SelectedRows:
@@ -117,9 +117,8 @@ class SelectedRows:
         """Which files were read, and what becomes of those with matching rows."""
         matching = self._matching
         lines = [f"files read: {matching.num_candidates}, with rows: {matching.files.num_rows}"]
-        for decision in FileDecision:
-            lines.append(f"files to {decision}: {self._decisions.count(decision)}")
-        return "\n".join(lines)
+        decisions = [f"files to {one}: {self._decisions.count(one)}" for one in FileDecision]
+        return "\n".join([*lines, *decisions])
 
     def _planned(self) -> ChangedRows:
         """What is known before anything is written."""
@@ -191,7 +190,7 @@ class SelectedRows:
     def _update(self, found: ChangedRows) -> ChangedRows:
         transaction = self._transaction
         update = _Update(self._assigned, self._changes.files.spec_for(transaction))
-        plan = Plan(
+        plan = ChangePlan(
             matching=self._matching,
             updates=[True] * self._matching.files.num_rows,
             columns=update.columns,

@@ -29,6 +29,7 @@ from deltalog.features import check_readable
 from deltalog.log.history import file_times_ms
 from deltalog.log.listing import list_log
 from deltalog.log.reader import VERSION_COLUMN, read_commits
+from deltalog.metadata_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from deltalog.paths import canonical_path, decode_path
 from deltalog.scan.plan import check_snapshot, descriptor_of, make_task, read_spec
 from deltalog.scan.reader import read_tasks
@@ -55,9 +56,9 @@ if TYPE_CHECKING:
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 CHANGE_COLUMNS: Final[Mapping[str, pa.DataType]] = {
-    "_change_type": pa.string(),
-    "_commit_version": pa.int64(),
-    "_commit_timestamp": pa.timestamp("us", "UTC"),
+    CHANGE_TYPE: pa.string(),
+    COMMIT_VERSION: pa.int64(),
+    COMMIT_TIMESTAMP: pa.timestamp("us", "UTC"),
 }
 
 
@@ -148,8 +149,8 @@ class Changes(Rows):
 
     def _tasks_of(self, version: int, table: CommitTable, time_ms: int) -> Iterator[ScanTask]:
         commit = (
-            ("_commit_version", pa.scalar(version, pa.int64())),
-            ("_commit_timestamp", pa.scalar(time_ms * 1000, CHANGE_COLUMNS["_commit_timestamp"])),
+            (COMMIT_VERSION, pa.scalar(version, pa.int64())),
+            (COMMIT_TIMESTAMP, pa.scalar(time_ms * 1000, CHANGE_COLUMNS[COMMIT_TIMESTAMP])),
         )
         adds = _changing(_rows_of(table.adds, version, FILE_SCHEMA.names))
         removes = _changing(_rows_of(table.removes, version, REMOVE_SCHEMA.names))
@@ -196,8 +197,8 @@ def change_tasks(
         for row in cdc:
             yield make_task(snapshot, own, {**row, "deletionVector": None}, constants=constants)
         return
-    inserted = (*constants, ("_change_type", pa.scalar("insert")))
-    deleted = (*constants, ("_change_type", pa.scalar("delete")))
+    inserted = (*constants, (CHANGE_TYPE, pa.scalar("insert")))
+    deleted = (*constants, (CHANGE_TYPE, pa.scalar("delete")))
 
     def between(row: dict[str, Any], vector: Any, without: Any, kind: Constants) -> ScanTask:
         """The rows that one deletion vector names and the other does not."""

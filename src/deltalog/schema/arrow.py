@@ -16,6 +16,7 @@ import pyarrow.types as pt
 
 from deltalog._json import dumps, loads
 from deltalog.errors import InvalidInputError, MalformedLogError, UnsupportedTypeError
+from deltalog.kernels import arrow
 from deltalog.schema.interchange import Interchange
 from deltalog.schema.types import (
     ArrayType,
@@ -93,7 +94,6 @@ class _Form(NamedTuple):
     with_metadata: bool
 
 
-_map_of: Final[Callable[[pa.Field[Any], pa.Field[Any]], pa.DataType]] = pa.map_  # type: ignore[assignment]  # it takes fields, which the stubs do not know
 _LARGE: Final[dict[str, pa.DataType]] = {"string": pa.large_string(), "binary": pa.large_binary()}
 
 
@@ -161,7 +161,7 @@ def _to_arrow_type(data_type: DataType, path: tuple[str, ...], form: _Form) -> p
                     f"the map {'.'.join(path)!r} has keys of type void, which never exist"
                 )
             value_field = _field("value", value, nullable=data_type.value_contains_null)
-            return _map_of(pa.field("key", key, nullable=False), value_field)
+            return arrow.map_(pa.field("key", key, nullable=False), value_field)
         case UnknownType():
             at = f"column {'.'.join(path)!r} has" if path else "cannot use"
             raise UnsupportedTypeError(

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from deltalog.errors import SchemaMismatchError
+from deltalog.kernels import arrow, compute
 from deltalog.schema.arrow import VARIANT, VARIANT_STORAGE, is_list
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def conform_array(array: Any, target: pa.DataType, *, column: str = "") -> Any:
     path = (column,) if column else ()
     if isinstance(array, pa.ChunkedArray):
         chunks = [_conform(chunk, target, path) for chunk in array.chunks]
-        return _chunked_array(chunks, target)
+        return arrow.chunked_array(chunks, target)
     return _conform(array, target, path)
 
 
@@ -98,14 +99,10 @@ def _plain(array: Any) -> Any:
     if pt.is_dictionary(found):
         return _plain(array.dictionary_decode())
     if pt.is_run_end_encoded(found):
-        return _plain(_run_end_decode(array))
+        return _plain(compute.run_end_decode(array))
     if isinstance(found, pa.BaseExtensionType) and found.extension_name != VARIANT.extension_name:
         return _plain(array.storage)
     return array
-
-
-_chunked_array: Final[Any] = pa.chunked_array
-_run_end_decode: Final[Any] = pc.run_end_decode  # type: ignore[attr-defined]  # stubs lack it
 
 
 def _conform_variant(array: Any, target: Any, path: Path) -> Any:

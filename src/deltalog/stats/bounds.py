@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltalog.kernels import Array
 from deltalog.schema.types import PrimitiveType
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
     from deltalog.schema.types import DataType, Field
 
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
 
 TYPE_CHANGES: Final = "delta.typeChanges"
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from deltalog.kernels import Array
 from deltalog.schema.types import PrimitiveType
 from deltalog.stats.encode import DEFAULT_PREFIX_LENGTH, truncate_max, truncate_min
 from deltalog.stats.schema import (
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from deltalog.schema.types import DataType, Field, StructType
     from deltalog.stats.schema import Path
 
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -14,12 +14,11 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from deltalog._json import dumps
+from deltalog.kernels import Array, arrow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
 
 # An ISO text has no year beyond 9999, and a bound may be left out.
 _YEAR_1_US: Final = -62_135_596_800_000_000
@@ -44,8 +43,8 @@ def _objects(
     fields: Sequence[pa.Field[Any]], columns: Sequence[Array], num_rows: int
 ) -> tuple[Array, Array]:
     """An object for every row, without the members that are NULL; and whether any is not."""
-    inner: Array = pa.repeat(pa.scalar(""), num_rows)
-    found: Array = pa.repeat(pa.scalar(value=False), num_rows)
+    inner = arrow.repeat(pa.scalar(""), num_rows)
+    found = arrow.repeat(pa.scalar(value=False), num_rows)
     for field, column in zip(fields, columns, strict=True):
         if pt.is_struct(field.type):
             children = list(field.type)

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 import pyarrow.types as pt
 
+from deltalog.kernels import Array
 from deltalog.stats.rows import parse_moments, read_by_row
 from deltalog.stats.schema import (
     NULL_COUNT,
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
 
     from deltalog.stats.schema import Path
 
-
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
 
 # Large enough to keep both cores busy, small enough that the copy of the texts stays small.
 _SLICE_BYTES: Final = 32 << 20

@@ -20,6 +20,7 @@ import pyarrow.types as pt
 
 from deltalog._json import loads, parse_lexemes
 from deltalog.errors import MalformedLogError
+from deltalog.kernels import Array
 from deltalog.stats.schema import MAX_VALUES, MIN_VALUES, leaves_of_schema
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
     from deltalog.stats.schema import Path
 
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
 
 _FLOATS: Final = {
     "NaN": math.nan,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltalog.kernels import Array
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.columns import leaf_columns
 from deltalog.schema.types import Field, PrimitiveType, StructType
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
 Path = tuple[str, ...]
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
 
 NUM_RECORDS: Final = "numRecords"
 TIGHT_BOUNDS: Final = "tightBounds"

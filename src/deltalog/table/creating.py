@@ -1,4 +1,4 @@
-"""Tables that are to be made: defaults for many of them, the first commit, and clones.
+"""New tables: their default properties, their first commit, and clones.
 
 Owns `table_defaults`. What a table's protocol and metadata may be is `table_change`'s to say.
 """
@@ -42,10 +42,10 @@ _DEFAULTS: Final[ContextVar[Mapping[str, str]]] = ContextVar("table_defaults", d
 
 @contextmanager
 def table_defaults(properties: Mapping[str, str]) -> Iterator[None]:
-    """Give every table that is made in this block these properties, unless it says otherwise.
+    """Set default properties of the tables that are created in this block.
 
-    Blocks can be nested; the inner one's properties come first. The block holds for the current
-    thread or task.
+    The arguments of a table take precedence. Blocks can be nested; the inner one's properties win.
+    The block holds for the current thread or task.
 
     Args:
         properties: key → text, such as `{"delta.enableDeletionVectors": "true"}`.
@@ -72,7 +72,7 @@ def new_table_with_defaults(
     features: Sequence[str] = (),
     arbitrary_properties: bool = False,
 ) -> TableConfiguration:
-    """`table_change.new_table` with the defaults of the moment; None takes one of them away."""
+    """Return `table_change.new_table` with the current defaults; None removes one of them."""
     asked = dict(configuration or {})
     own = {key.lower() for key in asked}
     defaults = {key: text for key, text in _DEFAULTS.get().items() if key.lower() not in own}
@@ -90,7 +90,7 @@ def new_table_with_defaults(
     )
 
 
-def create_table(
+def create_table(  # noqa: PLR0913  # `DeltaTable.create` forwards them
     table_uri: str | PurePath | Store,
     schema: Any,
     *,
@@ -105,7 +105,7 @@ def create_table(
     partition_by: Sequence[str],
     **options: Any,
 ) -> TableContext:
-    """Make an empty table, or replace one; `DeltaTable.create` explains the arguments.
+    """Create an empty table, or replace one; `DeltaTable.create` explains the arguments.
 
     Returns:
         The context of the table.
@@ -164,7 +164,7 @@ def clone_table(
     hooks: PostCommitHookProperties | None,
     progress: Progress | None,
 ) -> TableContext:
-    """Make a table of a version at another place; `DeltaTable.clone` explains the arguments.
+    """Create a table of a version at another place; `DeltaTable.clone` explains the arguments.
 
     Returns:
         The context of the clone, which reads values without a zone as the source does.

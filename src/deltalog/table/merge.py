@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def check_condition(predicate: object) -> str | Expression:
-    """The condition of a merge; InvalidInputError for what is none."""
+    """Return the condition of a merge; InvalidInputError for what is none."""
     if not isinstance(predicate, str | Expression):
         raise InvalidInputError(
             f"cannot merge where {predicate!r}: expected SQL or an expression over both rows, "
@@ -37,10 +37,10 @@ def check_condition(predicate: object) -> str | Expression:
 
 
 class TableMerger:
-    """A merge that is being put together; nothing happens before `execute`.
+    """A merge under construction; nothing happens before `execute`.
 
-    In every group of clauses (matched, not matched, not matched by source) the first one whose
-    predicate is true for a row decides. Values are Spark SQL texts, expressions or Python values.
+    In every group of clauses (matched, not matched, not matched by source) the first clause whose
+    predicate is true for a row applies. Values are Spark SQL texts, expressions or Python values.
 
     Args:
         target: a table, or a transaction of it.
@@ -57,7 +57,7 @@ class TableMerger:
             self._merge = merge.with_source(_no_rows(target.snapshot))
 
     def __repr__(self) -> str:
-        """Into what, on which condition, with how many clauses."""
+        """Show the target, the condition and the number of clauses."""
         changes = self._merge.changes
         return (
             f"TableMerger(into {self._target!r}, on {str(changes.condition)!r}, "
@@ -67,7 +67,7 @@ class TableMerger:
     def when_matched_update(
         self, updates: Mapping[str, Any], predicate: str | Expression | None = None
     ) -> Self:
-        """Give new values to rows that match.
+        """Update rows that match.
 
         Args:
             updates: column of the table → SQL over both rows, expression or Python value.
@@ -80,7 +80,7 @@ class TableMerger:
         predicate: str | Expression | None = None,
         except_cols: Sequence[str] | None = None,
     ) -> Self:
-        """Give all values of the source's row to the row that it matches.
+        """Update rows that match with all values of the source's row.
 
         Args:
             predicate: over both rows; only rows for which it is true.
@@ -99,7 +99,7 @@ class TableMerger:
     def when_not_matched_insert(
         self, updates: Mapping[str, Any], predicate: str | Expression | None = None
     ) -> Self:
-        """Add rows of the source that match nothing.
+        """Insert rows of the source that match no row.
 
         Args:
             updates: column of the table → SQL over the source's row, expression or Python value;
@@ -113,7 +113,7 @@ class TableMerger:
         predicate: str | Expression | None = None,
         except_cols: Sequence[str] | None = None,
     ) -> Self:
-        """Add rows of the source that match nothing, with all their values.
+        """Insert rows of the source that match no row, with all their values.
 
         Args:
             predicate: over the source's row; only rows for which it is true.
@@ -124,7 +124,7 @@ class TableMerger:
     def when_not_matched_by_source_update(
         self, updates: Mapping[str, Any], predicate: str | Expression | None = None
     ) -> Self:
-        """Give new values to rows of the table that match no row of the source.
+        """Update rows of the table that match no row of the source.
 
         Args:
             updates: column of the table → SQL over the table's row, expression or Python value.
@@ -141,12 +141,11 @@ class TableMerger:
         return self._with(When.NOT_MATCHED_BY_SOURCE, Action.DELETE, predicate)
 
     def execute(self, *, dry_run: bool = False, progress: Progress | None = None) -> dict[str, Any]:
-        """Merge, and commit.
+        """Merge and commit.
 
         Args:
             dry_run: only count the rows and files that would change; values are not computed.
-            progress: True for a bar, or told how many files of how many are read; what it raises
-                ends the work, and leaves nothing behind.
+            progress: as `DeltaTable` explains it.
 
         Returns:
             Counts of rows and files, and times in milliseconds. A dry run also has `files`, an
@@ -154,12 +153,12 @@ class TableMerger:
 
         Raises:
             AmbiguousMergeError: several rows of the source would change the same row.
-            InvalidInputError, SchemaMismatchError: clauses, names or types do not go together.
+            InvalidInputError, SchemaMismatchError: clauses, names or types contradict each other.
             ConstraintViolationError: new rows break a rule of the table.
 
-        Cost: the columns that decide, of the files that the source's keys leave; then all columns
-        of the row groups with rows that change, or of their files where there are no deletion
-        vectors. A source that is larger than memory goes to a temporary file.
+        Cost: the columns of condition and predicates, of the files that the source's keys leave;
+        then all columns of the row groups with rows that change, or of their files where there are
+        no deletion vectors. A source that is larger than memory goes to a temporary file.
         """
         with MergeSource(self._merge.changes.source) as source:
             verb = self._merge.with_source(source)
@@ -169,7 +168,7 @@ class TableMerger:
         return found
 
     def explain(self) -> str:
-        """How the rows would be found: keys, conditions, and the files that would be read."""
+        """Return how rows would be matched: keys, conditions, and the files that would be read."""
         with MergeSource(self._merge.changes.source) as source:
             snapshot = self._target.snapshot
             nothing = PendingTransaction(snapshot.context, snapshot, operation=self._merge.name)
@@ -201,7 +200,7 @@ class TableMerger:
 
 
 def _no_rows(snapshot: Snapshot) -> pa.Table:
-    """An empty list tells no columns: those of the table that a row may bring."""
+    """Return no rows, with the columns that a row may have: an empty list has none."""
     configuration = snapshot.configuration
     assigned = {column.name for column in identity_columns(configuration.schema)}
     given = [name for name in configuration.schema.names if name not in assigned]

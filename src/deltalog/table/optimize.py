@@ -1,4 +1,4 @@
-"""`table.optimize`: the same rows in better files.
+"""`table.optimize`: rewrites of files that change no row.
 
 Names and meanings are deltalake's where it has them.
 """
@@ -30,18 +30,29 @@ if TYPE_CHECKING:
 class TableOptimizer:
     """Rewrites files without changing a row. Reached as `DeltaTable.optimize`.
 
-    Rows keep their ids, and the change feed shows nothing. What has no work to do makes no version.
-    Every method returns deltalake's counts: `numFilesAdded`, `numFilesRemoved`, `filesAdded` and
-    `filesRemoved` (`avg`, `max`, `min`, `totalFiles`, `totalSize`), `partitionsOptimized`,
-    `numBatches`, `totalConsideredFiles`, `totalFilesSkipped`, …, and besides
-    `numDeletionVectorsRemoved` and `numDeletedRowsPurged`.
+    Rows keep their ids, and the change data feed shows nothing. A call that finds no work makes no
+    version. Every method returns deltalake's counts: `numFilesAdded`, `numFilesRemoved`,
+    `filesAdded` and `filesRemoved` (`avg`, `max`, `min`, `totalFiles`, `totalSize`),
+    `partitionsOptimized`, `numBatches`, `totalConsideredFiles`, `totalFilesSkipped`, …, and
+    besides `numDeletionVectorsRemoved` and `numDeletedRowsPurged`.
+
+    Arguments that methods share, besides those that `DeltaTable` explains:
+
+    - `partition_filters`: only these partitions: deltalake's tuples, SQL or an expression.
+    - `target_size`: bytes of the new files; None follows `delta.targetFileSize`, then 128 MiB.
+    - `max_concurrent_tasks`: how many groups of files are rewritten, or partitions sorted, at a
+      time; None is one per core.
+    - `max_spill_size`: bytes of rows in memory; more goes to temporary files. None is 512 MiB.
+    - `max_temp_directory_size`: bytes of temporary files; None is no limit.
+    - `min_commit_interval`: seconds or a timedelta; after so long what is done is committed, and
+      the rest follows in further commits. 0 is a commit per partition.
     """
 
     def __init__(self, table: LatestTable) -> None:
         self._table = table
 
     def __repr__(self) -> str:
-        """Of which table."""
+        """Show the table."""
         return f"{self._table!r}.optimize"
 
     def compact(  # noqa: PLR0917  # deltalake's signature
@@ -58,25 +69,14 @@ class TableOptimizer:
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Progress | None = None,
     ) -> dict[str, Any]:
-        """Put small files together, and leave deleted rows behind.
+        """Rewrite small files as larger ones, without their deleted rows.
 
         Rows stay in their order within a partition. A second call finds nothing to do. A table
         with clustering columns is clustered, as by `cluster()`.
 
         Args:
-            partition_filters: only these partitions: deltalake's tuples, SQL or an expression.
-            target_size: bytes of the new files; None follows `delta.targetFileSize`, then 128 MiB.
-            max_concurrent_tasks: groups of files that are rewritten at a time; None is one per
-                core.
-            max_spill_size: accepted for deltalake's users: nothing is sorted here.
+            max_spill_size: accepted for deltalake's users; nothing is sorted here.
             max_temp_directory_size: accepted likewise.
-            min_commit_interval: seconds or a timedelta; after so long what is done is committed,
-                and the rest follows in commits of its own. 0 is a commit per partition.
-            writer_properties: of the new files.
-            commit_properties: of every commit.
-            post_commithook_properties: what follows each.
-            progress: True for a bar, or told how many files of how many are read; what it raises
-                ends the work, and leaves nothing behind.
 
         Raises:
             InvalidInputError: a filter names a column that is no partition column.
@@ -106,23 +106,12 @@ class TableOptimizer:
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Progress | None = None,
     ) -> dict[str, Any]:
-        """Arrange rows so that predicates on any of some columns leave few files to read.
+        """Sort rows by several columns at once, so that predicates on any of them skip most files.
 
         Every file of the partitions is rewritten, each time. NULL comes first.
 
         Args:
             columns: names or paths, one at least; a dotted name reaches into structs.
-            partition_filters: only these partitions: deltalake's tuples, SQL or an expression.
-            target_size: bytes of the new files; None follows `delta.targetFileSize`, then 128 MiB.
-            max_concurrent_tasks: partitions that are sorted at a time; None is one per core.
-            max_spill_size: bytes of rows in memory; more goes to temporary files. None is 512 MiB.
-            max_temp_directory_size: bytes of temporary files; None is no limit.
-            min_commit_interval: as for `compact`.
-            writer_properties: of the new files.
-            commit_properties: of every commit.
-            post_commithook_properties: what follows each.
-            progress: True for a bar, or told how many files of how many are read; what it raises
-                ends the work, and leaves nothing behind.
 
         Raises:
             InvalidInputError: a column partitions the table or has no order, the table is
@@ -158,26 +147,17 @@ class TableOptimizer:
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Progress | None = None,
     ) -> dict[str, Any]:
-        """Arrange the rows of a clustered table by its clustering columns.
+        """Sort the rows of a clustered table by its clustering columns.
 
-        Only what came since the last time is rewritten, together with groups of files (ZCUBEs)
-        that are not full. Delta Spark goes on where this stops, and the other way round.
+        Only files that were added since the last run are rewritten, together with groups of files
+        (ZCUBEs) that are not full. Delta Spark continues where this stops, and the other way
+        round.
 
         Args:
-            full: arrange everything anew: after the clustering columns were changed.
+            full: rewrite all files: useful after the clustering columns were changed.
             curve: `hilbert`, or `zorder`.
-            target_size: bytes of the new files; None follows `delta.targetFileSize`, then 128 MiB.
-            full_cube_size: bytes from which a group is left alone; None is 100 GiB.
-            target_cube_size: bytes that are arranged at once; None is 150 GiB.
-            max_concurrent_tasks: groups at a time; None is one per core.
-            max_spill_size: bytes of rows in memory; more goes to temporary files. None is 512 MiB.
-            max_temp_directory_size: bytes of temporary files; None is no limit.
-            min_commit_interval: as for `compact`.
-            writer_properties: of the new files.
-            commit_properties: of every commit.
-            post_commithook_properties: what follows each.
-            progress: True for a bar, or told how many files of how many are read; what it raises
-                ends the work, and leaves nothing behind.
+            full_cube_size: bytes from which a group is not rewritten; None is 100 GiB.
+            target_cube_size: bytes that are sorted at once; None is 150 GiB.
 
         Raises:
             InvalidInputError: the table has no clustering columns.
@@ -211,20 +191,11 @@ class TableOptimizer:
     ) -> dict[str, Any]:
         """Rewrite the files that hold deleted rows or dropped columns, and no others.
 
-        The data is gone when `vacuum` has deleted the old files (`REORG TABLE … APPLY (PURGE)`).
+        The data is deleted when `vacuum` has deleted the old files (`REORG TABLE … APPLY (PURGE)`).
 
         Args:
-            partition_filters: only these partitions: deltalake's tuples, SQL or an expression.
-            dropped_columns: whether to look for those, too; only with column mapping there can be
-                any, and then every file's footer is read.
-            target_size: as for `compact`.
-            max_concurrent_tasks: as for `compact`.
-            min_commit_interval: as for `compact`.
-            writer_properties: of the new files.
-            commit_properties: of every commit.
-            post_commithook_properties: what follows each.
-            progress: True for a bar, or told how many files of how many are read; what it raises
-                ends the work, and leaves nothing behind.
+            dropped_columns: whether to look for those, too. They exist only with column mapping;
+                then every file's footer is read.
 
         Raises:
             InvalidInputError, CommitConflictError: as for `compact`.
@@ -243,7 +214,7 @@ class TableOptimizer:
         hooks: PostCommitHookProperties | None,
         progress: Progress | None,
     ) -> dict[str, Any]:
-        """Commit after commit, until nothing is left."""
+        """Do a verb, commit after commit, until nothing is left."""
         total: Optimized | None = None
         while total is None or total.left:
             if total is not None:

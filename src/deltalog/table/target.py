@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class VerbTarget(Protocol):
-    """To what verbs can be done: a `DeltaTable`, or one transaction of it."""
+    """What verbs can be done to: a `DeltaTable`, or one transaction of it."""
 
     @property
     def snapshot(self) -> Snapshot:
@@ -26,12 +26,12 @@ class VerbTarget(Protocol):
 
     @property
     def engine(self) -> Engine:
-        """Who does the work on rows and files."""
+        """What does the work on rows and files."""
         ...
 
     @property
     def do(self) -> Callable[..., Any]:
-        """Does a verb; what it tells its caller. Arguments are those of `DeltaTable.do`."""
+        """Does a verb, and returns its result. Arguments are those of `DeltaTable.do`."""
         ...
 
 
@@ -40,7 +40,7 @@ class LatestTable(VerbTarget, Protocol):
 
     @property
     def carry_out(self) -> Callable[..., VerbDone[Any]]:
-        """Does a verb, and shows the version that it made; its outcome and its commit."""
+        """Does a verb, and shows the version that it made; returns its outcome and its commit."""
         ...
 
     def show(self, committed: Committed) -> None:

@@ -16,12 +16,11 @@ from deltalog.rows.files import FileOptions
 from deltalog.table.merge import TableMerger, check_condition
 from deltalog.transaction import AppTransaction, PendingTransaction
 from deltalog.transaction.discard import discard, discarding
-from deltalog.verbs.alter import domains
+from deltalog.verbs.alter import SetDomainMetadata
 from deltalog.verbs.delete import Delete
 from deltalog.verbs.do import commit_staged, preview, stage
 from deltalog.verbs.merge import Merge, upsert
 from deltalog.verbs.update import Update
-from deltalog.verbs.verb import Operation
 from deltalog.verbs.write import Write
 
 if TYPE_CHECKING:
@@ -40,11 +39,11 @@ if TYPE_CHECKING:
 
 
 class TableTransaction:
-    """What one commit is to hold; a context manager, made by `DeltaTable.transaction`.
+    """Several operations of one commit; a context manager, made by `DeltaTable.transaction`.
 
-    Leaving the block commits; an exception in it leaves the table as it was, and removes what was
-    written. Every operation sees the table as it was at the beginning, and no two of them may
-    change the same file.
+    The end of the block commits. An exception in it leaves the table as it was, and the files that
+    were written are removed. Every operation sees the table as it was at the beginning, and no two
+    of them may change the same file.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class TableTransaction:
 
     @property
     def pending(self) -> PendingTransaction:
-        """What has been collected.
+        """What the commit will hold so far.
 
         Raises:
             InvalidInputError: outside of the block.
@@ -82,22 +81,22 @@ class TableTransaction:
 
     @property
     def engine(self) -> Engine:
-        """Who does the work on rows and files."""
+        """What does the work on rows and files."""
         return self._table.engine
 
     def do(
         self, verb: Verb[Any], *, dry_run: bool = False, progress: Progress | None = None
     ) -> Any:
-        """Stage a verb with the others; what it tells its caller.
+        """Stage a verb with the others, and return its result.
 
         Args:
             verb: what is to be done.
-            dry_run: only look what it would do.
-            progress: as for `DeltaTable.do`.
+            dry_run: only return what it would do.
+            progress: as `DeltaTable` explains it.
 
         Raises:
-            InvalidInputError: outside of the block, or some operations write change files and this
-                one does not, or the other way round.
+            InvalidInputError: outside of the block; or some operations write change files and
+                others do not.
         """
         if dry_run:
             return preview(verb, self.snapshot, self.engine)
@@ -173,7 +172,7 @@ class TableTransaction:
         parameters: Sequence[object] | Mapping[str, object] | None = None,
         use_deletion_vectors: bool | None = None,
     ) -> None:
-        """Give new values to rows; arguments as in `DeltaTable.update`."""
+        """Update rows; arguments as in `DeltaTable.update`."""
         check_given(predicate)
         values = as_updates(updates, new_values, parameters)
         if predicate is None and updates and isinstance(parameters, Mapping):
@@ -198,7 +197,7 @@ class TableTransaction:
         parameters: Mapping[str, object] | None = None,
         use_deletion_vectors: bool | None = None,
     ) -> TableMerger:
-        """Begin a merge, which `execute` adds; arguments as in `DeltaTable.merge`."""
+        """Begin a merge, which `execute` stages; arguments as in `DeltaTable.merge`."""
         changes = RowChanges(
             condition=check_condition(predicate),
             clauses=(),
@@ -212,24 +211,19 @@ class TableTransaction:
         return TableMerger(self, Merge(changes))
 
     def upsert(self, data: object, key: str | Sequence[str], *, null_safe: bool = False) -> None:
-        """Replace rows by key, and add the others; arguments as in `DeltaTable.upsert`."""
+        """Replace rows by key, and insert the others; arguments as in `DeltaTable.upsert`."""
         TableMerger(self, upsert(data, key, null_safe=null_safe)).execute()
 
     def set_domain_metadata(self, domain: str, configuration: str) -> None:
         """Set the configuration of a metadata domain."""
-        self.do(
-            Operation(
-                name="SET DOMAIN METADATA",
-                plan=lambda pending: domains.set_domain_metadata(pending, domain, configuration),
-            )
-        )
+        self.do(SetDomainMetadata(domain, configuration))
 
     def set_app_transaction(self, app_id: str, version: int) -> None:
-        """Record how far an application has come."""
+        """Record the version of an application."""
         self.pending.set_app_transaction(AppTransaction(app_id, version))
 
     def __enter__(self) -> Self:
-        """Begin on the latest version."""
+        """Begin at the latest version."""
         self._table.update_incremental()
         snapshot = self._table.snapshot
         self._pending = PendingTransaction(snapshot.context, snapshot, operation="TRANSACTION")
@@ -244,7 +238,7 @@ class TableTransaction:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Commit, or leave nothing behind."""
+        """Commit; after an exception remove what was written."""
         pending, self._pending = self.pending, None
         if kind is not None:
             discard(pending)
@@ -269,7 +263,7 @@ class TableTransaction:
 
     @contextmanager
     def _operation(self, name: str) -> Iterator[PendingTransaction]:
-        """One operation: whole, or the transaction is lost."""
+        """Stage one operation; if it fails, so does the transaction."""
         pending = self.pending
         if self._failed is not None:
             raise InvalidInputError(f"a transaction ends with what fails, here its {self._failed}")
@@ -288,13 +282,13 @@ class TableTransaction:
         self._failed = None
 
     def _name(self, pending: PendingTransaction) -> None:
-        """One operation goes by its own name in the history."""
+        """Name the operation of the commit: its only verb, or TRANSACTION."""
         names = list(dict.fromkeys(self._operations))
         pending.operation = names[0] if len(names) == 1 else "TRANSACTION"
         pending.parameters["operations"] = self._operations
 
     def __repr__(self) -> str:
-        """Of which table."""
+        """Show the table."""
         return f"{self._table!r}.transaction()"
 
 

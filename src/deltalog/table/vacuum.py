@@ -1,6 +1,6 @@
-"""A vacuum's steps, in their order: plan, say so in the history, look once more, delete, say how.
+"""The steps of a vacuum: plan, commit its start, check the plan again, delete, commit its end.
 
-Owns that order; each step is `verbs.vacuum`'s.
+Owns their order; each step is a function or verb of `verbs.vacuum`.
 
 Protocol: Vacuum Protocol Check
 """
@@ -51,7 +51,7 @@ class TableVacuum:
         keep_versions: Sequence[int] | None = None,
         inventory: object = None,
     ) -> VacuumPlan:
-        """What would be deleted."""
+        """Return what would be deleted, and why."""
         if full and inventory is not None:
             raise InvalidInputError("full lists files, an inventory replaces that: pass one")
         self._table.update_incremental()  # by an old version one deletes what a newer one needs
@@ -73,7 +73,7 @@ class TableVacuum:
         hooks: PostCommitHookProperties | None = None,
         progress: Progress | None = None,
     ) -> list[str]:
-        """Delete what is planned and not needed since; the paths of the files."""
+        """Delete the planned files that no newer version needs; return their paths."""
         store = self._table.snapshot.store
         if not plan.files.num_rows:
             remember_lite(store, plan)

@@ -1,6 +1,6 @@
 """`write_deltalake`, and a write in two halves for workers and their driver.
 
-Owns the modes: what happens where a table is, and where none is.
+Owns the modes: what happens where a table exists, and where none does.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import PurePath
 
-    from deltalog.engine import Rows
+    from deltalog.engine import RowSource
     from deltalog.schema import Schema
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
@@ -69,10 +69,10 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
     filesystem: Any = None,
     default_timezone: str | None = None,
 ) -> None:
-    """Write rows to a Delta table; it is made if it is not there.
+    """Write rows to a Delta table; a table that does not exist is created.
 
     Args:
-        table_or_uri: where; a `DeltaTable` stands at the new version afterwards.
+        table_or_uri: where; a `DeltaTable` shows the new version afterwards.
         data: a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, a pandas or Polars data
             frame, a DuckDB relation, any object with `__arrow_c_stream__` or `__arrow_c_array__`,
             a list of dicts, or an iterable of batches. It may be larger than memory.
@@ -82,18 +82,19 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
             is a table.
         name: of a new table.
         description: of a new table.
-        configuration: properties of a new table; None takes a default of `table_defaults` away.
+        configuration: properties of a new table; None removes a default of `table_defaults`.
         schema_mode: `merge` adds the columns that only the data has; `overwrite` gives the table
             the data's schema (`mode="overwrite"` without a predicate).
-        storage_options: for the file system, as for `DeltaTable`.
+        storage_options: as for `DeltaTable`.
         predicate: with `mode="overwrite"`: only the rows for which it is true are replaced, and
             every new row must match it (`replaceWhere`).
         partition_overwrite: `dynamic` with `mode="overwrite"`: only the partitions that the new
             rows fall into are replaced.
         target_file_size: bytes; None follows `delta.targetFileSize`, then 128 MiB.
-        writer_properties: how Parquet is written.
-        commit_properties: of the commit; with application transactions a repeated write is skipped.
-        post_commithook_properties: what follows the commit.
+        writer_properties: Parquet options of the new files.
+        commit_properties: as for `DeltaTable`; with application transactions a repeated write is
+            skipped.
+        post_commithook_properties: which maintenance follows the commit.
         parameters: values for `?` or `:name` in an SQL predicate.
         filesystem: as for `DeltaTable`.
         default_timezone: of times without a zone; None is UTC. A `DeltaTable` has its own.
@@ -102,8 +103,8 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
         TableExistsError: `mode="error"`, and there is a table.
         SchemaMismatchError: the rows do not fit the table's schema.
         ConstraintViolationError: rows break a rule of the table, or do not match `predicate`.
-        CommitFailedError: another writer won; the leaves say why. The table is as it was.
-        UnsupportedFeatureError: the table needs what deltalog cannot honour.
+        CommitFailedError: another writer won; its subclasses say why. The table is as it was.
+        UnsupportedFeatureError: the table needs a feature that deltalog does not support.
 
     Cost: one pass over the data. An append looks at no file of the table.
     """
@@ -174,7 +175,7 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
 
 
 def _logged(mode: str, columns: Sequence[str] | None, predicate: Any) -> dict[str, Any]:
-    """The parameters of the operation, as the history shows them."""
+    """Return the parameters of the operation, as the history shows them."""
     found = {"mode": _MODES[mode], "partitionBy": list(columns or ())}
     return found if predicate is None else {**found, "predicate": str(predicate)}
 
@@ -205,7 +206,7 @@ def _check_fits(
             )
 
 
-def _schema_of(rows: Rows, store: Store) -> Schema:
+def _schema_of(rows: RowSource, store: Store) -> Schema:
     """The schema of a table that is made of data."""
     if not rows.schema.names:
         raise InvalidInputError(
@@ -221,7 +222,7 @@ def _open(
     filesystem: Any,
     time_zone: str | None,
 ) -> DeltaTable | TableContext:
-    """The table, or where it is to be."""
+    """Return the table, or the context of a table that does not exist yet."""
     if isinstance(table_or_uri, DeltaTable):
         own = table_or_uri.snapshot.context.time_zone
         if time_zone not in {None, own}:
@@ -242,15 +243,15 @@ def _open(
 
 
 def write_files(table: DeltaTable | WriteSpec, data: object) -> WrittenFiles:
-    """Write rows as data files that no commit names yet: the worker's half of an append.
+    """Write rows as data files without a commit: the worker's half of an append.
 
     Args:
         table: the table, or what its `write_spec()` gave; both can be pickled.
         data: as for `write_deltalake`.
 
     Returns:
-        What `DeltaTable.commit` takes, on any machine. If that never happens, `vacuum` removes
-        the files.
+        What `DeltaTable.commit` takes, on any machine. Files that are never committed are removed
+        by `vacuum`.
 
     Raises:
         SchemaMismatchError, ConstraintViolationError: the rows do not fit; no file is left.

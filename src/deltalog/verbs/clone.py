@@ -35,7 +35,7 @@ from deltalog.progress import Steps
 from deltalog.scan.plan import descriptor_of
 from deltalog.storage.pool import Background
 from deltalog.table_change import changed_table
-from deltalog.table_change.properties import completed
+from deltalog.table_change.properties import stored_configuration
 from deltalog.verbs.restore import difference
 from deltalog.verbs.verb import Verb
 
@@ -129,7 +129,7 @@ def cloned_configuration(
     metadata = replace(
         source.metadata,
         id=str(uuid.uuid4()) if target is None else target.metadata.id,
-        configuration=completed(texts, protocol),
+        configuration=stored_configuration(texts, protocol),
     )
     made = TableConfiguration(protocol, metadata)
     if not properties:

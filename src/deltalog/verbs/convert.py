@@ -29,7 +29,7 @@ from deltalog.verbs.convert_files import (
 )
 from deltalog.verbs.verb import Verb
 from deltalog.write.encode import Layout
-from deltalog.write.open_files import Plan
+from deltalog.write.open_files import FilePlan
 from deltalog.write.spec import DEFAULT_TARGET_FILE_SIZE_BYTES, WriteSpec
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def configuration_in_place(wanted: TableConfiguration) -> TableConfiguration:
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
+class ConvertedFiles:
     """What a conversion did: how many files the table has now."""
 
     num_files: int
@@ -142,7 +142,7 @@ class Converted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Convert(Verb[Converted]):
+class Convert(Verb[ConvertedFiles]):
     """Add Parquet files that are there already to a new table.
 
     Args:
@@ -156,7 +156,7 @@ class Convert(Verb[Converted]):
     name: ClassVar[str] = "CONVERT"
     doing: ClassVar[str] = "reading files"
 
-    def stage(self, transaction: PendingTransaction, engine: Engine) -> Converted:
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> ConvertedFiles:
         """Add them; the table has `configuration_in_place`.
 
         Cost: without statistics none; with them, the columns that get some, of every file.
@@ -174,7 +174,7 @@ class Convert(Verb[Converted]):
             "collectStats": self.collect_stats,
             "sourceFormat": "parquet",
         }
-        return Converted(total)
+        return ConvertedFiles(total)
 
 
 def _adds(
@@ -205,7 +205,7 @@ class _Collector:
     def __init__(self, pending: PendingTransaction) -> None:
         configuration = pending.configuration
         self._store = pending.store
-        self._plan = Plan(
+        self._plan = FilePlan(
             spec=WriteSpec(
                 store=pending.store,
                 configuration=configuration,

@@ -17,7 +17,7 @@ from deltalog.configuration import TableConfiguration
 from deltalog.errors import InvalidInputError
 from deltalog.features.clustering import CLUSTERING_DOMAIN
 from deltalog.schema import Field, StructType, from_arrow_schema
-from deltalog.table_change import changed_table, kept_by_writers
+from deltalog.table_change import changed_table, is_set_by_writers
 from deltalog.verbs.alter.clustering import clustering_domain
 from deltalog.verbs.verb import Nothing, Verb
 
@@ -129,7 +129,7 @@ def _replaced_properties(current: TableConfiguration, wanted: TableConfiguration
     asked = {
         name: text
         for name, text in wanted.metadata.configuration.items()
-        if not kept_by_writers(name)
+        if not is_set_by_writers(name)
     }
     return {**kept, **asked}
 

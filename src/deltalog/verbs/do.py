@@ -79,7 +79,7 @@ def do(
         commit_properties=commit_properties,
         hooks=hooks,
         skip_empty=verb.skips_empty,
-        maintenance=Maintenance(engine),
+        maintenance=EngineMaintenance(engine),
     )
     return VerbDone(outcome=ran.value, committed=ran.committed)
 
@@ -156,7 +156,7 @@ def commit_staged(
         transaction,
         commit_properties=commit_properties,
         hooks=hooks,
-        maintenance=Maintenance(engine),
+        maintenance=EngineMaintenance(engine),
     )
     if committed.skipped:
         discard(transaction)
@@ -164,7 +164,7 @@ def commit_staged(
 
 
 @dataclass(frozen=True, slots=True)
-class Maintenance:
+class EngineMaintenance:
     """The work after a commit that goes through files, done by the engine of the verb.
 
     Args:

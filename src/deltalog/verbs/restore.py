@@ -127,8 +127,9 @@ class Restore(Verb[Restored]):
         if missing and not self.ignore_missing_files:
             shown = ", ".join(sorted(missing)[:_SHOWN])
             raise DataFileMissingError(
-                f"cannot restore {root} to version {self.target.version}: {len(missing)} of its files are "
-                f"no more ({shown}{', …' if len(missing) > _SHOWN else ''}); vacuum has deleted them. "
+                f"cannot restore {root} to version {self.target.version}: {len(missing)} of its "
+                f"files are no more ({shown}{', …' if len(missing) > _SHOWN else ''}); vacuum has "
+                "deleted them. "
                 "ignore_missing_files=True restores what is left"
             )
         kept = _without(back, missing)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deltalog.configuration import TableConfiguration
-    from deltalog.engine import Engine, Rows
+    from deltalog.engine import Engine, RowSource
     from deltalog.expressions import Expression
     from deltalog.rows.changes import ChangedRows
     from deltalog.schema import Field
@@ -203,19 +203,19 @@ class Write(Verb[RowsWritten]):
             return self._replace_partitions(transaction, engine, rows)
         return self._replace_all(transaction, engine, rows)
 
-    def _merge_schema(self, transaction: PendingTransaction, rows: Rows) -> None:
+    def _merge_schema(self, transaction: PendingTransaction, rows: RowSource) -> None:
         if self.schema_mode == "merge" and transaction.snapshot is not None:
             transaction.set_configuration(with_columns_of(transaction.configuration, rows.schema))
 
     def _add(
-        self, transaction: PendingTransaction, engine: Engine, rows: Rows, **options: Any
+        self, transaction: PendingTransaction, engine: Engine, rows: RowSource, **options: Any
     ) -> WrittenFiles:
         written = engine.write_rows(self.files.spec_for(transaction), rows, **options)
         transaction.add_files(written)
         return written
 
     def _replace_all(
-        self, transaction: PendingTransaction, engine: Engine, rows: Rows
+        self, transaction: PendingTransaction, engine: Engine, rows: RowSource
     ) -> RowsWritten:
         if self.schema_mode == "overwrite":
             if not rows.schema.names:
@@ -239,7 +239,7 @@ class Write(Verb[RowsWritten]):
         return RowsWritten(written=written, removed=removed)
 
     def _replace_partitions(
-        self, transaction: PendingTransaction, engine: Engine, rows: Rows
+        self, transaction: PendingTransaction, engine: Engine, rows: RowSource
     ) -> RowsWritten:
         if not transaction.configuration.partition_columns:
             raise InvalidInputError(
@@ -256,7 +256,7 @@ class Write(Verb[RowsWritten]):
         self,
         transaction: PendingTransaction,
         engine: Engine,
-        rows: Rows,
+        rows: RowSource,
         predicate: Expression,
     ) -> RowsWritten:
         self._merge_schema(transaction, rows)
@@ -380,11 +380,11 @@ def _files_in_partitions(snapshot: Snapshot, written: WrittenFiles) -> pa.Table:
     # place of each of its values among the new ones.
     codes: Any = pa.repeat(pa.scalar(0, pa.int64()), files.num_rows)
     new_codes: Any = pa.repeat(pa.scalar(0, pa.int64()), len(new))
-    for field, name in zip(fields, configuration.physical_partition_columns, strict=True):
+    for column, name in zip(fields, configuration.physical_partition_columns, strict=True):
 
-        def typed(values: Any, name: str = name, field: Field = field) -> Any:
+        def typed(values: Any, name: str = name, column: Field = column) -> Any:
             texts = extract(values, name)
-            return parse_column(texts, field.type, column=field.name, time_zone=zone)
+            return parse_column(texts, column.type, column=column.name, time_zone=zone)
 
         wanted: Any = typed(new)
         distinct = pc.unique(wanted)

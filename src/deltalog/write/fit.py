@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog.errors import SchemaMismatchError
+from deltalog.kernels import Array
 from deltalog.schema import (
     ArrayType,
     MapType,
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
     from deltalog.schema import DataType
 
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
 Path = tuple[str, ...]
 
 _VARIANT_PARTS: Final = {"metadata", "value"}

@@ -124,9 +124,9 @@ def test_another_deletion_vector_is_read_by_positions() -> None:
 
 def test_schemas_and_settings_are_compared() -> None:
     table = make({"delta.columnMapping.mode": "name"})
-    table.run("ADD COLUMNS", lambda pending: alter.add_columns(pending, [C]))
-    table.run("RENAME", lambda pending: alter.rename_column(pending, "p", "q"))
-    table.run("SET", lambda pending: alter.set_table_properties(pending, APPEND_ONLY))
+    table.do(alter.AddColumns([C]))
+    table.do(alter.RenameColumn("p", "q"))
+    table.do(alter.SetTableProperties(APPEND_ONLY))
     found = diff(table, 0, 3)
     assert found.schema_changes.to_pylist() == [
         {"column": "q", "change": "renamed", "before": "p", "after": "q"},
@@ -141,7 +141,7 @@ def test_schemas_and_settings_are_compared() -> None:
 
 def test_rows_are_compared_across_an_added_column() -> None:
     table = make({"delta.columnMapping.mode": "name"})
-    table.run("ADD COLUMNS", lambda pending: alter.add_columns(pending, [C]))
+    table.do(alter.AddColumns([C]))
     rewrite(table, {"id": [1, 2, 3], "p": [0, 0, 1], "c": [None, None, 9]})
     changed = diff(table, 0, 3, key=["id"]).to_table()
     assert changed.column("id").to_pylist() == [3, 3]
@@ -176,7 +176,7 @@ def test_versions_without_a_column_in_common_differ_in_schema_only() -> None:
 
 def test_a_version_from_before_deletion_vectors_is_compared() -> None:
     table = make()
-    table.run("SET", lambda pending: alter.set_table_properties(pending, VECTORS))
+    table.do(alter.SetTableProperties(VECTORS))
     table.delete("id = 2")
     assert told(diff(table, 0, 2)) == [(2, 0, "delete")]
     assert told(diff(table, 2, 0)) == [(2, 0, "insert")]

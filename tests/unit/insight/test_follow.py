@@ -26,6 +26,7 @@ from deltalog.scan.changes import Moment
 from deltalog.schema import Field, PrimitiveType
 from deltalog.testing import CountingStore
 from deltalog.verbs import alter
+from deltalog.verbs.verb import Verb
 from deltalog.verbs.write import Write
 from tests.support.aging import FEATURES, START_MS, AgingTable
 from tests.support.contexts import moved
@@ -230,14 +231,14 @@ def test_what_was_found_before_an_error_is_given_first() -> None:
 def test_a_schema_change_stops_a_follower_and_it_goes_on_from_its_offset(change: str) -> None:
     table = AgingTable()
     table.create({"id": [1], "b": [1]}, properties={"delta.columnMapping.mode": "name"})
-    changes: dict[str, Callable[[Any], object]] = {
-        "add": lambda pending: alter.add_columns(pending, [C]),
-        "rename": lambda pending: alter.rename_column(pending, "b", "c"),
-        "drop": lambda pending: alter.drop_columns(pending, ["b"]),
+    changes: dict[str, Verb[Any]] = {
+        "add": alter.AddColumns([C]),
+        "rename": alter.RenameColumn("b", "c"),
+        "drop": alter.DropColumns(["b"]),
     }
     table.append({"id": [2], "b": [2]})
     follower = follow(table, 1)
-    table.run("ALTER", changes[change])
+    table.do(changes[change])
     names = table.snapshot().configuration.schema.names
     table.append({name: [3] for name in names})
     assert ids_of(next(follower)) == [2]
@@ -253,7 +254,7 @@ def test_another_setting_does_not_stop_a_follower() -> None:
     table = make()
     follower = follow(table, "latest")
     properties = {"delta.enableDeletionVectors": "true"}
-    table.run("SET", lambda pending: alter.set_table_properties(pending, properties))
+    table.do(alter.SetTableProperties(properties))
     table.append({"id": [3]})
     assert ids(follower) == [3]
 

@@ -203,7 +203,7 @@ def test_versions_before_a_damaged_commit_can_be_opened() -> None:
     store = logs.table_of(*([] for _ in range(14)))
     del store.files[commit_path(12)]
     assert load_snapshot(utc_context(store), version=4).version == 4
-    with pytest.raises(LogGapError, match="commit 12 is missing; .* can be opened: 0 to 11"):
+    with pytest.raises(LogGapError, match=r"commit 12 is missing; .* can be opened: 0 to 11"):
         load_snapshot(utc_context(store))
     store.files[commit_path(12)] = b'{"add": {"path":'
     assert load_snapshot(utc_context(store), version=11).version == 11

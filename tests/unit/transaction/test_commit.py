@@ -20,7 +20,7 @@ from deltalog.errors import (
 )
 from deltalog.log.names import commit_path
 from deltalog.snapshot import Snapshot, load_snapshot
-from deltalog.testing import CountingStore, Fault, FaultyStore, Harm
+from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
 from deltalog.transaction import (
     AppTransaction,
     Backoff,
@@ -70,7 +70,7 @@ def _paths(store: DictStore) -> list[str]:
 @pytest.mark.parametrize("times", [1, 3])
 def test_a_failed_request_is_looked_after(harm: Harm, times: int) -> None:
     inner = table()
-    store = FaultyStore(inner, Fault(verb="put_if_absent", harm=harm, times=times))
+    store = FaultyStore(inner, InjectedFault(verb="put_if_absent", harm=harm, times=times))
     committed = commit(pending(store, new_file("x.parquet")))
     assert committed.version == 1
     assert committed.num_retries == 0
@@ -93,7 +93,7 @@ def test_a_request_that_was_sent_twice_finds_its_own_first_copy() -> None:
 @pytest.mark.protocol("D-27")
 def test_a_lost_answer_to_a_lost_race_is_a_lost_race() -> None:
     inner = table()
-    store = FaultyStore(inner, Fault(verb="put_if_absent", harm=Harm.REFUSE))
+    store = FaultyStore(inner, InjectedFault(verb="put_if_absent", harm=Harm.REFUSE))
     tx = pending(store, new_file("mine.parquet"))
     commit(pending(inner, new_file("theirs.parquet")))
     committed = commit(tx)
@@ -105,7 +105,7 @@ def test_a_lost_answer_to_a_lost_race_is_a_lost_race() -> None:
 @pytest.mark.parametrize("harm", [Harm.CRASH, Harm.REFUSE])
 def test_an_outcome_that_nobody_knows_is_told_so(harm: Harm) -> None:
     inner = table()
-    store = FaultyStore(inner, Fault(verb="put_if_absent", harm=harm, times=99))
+    store = FaultyStore(inner, InjectedFault(verb="put_if_absent", harm=harm, times=99))
     tx = pending(store, new_file("x.parquet"))
     with pytest.raises(CommitOutcomeUnknownError, match="may or may not") as raised:
         commit(tx)
@@ -118,8 +118,8 @@ def test_an_answer_that_was_lost_for_good_is_unknown_although_it_was_made() -> N
     inner = table()
     store = FaultyStore(
         inner,
-        Fault(verb="put_if_absent", harm=Harm.LOSE_RESPONSE),
-        Fault(verb="read", path=f"{COMMIT}1", times=99),
+        InjectedFault(verb="put_if_absent", harm=Harm.LOSE_RESPONSE),
+        InjectedFault(verb="read", path=f"{COMMIT}1", times=99),
     )
     tx = pending(store, new_file("x.parquet"))
     with pytest.raises(CommitOutcomeUnknownError) as raised:
@@ -130,21 +130,21 @@ def test_an_answer_that_was_lost_for_good_is_unknown_although_it_was_made() -> N
 
 def test_what_the_store_refuses_for_certain_is_its_own_error() -> None:
     inner = table()
-    refused = Fault(verb="put_if_absent", error=AccessDeniedError("no"), times=99)
+    refused = InjectedFault(verb="put_if_absent", error=AccessDeniedError("no"), times=99)
     store = FaultyStore(inner, refused)
     with pytest.raises(AccessDeniedError):
         commit(pending(store, new_file("x.parquet")))
     assert _paths(inner) == []
     # Nothing is certain any more once an earlier request may still be under way.
     refused.call, refused.seen = 2, 0
-    store.faults.insert(0, Fault(verb="put_if_absent", harm=Harm.REFUSE))
+    store.faults.insert(0, InjectedFault(verb="put_if_absent", harm=Harm.REFUSE))
     with pytest.raises(CommitOutcomeUnknownError):
         commit(pending(store, new_file("x.parquet")))
 
 
 def test_a_lost_race_whose_winner_cannot_be_read_is_a_failure_and_no_riddle() -> None:
     inner = table()
-    store = FaultyStore(inner, Fault(verb="read_many", path=f"{COMMIT}1"))
+    store = FaultyStore(inner, InjectedFault(verb="read_many", path=f"{COMMIT}1"))
     tx = pending(store, new_file("mine.parquet"))
     commit(pending(inner, new_file("theirs.parquet")))
     with pytest.raises(StorageError, match="injected"):
@@ -442,7 +442,7 @@ def test_the_log_is_cleaned_up_after_a_checkpoint_if_so_wished(
 
 def test_what_follows_never_fails_a_commit(caplog: pytest.LogCaptureFixture) -> None:
     inner = table(configuration={"delta.checkpointInterval": "1"})
-    store = FaultyStore(inner, Fault(path=".checkpoint.", harm=Harm.REFUSE, times=99))
+    store = FaultyStore(inner, InjectedFault(path=".checkpoint.", harm=Harm.REFUSE, times=99))
     committed = commit(pending(store, new_file("x")))
     assert committed.version == 1
     assert "the commit stands" in caplog.text

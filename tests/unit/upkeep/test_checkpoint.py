@@ -17,7 +17,7 @@ from deltalog.errors import DeltaError, InternalError, InvalidInputError, Unsupp
 from deltalog.log import names
 from deltalog.log.hint import parse_hint
 from deltalog.snapshot import load_snapshot
-from deltalog.testing import CountingStore, Fault, FaultyStore, Harm
+from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
 from deltalog.upkeep import create_checkpoint
 from tests.support import logs
 from tests.support.logs import DictStore, Json
@@ -312,7 +312,7 @@ def test_a_fault_at_any_call_leaves_the_table_as_it_was(
     )
     for call in range(1, len(whole.calls) + 1):
         store = table(v2=v2)
-        faulty = FaultyStore(store, Fault(call=call, harm=harm))
+        faulty = FaultyStore(store, InjectedFault(call=call, harm=harm))
         with contextlib.suppress(DeltaError):
             create_checkpoint(
                 load_snapshot(utc_context(faulty)), layout=kind, part_rows=part_rows, at_ms=NOW

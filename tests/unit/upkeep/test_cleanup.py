@@ -15,7 +15,7 @@ from deltalog.context import utc_context
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.log import names
 from deltalog.snapshot import load_snapshot
-from deltalog.testing import Fault, FaultyStore, Harm
+from deltalog.testing import FaultyStore, Harm, InjectedFault
 from deltalog.upkeep import cleanup_metadata, compact_logs, create_checkpoint
 from tests.support import logs
 from tests.support.logs import DictStore, Json
@@ -222,7 +222,7 @@ def test_a_fault_at_any_call_cuts_nothing_that_is_needed(harm: Harm) -> None:
     for call in range(1, len(whole.calls) + 1):
         store = table(ages, checkpoints)
         with contextlib.suppress(DeltaError):
-            clean(FaultyStore(store, Fault(call=call, harm=harm)))
+            clean(FaultyStore(store, InjectedFault(call=call, harm=harm)))
         for version in range(3, 6):
             assert files_at(store, version) == {f"f{n}" for n in range(version + 1)}
 

@@ -16,7 +16,7 @@ from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.paths import FileInfo, canonical_path, decode_path, is_absolute
 from deltalog.snapshot import Snapshot, load_snapshot
 from deltalog.storage import open_store
-from deltalog.testing import CountingStore, Fault, FaultyStore, Harm
+from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
 from deltalog.verbs import alter
 from deltalog.verbs.clone import Clone, Cloned, cloned_configuration
 from deltalog.verbs.do import make_table
@@ -192,7 +192,7 @@ def test_copies_of_an_attempt_that_failed_are_used() -> None:
     bucket = Bucket()
     source, target = source_in(bucket, FEATURES), bucket.table("copy")
     target.store = FaultyStore(
-        target.kept, Fault(verb="put_if_absent", path="_delta_log", harm=Harm.CRASH)
+        target.kept, InjectedFault(verb="put_if_absent", path="_delta_log", harm=Harm.CRASH)
     )
     with pytest.raises(DeltaError):
         clone(source.snapshot(), target, is_shallow=False)
@@ -275,7 +275,7 @@ def test_clustering_goes_along() -> None:
     source.create(
         pa.table({"id": [1], "v": [2]}), properties={"delta.feature.clustering": "supported"}
     )
-    source.run("x", lambda tx: alter.set_clustering_columns(tx, ["id"]))
+    source.do(alter.SetClusteringColumns(["id"]))
     clone(source.snapshot(), target, is_shallow=True)
     (domain,) = target.snapshot().domain_metadata.values()
     assert domain == source.snapshot().domain_metadata["delta.clustering"]
@@ -290,7 +290,9 @@ def test_a_crash_anywhere_leaves_the_old_version_or_the_new_one(*, is_shallow: b
         source, target = source_in(bucket, FEATURES), bucket.table("copy")
         clone(source.snapshot(0), target, is_shallow=is_shallow)
         old, new = target.rows(), source.rows()
-        target.store = faulty = FaultyStore(target.kept, Fault(call=number, harm=Harm.CRASH))
+        target.store = faulty = FaultyStore(
+            target.kept, InjectedFault(call=number, harm=Harm.CRASH)
+        )
         with contextlib.suppress(DeltaError):
             clone(source.snapshot(), target, is_shallow=is_shallow)
         target.store = target.kept

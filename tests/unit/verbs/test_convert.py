@@ -27,7 +27,7 @@ from deltalog.errors import (
 from deltalog.scan import plan_scan
 from deltalog.schema import ArrayType, Field, PrimitiveType, StructType
 from deltalog.table_change import new_table
-from deltalog.testing import CountingStore, Fault, FaultyStore, Harm
+from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
 from deltalog.transaction import PendingTransaction
 from deltalog.transaction.commit import commit
 from deltalog.verbs.convert import (
@@ -309,7 +309,7 @@ def test_a_crash_anywhere_leaves_no_table_or_the_whole_one() -> None:
     for number in range(1, 100):
         table = parquet("p=1/a.parquet", "p=2/b.parquet")
         before = dict(table.kept.files)
-        table.store = faulty = FaultyStore(table.kept, Fault(call=number, harm=Harm.CRASH))
+        table.store = faulty = FaultyStore(table.kept, InjectedFault(call=number, harm=Harm.CRASH))
         with contextlib.suppress(DeltaError):
             convert(table)
         assert before.items() <= table.kept.files.items()

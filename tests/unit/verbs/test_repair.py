@@ -9,7 +9,7 @@ import pytest
 
 from deltalog.errors import DataFileMissingError, DeltaError
 from deltalog.paths import FileInfo
-from deltalog.testing import CountingStore, Fault, FaultyStore, Harm
+from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
 from deltalog.verbs.repair import LostFiles, Repair, find_lost_files
 from tests.support.aging import AgingStore, AgingTable
 from tests.support.contexts import moved
@@ -91,7 +91,7 @@ def test_a_file_without_its_deletion_vector_is_told_and_stays() -> None:
 def test_a_crash_anywhere_leaves_the_old_version_or_the_new_one() -> None:
     for number in range(1, 100):
         table, lost = broken()
-        table.store = faulty = FaultyStore(table.kept, Fault(call=number, harm=Harm.CRASH))
+        table.store = faulty = FaultyStore(table.kept, InjectedFault(call=number, harm=Harm.CRASH))
         with contextlib.suppress(DeltaError):
             repair(table)
         table.store = table.kept

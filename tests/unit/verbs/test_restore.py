@@ -17,7 +17,7 @@ from deltalog.log.names import commit_path
 from deltalog.scan.changes import open_changes
 from deltalog.schema import Field
 from deltalog.snapshot import Snapshot, load_snapshot
-from deltalog.testing import CountingStore, Fault, FaultyStore, Harm
+from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
 from deltalog.verbs import alter
 from deltalog.verbs.do import do
 from deltalog.verbs.restore import Restore, Restored
@@ -177,10 +177,8 @@ def test_only_files_that_come_back_are_asked_for() -> None:
 
 
 def with_more(table: AgingTable) -> None:
-    table.run(
-        "x", lambda tx: alter.add_feature(tx, "v2Checkpoint", allow_protocol_versions_increase=True)
-    )
-    table.run("x", lambda tx: alter.set_table_properties(tx, {"my.key": "1"}))
+    table.do(alter.AddFeature("v2Checkpoint", allow_protocol_versions_increase=True))
+    table.do(alter.SetTableProperties({"my.key": "1"}))
 
 
 def test_metadata_comes_back_and_features_stay() -> None:
@@ -204,10 +202,10 @@ def test_features_go_where_that_is_allowed() -> None:
 
 def test_ids_of_columns_are_not_given_twice() -> None:
     table = make(**{"delta.columnMapping.mode": "name"})
-    table.run("x", lambda tx: alter.add_columns(tx, [Field("extra", "long")]))
+    table.do(alter.AddColumns([Field("extra", "long")]))
     restore(table, 0)
     assert properties(table.snapshot())["delta.columnMapping.maxColumnId"] == "3"
-    table.run("x", lambda tx: alter.add_columns(tx, [Field("other", "long")]))
+    table.do(alter.AddColumns([Field("other", "long")]))
     added = table.snapshot().configuration.schema.fields[-1]
     assert added.metadata["delta.columnMapping.id"] == 4
 
@@ -215,8 +213,8 @@ def test_ids_of_columns_are_not_given_twice() -> None:
 def test_clustering_comes_back() -> None:
     table = AgingTable()
     table.create({"id": [1], "v": [2]}, properties={"delta.feature.clustering": "supported"})
-    table.run("x", lambda tx: alter.set_clustering_columns(tx, ["id"]))
-    table.run("x", lambda tx: alter.set_clustering_columns(tx, ["v"]))
+    table.do(alter.SetClusteringColumns(["id"]))
+    table.do(alter.SetClusteringColumns(["v"]))
     wanted = table.snapshot(1).domain_metadata["delta.clustering"]
     restore(table, 1)
     assert table.snapshot().domain_metadata["delta.clustering"] == wanted
@@ -246,7 +244,7 @@ def test_a_crash_anywhere_leaves_the_old_version_or_the_new_one() -> None:
         table.delete("id = 1")
         table.delete("p = 1")
         old, new = table.rows(), table.rows(0)
-        table.store = faulty = FaultyStore(table.kept, Fault(call=number, harm=Harm.CRASH))
+        table.store = faulty = FaultyStore(table.kept, InjectedFault(call=number, harm=Harm.CRASH))
         with contextlib.suppress(DeltaError):
             restore(table, 0)
         table.store = table.kept

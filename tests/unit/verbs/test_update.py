@@ -17,7 +17,7 @@ from deltalog.expressions import col, lit, parse_type
 from deltalog.log.names import commit_path
 from deltalog.scan import plan_scan
 from deltalog.schema import Field
-from deltalog.testing import CountingStore, Fault, FaultyStore
+from deltalog.testing import CountingStore, FaultyStore, InjectedFault
 from deltalog.write import WriterProperties
 from tests.support.logs import DictStore
 from tests.support.statements import FEED, ROW_IDS, VECTORS, StatedTable
@@ -342,7 +342,7 @@ def test_a_write_that_fails_leaves_the_old_version_and_no_file(properties: dict[
     inner = DictStore()
     table = StatedTable(NUMBERS, rows(1, 2, 3), properties=properties, store=inner)
     files, before = set(inner.files), table.rows()
-    table.store = FaultyStore(inner, Fault(path="_change_data", times=99))
+    table.store = FaultyStore(inner, InjectedFault(path="_change_data", times=99))
     with pytest.raises(DeltaError):
         table.update({"x": "0"}, "id = 2")
     table.store = inner

@@ -22,7 +22,7 @@ from deltalog.errors import (
     UnsupportedFeatureError,
 )
 from deltalog.scan.changes import open_changes
-from deltalog.testing import CountingStore, Fault, FaultyStore, Harm
+from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
 from deltalog.upkeep import create_checkpoint
 from deltalog.verbs.restore import Restore
 from deltalog.verbs.vacuum import (
@@ -480,7 +480,7 @@ def test_a_crash_anywhere_leaves_the_table_and_the_rest_for_next_time(
         number += 1
         table = masked(days=30)
         live = table.rows()
-        table.store = faulty = FaultyStore(table.kept, Fault(call=number, harm=Harm.CRASH))
+        table.store = faulty = FaultyStore(table.kept, InjectedFault(call=number, harm=Harm.CRASH))
         with contextlib.suppress(DeltaError):
             vacuum_logged(table, table.plan(**how))
         if not faulty.crashed:
@@ -539,7 +539,7 @@ def forced(table: AgingTable, **options: Any) -> list[str]:
 @pytest.mark.parametrize("harm", [Harm.REFUSE, Harm.CRASH])
 def test_a_deletion_that_fails_says_so(harm: Harm) -> None:
     table = old_and_new()
-    table.store = FaultyStore(table.kept, Fault(verb="delete_many", harm=harm))
+    table.store = FaultyStore(table.kept, InjectedFault(verb="delete_many", harm=harm))
     with pytest.raises(StorageError, match="delete_many"):
         forced(table, dry_run=False)
     table.store = table.kept

@@ -19,25 +19,25 @@ import pyarrow as pa
 from deltalog.clock import Stopwatch
 from deltalog.expressions import to_sql
 from deltalog.kernels import compute
-from deltalog.rows.apply import Plan, change_rows, planned
+from deltalog.rows.apply import ChangePlan, change_rows, planned
 from deltalog.rows.changes import Action, ChangedRows, Counts
 from deltalog.rows.copy import ROW_GROUP_BYTES
 from deltalog.rows.decide import FileDecision, decide_files, explain_choice, explain_decisions
 from deltalog.rows.merge.apply import Inserts, MergeChange
-from deltalog.rows.merge.match import find_matches, source_reach
+from deltalog.rows.merge.match import find_matches, rows_in_range
 from deltalog.rows.merge.plan import plan_merge
 from deltalog.rows.merge.source import MergeSource
 from deltalog.scan.prune import prune
 from deltalog.write.changes import ChangeWriter
 from deltalog.write.files import FileWriter
-from deltalog.write.parts import Limits
+from deltalog.write.rows_to_files import WriteLimits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltalog.rows.changes import RowChanges
     from deltalog.rows.merge.match import Matches
-    from deltalog.rows.merge.plan import MergePlan, Step
+    from deltalog.rows.merge.plan import MergePlan, MergeStep
     from deltalog.transaction import PendingTransaction
 
 
@@ -80,9 +80,9 @@ class MergedRows:
         matches = find_matches(self._snapshot, self._plan, self._source, steps=transaction.steps)
         self._scan_ms = watch.elapsed_ms()
         # A row of the source that matches is not inserted: so much of the files was looked at.
-        if not matches.reach.is_none:
+        if not matches.concerned.is_none:
             alone = _is_row_local(self._plan)
-            transaction.read(matches.reach.files, matches.matched_files, is_row_local=alone)
+            transaction.read(matches.concerned.files, matches.matched_files, is_row_local=alone)
             transaction.read_files(matches.matching.files, is_row_local=alone)
         return matches
 
@@ -131,7 +131,7 @@ class MergedRows:
         spec = self._changes.files.spec_for(transaction)
         change = MergeChange(spec, plan, self._source, matches)
         inserts = Inserts(spec, plan, self._source, matches.matched_sources)
-        work = Plan(
+        work = ChangePlan(
             matching=matches.matching,
             updates=self._updates(),
             columns=change.columns,
@@ -140,7 +140,7 @@ class MergedRows:
             steps=transaction.steps,
         )
         with contextlib.ExitStack() as stack:
-            limits = Limits(row_group_bytes=ROW_GROUP_BYTES)
+            limits = WriteLimits(row_group_bytes=ROW_GROUP_BYTES)
             writer = stack.enter_context(FileWriter(spec, limits=limits))
             changes = stack.enter_context(ChangeWriter(spec)) if self._tells_changes else None
             files = change_rows(transaction, work, change, writer, changes)
@@ -176,10 +176,8 @@ class MergedRows:
         """Keys, conditions and files, as text; nothing is read but the source's keys."""
         snapshot, source, plan = self._snapshot, self._source, self._plan
         condition = plan.condition
-        lines = [
-            f"Merge of {source.num_rows} rows into {snapshot.store.root}, version "
-            f"{snapshot.version}"
-        ]
+        into = f"{snapshot.store.root}, version {snapshot.version}"
+        lines = [f"Merge of {source.num_rows} rows into {into}"]
         keys = [
             f"{to_sql(key.target)} {'<=>' if key.null_safe else '='} {to_sql(key.source)}"
             for key in condition.keys
@@ -197,10 +195,10 @@ class MergedRows:
         ]
         choice = explain_choice(snapshot, asked=self._changes.use_deletion_vectors)
         lines.append(f"  changed files: {choice}")
-        reach = source_reach(plan, source)
-        if reach.is_none:
+        concerned = rows_in_range(plan, source)
+        if concerned.is_none:
             return "\n".join([*lines, "  files: no row of the table is concerned"])
-        pruned = prune(snapshot, reach.files)
+        pruned = prune(snapshot, concerned.files)
         return "\n".join([*lines, *(f"  {line}" for line in pruned.explain())])
 
     def _updates(self) -> list[bool]:
@@ -231,7 +229,7 @@ def _is_row_local(plan: MergePlan) -> bool:
     return not plan.not_matched or any(step.condition is None for step in plan.matched)
 
 
-def _sum(steps: Sequence[Step], counts: Sequence[int], action: Action) -> int:
+def _sum(steps: Sequence[MergeStep], counts: Sequence[int], action: Action) -> int:
     return sum(
         count for step, count in zip(steps, counts, strict=True) if step.clause.action is action
     )

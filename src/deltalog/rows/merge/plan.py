@@ -20,7 +20,7 @@ from deltalog.expressions import (
     resolve_predicate,
     type_of,
 )
-from deltalog.expressions.folding import fold
+from deltalog.expressions.arrow import fold
 from deltalog.expressions.nodes import And, Column, Comparison, col
 from deltalog.rows.assign import (
     Assignments,
@@ -66,7 +66,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class MergeCondition:
     """When two rows match: all of this is true.
 
     Args:
@@ -85,7 +85,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class MergeStep:
     """One clause, understood.
 
     Args:
@@ -116,10 +116,10 @@ class MergePlan:
     merge: RowChanges
     configuration: TableConfiguration
     names: Names
-    condition: Condition
-    matched: tuple[Step, ...]
-    not_matched: tuple[Step, ...]
-    by_source: tuple[Step, ...]
+    condition: MergeCondition
+    matched: tuple[MergeStep, ...]
+    not_matched: tuple[MergeStep, ...]
+    by_source: tuple[MergeStep, ...]
 
     def columns(self, side: str, expressions: Collection[Expression | None]) -> list[str]:
         """The columns of one side that some expressions read."""
@@ -183,7 +183,7 @@ def plan_merge(
 
 def plan_condition(
     merge: RowChanges, target: StructType, source: StructType, *, now: datetime
-) -> Condition:
+) -> MergeCondition:
     """Take the condition of a merge apart.
 
     Args:
@@ -205,7 +205,7 @@ def _resolved(
     return fold(resolve_predicate(names.parse(sql, sides), names.schema, now=now))
 
 
-def _taken_apart(whole: Expression, schema: StructType) -> Condition:
+def _taken_apart(whole: Expression, schema: StructType) -> MergeCondition:
     keys: list[Key] = []
     target_only: list[Expression] = []
     source_only: list[Expression] = []
@@ -224,7 +224,7 @@ def _taken_apart(whole: Expression, schema: StructType) -> Condition:
             source_only.append(without_side(part))
         else:
             residual.append(part)
-    return Condition(
+    return MergeCondition(
         keys=tuple(keys),
         target_only=tuple(target_only),
         source_only=tuple(source_only),
@@ -252,16 +252,16 @@ class _Planner:
         self._time_zone = time_zone
         self._now = now
 
-    def steps(self, when: When) -> tuple[Step, ...]:
+    def steps(self, when: When) -> tuple[MergeStep, ...]:
         return tuple(self._step(clause) for clause in self._merge.of(when))
 
-    def _step(self, clause: Clause) -> Step:
+    def _step(self, clause: Clause) -> MergeStep:
         sides = _SIDES[clause.when]
         condition = None
         if clause.condition is not None:
             condition = _resolved(self._names, clause.condition, sides, self._now)
         if clause.action is Action.DELETE:
-            return Step(clause, condition, None)
+            return MergeStep(clause, condition, None)
         scope = Scope(
             schema=self._later.schema,
             parse=lambda text: self._later.parse(text, sides),
@@ -276,17 +276,17 @@ class _Planner:
             if len(values) < len(clause.values):
                 raise InvalidInputError(f"{clause}: a column is assigned twice")
             if clause.action is Action.INSERT:
-                return Step(clause, condition, _inserted(self._target, values, scope))
-            return Step(clause, condition, assignments(self._target, values, scope))
+                return MergeStep(clause, condition, _inserted(self._target, values, scope))
+            return MergeStep(clause, condition, assignments(self._target, values, scope))
         names = star_columns(clause, self._source)
         nodes = star(self._target, self._source, (SOURCE,), names, scope)
         if clause.action is Action.UPDATE:
             check_identities(self._target, nodes)
-            return Step(clause, condition, Assignments(self._target, nodes))
+            return MergeStep(clause, condition, Assignments(self._target, nodes))
         paths: Mapping[Any, object] = {
             find_field(self._target, (name,)).name: col_of(name) for name in names
         }
-        return Step(clause, condition, _inserted(self._target, paths, scope))
+        return MergeStep(clause, condition, _inserted(self._target, paths, scope))
 
     def _placed(self, value: object, sides: Collection[str]) -> object:
         return self._later.parse(value, sides) if isinstance(value, str | Expression) else value

@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
+from deltalog import metadata_columns
 from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.deletion_vectors import DeletionBitmap
 from deltalog.errors import AmbiguousMergeError, InternalError
 from deltalog.kernels import compute
+from deltalog.metadata_columns import METADATA
 from deltalog.paths import locations
 from deltalog.rows.apply import planned, stage_files
 from deltalog.rows.changes import Action, ChangedRows, Counts, When
@@ -39,7 +41,6 @@ from deltalog.spark.engine.row_tasks import (
     copy_task,
 )
 from deltalog.spark.engine.write_tasks import no_files
-from deltalog.spark.reading.batch_source import METADATA
 from deltalog.spark.reading.conditions import RowCondition
 from deltalog.spark.reading.options import MAX_PARTITION_BYTES
 from deltalog.spark.reading.splits import split_tasks
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
     from deltalog.transaction import PendingTransaction
     from deltalog.write.spec import WriteSpec
 
-_IDS: Final = ("_metadata.row_id", "_metadata.row_commit_version")
+_IDS: Final = (metadata_columns.ROW_ID, metadata_columns.ROW_COMMIT_VERSION)
 TARGET: Final = "__deltalog_target"
 """The struct of a row of the table."""
 
@@ -94,7 +95,7 @@ def find_candidates(scan: SparkScan, condition: Expression | None, alias: str | 
     ids = _IDS[:1] if snapshot.configuration.row_ids_enabled else ()
     wanted = replace(
         scan,
-        metadata_columns=("_metadata.file_path", "_metadata.row_index", *ids),
+        metadata_columns=(metadata_columns.FILE_PATH, metadata_columns.ROW_INDEX, *ids),
         lists_files=True,
     )
     if condition is not None:

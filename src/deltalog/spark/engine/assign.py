@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, col, to_sql
-from deltalog.features.generated_columns import generation_expressions
+from deltalog.features.computed_columns import generation_expressions
 from deltalog.rows.assign import canonical_path
 from deltalog.schema import PrimitiveType, StructType, find_field
 from deltalog.spark.session.settings import is_ansi

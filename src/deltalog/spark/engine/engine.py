@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from deltalog.configuration import TableConfiguration
-    from deltalog.engine import Rows
+    from deltalog.engine import RowSource
     from deltalog.expressions import Expression
     from deltalog.rows.bins import BinRewrite, Rewritten
     from deltalog.rows.changes import FoundRows, RowChanges
@@ -69,7 +69,7 @@ class SparkEngine(LocalEngine):
             most_files=most_files_here(self._spark),
         )
 
-    def open_rows(self, data: Any) -> Rows:
+    def open_rows(self, data: Any) -> RowSource:
         """Open a data frame, which stays where it is, or anything that `LocalEngine` opens."""
         if isinstance(data, DataFrame):
             return SparkRows(data, gathers=self._gathers)
@@ -92,7 +92,7 @@ class SparkEngine(LocalEngine):
     def write_rows(
         self,
         spec: WriteSpec,
-        rows: Rows,
+        rows: RowSource,
         *,
         predicate: Expression | None = None,
         tells_changes: bool = False,

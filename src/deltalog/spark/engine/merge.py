@@ -31,8 +31,7 @@ from deltalog.expressions import (
     to_sql,
 )
 from deltalog.expressions.nodes import Comparison
-from deltalog.features.default_columns import default_expressions
-from deltalog.features.generated_columns import generation_expressions
+from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.identity_columns import identity_columns
 from deltalog.rows.assign import check_identities
 from deltalog.rows.changes import Action, When
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
 
     from deltalog.configuration import TableConfiguration
     from deltalog.rows.changes import Clause, RowChanges
-    from deltalog.rows.merge.plan import Condition
+    from deltalog.rows.merge.plan import MergeCondition
     from deltalog.schema import StructType
     from deltalog.snapshot import Snapshot
     from deltalog.spark.reading.scan import SparkScan
@@ -116,7 +115,7 @@ def merged_rows(
 
 def _known_condition(
     changes: RowChanges, snapshot: Snapshot, source: StructType
-) -> Condition | None:
+) -> MergeCondition | None:
     """Return what of the condition means to us what it means to Spark; None if nothing does."""
     whole, schema = changes.condition, snapshot.configuration.schema
     is_text = isinstance(whole, str)
@@ -153,7 +152,7 @@ def _source_alias(
 
 
 def _reach(
-    changes: RowChanges, known: Condition | None, schema: StructType
+    changes: RowChanges, known: MergeCondition | None, schema: StructType
 ) -> tuple[Expression | None, int]:
     """Return what holds of every row of the table that is concerned, and count the source's rows.
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
 from deltalog.features.identity_columns import identity_columns
-from deltalog.kernels import compute
+from deltalog.kernels import Array, compute
 from deltalog.rows.changes import Action
 from deltalog.rows.copy import write_copied
 from deltalog.scan import read_tasks
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from deltalog.write.spec import WriteSpec
     from deltalog.write.written import WrittenFiles
 
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
 
 STEP: Final = "__deltalog_step"
 """The column that says what is done to a row: a place among the steps."""

@@ -18,7 +18,7 @@ from deltalog.features.identity_columns import identity_columns
 from deltalog.rows.gather import optimizes_writes, write_optimized
 from deltalog.spark.session.tasks import decode_all, task_number
 from deltalog.write.files import FileWriter, write_files
-from deltalog.write.matching import write_matching
+from deltalog.write.replace_where import write_where
 from deltalog.write.written import WrittenFiles
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def write_task(task: WriteTask, batches: Iterable[pa.RecordBatch]) -> WrittenFil
     if (number := task_number()) and (starts := identity_starts(spec, number)):
         spec = replace(spec, identity_starts=starts)
     if task.predicate is not None:
-        return write_matching(spec, rows, task.predicate, tells_changes=task.tells_changes)
+        return write_where(spec, rows, task.predicate, tells_changes=task.tells_changes)
     write = write_optimized if optimizes_writes(spec.configuration) else write_files
     return write(spec, rows)
 

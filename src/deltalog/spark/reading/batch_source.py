@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from deltalog.column_mapping import Mode
 from deltalog.errors import InvalidInputError
+from deltalog.metadata_columns import METADATA
 from deltalog.scan import (
     CHANGE_COLUMNS,
     METADATA_COLUMNS,
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
     from deltalog.scan import Changes, ScanTask
     from deltalog.snapshot import Snapshot
     from deltalog.spark.reading.options import ReadOptions
-
-METADATA: Final = "_metadata"
 
 
 class TaskPartition(InputPartition):

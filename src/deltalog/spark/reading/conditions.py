@@ -24,6 +24,7 @@ from deltalog.expressions import columns as columns_of
 from deltalog.expressions import conjuncts, map_columns, parse_sql, to_sql, type_of
 from deltalog.expressions.nodes import Call, Cast, Expression
 from deltalog.expressions.trees import walk
+from deltalog.metadata_columns import METADATA
 from deltalog.schema import PrimitiveType, find_field
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def _has_moments(part: Expression, schema: StructType) -> bool:
 def _used(expression: Expression) -> frozenset[str]:
     """Return the top-level columns and the metadata columns that an expression reads."""
     return frozenset(
-        ".".join(path) if path[0] == "_metadata" else path[0] for path in columns_of(expression)
+        ".".join(path) if path[0] == METADATA else path[0] for path in columns_of(expression)
     )
 
 
@@ -167,5 +168,5 @@ def knows_no_zone(part: Expression, schema: StructType, time_zone: str, *, is_te
     return not is_text or not any(
         find_field(schema, path).type == PrimitiveType("timestamp")
         for path in columns_of(part)
-        if path[0] != "_metadata"
+        if path[0] != METADATA
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
+from deltalog import metadata_columns
 from deltalog.expressions import Literal, to_sql
 from deltalog.kernels import compute
 from deltalog.partition_values import extract, parse_column
@@ -34,12 +35,12 @@ _PREFIX: Final = "__deltalog_value_"
 _BASE_ROW_ID: Final = "baseRowId"
 _ROW_COMMIT_VERSION: Final = "defaultRowCommitVersion"
 _FILE_COLUMNS: Final = {
-    "_metadata.file_path": "location",
-    "_metadata.file_name": "name",
-    "_metadata.file_size": "size",
-    "_metadata.file_modification_time": "modified",
-    "_metadata.row_id": _BASE_ROW_ID,
-    "_metadata.row_commit_version": _ROW_COMMIT_VERSION,
+    metadata_columns.FILE_PATH: "location",
+    metadata_columns.FILE_NAME: "name",
+    metadata_columns.FILE_SIZE: "size",
+    metadata_columns.FILE_MODIFICATION_TIME: "modified",
+    metadata_columns.ROW_ID: _BASE_ROW_ID,
+    metadata_columns.ROW_COMMIT_VERSION: _ROW_COMMIT_VERSION,
 }
 
 
@@ -122,7 +123,7 @@ def _ddl(kind: DataType) -> str:
 
 
 def _is_constant(array: Any) -> bool:
-    return compute.count_distinct(array, mode="all").as_py() <= 1  # type: ignore[no-any-return]
+    return compute.count_distinct(array, mode="all").as_py() <= 1
 
 
 def _modified(files: pa.Table, kind: pa.DataType) -> pa.Array[Any]:

@@ -14,7 +14,7 @@ import pyarrow.types as pt
 
 from deltalog.column_mapping import field_id, physical_name
 from deltalog.kernels import compute
-from deltalog.paths import canonical_scheme, decode_path, split_location
+from deltalog.paths import decode_path, store_kind
 from deltalog.schema import ArrayType, MapType, PrimitiveType, StructType
 from deltalog.schema.columns import walk
 from deltalog.schema.widening import widening_changes
@@ -40,13 +40,12 @@ MOST_FOOTERS: Final = 1000
 """Files of which the footers are looked at here; more than that are left to our reader."""
 # Digits before the point without which Spark reads an integer as no decimal.
 _DIGITS: Final = {"byte": 10, "short": 10, "integer": 10, "long": 20}
-_HADOOP: Final = frozenset({"file", "s3", "gs", "az", "hdfs", "viewfs", "oss", "cosn", "obs"})
 
 
 def objection_to_place(root: str) -> str | None:
     """Why Spark cannot read any file of a table at `root`; None if it can."""
-    kind = canonical_scheme(split_location(root)[0])
-    return None if kind in _HADOOP else f"Spark has no file system for {kind!r}"
+    kind = store_kind(root)
+    return None if kind.is_hadoop else f"Spark has no file system for {kind.name!r}"
 
 
 def objection_to_columns(spec: ReadSpec) -> str | None:

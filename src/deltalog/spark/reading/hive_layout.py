@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from deltalog.kernels import compute
+from deltalog.kernels import arrow, compute
 from deltalog.partition_values import extract
 from deltalog.partition_values.directories import NULL_DIRECTORY, hive_directory
 from deltalog.schema import Field, StructType
@@ -46,8 +46,8 @@ def hive_partitions(
     Cost: one pass over the files, and Python for each partition.
     """
     names = configuration.physical_partition_columns
-    patterns = [_TEXTS.get(str(field.type)) for field in configuration.partition_schema]
-    if not names or None in patterns:
+    kinds = [str(field.type) for field in configuration.partition_schema]
+    if not names or not _TEXTS.keys() >= set(kinds):
         return None
     prefix = f"{root.rstrip('/')}/"
     where = files.column("location")
@@ -55,14 +55,14 @@ def hive_partitions(
         return None  # files of another table, of which this is a shallow clone
     inner = compute.utf8_slice_codeunits(where, len(prefix))
     columns = {"": compute.replace_substring_regex(inner, "/[^/]*$", "")}
-    for name, pattern in zip(names, patterns, strict=True):
+    for name, pattern in zip(names, map(_TEXTS.__getitem__, kinds), strict=True):
         texts = extract(files.column("partitionValues"), name)
         fits = compute.match_substring_regex(texts, pattern)
         says_null = compute.equal(texts, NULL_DIRECTORY)
         if compute.any(compute.or_(compute.invert(fits), says_null)).as_py():
             return None
         columns[name] = pa.chunked_array([texts])
-    for row in pa.table(columns).group_by(list(columns)).aggregate([]).to_pylist():
+    for row in arrow.table(columns).group_by(list(columns)).aggregate([]).to_pylist():
         if row[""] != hive_directory(names, row):
             return None
     schema = configuration.partition_schema

@@ -19,15 +19,16 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
+from deltalog import metadata_columns
 from deltalog.column_mapping import Mode, physical_name
 from deltalog.errors import DataFileMissingError
 from deltalog.features import check_deletion_vectors
 from deltalog.kernels import compute
-from deltalog.paths import check_all_confined, locations, split_location
+from deltalog.paths import check_all_confined, locations, split_location, store_kind
 from deltalog.scan import METADATA_COLUMNS
 from deltalog.scan.plan import TASK_COLUMNS, make_task
 from deltalog.schema import Field, PrimitiveType, StructType
-from deltalog.spark.reading.batch_source import METADATA, rows_schema
+from deltalog.spark.reading.batch_source import rows_schema
 from deltalog.spark.reading.file_keys import FileKey, key_of
 from deltalog.spark.reading.file_values import FileValues
 from deltalog.spark.reading.fitness import (
@@ -225,14 +226,15 @@ def _group_frame(spark: SparkSession, plan: NativePlan, files: pa.Table) -> Data
             for one in to_spark_schema(partitions).fields:
                 stored = stored.add(one)
     raw = _parquet(spark, spec, options, stored, files)
-    hidden = raw.metadataColumn(METADATA)
+    hidden = raw.metadataColumn(metadata_columns.METADATA)
     has_vectors = files.column("deletionVector").null_count < files.num_rows
     columns = [F.col(quoted(name)) for name in stored.names]
     key = FileKey("file_name")
     if has_vectors or values.need_join:
         key = key_of(snapshot.store, files)
         columns.append(key.of_row(hidden))
-    if has_vectors or {"_metadata.row_index", "_metadata.row_id"} & {*spec.metadata_columns}:
+    by_row = {metadata_columns.ROW_INDEX, metadata_columns.ROW_ID}
+    if has_vectors or by_row.intersection(spec.metadata_columns):
         columns.append(hidden["row_index"].alias(ROW))
     frame = raw.select(*columns)
     if has_vectors:
@@ -274,7 +276,7 @@ def _output(spec: ReadSpec, values: FileValues) -> list[Column]:
             hidden.append(_metadata(spec, values, name).alias(name.partition(".")[2]))
         else:
             found.append(_partition(spec, values, name).alias(name))
-    return [*found, F.struct(*hidden).alias(METADATA)] if hidden else found
+    return [*found, F.struct(*hidden).alias(metadata_columns.METADATA)] if hidden else found
 
 
 def _partition(spec: ReadSpec, values: FileValues, name: str) -> Column:
@@ -310,19 +312,19 @@ def _kept_columns(spec: ReadSpec) -> tuple[str | None, str | None]:
     """Return the columns of row ids and commit versions in rewritten files, if asked for."""
     asked = spec.metadata_columns
     return (
-        spec.row_id_column if "_metadata.row_id" in asked else None,
-        spec.row_commit_version_column if "_metadata.row_commit_version" in asked else None,
+        spec.row_id_column if metadata_columns.ROW_ID in asked else None,
+        spec.row_commit_version_column if metadata_columns.ROW_COMMIT_VERSION in asked else None,
     )
 
 
 def _metadata(spec: ReadSpec, values: FileValues, name: str) -> Column:
     kept_id, kept_version = _kept_columns(spec)
     match name:
-        case "_metadata.row_index":
+        case metadata_columns.ROW_INDEX:
             return F.col(ROW)
-        case "_metadata.row_id":
+        case metadata_columns.ROW_ID:
             fresh, kept = values.column(name) + F.col(ROW), kept_id
-        case "_metadata.row_commit_version":
+        case metadata_columns.ROW_COMMIT_VERSION:
             fresh, kept = values.column(name), kept_version
         case _:
             return values.column(name)
@@ -339,5 +341,5 @@ def output_rows(spec: ReadSpec) -> StructType:
 
 def spark_path(location: str) -> str:
     """Return a location as Hadoop's file systems expect it."""
-    scheme, _, path = split_location(location)
-    return f"file://{path}" if scheme == "file" else location
+    kind = store_kind(location)
+    return f"{kind.name}://{split_location(location)[2]}" if kind.is_native else location

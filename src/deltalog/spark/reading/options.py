@@ -11,13 +11,14 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from deltalog.errors import InvalidInputError
+from deltalog.metadata_columns import METADATA
 from deltalog.scan.task import METADATA_COLUMNS
+from deltalog.store_kinds import split_option
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 STORAGE_PREFIX: Final = "storage."
-_CLOUDS: Final = ("aws_", "azure_", "google_")
 # What pipelines say to any source, and what means nothing when a Delta table is read.
 _WITHOUT_EFFECT: Final = frozenset({"mergeschema", "inferschema", "overwriteschema"})
 MAX_PARTITION_BYTES: Final = 128 << 20
@@ -150,7 +151,7 @@ class Options:
             lower = name.lower()
             if lower.startswith(STORAGE_PREFIX):
                 self.storage[name[len(STORAGE_PREFIX) :]] = value
-            elif lower.startswith(_CLOUDS):
+            elif split_option(name)[0] is not None:  # a cloud's
                 self.storage[name] = value
             elif lower in self._names:
                 self._values[lower] = value
@@ -326,9 +327,9 @@ def parse_metadata_columns(names: Collection[str]) -> tuple[str, ...]:
         return tuple(METADATA_COLUMNS)
     found = []
     for name in names:
-        full = name if name.startswith("_metadata.") else f"_metadata.{name}"
+        full = name if name.startswith(f"{METADATA}.") else f"{METADATA}.{name}"
         if full not in METADATA_COLUMNS:
-            known = [column.removeprefix("_metadata.") for column in METADATA_COLUMNS]
+            known = [column.removeprefix(f"{METADATA}.") for column in METADATA_COLUMNS]
             close = get_close_matches(name, known, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"expected some of {known}"
             raise InvalidInputError(f"there is no metadata column {name!r}: {hint}")

@@ -14,12 +14,12 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 
 from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.arguments import as_columns
-from deltalog.paths import canonical_scheme, split_location
+from deltalog.metadata_columns import METADATA
+from deltalog.paths import store_kind
 from deltalog.scan import METADATA_COLUMNS, plan_scan
 from deltalog.scan.plan import TASK_COLUMNS
 from deltalog.schema import canonical_path_of
 from deltalog.snapshot.pieces import holds_more_files
-from deltalog.spark.reading.batch_source import METADATA
 from deltalog.spark.reading.conditions import RowCondition, as_spark_condition
 from deltalog.spark.reading.native import NativePlan, native_frame, plan_native
 from deltalog.spark.reading.options import parse_metadata_columns
@@ -299,9 +299,9 @@ def objection_to_native(
     """
     if native is not None:
         return None if native else "native=False asks for it"
-    kind = canonical_scheme(split_location(store.root)[0])
-    if not isinstance(table, str) and kind != "file":
+    kind = store_kind(store.root)
+    if not isinstance(table, str) and not kind.is_native:
         return "the table is given as a store, which Spark does not know"
-    if storage_options and kind != "file":
+    if storage_options and not kind.is_native:
         return "storage options are given, which Spark does not know; native=True tries it"
     return None

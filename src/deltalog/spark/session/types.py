@@ -7,7 +7,7 @@ Protocol: Schema Serialization Format (which is Spark's own)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -16,6 +16,7 @@ from pyspark.sql import types as spark_types
 from deltalog._json import loads
 from deltalog.column_mapping import Mode, physical_name
 from deltalog.errors import InvalidInputError
+from deltalog.kernels import arrow
 from deltalog.schema import (
     ArrayType,
     Field,
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from deltalog.schema import DataType
-
-_map_of: Final[Any] = pa.map_  # it takes fields, which the stubs do not know
 
 
 def to_spark_schema(schema: StructType) -> spark_types.StructType:
@@ -112,7 +111,7 @@ def _without_extension(kind: Any) -> Any:
         return pa.list_(item.with_type(_without_extension(item.type)))
     if pt.is_map(kind):
         key, item = kind.key_field, kind.item_field
-        return _map_of(
+        return arrow.map_(
             key.with_type(_without_extension(key.type)),
             item.with_type(_without_extension(item.type)),
         )

@@ -1,7 +1,7 @@
 """The streaming reader of the format `deltalog`: what is in a table, then what comes.
 
 Owns how Spark's micro-batches ask for it. Which rows come when, and offsets, are those of
-`operations.follow`; all rows of a stream are shown in the schema that it started with.
+`insight.follow`; all rows of a stream are shown in the schema that it started with.
 
 Protocol: Change Data Files
 """
@@ -15,12 +15,13 @@ from deltalog.errors import DeltaError
 from deltalog.insight.follow import Follower
 from deltalog.insight.follow_steps import FollowOptions, Offset
 from deltalog.log.listing import list_log
+from deltalog.metadata_columns import METADATA
 from deltalog.scan import Moment
 from deltalog.scan.changes import open_changes
 from deltalog.scan.plan import check_snapshot, read_spec
 from deltalog.schema import StructType
 from deltalog.snapshot import load_snapshot
-from deltalog.spark.reading.batch_source import METADATA, change_fields, check_columns, rows_schema
+from deltalog.spark.reading.batch_source import change_fields, check_columns, rows_schema
 from deltalog.spark.session.opening import moment_ms, open_latest, open_table
 from deltalog.spark.streaming.micro_batches import (
     MicroBatchReader,

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import types as spark_types
 
     from deltalog.configuration import TableConfiguration
-    from deltalog.engine import Engine, Rows
+    from deltalog.engine import Engine, RowSource
     from deltalog.expressions import Expression
     from deltalog.rows.changes import FoundRows, RowChanges
     from deltalog.schema import StructType
@@ -76,7 +76,7 @@ class PlanningEngine(LocalEngine):
     def write_rows(
         self,
         spec: WriteSpec,
-        rows: Rows,
+        rows: RowSource,
         *,
         predicate: Expression | None = None,
         tells_changes: bool = False,
@@ -117,7 +117,7 @@ class CommittingEngine(LocalEngine):
     def write_rows(
         self,
         spec: WriteSpec,
-        rows: Rows,
+        rows: RowSource,
         *,
         predicate: Expression | None = None,
         tells_changes: bool = False,

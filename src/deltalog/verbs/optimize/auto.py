@@ -42,12 +42,11 @@ class AutoCompaction:
 
 
 def is_auto_compaction_due(snapshot: Snapshot, when: AutoCompaction | None = None) -> bool:
-    """Whether the table asks for it, and has small files enough to look closer.
+    """Whether a table has small files enough to look closer.
 
     Cost: the sizes of the live files, from the log.
     """
     when = when or AutoCompaction()
-    properties = snapshot.configuration.properties
     if snapshot.num_files < when.min_files:
         return False
     limit = _small_bytes(snapshot, when)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from deltalog.arguments import as_condition, with_blanks_as_nulls
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns, to_sql
-from deltalog.kernels import compute
+from deltalog.kernels import arrow, compute
 from deltalog.partition_values import extract
 from deltalog.replay import file_keys
 from deltalog.rows.bins import Bin
@@ -144,7 +144,7 @@ def _bin(files: pa.Table, start: int, length: int) -> Bin:
 def _partitions(snapshot: Snapshot, files: pa.Table) -> Any:
     """A number for each file's partition."""
     values = files.column("partitionValues")
-    numbers: Any = pa.repeat(pa.scalar(0, pa.int64()), files.num_rows)
+    numbers = arrow.repeat(pa.scalar(0, pa.int64()), files.num_rows)
     for name in snapshot.configuration.physical_partition_columns:
         # The empty string is null.
         texts = compute.fill_null(extract(values, name), "")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from deltalog.kernels import compute
+from deltalog.metadata_columns import METADATA
 from deltalog.rows.bins import Rewritten
 from deltalog.rows.external_sort import SortLimits, sort_batches
 from deltalog.verbs.optimize.curves import Curve, bits_for, curve_keys
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from deltalog.rows.bins import Bin, BinReader
     from deltalog.schema.columns import Path
 
-_KEY: Final = "_metadata.sort_key"  # no column of a table has this name
+_KEY: Final = f"{METADATA}.sort_key"  # no column of a table has this name
 _BYTES_PER_ROW: Final = 64
 _MOST_SAMPLED_ROWS: Final = 50_000_000
 

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from deltalog._json import loads
 from deltalog.context import utc_context
+from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError
 from deltalog.log.names import commit_path
 from deltalog.snapshot import Snapshot, load_snapshot
-from deltalog.transaction import PendingTransaction
-from deltalog.transaction.commit import run
 from deltalog.upkeep.checkpoint import create_checkpoint
 from deltalog.verbs import alter
-from deltalog.verbs.alter.drop_feature import drop_feature
+from deltalog.verbs.alter.drop_feature import Commit, drop_feature
+from deltalog.verbs.do import do
+from deltalog.verbs.verb import Verb
 from tests.support.raw_tables import DataTable
 
 PROTECTED = "delta.requireCheckpointProtectionBeforeVersion"
 
 
-def committing(table: DataTable) -> Callable[..., Snapshot]:
-    def commit(stage: Callable[[PendingTransaction], object], operation: str) -> Snapshot:
-        ran = run(
-            lambda: load_snapshot(utc_context(table.store)),
-            stage,
-            operation=operation,
-            skip_empty=True,
-        )
-        return ran.committed.snapshot
+def committing(table: DataTable) -> Commit:
+    def commit(verb: Verb[Any]) -> Snapshot:
+        done = do(verb, lambda: load_snapshot(utc_context(table.store)), LocalEngine())
+        return done.committed.snapshot
 
     return commit
 
@@ -44,11 +40,9 @@ def make(properties: dict[str, str] | None = None, features: Sequence[str] = ())
     table = DataTable([("id", "long"), ("n", "integer")])
     commit = committing(table)
     if features:
-        commit(
-            lambda tx: alter.add_feature(tx, features, allow_protocol_versions_increase=True), ""
-        )
+        commit(alter.AddFeature(features, allow_protocol_versions_increase=True))
     if properties:
-        commit(lambda tx: alter.set_table_properties(tx, properties), "")
+        commit(alter.SetTableProperties(properties))
     table._version = load_snapshot(utc_context(table.store)).version  # it counts its own commits
     table.commit(table.add({"id": [1, 2, 3], "n": [1, 2, 3]}))
     return table
@@ -112,7 +106,7 @@ def test_rows_of_an_append_only_table_may_move_to_other_files() -> None:
     table = make({"delta.enableDeletionVectors": "true"})
     table.commit(table.add({"id": [4, 5], "n": [4, 5]}, deletionVector=table.vector(0)))
     asked = {"delta.appendOnly": "true"}
-    committing(table)(lambda tx: alter.set_table_properties(tx, asked), "")
+    committing(table)(alter.SetTableProperties(asked))
     drop(table, "deletionVectors")
     assert sorted(table.rows(columns=["id"])) == [1, 2, 3, 5]
 
@@ -121,7 +115,7 @@ def test_rows_of_an_append_only_table_may_move_to_other_files() -> None:
 def test_column_mapping_leaves_with_every_file() -> None:
     table = make({"delta.columnMapping.mode": "name"})
     commit = committing(table)
-    commit(lambda tx: alter.rename_column(tx, "n", "m"), "")
+    commit(alter.RenameColumn("n", "m"))
     after = drop(table, "columnMapping")
     assert after.configuration.column_mapping_mode == "none"
     assert after.metadata.configuration == {PROTECTED: str(after.version)}
@@ -133,7 +127,7 @@ def test_column_mapping_leaves_with_every_file() -> None:
 @pytest.mark.protocol("B-35", "UPG-10")
 def test_column_mapping_stays_where_names_need_it() -> None:
     table = make({"delta.columnMapping.mode": "name"})
-    committing(table)(lambda tx: alter.rename_column(tx, "n", "a b"), "")
+    committing(table)(alter.RenameColumn("n", "a b"))
     version = load_snapshot(utc_context(table.store)).version
     with pytest.raises(InvalidInputError, match="'a b'"):
         drop(table, "columnMapping")
@@ -143,7 +137,7 @@ def test_column_mapping_stays_where_names_need_it() -> None:
 @pytest.mark.protocol("B-50")
 def test_widened_columns_are_written_in_their_type_of_today() -> None:
     table = make({"delta.enableTypeWidening": "true"})
-    committing(table)(lambda tx: alter.set_column_type(tx, "n", "long"), "")
+    committing(table)(alter.SetColumnType("n", "long"))
     before = set(load_snapshot(utc_context(table.store)).files(["path"]).column("path").to_pylist())
     after = drop(table, "typeWidening")
     assert before.isdisjoint(after.files(["path"]).column("path").to_pylist())
@@ -155,7 +149,7 @@ def test_widened_columns_are_written_in_their_type_of_today() -> None:
 def test_row_tracking_leaves_nothing_behind() -> None:
     table = make()
     commit = committing(table)
-    commit(lambda tx: alter.set_table_properties(tx, {"delta.enableRowTracking": "true"}), "")
+    commit(alter.SetTableProperties({"delta.enableRowTracking": "true"}))
     after = drop(table, "rowTracking")
     assert set(after.configuration.features) == {"appendOnly", "invariants", "domainMetadata"}
     assert after.metadata.configuration == {}
@@ -176,7 +170,7 @@ def test_in_commit_timestamps_are_dropped_in_one_commit() -> None:
     table = make()
     commit = committing(table)
     asked = {"delta.enableInCommitTimestamps": "true"}
-    on = commit(lambda tx: alter.set_table_properties(tx, asked), "")
+    on = commit(alter.SetTableProperties(asked))
     assert on.configuration.in_commit_timestamps is not None
     after = drop(table, "inCommitTimestamp-preview")
     assert after.version == on.version + 1
@@ -187,10 +181,10 @@ def test_in_commit_timestamps_are_dropped_in_one_commit() -> None:
 def test_constraints_go_before_their_feature() -> None:
     table = make()
     commit = committing(table)
-    commit(lambda tx: alter.add_constraints(tx, {"c": "id > 0"}), "")
+    commit(alter.AddConstraints({"c": "id > 0"}))
     with pytest.raises(InvalidInputError, match="drop the constraints c first"):
         drop(table, "checkConstraints")
-    commit(lambda tx: alter.drop_constraint(tx, "c"), "")
+    commit(alter.DropConstraint("c"))
     after = drop(table, "checkConstraints")
     assert (after.protocol.min_reader_version, after.protocol.min_writer_version) == (1, 2)
 
@@ -202,8 +196,8 @@ def test_constraints_go_before_their_feature() -> None:
         ("nope", "no such table feature"),
         ("rowTracking", "does not have it"),
         ("domainMetadata", "'clustering' requires it"),
-        ("clustering", "it stays in a table that has it"),
-        ("appendOnly", "it stays in a table that has it"),
+        ("clustering", "it cannot be dropped"),
+        ("appendOnly", "it cannot be dropped"),
         ("checkpointProtection", "truncate_history=True"),
     ],
 )
@@ -217,7 +211,7 @@ def test_features_that_cannot_be_dropped(feature: str, message: str) -> None:
 
 def test_domains_of_users_go_before_their_feature() -> None:
     table = make(features=["domainMetadata"])
-    committing(table)(lambda tx: alter.set_domain_metadata(tx, "mine", "{}"), "")
+    committing(table)(alter.SetDomainMetadata("mine", "{}"))
     with pytest.raises(InvalidInputError, match="mine"):
         drop(table, "domainMetadata")
 

@@ -10,9 +10,9 @@ from deltalog.context import utc_context
 from deltalog.engine import LocalEngine
 from deltalog.snapshot import load_snapshot
 from deltalog.storage.store import Store
-from deltalog.testing import Fault, FaultyStore
+from deltalog.testing import FaultyStore, InjectedFault
 from deltalog.transaction import Committed, PostCommitHookProperties
-from deltalog.verbs.do import Maintenance, do
+from deltalog.verbs.do import EngineMaintenance, do
 from deltalog.verbs.optimize import (
     AutoCompact,
     AutoCompaction,
@@ -108,9 +108,11 @@ def test_a_failure_is_logged_and_nothing_else(caplog: pytest.LogCaptureFixture) 
     kept = DictStore()
     OptimizedTable(COLUMNS, *(numbered(n, n + 1) for n in range(51)), store=kept)
     paths = set(kept.files)
-    snapshot = load_snapshot(utc_context(FaultyStore(kept, Fault(verb="put_if_absent", times=9))))
+    snapshot = load_snapshot(
+        utc_context(FaultyStore(kept, InjectedFault(verb="put_if_absent", times=9)))
+    )
     with caplog.at_level(logging.WARNING):
-        found = Maintenance(LocalEngine()).compact(snapshot, PostCommitHookProperties())
+        found = EngineMaintenance(LocalEngine()).compact(snapshot, PostCommitHookProperties())
     assert found is snapshot
     assert "cannot compact" in caplog.text
     assert set(kept.files) == paths

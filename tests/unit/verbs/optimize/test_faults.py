@@ -12,7 +12,7 @@ from deltalog.context import utc_context
 from deltalog.errors import DeltaError
 from deltalog.rows.bins import RunOptions
 from deltalog.snapshot import load_snapshot
-from deltalog.testing import Fault, FaultyStore, Harm
+from deltalog.testing import FaultyStore, Harm, InjectedFault
 from deltalog.verbs.optimize import (
     Cluster,
     Compact,
@@ -56,7 +56,7 @@ def test_every_call_may_fail(name: str, harm: Harm) -> None:
     before, version, committed = state(table), table.version, []
     for call in range(1, 300):
         inner = DictStore(files=dict(made.files))
-        faulty = FaultyStore(inner, Fault(call=call, harm=harm))
+        faulty = FaultyStore(inner, InjectedFault(call=call, harm=harm))
         with contextlib.suppress(DeltaError):
             STAGES[name](OptimizedTable.reopened(faulty))
         after = OptimizedTable.reopened(inner)

@@ -10,10 +10,11 @@ import pytest
 
 from deltalog._json import loads
 from deltalog.context import utc_context
+from deltalog.engine import LocalEngine
 from deltalog.snapshot import load_snapshot
 from deltalog.transaction import PendingTransaction
 from deltalog.transaction.commit import commit
-from deltalog.verbs.alter.columns import drop_columns
+from deltalog.verbs.alter.columns import DropColumns
 from deltalog.verbs.optimize import Cluster, Purge
 from tests.support.optimizing import IDS, OptimizedTable, numbered
 from tests.support.statements import FEED, ROW_IDS, VECTORS
@@ -35,7 +36,7 @@ def columns_of_files(table: OptimizedTable) -> list[int]:
 def drop(table: OptimizedTable, column: str) -> None:
     snapshot = load_snapshot(utc_context(table.store))
     pending = PendingTransaction(snapshot.context, snapshot, operation="DROP COLUMNS")
-    drop_columns(pending, [column])
+    DropColumns([column]).stage(pending, LocalEngine())
     commit(pending)
 
 

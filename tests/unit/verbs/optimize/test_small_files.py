@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from deltalog.context import utc_context
+from deltalog.engine import LocalEngine
 from deltalog.rows.small_files import SMALL_BYTES, grouped, is_small
 from deltalog.scan.plan import read_spec
 from deltalog.scan.task import ScanTask
@@ -14,7 +15,7 @@ from deltalog.schema import Field, PrimitiveType
 from deltalog.snapshot import load_snapshot
 from deltalog.transaction import PendingTransaction
 from deltalog.transaction.commit import commit
-from deltalog.verbs.alter.columns import add_columns, rename_column
+from deltalog.verbs.alter.columns import AddColumns, RenameColumn
 from deltalog.verbs.optimize import Compact
 from tests.support.optimizing import OptimizedTable, numbered
 
@@ -31,10 +32,10 @@ def test_files_of_many_schemas(properties: dict[str, str], partition_by: tuple[s
     for number in range(3):
         snapshot = load_snapshot(utc_context(table.store))
         pending = PendingTransaction(snapshot.context, snapshot, operation="ADD")
-        add_columns(pending, [Field(f"new{number}", PrimitiveType("long"))])
+        AddColumns([Field(f"new{number}", PrimitiveType("long"))]).stage(pending, LocalEngine())
         if properties:
             name = "id" if number == 0 else f"id{number - 1}"
-            rename_column(pending, name, f"id{number}")
+            RenameColumn(name, f"id{number}").stage(pending, LocalEngine())
         commit(pending)
         rows: list[dict[str, Any]] = [{f"new{number}": 7}, {f"new{number}": None, "p": "x"}]
         table.append(rows)

@@ -1,4 +1,7 @@
-"""Which schema may follow another one while the files stay.
+"""Schema changes of a table whose data files stay.
+
+Owns which columns may be added, dropped, renamed and widened. Whether constraints and generated
+columns allow it is for `checks`.
 
 Protocol: Column Mapping, Type Widening
 """
@@ -10,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from deltalog.column_mapping import Mode, field_id
 from deltalog.errors import InvalidInputError
-from deltalog.features.type_widening import changes_own_type, remember_changes
+from deltalog.features.type_widening import changes_own_type, record_type_changes
 from deltalog.schema import ArrayType, Field, MapType, StructType
 
 if TYPE_CHECKING:
@@ -20,42 +23,42 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
-    """A schema that follows another.
+class SchemaChange:
+    """The new schema of a table, and what changed.
 
     Args:
-        schema: with every change of type remembered.
-        touched: paths in the schema before, of columns that went, have another name or type.
+        schema: with every type change recorded in column metadata.
+        changed: columns that are dropped, renamed or get another type; paths in the old schema.
     """
 
     schema: StructType
-    touched: tuple[Path, ...]
+    changed: tuple[Path, ...]
 
 
-def followed(before: TableConfiguration, schema: StructType, *, widens: bool) -> Followed:
-    """The schema that comes after another one while the files stay.
+def change_schema(before: TableConfiguration, schema: StructType, *, widens: bool) -> SchemaChange:
+    """The schema that replaces the table's own while the data files stay.
 
     Args:
-        before: the table as it was.
-        schema: as it shall be, with ids of known columns.
+        before: the current table.
+        schema: the new one; known columns have their ids.
         widens: whether types may become wider.
 
     Raises:
-        InvalidInputError: a column went without column mapping, a new column is NOT NULL, or a
-            type changed in a way that files cannot follow.
+        InvalidInputError: a column is dropped or renamed without column mapping, a new column is
+            NOT NULL, or existing files cannot be read as the new type.
 
     Protocol: Type Widening, Column Mapping
     """
-    follower = _Follower(is_mapped=before.column_mapping_mode is not Mode.NONE, widens=widens)
-    followed_schema = follower.struct(before.schema, schema, ())
-    return Followed(followed_schema, tuple(follower.touched))
+    changer = _SchemaChanger(is_mapped=before.column_mapping_mode is not Mode.NONE, widens=widens)
+    changed_schema = changer.struct(before.schema, schema, ())
+    return SchemaChange(changed_schema, tuple(changer.changed))
 
 
-class _Follower:
+class _SchemaChanger:
     def __init__(self, *, is_mapped: bool, widens: bool) -> None:
         self.is_mapped = is_mapped
         self.widens = widens
-        self.touched: list[Path] = []
+        self.changed: list[Path] = []
 
     def struct(self, before: StructType, after: StructType, path: Path) -> StructType:
         left = {self._key(field): field for field in before.fields}
@@ -64,8 +67,8 @@ class _Follower:
             known = left.pop(self._key(field), None)
             if known is None and not field.nullable:
                 raise InvalidInputError(
-                    f"cannot add the column {'.'.join((*path, field.name))!r} as NOT NULL: rows "
-                    "that are there have no value for it; add it, fill it, then set NOT NULL"
+                    f"cannot add the column {'.'.join((*path, field.name))!r} as NOT NULL: "
+                    "existing rows have no value for it; add it, fill it, then set NOT NULL"
                 )
             fields.append(field if known is None else self._field(known, field, path))
         for gone in left.values():
@@ -82,10 +85,10 @@ class _Follower:
         path = (*parent, before.name)
         if before.name != after.name:
             self._drop(path)
-        changed = remember_changes(".".join(path), before, after, is_enabled=self.widens)
+        recorded = record_type_changes(".".join(path), before, after, is_enabled=self.widens)
         if changes_own_type(before, after):
-            self.touched.append(path)
-        return replace(changed, type=self._type(before.type, changed.type, path))
+            self.changed.append(path)
+        return replace(recorded, type=self._type(before.type, recorded.type, path))
 
     def _type(self, before: DataType, after: DataType, path: Path) -> DataType:
         match before, after:
@@ -106,14 +109,14 @@ class _Follower:
     def _drop(self, path: Path) -> None:
         if not self.is_mapped:
             raise InvalidInputError(
-                f"cannot drop or rename the column {'.'.join(path)!r}: files have it by this name; "
+                f"cannot drop or rename the column {'.'.join(path)!r}: its files use this name; "
                 "set delta.columnMapping.mode = name first"
             )
-        self.touched.append(path)
+        self.changed.append(path)
 
     @staticmethod
     def _check_null(before: object, after: object, path: Path) -> None:
         if before and not after:
             raise InvalidInputError(
-                f"cannot forbid NULL inside {'.'.join(path)!r}: files may hold some"
+                f"cannot forbid NULL inside {'.'.join(path)!r}: existing files may hold NULL"
             )

@@ -1,4 +1,9 @@
-"""Functions of texts and regular expressions."""
+r"""Functions of regular expressions, and Java's syntax of them in that of RE2, which Arrow uses.
+
+Owns where the two syntaxes differ: `.` excludes more line ends in Java, `$` also matches before a
+final line end, `\s` includes the vertical tab. What RE2 would match differently (classes in
+classes) is refused; RE2 itself refuses look-around and back-references.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +11,11 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.regexes import to_re2
-from deltalog.expressions.rows import Datum, by_row, is_constant, pc
+from deltalog.expressions.rows import by_row, is_constant
+from deltalog.kernels import Datum, compute
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +23,23 @@ if TYPE_CHECKING:
 # Java reads $1 as a group, and any character after a backslash as itself.
 _REPLACEMENT: Final = re.compile(r"\\(.)|\$(\d)|(.)", re.DOTALL)
 _MOST_GROUPS: Final = 8
+_LINE_ENDS: Final = r"\n\r\x{85}\x{2028}\x{2029}"
+_ANY: Final = f"[^{_LINE_ENDS}]"
+_END: Final = rf"(?:\r\n|[{_LINE_ENDS}])?\z"
+_BLANKS: Final = r"\t\n\x0B\f\r "
+_HORIZONTAL: Final = r" \t\x{A0}\x{1680}\x{180E}\x{2000}-\x{200A}\x{202F}\x{205F}\x{3000}"
+_VERTICAL: Final = rf"\x0B\f{_LINE_ENDS}"
+# What . and $ mean changes with these flags, and RE2 knows the flags.
+_LINE_FLAGS: Final = re.compile(r"\(\?[a-zA-Z]*[smd]")
+_PART: Final = re.compile(r"\\Q.*?(?:\\E|\Z)|\\u[0-9a-fA-F]{4}|\\.|\[\^?\]?|&&|.", re.DOTALL)
+_ESCAPES: Final = {
+    r"\s": f"[{_BLANKS}]",
+    r"\S": f"[^{_BLANKS}]",
+    r"\h": f"[{_HORIZONTAL}]",
+    r"\v": f"[{_VERTICAL}]",
+    r"\Z": _END,
+}
+_ESCAPES_IN_CLASS: Final = {r"\s": _BLANKS, r"\h": _HORIZONTAL, r"\v": _VERTICAL}
 
 
 def rlike(text: Datum, pattern: Datum) -> Datum:
@@ -30,7 +53,7 @@ def rlike(text: Datum, pattern: Datum) -> Datum:
 
 def _matches(text: Datum, pattern: str) -> Datum:
     try:
-        return pc.match_substring_regex(text, to_re2(pattern))
+        return compute.match_substring_regex(text, to_re2(pattern))
     except pa.ArrowInvalid as error:
         raise InvalidInputError(
             f"cannot use the regular expression {pattern!r}: look-around and back-references are "
@@ -53,10 +76,10 @@ def regexp_extract(text: Datum, pattern: Datum, group: Datum | None = None) -> D
     # The first match is what the shortest text before it leaves.
     whole = rf"\A(?s:.*?)({to_re2(shape)})(?s:.*)\z"
     try:
-        found = pc.replace_substring_regex(text, whole, rf"\{place + 1}")
+        found = compute.replace_substring_regex(text, whole, rf"\{place + 1}")
     except pa.ArrowInvalid as error:
         raise InvalidInputError(f"cannot extract by {shape!r}: {error}") from error
-    return pc.if_else(is_found, found, "")
+    return compute.if_else(is_found, found, "")
 
 
 def regexp_replace(text: Datum, pattern: Datum, replacement: Datum) -> Datum:
@@ -70,14 +93,14 @@ def regexp_replace(text: Datum, pattern: Datum, replacement: Datum) -> Datum:
     shape, given = pattern.as_py(), replacement.as_py()
     _matches(text, shape)
     try:
-        return pc.replace_substring_regex(text, to_re2(shape), _re2_replacement(given))
+        return compute.replace_substring_regex(text, to_re2(shape), _re2_replacement(given))
     except pa.ArrowInvalid as error:
         raise InvalidInputError(f"cannot replace by {shape!r} and {given!r}: {error}") from error
 
 
 def _no_text(text: Datum) -> Datum:
     null = pa.scalar(None, pa.string())
-    return pc.if_else(pc.is_valid(text), null, null)
+    return compute.if_else(compute.is_valid(text), null, null)
 
 
 def _re2_replacement(given: str) -> str:
@@ -110,13 +133,48 @@ def split(text: Datum, pattern: Datum, limit: Datum | None = None) -> Datum:
         found = pc.split_pattern_regex(text, to_re2(shape), max_splits=splits)
     except pa.ArrowInvalid as error:
         raise InvalidInputError(f"cannot split by {shape!r}: {error}") from error
-    return pc.cast(found, result)
+    return compute.cast(found, result)
 
 
 def _characters(value: str, most: int) -> list[str]:
     if most <= 0 or most >= len(value):
         return list(value) or [""]
     return [*value[: most - 1], value[most - 1 :]]
+
+
+def to_re2(pattern: str) -> str:
+    """The pattern as RE2 has to read it to find what Java finds.
+
+    Raises:
+        InvalidInputError: a character class holds another, or an intersection.
+    """
+    has_flags = _LINE_FLAGS.search(pattern) is not None
+    parts: list[str] = []
+    in_class = False
+    for match in _PART.finditer(pattern):
+        part = match[0]
+        if part.startswith(r"\u") and len(part) > 2:
+            parts.append(rf"\x{{{part[2:]}}}")
+        elif part.startswith("\\"):
+            parts.append((_ESCAPES_IN_CLASS if in_class else _ESCAPES).get(part, part))
+        elif part.startswith("[") or part == "&&":
+            if in_class:
+                raise InvalidInputError(
+                    f"cannot use the regular expression {pattern!r}: a character class within a "
+                    "class is not supported"
+                )
+            in_class = part != "&&"
+            parts.append(part)
+        else:
+            in_class = in_class and part != "]"
+            parts.append(_plain(part, is_open=not in_class and not has_flags))
+    return "".join(parts)
+
+
+def _plain(part: str, *, is_open: bool) -> str:
+    if not is_open:
+        return part
+    return {".": _ANY, "$": _END}.get(part, part)
 
 
 KERNELS: Final[dict[str, Callable[..., Any]]] = {

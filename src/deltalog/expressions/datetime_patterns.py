@@ -10,10 +10,12 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import texts
-from deltalog.expressions.rows import Datum, by_row, pc
+from deltalog.expressions.rows import as_array, by_row
+from deltalog.kernels import Datum, compute
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,18 +24,8 @@ DEFAULT_PATTERN: Final = "yyyy-MM-dd HH:mm:ss"
 _MICROS_PER_DAY: Final = 86_400_000_000
 _MICROS_PER_SECOND: Final = 1_000_000
 _MONTHS: Final = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
+    *("January", "February", "March", "April", "May", "June", "July", "August"),
+    *("September", "October", "November", "December"),
 )
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _SEGMENT: Final = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+", re.DOTALL)
@@ -92,7 +84,7 @@ def format_moments(wall: Datum, pattern: str) -> Datum:
     parts = segments(pattern)
     fast = _strftime(parts)
     if fast is not None and _is_four_digits(wall):
-        seconds = pc.cast(pc.floor_temporal(wall, unit="second"), pa.timestamp("s"))
+        seconds = compute.cast(pc.floor_temporal(wall, unit="second"), pa.timestamp("s"))
         return pc.strftime(seconds, format=fast)
     writers = [_writer(part, pattern) for part in parts]
 
@@ -100,12 +92,12 @@ def format_moments(wall: Datum, pattern: str) -> Datum:
         moment = _moment(micros)
         return "".join(write(moment) for write in writers)
 
-    return by_row(row, pa.string(), pc.cast(wall, pa.int64()))
+    return by_row(row, pa.string(), compute.cast(wall, pa.int64()))
 
 
 def _is_four_digits(wall: Datum) -> bool:
     texts.check_years(wall)
-    year = pc.min_max(pc.year(wall if not isinstance(wall, pa.Scalar) else pa.array([wall])))
+    year = compute.min_max(pc.year(as_array(wall, 1)))
     low, high = year["min"].as_py(), year["max"].as_py()
     return low is None or (low >= 1000 and high <= 9999)
 
@@ -158,8 +150,7 @@ def _day_of_year(moment: Moment) -> int:
 
 
 _NUMBERS: Final[dict[str, _Number]] = {
-    "M": _Number(lambda moment: moment.month, 2),
-    "L": _Number(lambda moment: moment.month, 2),
+    **{letter: _Number(lambda moment: moment.month, 2) for letter in "ML"},
     "d": _Number(lambda moment: moment.day, 2),
     "D": _Number(_day_of_year, 3),
     "H": _Number(lambda moment: moment.second_of_day // 3600, 2),
@@ -168,8 +159,7 @@ _NUMBERS: Final[dict[str, _Number]] = {
     "K": _Number(lambda moment: moment.second_of_day // 3600 % 12, 2),
     "m": _Number(lambda moment: moment.second_of_day // 60 % 60, 2),
     "s": _Number(lambda moment: moment.second_of_day % 60, 2),
-    "q": _Number(lambda moment: (moment.month + 2) // 3, 2),
-    "Q": _Number(lambda moment: (moment.month + 2) // 3, 2),
+    **{letter: _Number(lambda moment: (moment.month + 2) // 3, 2) for letter in "qQ"},
 }
 
 
@@ -179,12 +169,9 @@ def _day_name(moment: Moment) -> str:
 
 _WRITERS: Final[dict[tuple[str, int], Callable[[Moment], str]]] = {
     ("y", 2): lambda moment: f"{moment.year % 100:02d}",
-    ("M", 3): lambda moment: _MONTHS[moment.month - 1][:3],
-    ("M", 4): lambda moment: _MONTHS[moment.month - 1],
-    ("L", 3): lambda moment: _MONTHS[moment.month - 1][:3],
-    ("L", 4): lambda moment: _MONTHS[moment.month - 1],
-    ("q", 3): lambda moment: f"Q{(moment.month + 2) // 3}",
-    ("Q", 3): lambda moment: f"Q{(moment.month + 2) // 3}",
+    **{(letter, 3): lambda moment: _MONTHS[moment.month - 1][:3] for letter in "ML"},
+    **{(letter, 4): lambda moment: _MONTHS[moment.month - 1] for letter in "ML"},
+    **{(letter, 3): lambda moment: f"Q{(moment.month + 2) // 3}" for letter in "qQ"},
     **{("E", count): lambda moment: _day_name(moment)[:3] for count in (1, 2, 3)},
     ("E", 4): _day_name,
     ("a", 1): lambda moment: "AM" if moment.second_of_day < 43_200 else "PM",
@@ -203,20 +190,10 @@ _READERS: Final[dict[tuple[str, int], str]] = {
     ("y", 1): r"(?P<y>-?\d{1,6})",
     ("y", 2): r"(?P<yy>\d{2})",
     ("y", 4): r"(?P<y>\d{4})",
-    ("M", 1): r"(?P<M>\d{1,2})",
-    ("M", 2): r"(?P<M>\d{2})",
     ("M", 3): r"(?P<MMM>[A-Za-z]{3})",
     ("M", 4): r"(?P<MMM>[A-Za-z]{3,9})",
-    ("d", 1): r"(?P<d>\d{1,2})",
-    ("d", 2): r"(?P<d>\d{2})",
-    ("H", 1): r"(?P<H>\d{1,2})",
-    ("H", 2): r"(?P<H>\d{2})",
-    ("h", 1): r"(?P<h>\d{1,2})",
-    ("h", 2): r"(?P<h>\d{2})",
-    ("m", 1): r"(?P<m>\d{1,2})",
-    ("m", 2): r"(?P<m>\d{2})",
-    ("s", 1): r"(?P<s>\d{1,2})",
-    ("s", 2): r"(?P<s>\d{2})",
+    **{(letter, 1): rf"(?P<{letter}>\d{{1,2}})" for letter in "MdHhms"},
+    **{(letter, 2): rf"(?P<{letter}>\d{{2}})" for letter in "MdHhms"},
     ("a", 1): r"(?P<a>[AaPp][Mm])",
     ("X", 1): r"(?P<zone>Z|[+-]\d{2}(?:\d{2})?)",
     ("X", 2): r"(?P<zone>Z|[+-]\d{4})",

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _EXAMPLES: Final = 5
 
 
-def write_matching(
+def write_where(
     spec: WriteSpec, rows: pa.RecordBatchReader, predicate: Expression, *, tells_changes: bool
 ) -> WrittenFiles:
     """Write rows as `write_files` does, if every one of them matches.

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from deltalog.errors import DeltaError
+from deltalog.kernels import arrow
 from deltalog.storage.pool import Background
-from deltalog.write.open_files import Lane, Part, Plan
+from deltalog.write.open_files import FilePlan, FileQueue, FinishedFile
 from deltalog.write.partition import split
 
 if TYPE_CHECKING:
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger("deltalog.write")
 
 _Key = tuple["Values", bool]
-_LANES: Final = max(1, min(8, os.cpu_count() or 1))
+_FILES_AT_ONCE: Final = max(1, min(8, os.cpu_count() or 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class WriteLimits:
     """How much a writer holds at a time.
 
     Args:
@@ -41,7 +42,7 @@ class Limits:
         waiting_bytes: of all rows that wait for their row group to be full.
         open_files: how many; those that were not written to for the longest time are closed.
         open_bytes: of all open files where they are held in memory.
-        lanes: how many files of one partition grow at the same time.
+        files_at_once: how many files of one partition grow at the same time.
         split_bytes: fewer than these stay in one file: two small files cost readers more than a
             core saves.
     """
@@ -50,39 +51,39 @@ class Limits:
     waiting_bytes: int = 256 * 1024 * 1024
     open_files: int = 64
     open_bytes: int = 512 * 1024 * 1024
-    lanes: int = _LANES
+    files_at_once: int = _FILES_AT_ONCE
     split_bytes: int = 32 * 1024 * 1024
 
 
-class PartWriter:
-    """Writes physical rows of any partitions; see `Plan` for what the files are.
+class RowsToFiles:
+    """Writes physical rows of any partitions; see `FilePlan` for what the files are.
 
     Args:
         plan: of the write.
         limits: how much is held.
     """
 
-    def __init__(self, plan: Plan, limits: Limits) -> None:
+    def __init__(self, plan: FilePlan, limits: WriteLimits) -> None:
         self._plan = plan
         self._limits = limits
         self._columns = plan.spec.configuration.partition_schema.fields
-        self._background = Background(limits.lanes + 1)
-        self._lanes: dict[_Key, list[Lane]] = {}
-        self._waiting: dict[_Key, _Rows] = {}
+        self._background = Background(limits.files_at_once + 1)
+        self._queues: dict[_Key, list[FileQueue]] = {}
+        self._waiting: dict[_Key, _WaitingRows] = {}
         self._gathered: list[tuple[pa.RecordBatch, pa.RecordBatch]] = []
         self._gathered_rows = 0
         self._gathered_bytes = 0
         self._waiting_bytes = 0
         self._sent_bytes = 0
         # Closed by `_close`, but not yet by the background.
-        self._closing: deque[Lane] = deque()
+        self._closing: deque[FileQueue] = deque()
         self._max_rows = plan.row_group_rows
         target = max(1, plan.spec.target_file_size_bytes)
         # Small files have small row groups, so that a file does not pass its size by far.
         self._max_bytes = min(limits.row_group_bytes, max(1, target // 2))
         self._is_native = getattr(plan.store, "native_path", None) is not None
-        fitting = limits.lanes if self._is_native else limits.open_bytes // target
-        self._num_lanes = max(1, min(limits.lanes, fitting))
+        fitting = limits.files_at_once if self._is_native else limits.open_bytes // target
+        self._num_queues = max(1, min(limits.files_at_once, fitting))
 
     def write(self, physical: pa.RecordBatch, logical: pa.RecordBatch) -> None:
         """Take rows.
@@ -97,22 +98,22 @@ class PartWriter:
             else:
                 self._add((), rows)
 
-    def finish(self) -> tuple[Part, ...]:
+    def finish(self) -> tuple[FinishedFile, ...]:
         """Write what waits, and close all files; they come in the order they were begun."""
         self._split_gathered()
         for key in sorted(self._waiting, key=lambda key: -self._waiting[key].num_bytes):
             self._send(key)
             self._close(key)
-        for key in list(self._lanes):
+        for key in list(self._queues):
             self._close(key)
         self._background.wait()
-        return tuple(sorted(self._plan.parts, key=lambda part: part.number))
+        return tuple(sorted(self._plan.finished, key=lambda file: file.number))
 
     def abandon(self) -> None:
         """Leave nothing behind: what was opened is deleted, as far as the store allows."""
         self._background.cancel()
-        for lane in (*self._closing, *self._all_lanes()):
-            lane.abandon()
+        for queue in (*self._closing, *self._all_queues()):
+            queue.abandon()
         if self._plan.opened:
             try:
                 self._plan.store.delete_many(self._plan.opened)
@@ -159,14 +160,14 @@ class PartWriter:
 
     def _add(self, values: Values, rows: pa.RecordBatch) -> None:
         key = (values, len(rows.schema) > len(self._plan.layout.arrow_schema()))
-        waiting = self._waiting.setdefault(key, _Rows())
+        waiting = self._waiting.setdefault(key, _WaitingRows())
         size = rows.nbytes
         if waiting.num_rows and (
             waiting.num_rows + rows.num_rows > self._max_rows
             or waiting.num_bytes + size > self._max_bytes
         ):
             self._send(key)
-            waiting = self._waiting.setdefault(key, _Rows())
+            waiting = self._waiting.setdefault(key, _WaitingRows())
         waiting.add(rows, size)
         self._waiting_bytes += size
         if waiting.num_rows >= self._max_rows or waiting.num_bytes >= self._max_bytes:
@@ -182,58 +183,58 @@ class PartWriter:
             self._send(key)
 
     def _send(self, key: _Key) -> None:
-        """Hand what waits for a partition to one of its lanes, as one row group."""
+        """Hand what waits for a partition to one of its queues, as one row group."""
         waiting = self._waiting.pop(key, None)
         if waiting is None:
             return
         rows = pa.Table.from_batches(waiting.batches)
         self._waiting_bytes -= waiting.num_bytes
         self._plan.look_at(rows)
-        lane = self._lane(key, rows.schema)
+        queue = self._lane(key, rows.schema)
         self._sent_bytes += waiting.num_bytes
-        self._put(lane, rows)
+        self._put(queue, rows)
         self._close_some(key)
 
-    def _lane(self, key: _Key, schema: pa.Schema) -> Lane:
-        lanes = self._lanes.pop(key, [])
-        self._lanes[key] = lanes  # the last in order is the one used last
-        if lanes and (lanes[0].queued == 0 or self._columns):
-            return lanes[0]
-        if not lanes or (
-            self._sent_bytes >= self._limits.split_bytes and len(lanes) < self._num_lanes
+    def _lane(self, key: _Key, schema: pa.Schema) -> FileQueue:
+        queues = self._queues.pop(key, [])
+        self._queues[key] = queues  # the last in order is the one used last
+        if queues and (queues[0].queued == 0 or self._columns):
+            return queues[0]
+        if not queues or (
+            self._sent_bytes >= self._limits.split_bytes and len(queues) < self._num_queues
         ):
-            lanes.append(Lane(self._plan, key[0], schema))
-            return lanes[-1]
-        return min(lanes, key=lambda lane: lane.queued)
+            queues.append(FileQueue(self._plan, key[0], schema))
+            return queues[-1]
+        return min(queues, key=lambda queue: queue.queued)
 
-    def _put(self, lane: Lane, rows: pa.Table | None) -> None:
-        lane.put(rows)
-        self._background.submit(lane.run)
+    def _put(self, queue: FileQueue, rows: pa.Table | None) -> None:
+        queue.put(rows)
+        self._background.submit(queue.run)
 
     def _close_some(self, used: _Key) -> None:
         """Close the files that were not written to for the longest time, if there are too many."""
-        for key in list(self._lanes):
-            lanes = list(self._all_lanes())
-            size = 0 if self._is_native else sum(lane.size_bytes for lane in lanes)
-            if len(lanes) <= self._limits.open_files and size <= self._limits.open_bytes:
+        for key in list(self._queues):
+            queues = list(self._all_queues())
+            size = 0 if self._is_native else sum(queue.size_bytes for queue in queues)
+            if len(queues) <= self._limits.open_files and size <= self._limits.open_bytes:
                 return
             if key != used:
                 self._close(key)
 
     def _close(self, key: _Key) -> None:
         """End the files of a partition; rows that still come make new ones."""
-        for lane in self._lanes.pop(key, []):
-            self._closing.append(lane)
-            self._put(lane, None)
+        for queue in self._queues.pop(key, []):
+            self._closing.append(queue)
+            self._put(queue, None)
         while self._closing and self._closing[0].is_idle:
             self._closing.popleft()
 
-    def _all_lanes(self) -> Iterator[Lane]:
-        for lanes in self._lanes.values():
-            yield from lanes
+    def _all_queues(self) -> Iterator[FileQueue]:
+        for queues in self._queues.values():
+            yield from queues
 
 
-class _Rows:
+class _WaitingRows:
     """Rows of one partition that wait."""
 
     def __init__(self) -> None:
@@ -258,5 +259,4 @@ def _by_schema(batches: list[pa.RecordBatch]) -> list[pa.Schema]:
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     if len(batches) == 1:
         return batches[0]
-    joined: pa.RecordBatch = pa.concat_batches(batches)  # type: ignore[attr-defined]  # newer than the stubs
-    return joined
+    return arrow.concat_batches(batches)

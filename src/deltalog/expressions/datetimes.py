@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import texts
 from deltalog.expressions.casts import MICROS_PER_DAY, MICROS_PER_SECOND, floor_divide
-from deltalog.expressions.patterns import DEFAULT_PATTERN, format_moments, parse_moments
-from deltalog.expressions.rows import Array, Datum, by_row, on_array, pc
+from deltalog.expressions.datetime_patterns import DEFAULT_PATTERN, format_moments, parse_moments
+from deltalog.expressions.rows import by_row, on_array, refusing
+from deltalog.kernels import Array, Datum, compute
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,8 +54,8 @@ _MICROS: Final = {
 def _part(kernel: Callable[..., Datum], **options: Any) -> Callable[[Datum], Datum]:
     def run(value: Datum) -> Datum:
         texts.check_years(value)
-        wall = pc.cast(value, _WALL) if pt.is_timestamp(value.type) else value
-        return pc.cast(kernel(wall, **options), pa.int32())
+        wall = compute.cast(value, _WALL) if pt.is_timestamp(value.type) else value
+        return compute.cast(kernel(wall, **options), pa.int32())
 
     return run
 
@@ -78,22 +80,23 @@ def _truncated(moment: Datum, unit: Datum, units: dict[str, str]) -> Datum:
             return _null_like(moment)
         return _floor(moment, name)
     found = _null_like(moment)
-    for word in pc.unique(unit).drop_null().to_pylist():
+    for word in compute.unique(unit).drop_null().to_pylist():
         name = units.get(word.lower())
         if name is not None:
-            found = pc.if_else(pc.equal(unit, word), _floor(moment, name), found)
+            found = compute.if_else(compute.equal(unit, word), _floor(moment, name), found)
     return found
 
 
 def _null_like(value: Datum) -> Datum:
     null = pa.scalar(None, value.type)
-    return pc.if_else(pc.is_null(value), null, null)
+    return compute.if_else(compute.is_null(value), null, null)
 
 
 def _floor(moment: Datum, unit: str) -> Datum:
     texts.check_years(moment)
-    wall = pc.cast(moment, _WALL)
-    return pc.cast(pc.floor_temporal(wall, unit=unit, week_starts_monday=True), moment.type)
+    named: Any = unit  # the stubs list the units
+    wall = compute.cast(moment, _WALL)
+    return compute.cast(pc.floor_temporal(wall, unit=named, week_starts_monday=True), moment.type)
 
 
 def date_add(date: Datum, days: Datum) -> Datum:
@@ -107,15 +110,13 @@ def date_sub(date: Datum, days: Datum) -> Datum:
 
 
 def _as_date(kernel: Callable[..., Datum], date: Datum, days: Datum) -> Datum:
-    try:
-        return pc.cast(kernel(pc.cast(date, pa.int32()), days), pa.date32())
-    except pa.ArrowInvalid as error:
-        raise InvalidInputError("the date is out of range") from error
+    with refusing("the date is out of range"):
+        return compute.cast(kernel(compute.cast(date, pa.int32()), days), pa.date32())
 
 
 def datediff(end: Datum, start: Datum) -> Datum:
     """Days from `start` to `end`."""
-    return pc.subtract(pc.cast(end, pa.int32()), pc.cast(start, pa.int32()))
+    return compute.subtract(compute.cast(end, pa.int32()), compute.cast(start, pa.int32()))
 
 
 def last_day(date: Datum) -> Datum:
@@ -130,81 +131,82 @@ def add_months(date: Datum, months: Datum) -> Datum:
     if isinstance(date, pa.Scalar) and isinstance(months, pa.Scalar):
         return add_months(pa.array([date], date.type), months)[0]
     texts.check_years(date)
-    year = pc.cast(pc.year(date), pa.int64())
-    month = pc.cast(pc.month(date), pa.int64())
-    total = pc.add(
-        pc.add(pc.multiply(year, 12), pc.subtract(month, 1)), pc.cast(months, pa.int64())
+    year = compute.cast(pc.year(date), pa.int64())
+    month = compute.cast(pc.month(date), pa.int64())
+    total = compute.add(
+        compute.add(compute.multiply(year, 12), compute.subtract(month, 1)),
+        compute.cast(months, pa.int64()),
     )
     new_year = floor_divide(total, 12)
-    new_month = pc.add(pc.subtract(total, pc.multiply(new_year, 12)), 1)
+    new_month = compute.add(compute.subtract(total, compute.multiply(new_year, 12)), 1)
     first = _first_of_month(new_year, new_month)
-    is_december = pc.equal(new_month, 12)
+    is_december = compute.equal(new_month, 12)
     following = _first_of_month(
-        pc.add(new_year, pc.cast(is_december, pa.int64())),
-        pc.if_else(is_december, 1, pc.add(new_month, 1)),
+        compute.add(new_year, compute.cast(is_december, pa.int64())),
+        compute.if_else(is_december, 1, compute.add(new_month, 1)),
     )
     day = pc.min_element_wise(
-        pc.cast(pc.day(date), pa.int64()), pc.subtract(following, first), skip_nulls=False
+        compute.cast(pc.day(date), pa.int64()), compute.subtract(following, first), skip_nulls=False
     )
-    days = pc.subtract(pc.add(first, day), 1)
-    try:
-        return pc.cast(pc.cast(days, pa.int32()), pa.date32())
-    except pa.ArrowInvalid as error:
-        raise InvalidInputError("the date is out of range") from error
+    days = compute.subtract(compute.add(first, day), 1)
+    with refusing("the date is out of range"):
+        return compute.cast(compute.cast(days, pa.int32()), pa.date32())
 
 
 def _first_of_month(year: Array, month: Array) -> Array:
     """Days since 1970 of a month's first day, in the proleptic Gregorian calendar."""
     # Years begin in March here, so that the leap day is the last of its year.
-    shifted = pc.subtract(year, pc.cast(pc.less_equal(month, 2), pa.int64()))
-    march = pc.add(month, pc.if_else(pc.less_equal(month, 2), 9, -3))
+    shifted = compute.subtract(year, compute.cast(compute.less_equal(month, 2), pa.int64()))
+    march = compute.add(month, compute.if_else(compute.less_equal(month, 2), 9, -3))
     era = floor_divide(shifted, 400)
-    year_of_era = pc.subtract(shifted, pc.multiply(era, 400))
-    leap_days = pc.subtract(pc.divide(year_of_era, 4), pc.divide(year_of_era, 100))
-    day_of_year = pc.divide(pc.add(pc.multiply(march, 153), 2), 5)
-    day_of_era = pc.add(pc.add(pc.multiply(year_of_era, 365), leap_days), day_of_year)
-    return pc.subtract(pc.add(pc.multiply(era, 146_097), day_of_era), 719_468)
+    year_of_era = compute.subtract(shifted, compute.multiply(era, 400))
+    leap_days = compute.subtract(compute.divide(year_of_era, 4), compute.divide(year_of_era, 100))
+    day_of_year = compute.divide(compute.add(compute.multiply(march, 153), 2), 5)
+    day_of_era = compute.add(
+        compute.add(compute.multiply(year_of_era, 365), leap_days), day_of_year
+    )
+    return compute.subtract(compute.add(compute.multiply(era, 146_097), day_of_era), 719_468)
 
 
 def timestampadd(unit: Datum, amount: Datum, moment: Datum) -> Datum:
     """The moment so many units later; months keep the time of day."""
     name = _constant_unit(unit)
-    try:
+    with refusing("the timestamp is out of range"):
         if name in _MONTHS:
             return on_array_pair(lambda m, n: _later_months(m, n, _MONTHS[name]), moment, amount)
         step = pc.multiply_checked(amount, pa.scalar(_MICROS[name], pa.int64()))
-        return pc.cast(pc.add_checked(pc.cast(moment, pa.int64()), step), moment.type)
-    except pa.ArrowInvalid as error:
-        raise InvalidInputError("the timestamp is out of range") from error
+        return compute.cast(pc.add_checked(compute.cast(moment, pa.int64()), step), moment.type)
 
 
-def on_array_pair(compute: Callable[[Array, Datum], Array], first: Datum, second: Datum) -> Datum:
+def on_array_pair(function: Callable[[Array, Datum], Array], first: Datum, second: Datum) -> Datum:
     """A function whose first argument is an array, applied to constants too."""
     if not isinstance(first, pa.Scalar):
-        return compute(first, second)
+        return function(first, second)
     if isinstance(second, pa.Scalar):
-        return compute(pa.array([first], first.type), second)[0]
+        return function(pa.array([first], first.type), second)[0]
     constant: Any = first
-    return compute(pa.repeat(constant, len(second)), second)
+    return function(pa.repeat(constant, len(second)), second)
 
 
 def _later_months(moment: Array, amount: Datum, factor: int) -> Array:
-    micros = pc.cast(moment, pa.int64())
+    micros = compute.cast(moment, pa.int64())
     days = floor_divide(micros, MICROS_PER_DAY)
-    clock = pc.subtract(micros, pc.multiply(days, MICROS_PER_DAY))
-    date = pc.cast(pc.cast(days, pa.int32()), pa.date32())
+    clock = compute.subtract(micros, compute.multiply(days, MICROS_PER_DAY))
+    date = compute.cast(compute.cast(days, pa.int32()), pa.date32())
     months = pc.multiply_checked(amount, pa.scalar(factor, pa.int64()))
-    moved = pc.cast(pc.cast(add_months(date, months), pa.int32()), pa.int64())
+    moved = compute.cast(compute.cast(add_months(date, months), pa.int32()), pa.int64())
     whole = pc.multiply_checked(moved, pa.scalar(MICROS_PER_DAY, pa.int64()))
-    return pc.cast(pc.add_checked(whole, clock), moment.type)
+    return compute.cast(pc.add_checked(whole, clock), moment.type)
 
 
 def timestampdiff(unit: Datum, start: Datum, end: Datum) -> Datum:
     """Whole units from `start` to `end`. Cost: by row for months and longer."""
     name = _constant_unit(unit)
-    first, last = pc.cast(start, pa.int64()), pc.cast(end, pa.int64())
+    first, last = compute.cast(start, pa.int64()), compute.cast(end, pa.int64())
     if name not in _MONTHS:
-        return pc.divide(pc.subtract_checked(last, first), pa.scalar(_MICROS[name], pa.int64()))
+        return compute.divide(
+            pc.subtract_checked(last, first), pa.scalar(_MICROS[name], pa.int64())
+        )
     return by_row(lambda a, b: _whole_months(a, b, _MONTHS[name]), pa.int64(), first, last)
 
 
@@ -239,28 +241,28 @@ def make_date(year: Datum, month: Datum, day: Datum) -> Datum:
             raise InvalidInputError(f"there is no date {'-'.join(map(str, parts))}")
         return days
 
-    return pc.cast(by_row(row, pa.int32(), year, month, day), pa.date32())
+    return compute.cast(by_row(row, pa.int32(), year, month, day), pa.date32())
 
 
 def to_date(value: Datum, pattern: Datum) -> Datum:
     """A text as a date by a pattern; a date or timestamp as its date. Cost: by row."""
     if not pt.is_string(value.type):
-        return pc.cast(value, pa.date32(), safe=False)
+        return compute.cast(value, pa.date32(), safe=False)
     micros = parse_moments(value, _pattern(pattern))
     days = on_array(lambda array: floor_divide(array, MICROS_PER_DAY), micros)
-    return pc.cast(pc.cast(days, pa.int32()), pa.date32())
+    return compute.cast(compute.cast(days, pa.int32()), pa.date32())
 
 
 def to_timestamp(value: Datum, pattern: Datum) -> Datum:
     """A text as a timestamp by a pattern. Cost: by row."""
     if not pt.is_string(value.type):
-        return pc.cast(value, pa.timestamp("us", "UTC"))
-    return pc.cast(parse_moments(value, _pattern(pattern)), pa.timestamp("us", "UTC"))
+        return compute.cast(value, pa.timestamp("us", "UTC"))
+    return compute.cast(parse_moments(value, _pattern(pattern)), pa.timestamp("us", "UTC"))
 
 
 def date_format(value: Datum, pattern: Datum) -> Datum:
     """A timestamp as a text by a pattern. Cost: by row, unless the pattern is plain digits."""
-    return format_moments(pc.cast(value, _WALL), _pattern(pattern))
+    return format_moments(compute.cast(value, _WALL), _pattern(pattern))
 
 
 def unix_timestamp(value: Datum, pattern: Datum | None = None) -> Datum:
@@ -268,18 +270,16 @@ def unix_timestamp(value: Datum, pattern: Datum | None = None) -> Datum:
     if pt.is_string(value.type):
         micros = parse_moments(value, DEFAULT_PATTERN if pattern is None else _pattern(pattern))
     else:
-        micros = pc.cast(pc.cast(value, _WALL), pa.int64())
-    return pc.divide(micros, MICROS_PER_SECOND)
+        micros = compute.cast(compute.cast(value, _WALL), pa.int64())
+    return compute.divide(micros, MICROS_PER_SECOND)
 
 
 def from_unixtime(seconds: Datum, pattern: Datum | None = None) -> Datum:
     """Seconds since 1970 as a text."""
-    try:
+    with refusing("the timestamp is out of range"):
         micros = pc.multiply_checked(seconds, MICROS_PER_SECOND)
-    except pa.ArrowInvalid as error:
-        raise InvalidInputError("the timestamp is out of range") from error
     shape = DEFAULT_PATTERN if pattern is None else _pattern(pattern)
-    return format_moments(pc.cast(micros, _WALL), shape)
+    return format_moments(compute.cast(micros, _WALL), shape)
 
 
 def _pattern(pattern: Datum) -> str:
@@ -291,18 +291,18 @@ def _pattern(pattern: Datum) -> str:
 
 def _unix(divisor: int) -> Callable[[Datum], Datum]:
     def run(moment: Datum) -> Datum:
-        return on_array(lambda array: floor_divide(pc.cast(array, pa.int64()), divisor), moment)
+        return on_array(
+            lambda array: floor_divide(compute.cast(array, pa.int64()), divisor), moment
+        )
 
     return run
 
 
 def _from_unix(factor: int) -> Callable[[Datum], Datum]:
     def run(number: Datum) -> Datum:
-        try:
+        with refusing("the timestamp is out of range"):
             micros = pc.multiply_checked(number, factor)
-        except pa.ArrowInvalid as error:
-            raise InvalidInputError("the timestamp is out of range") from error
-        return pc.cast(micros, pa.timestamp("us", "UTC"))
+        return compute.cast(micros, pa.timestamp("us", "UTC"))
 
     return run
 
@@ -338,8 +338,8 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
     "unix_seconds": _unix(MICROS_PER_SECOND),
     "unix_millis": _unix(1000),
     "unix_micros": _unix(1),
-    "unix_date": lambda date: pc.cast(date, pa.int32()),
-    "date_from_unix_date": lambda days: pc.cast(days, pa.date32()),
+    "unix_date": lambda date: compute.cast(date, pa.int32()),
+    "date_from_unix_date": lambda days: compute.cast(days, pa.date32()),
     "timestamp_millis": _from_unix(1000),
     "timestamp_micros": _from_unix(1),
 }

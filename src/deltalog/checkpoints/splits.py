@@ -1,7 +1,7 @@
-"""A checkpoint cut into shares that others work on: each is some row groups of some files.
+"""A checkpoint in splits that can be read independently: each is some row groups of some files.
 
-Owns the cut, which looks at sizes only, and a share's reading. Which processes read them is not
-known here.
+Owns the splitting, which looks at sizes only, and the reading of a split. Knows nothing of the
+processes that read them.
 
 Protocol: Checkpoints, Sidecar Files
 """
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slice:
-    """A run of a file's row groups, one of several that are about equal.
+class RowGroupRange:
+    """A range of a file's row groups, one of `count` ranges of about equal size.
 
     Args:
-        file: which.
-        number: of the run, from 0.
-        count: how many runs the file is cut into.
+        file: that holds them.
+        number: of the range, from 0.
+        count: number of ranges of the file.
     """
 
     file: FileInfo
@@ -38,50 +38,50 @@ class Slice:
     count: int = 1
 
 
-Share = tuple[Slice, ...]
+Split = tuple[RowGroupRange, ...]
 
 
-def cut_checkpoint(checkpoint: Checkpoint, share_bytes: int) -> list[Share]:
-    """The checkpoint's files in shares: every row group is in just one.
+def split_checkpoint(checkpoint: Checkpoint, split_bytes: int) -> list[Split]:
+    """Split the checkpoint's files; every row group is in exactly one split.
 
     Args:
         checkpoint: the whole.
-        share_bytes: about as much as a share holds; a row group is not cut.
+        split_bytes: target size of a split; a row group is never cut.
 
-    Cost: none, but for the top-level file of a V2 checkpoint.
+    Cost: none, except for the top-level file of a V2 checkpoint.
     """
-    shares: list[Share] = []
-    small: list[Slice] = []
-    room = share_bytes
+    splits: list[Split] = []
+    small: list[RowGroupRange] = []
+    room = split_bytes
     for info in checkpoint.data_files:
-        count = -(-info.size_bytes // max(1, share_bytes))
+        count = -(-info.size_bytes // max(1, split_bytes))
         if count > 1:
-            shares += [(Slice(file=info, number=number, count=count),) for number in range(count)]
+            splits += [(RowGroupRange(file=info, number=n, count=count),) for n in range(count)]
             continue
         if small and info.size_bytes > room:
-            shares.append(tuple(small))
-            small, room = [], share_bytes
-        small.append(Slice(file=info))
+            splits.append(tuple(small))
+            small, room = [], split_bytes
+        small.append(RowGroupRange(file=info))
         room -= info.size_bytes
-    return [*shares, tuple(small)] if small else shares
+    return [*splits, tuple(small)] if small else splits
 
 
 class PartialCheckpoint(Checkpoint):
-    """Some row groups of a checkpoint, read as if there were no others.
+    """A split of a checkpoint, read as if it were the whole.
 
     Args:
         store: of the table.
         files: the top-level files of the whole.
-        share: what is read.
+        split: to read.
     """
 
-    def __init__(self, store: Store, files: CheckpointFiles, share: Share) -> None:
+    def __init__(self, store: Store, files: CheckpointFiles, split: Split) -> None:
         super().__init__(store, files)
-        self._share = share
+        self._split = split
         self._parts: dict[str, Sequence[CheckpointFile]] = {}
 
     def row_groups(self) -> Iterator[PartialCheckpoint]:
-        """The same adds, one row group at a time; without the removes."""
+        """The adds of this split, one row group at a time; without the removes."""
         with self._unreadable():
             adds = self._sources("add")
         for part in adds:
@@ -92,8 +92,8 @@ class PartialCheckpoint(Checkpoint):
     def _sources(self, kind: str) -> Sequence[CheckpointFile]:
         if kind not in self._parts:
             found: list[CheckpointFile] = []
-            for one in self._share:
-                # The row groups that hold such actions are told by the footer, here as anywhere.
+            for one in self._split:
+                # The footer's null counts show which row groups hold such actions.
                 parts = open_checkpoint_file(self._store, one.file).parts(kind, least_bytes=0)
                 first = len(parts) * one.number // one.count
                 found += parts[first : len(parts) * (one.number + 1) // one.count]
@@ -101,5 +101,5 @@ class PartialCheckpoint(Checkpoint):
         return self._parts[kind]
 
     def __getstate__(self) -> tuple[Store, CheckpointFiles]:
-        """Refuse: a copy would be the whole."""
-        raise TypeError("a part of a checkpoint is not picklable: send its share")
+        """Refuse: `Checkpoint` would restore the whole."""
+        raise TypeError("a part of a checkpoint is not picklable: send its split")
