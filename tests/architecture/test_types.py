@@ -52,7 +52,7 @@ ELSEWHERE = {
         ({"timestamp"}, "the moment of a commit: commitInfo, history, messages"),
     ),
     "verbs/restore.py": ({"timestamp"}, "the moment that restore looks for, in its commitInfo"),
-    "spark/engine/statements.py": ({"string"}, "PySpark's name of a type to cast to"),
+    "spark/engine/assign.py": ({"string"}, "PySpark's name of a type to cast to"),
     "spark/reading/native.py": ({"long"}, "PySpark's name of a type to read"),
     "spark/results.py": ({"timestamp"}, "the moment of a commit"),
 }  # fmt: skip

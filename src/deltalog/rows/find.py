@@ -111,7 +111,7 @@ def find_matching_files(
     return MatchingFiles(
         files=matching,
         positions=tuple(pa.concat_arrays(parts) for parts in found.values()),
-        num_records=_complete(snapshot, matching, [counts[number] for number in found]),
+        num_records=complete_counts(snapshot, matching, [counts[number] for number in found]),
         num_candidates=files.num_rows,
     )
 
@@ -131,7 +131,7 @@ def _tasks(snapshot: Snapshot, files: pa.Table, predicate: Expression | None) ->
             number += 1
 
 
-def _complete(
+def complete_counts(
     snapshot: Snapshot, files: pa.Table, counts: Sequence[int | None]
 ) -> tuple[int | None, ...]:
     """The physical rows of each file, from its footer where the log does not tell."""

@@ -166,7 +166,7 @@ def plan_merge(
         SchemaMismatchError: the source has columns that the table lacks, or cannot be merged.
     """
     merge.check()
-    after = _evolved(merge, configuration, source)
+    after = evolved(merge, configuration, source)
     names = _names(merge, configuration.schema, source)
     # New columns may be assigned, and be read as the NULL that they were.
     later = names if after is configuration else _names(merge, after.schema, source)
@@ -175,10 +175,62 @@ def plan_merge(
         merge=merge,
         configuration=after,
         names=names,
-        condition=planner.condition(),
+        condition=_taken_apart(_resolved(names, merge.condition, BOTH, now), names.schema),
         matched=planner.steps(When.MATCHED),
         not_matched=planner.steps(When.NOT_MATCHED),
         by_source=planner.steps(When.NOT_MATCHED_BY_SOURCE),
+    )
+
+
+def plan_condition(
+    merge: RowChanges, target: StructType, source: StructType, *, now: datetime
+) -> MergeCondition:
+    """Take the condition of a merge apart.
+
+    Args:
+        merge: as the caller said it.
+        target: schema of the table.
+        source: schema of the source.
+        now: the moment that `current_timestamp()` means.
+
+    Raises:
+        InvalidInputError: it is not understood.
+    """
+    names = _names(merge, target, source)
+    return _taken_apart(_resolved(names, merge.condition, BOTH, now), names.schema)
+
+
+def _resolved(
+    names: Names, sql: str | Expression, sides: Collection[str], now: datetime
+) -> Expression:
+    return fold(resolve_predicate(names.parse(sql, sides), names.schema, now=now))
+
+
+def _taken_apart(whole: Expression, schema: StructType) -> MergeCondition:
+    keys: list[Key] = []
+    target_only: list[Expression] = []
+    source_only: list[Expression] = []
+    residual: list[Expression] = []
+    is_never = False
+    for part in conjuncts(whole):
+        sides = sides_of(columns(part))
+        key = _key(part, schema)
+        if not sides:
+            is_never = is_never or not (isinstance(part, Literal) and part.value is True)
+        elif key is not None:
+            keys.append(key)
+        elif sides == {TARGET}:
+            target_only.append(without_side(part))
+        elif sides == {SOURCE}:
+            source_only.append(without_side(part))
+        else:
+            residual.append(part)
+    return MergeCondition(
+        keys=tuple(keys),
+        target_only=tuple(target_only),
+        source_only=tuple(source_only),
+        residual=tuple(residual),
+        is_never=is_never,
     )
 
 
@@ -201,34 +253,6 @@ class _Planner:
         self._time_zone = time_zone
         self._now = now
 
-    def condition(self) -> MergeCondition:
-        whole = self._resolved(self._merge.condition, BOTH)
-        keys: list[Key] = []
-        target_only: list[Expression] = []
-        source_only: list[Expression] = []
-        residual: list[Expression] = []
-        is_never = False
-        for part in conjuncts(whole):
-            sides = sides_of(columns(part))
-            key = _key(part, self._names.schema)
-            if not sides:
-                is_never = is_never or not (isinstance(part, Literal) and part.value is True)
-            elif key is not None:
-                keys.append(key)
-            elif sides == {TARGET}:
-                target_only.append(without_side(part))
-            elif sides == {SOURCE}:
-                source_only.append(without_side(part))
-            else:
-                residual.append(part)
-        return MergeCondition(
-            keys=tuple(keys),
-            target_only=tuple(target_only),
-            source_only=tuple(source_only),
-            residual=tuple(residual),
-            is_never=is_never,
-        )
-
     def steps(self, when: When) -> tuple[MergeStep, ...]:
         return tuple(self._step(clause) for clause in self._merge.of(when))
 
@@ -236,7 +260,7 @@ class _Planner:
         sides = _SIDES[clause.when]
         condition = None
         if clause.condition is not None:
-            condition = self._resolved(clause.condition, sides)
+            condition = _resolved(self._names, clause.condition, sides, self._now)
         if clause.action is Action.DELETE:
             return MergeStep(clause, condition, None)
         scope = Scope(
@@ -264,10 +288,6 @@ class _Planner:
             find_field(self._target, (name,)).name: col_of(name) for name in names
         }
         return MergeStep(clause, condition, _inserted(self._target, paths, scope))
-
-    def _resolved(self, sql: str | Expression, sides: Collection[str]) -> Expression:
-        placed = self._names.parse(sql, sides)
-        return fold(resolve_predicate(placed, self._names.schema, now=self._now))
 
     def _placed(self, value: object, sides: Collection[str]) -> object:
         return self._later.parse(value, sides) if isinstance(value, str | Expression) else value
@@ -344,10 +364,14 @@ def _columns_of(side: str, expressions: Collection[Expression | None]) -> list[s
     return sorted(found)
 
 
-def _evolved(
+def evolved(
     merge: RowChanges, configuration: TableConfiguration, source: StructType
 ) -> TableConfiguration:
-    """The configuration with the columns that clauses bring from the source."""
+    """The configuration with the columns that clauses bring from the source.
+
+    Raises:
+        SchemaMismatchError: the source has columns that the table lacks, or cannot be merged.
+    """
     wanted = _wanted(merge, configuration.schema, source)
     known = {name.lower() for name in configuration.schema.names}
     if not merge.merge_schema:

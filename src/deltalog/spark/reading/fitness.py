@@ -72,7 +72,7 @@ def _is_narrow(change: TypeChange) -> bool:
 
 
 def are_unfit_by_name(locations: StringColumn) -> pa.BooleanArray:
-    """Which files Spark would not find, or would find more than it should, by their names."""
+    """Mark files whose names Spark passes over, or takes for patterns."""
     paths = compute.replace_substring_regex(locations, _SCHEME, "")
     odd: Any = compute.or_(
         compute.match_substring_regex(paths, _ODD_NAME),
@@ -82,7 +82,7 @@ def are_unfit_by_name(locations: StringColumn) -> pa.BooleanArray:
 
 
 def are_unfit_by_id(store: Store, spec: ReadSpec, files: pa.Table) -> pa.BooleanArray:
-    """Which files of a table that maps columns by id have other names than the table says.
+    """Mark files of a table with column ids in which names do not lead to the right columns.
 
     Spark finds columns by their ids only in sessions that are set up for it, and else by names.
 

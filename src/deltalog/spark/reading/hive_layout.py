@@ -1,4 +1,4 @@
-"""Tables whose directories say the partition values, so that Spark may take them from there.
+"""Tables whose directories hold the partition values, so that Spark may read them from there.
 
 The protocol reads nothing from directories, and Spark would read whatever stands there. So this
 holds only where every directory is exactly what the log's values give, in types whose texts Spark
@@ -34,7 +34,7 @@ _TEXTS: Final[dict[DataType, str]] = {
 def hive_partitions(
     configuration: TableConfiguration, files: pa.Table, root: str
 ) -> StructType | None:
-    """The partition columns, as directories name them, if Spark may read them from there.
+    """Return the partition columns as directories name them, if Spark may read them from there.
 
     Args:
         configuration: of the table.

@@ -20,7 +20,7 @@ from deltalog.scan import METADATA_COLUMNS, plan_scan
 from deltalog.scan.plan import TASK_COLUMNS
 from deltalog.schema import canonical_path_of
 from deltalog.snapshot.pieces import holds_more_files
-from deltalog.spark.reading.conditions import Condition, as_spark_condition
+from deltalog.spark.reading.conditions import RowCondition, as_spark_condition
 from deltalog.spark.reading.native import NativePlan, native_frame, plan_native
 from deltalog.spark.reading.options import parse_metadata_columns
 from deltalog.spark.reading.state import DEFAULT_FILES_HERE, most_files_here, prune_on_cluster
@@ -61,7 +61,7 @@ class SparkScan:
     spark: SparkSession
     snapshot: Snapshot
     columns: tuple[str, ...] | None = None
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[RowCondition, ...] = ()
     metadata_columns: tuple[str, ...] = ()
     objection: str | None = None
     most_files: int = DEFAULT_FILES_HERE
@@ -111,11 +111,7 @@ class SparkScan:
         Cost: tasks read the checkpoint, whatever its size; the driver the commits after it.
         """
         scan = self._scan
-        return files_frame(
-            self.spark,
-            self.snapshot,
-            scan.spec.predicate,
-        )
+        return files_frame(self.spark, self.snapshot, scan.spec.predicate)
 
     def to_df(self) -> DataFrame:
         """The rows as a DataFrame.
@@ -231,7 +227,7 @@ def scan(
         spark=spark,
         snapshot=snapshot,
         metadata_columns=parse_metadata_columns(metadata_columns),
-        objection=_objection(table, snapshot, storage_options, native=native),
+        objection=objection_to_native(table, snapshot.store, storage_options, native=native),
         most_files=most_files_here(spark, state_on_spark_files),
     )
 
@@ -286,17 +282,24 @@ def read(
     return found.to_df()
 
 
-def _objection(
+def objection_to_native(
     table: str | PurePath | Store,
-    snapshot: Snapshot,
+    store: Store,
     storage_options: Mapping[str, Any] | None,
     *,
     native: bool | None,
 ) -> str | None:
-    """Why Spark's own reader is not to be used."""
+    """Say why Spark's own Parquet reader is not to be used; None if it is.
+
+    Args:
+        table: as the caller names it.
+        store: of the table.
+        storage_options: of that.
+        native: what the caller asks for.
+    """
     if native is not None:
         return None if native else "native=False asks for it"
-    kind = store_kind(snapshot.store.root)
+    kind = store_kind(store.root)
     if not isinstance(table, str) and not kind.is_native:
         return "the table is given as a store, which Spark does not know"
     if storage_options and not kind.is_native:

@@ -20,10 +20,10 @@ from deltalog.errors import CheckpointUnreadableError, InvalidInputError, Object
 from deltalog.kernels import compute
 from deltalog.scan.prune import Pruned, prune
 from deltalog.snapshot.pieces import SHARE_BYTES, cut_snapshot
-from deltalog.spark.session.parts import run_tasks, telling, told
+from deltalog.spark.session.tasks import decode_message, run_numbered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -77,7 +77,7 @@ class PruneSpec:
 
 @dataclass(slots=True, kw_only=True)
 class PieceAccount:
-    """What pruning a piece left.
+    """The outcome of pruning a piece.
 
     Args:
         number: of the piece.
@@ -95,7 +95,7 @@ class PieceAccount:
     reasons: tuple[str, ...] = ()
 
     def add(self, pruned: Pruned) -> None:
-        """Count a part of the piece."""
+        """Add the outcome for a part of the piece."""
         self.num_files += pruned.num_files
         self.num_by_partition += pruned.num_by_partition
         self.num_by_statistics += pruned.num_by_statistics
@@ -106,7 +106,7 @@ class PieceAccount:
 
 @dataclass(frozen=True, slots=True)
 class PrunedOnCluster(Pruned):
-    """What pruning left, put together from pieces.
+    """The outcome of pruning all pieces, on the driver.
 
     Args:
         left: the files with `numRecords`; None where they are too many for the driver.
@@ -145,7 +145,7 @@ def prune_on_cluster(
     most_files: int | None = None,
     share_bytes: int = SHARE_BYTES,
 ) -> PrunedOnCluster:
-    """The files that may hold rows for which `predicate` is true; as `scan.prune`, by tasks.
+    """Find the files that may hold rows for which `predicate` is true; `scan.prune` by tasks.
 
     Args:
         spark: the session.
@@ -184,12 +184,9 @@ def prune_on_cluster(
 
 
 def on_pieces(
-    spark: SparkSession,
-    numbers: Sequence[int],
-    work: Callable[[int], Any],
-    what: str,
+    spark: SparkSession, numbers: Sequence[int], work: Callable[[int], Any], what: str
 ) -> list[Any]:
-    """What tasks say of pieces, one task each.
+    """Evaluate a function of some pieces, one task for each.
 
     Args:
         spark: the session.
@@ -202,22 +199,15 @@ def on_pieces(
             another way, which `Snapshot.read_log` finds.
     """
     given = list(numbers)
-    frame = spark.range(0, len(given), 1, len(given))
-    return [
-        answer
-        for message in run_tasks(frame, partial(_answers, given, work), what)
-        for answer in told(message)
-    ]
+    messages = run_numbered(spark, len(given), partial(_answer, given, work), what)
+    return [decode_message(message) for message in messages]
 
 
-def _answers(
-    numbers: Sequence[int], work: Callable[[int], Any], batches: Iterable[pa.RecordBatch]
-) -> bytes:
+def _answer(numbers: Sequence[int], work: Callable[[int], Any], place: int) -> Any:
     try:
-        rows = [int(row or 0) for batch in batches for row in batch.column(0).to_pylist()]
-        return telling([work(numbers[row]) for row in rows])
+        return work(numbers[place])
     except (CheckpointUnreadableError, ObjectNotFoundError) as error:
-        return telling(error)
+        return error  # to be raised on the driver: Spark would only try again
 
 
 def _ask(spark: SparkSession, spec: PruneSpec, numbers: Sequence[int]) -> list[PieceAccount]:
@@ -227,7 +217,7 @@ def _ask(spark: SparkSession, spec: PruneSpec, numbers: Sequence[int]) -> list[P
 
 
 def prune_piece(spec: PruneSpec, number: int) -> PieceAccount:
-    """What pruning leaves of a piece; runs in a task.
+    """Prune the files of a piece; runs in a task.
 
     Cost: a row group in memory at a time, and the files that are left.
     """
@@ -254,7 +244,7 @@ def files_of(pruned: Pruned, names: Sequence[str]) -> pa.Table:
 
 
 def united(snapshot: Snapshot, accounts: Sequence[PieceAccount]) -> PrunedOnCluster:
-    """What pruning left of all pieces."""
+    """Put the outcomes of all pieces together."""
     tables = [one.files for one in accounts if one.files is not None]
     is_here = len(tables) == len(accounts)
     return PrunedOnCluster(

@@ -39,7 +39,7 @@ def open_table(
     timestamp: str | datetime | None = None,
     time_zone: str,
 ) -> Snapshot:
-    """The version of a table that is asked for.
+    """Load the version of a table that is asked for.
 
     Args:
         table: its location, which may end in `@v3`, or a store.
@@ -71,7 +71,7 @@ def open_table(
 def open_latest(
     table: str | PurePath | Store, storage: Mapping[str, Any] | None = None, *, doing: str
 ) -> Store:
-    """The store of a table, or of the place where it is to be.
+    """Open the store of a table, or of the place where it is to be.
 
     Args:
         table: its location, or a store.
@@ -91,13 +91,13 @@ def open_latest(
 
 
 def without_version(path: str, storage: Mapping[str, Any] | None) -> str:
-    """The location without the version that it may end in."""
+    """Return the location without the version that it may end in."""
     _, at = open_table_store(path, storage or None, None)
     return path if at is None else parse_table_uri(path).uri
 
 
 def moment_ms(moment: str | datetime, time_zone: str) -> int:
-    """Milliseconds since 1970 of a moment; without a zone it is in `time_zone`."""
+    """Return the milliseconds since 1970 of a moment; without a zone it is in `time_zone`."""
     if isinstance(moment, datetime):
         if moment.tzinfo is not None:
             return as_timestamp_ms(moment)
@@ -108,8 +108,14 @@ def moment_ms(moment: str | datetime, time_zone: str) -> int:
         return as_timestamp_ms(moment.strip())
 
 
+def moment_text(moment: str | datetime, time_zone: str) -> str:
+    """Return a moment as the core reads it; without a zone it is in `time_zone`."""
+    seconds, millis = divmod(moment_ms(moment, time_zone), 1000)
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{millis:03}Z"
+
+
 def session_time_zone(spark: SparkSession) -> str:
-    """The session's time zone, as an IANA name or an offset such as `+02:00`."""
+    """Return the session's time zone, as an IANA name or an offset such as `+02:00`."""
     name = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     found = _OFFSET.fullmatch(name)
     if found is None:

@@ -1,4 +1,4 @@
-"""The types of a table as Spark's, and batches in the very Arrow types that Spark takes.
+"""Schemas and types of tables as Spark's, and batches in the Arrow types that Spark takes.
 
 Owns nothing but the form: what a column means is the core's.
 
@@ -15,6 +15,7 @@ from pyspark.sql import types as spark_types
 
 from deltalog._json import loads
 from deltalog.column_mapping import physical_name
+from deltalog.errors import InvalidInputError
 from deltalog.kernels import arrow
 from deltalog.schema import (
     Field,
@@ -23,6 +24,7 @@ from deltalog.schema import (
     UnknownType,
     VariantExtensionType,
     encode_schema,
+    parse_schema,
     to_arrow_schema,
 )
 from deltalog.schema.columns import loosened, walk_types
@@ -60,6 +62,24 @@ def _from_log(schema: StructType) -> spark_types.StructType:
     return spark_types.StructType.fromJson(loads(encode_schema(schema).encode()))
 
 
+def schema_of(columns: spark_types.StructType) -> StructType:
+    """Return the schema of a data frame; every column may be NULL, as in Delta's writes.
+
+    Raises:
+        UnsupportedTypeError: tables have no such type.
+        InvalidInputError: names differ by case only.
+    """
+    seen: dict[str, str] = {}
+    for name in columns.names:
+        other = seen.setdefault(name.lower(), name)
+        if other is not name:
+            raise InvalidInputError(
+                f"cannot write columns {other!r} and {name!r}: a table's columns differ by more "
+                "than case; rename one of them"
+            )
+    return as_nullable(parse_schema(columns.json()))
+
+
 def _with_comment(field: Field) -> Field:
     kept = {key: text for key, text in field.metadata.items() if key == "comment"}
     return Field(field.name, field.type, metadata=kept)
@@ -73,13 +93,13 @@ def _in_spark(kind: DataType) -> DataType:
 
 
 def to_spark_arrow(schema: StructType) -> pa.Schema:
-    """The Arrow schema in which Spark takes the rows of `to_spark_schema(schema)`."""
+    """Return the Arrow schema in which Spark takes the rows of `to_spark_schema(schema)`."""
     arrow = to_arrow_schema(as_nullable(schema))
     return pa.schema([pa.field(field.name, _without_extension(field.type)) for field in arrow])
 
 
 def _without_extension(kind: Any) -> Any:
-    """The type with variants as Spark has them: the value before the metadata."""
+    """Return the type with variants as Spark has them: the value before the metadata."""
     if isinstance(kind, VariantExtensionType):
         return pa.struct(
             [
@@ -104,7 +124,7 @@ def _without_extension(kind: Any) -> Any:
 def as_spark_batches(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of a scan as Spark takes them.
+    """Return batches of a scan in the types that Spark takes.
 
     Args:
         batches: columns of the same names, in any order.
@@ -116,7 +136,7 @@ def as_spark_batches(
 
 
 def _recast(array: Any, wanted: Any) -> pa.Array[Any]:
-    """The same values in a type that differs in nullability, or in how variants are shown."""
+    """Return the same values in a type that differs in nullability, or in the form of variants."""
     if array.type == wanted:
         return array  # type: ignore[no-any-return]  # an array
     if isinstance(array, pa.ExtensionArray):
@@ -142,7 +162,7 @@ def _with_child(array: Any, kind: Any, child: pa.Array[Any]) -> pa.Array[Any]:
 
 
 def to_spark_type(kind: DataType) -> spark_types.DataType:
-    """The type as Spark's, with NULLs allowed at every depth."""
+    """Return the type as Spark's, with NULLs allowed at every depth."""
     return to_spark_schema(StructType([Field("_", kind)])).fields[0].dataType
 
 
@@ -152,5 +172,5 @@ def has_structs(kind: DataType) -> bool:
 
 
 def quoted(name: str) -> str:
-    """A column's name as Spark's functions take it, whatever is in it."""
+    """Return a column's name in quotes, as Spark's functions take it."""
     return "`" + name.replace("`", "``") + "`"
