@@ -130,13 +130,8 @@ def add_from_json(node: JsonObject) -> AddFile:
         partition_values=node.mapping("partitionValues") or {},
         size_bytes=node.required("size", int),
         modification_time_ms=node.optional("modificationTime", int) or 0,
-        data_change=_data_change(node),
-        stats=node.optional("stats", str),
-        tags=node.mapping("tags"),
-        deletion_vector=node.child("deletionVector", deletion_vector_from_json),
-        base_row_id=node.optional("baseRowId", int),
-        default_row_commit_version=node.optional("defaultRowCommitVersion", int),
         clustering_provider=node.optional("clusteringProvider", str),
+        **_file_members(node),
     )
 
 
@@ -144,17 +139,25 @@ def remove_from_json(node: JsonObject) -> RemoveFile:
     """Protocol: Add File and Remove File."""
     return RemoveFile(
         path=decode_path(node.required("path", str)),
-        data_change=_data_change(node),
         deletion_timestamp_ms=node.optional("deletionTimestamp", int),
         extended_file_metadata=node.optional("extendedFileMetadata", bool),
         partition_values=node.mapping("partitionValues"),
         size_bytes=node.optional("size", int),
-        stats=node.optional("stats", str),
-        tags=node.mapping("tags"),
-        deletion_vector=node.child("deletionVector", deletion_vector_from_json),
-        base_row_id=node.optional("baseRowId", int),
-        default_row_commit_version=node.optional("defaultRowCommitVersion", int),
+        **_file_members(node),
     )
+
+
+def _file_members(node: JsonObject) -> dict[str, Any]:
+    # dataChange is required today. The first protocol did not have it: every file changed data.
+    data_change = node.optional("dataChange", bool)
+    return {
+        "data_change": True if data_change is None else data_change,
+        "stats": node.optional("stats", str),
+        "tags": node.mapping("tags"),
+        "deletion_vector": node.child("deletionVector", deletion_vector_from_json),
+        "base_row_id": node.optional("baseRowId", int),
+        "default_row_commit_version": node.optional("defaultRowCommitVersion", int),
+    }
 
 
 def cdc_from_json(node: JsonObject) -> AddCDCFile:
@@ -220,12 +223,6 @@ def sidecar_from_json(node: JsonObject) -> Sidecar:
         modification_time_ms=node.optional("modificationTime", int) or 0,
         tags=node.mapping("tags"),
     )
-
-
-def _data_change(node: JsonObject) -> bool:
-    # Required today. The first protocol did not have the member: every file changed data.
-    found = node.optional("dataChange", bool)
-    return True if found is None else found
 
 
 _PARSERS: Final[Mapping[str, Callable[[JsonObject], Action]]] = {
@@ -353,14 +350,7 @@ def _domain(action: DomainMetadata) -> dict[str, Any]:
 
 
 def _high_water_mark(action: RowIdHighWaterMark) -> dict[str, Any]:
-    return {
-        "highWaterMark": action.high_water_mark,
-        "preservedRowIds": action.preserved_row_ids,
-    }
-
-
-def _checkpoint_metadata(action: CheckpointMetadata) -> dict[str, Any]:
-    return _present(version=action.version, tags=_mapping(action.tags))
+    return {"highWaterMark": action.high_water_mark, "preservedRowIds": action.preserved_row_ids}
 
 
 def _sidecar(action: Sidecar) -> dict[str, Any]:
@@ -382,6 +372,9 @@ _ENCODERS: Final[Mapping[type[Action], tuple[str, Callable[[Any], dict[str, Any]
     DomainMetadata: ("domainMetadata", _domain),
     CommitInfo: ("commitInfo", lambda action: dict(action.values)),
     RowIdHighWaterMark: ("rowIdHighWaterMark", _high_water_mark),
-    CheckpointMetadata: ("checkpointMetadata", _checkpoint_metadata),
+    CheckpointMetadata: (
+        "checkpointMetadata",
+        lambda action: _present(version=action.version, tags=_mapping(action.tags)),
+    ),
     Sidecar: ("sidecar", _sidecar),
 }
