@@ -1,4 +1,4 @@
-"""Conditions and values over rows: nodes, SQL, typing and evaluation."""
+"""Expressions over rows: trees, SQL, typing and evaluation, by Spark's ANSI rules."""
 
 from __future__ import annotations
 

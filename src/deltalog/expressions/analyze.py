@@ -1,7 +1,7 @@
-"""Expressions against a schema: names found, constants typed, implicit casts made visible.
+"""Resolving expressions against a schema: names, types of constants, implicit casts.
 
-Owns what `resolve` promises to all evaluators: columns in the schema's own spelling, every
-constant with its type, and operands of one type wherever Spark's ANSI rules would cast them.
+Owns what `resolve` guarantees to every evaluator: columns are spelled as in the schema, every
+constant has a type, and operands have one type wherever Spark's ANSI rules cast them implicitly.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from deltalog.expressions.implicit import (
     cast_literal,
     coerce,
     make_cast,
-    meet,
     unify,
+    unify_comparison,
 )
 from deltalog.expressions.literals import from_scalar, natural_type, plain_value, to_scalar
 from deltalog.expressions.macros import ALIASES, MACROS, add_interval, expand
@@ -48,17 +48,17 @@ Typed = tuple[Expression, DataType]
 def resolve(
     expression: Expression, schema: StructType, *, now: dt.datetime | None = None
 ) -> Expression:
-    """The expression as evaluators take it: names, types and casts all settled.
+    """The expression with canonical names, typed constants and explicit casts.
 
     Args:
-        expression: any tree; a resolved one comes back as it is.
-        schema: what the columns are.
-        now: the moment that `current_timestamp()` means, with its zone.
+        expression: any tree; a resolved one is returned as it is.
+        schema: of the rows.
+        now: the value of `current_timestamp()`, with its zone; None refuses that function.
 
     Raises:
-        InvalidInputError: a column or function does not exist, or types do not fit.
+        InvalidInputError: a column or function does not exist, or types do not match.
     """
-    with _no_deeper(expression):
+    with _depth_limited(expression):
         return _Resolver(schema, now).typed(expression)[0]
 
 
@@ -68,9 +68,9 @@ def resolve_predicate(
     """`resolve` for a condition.
 
     Raises:
-        InvalidInputError: as `resolve`, or the expression is no condition.
+        InvalidInputError: as `resolve`, or the expression is not a condition.
     """
-    with _no_deeper(expression):
+    with _depth_limited(expression):
         return _Resolver(schema, now).condition(expression)
 
 
@@ -80,7 +80,7 @@ def type_of(resolved: Expression, schema: StructType) -> DataType:
 
 
 @contextlib.contextmanager
-def _no_deeper(expression: Expression) -> Iterator[None]:
+def _depth_limited(expression: Expression) -> Iterator[None]:
     try:
         yield
     except RecursionError:
@@ -100,6 +100,7 @@ class _Resolver:
 
     def condition(self, node: Expression) -> Expression:
         resolved, data_type = self.typed(node)
+        # A string is a condition too: ANSI mode casts it, and 'abc' is then an error.
         if data_type in {BOOLEAN, VOID, STRING}:
             return coerce(resolved, data_type, BOOLEAN)
         raise InvalidInputError(
@@ -124,7 +125,7 @@ class _Resolver:
         return Column(tuple(path)), current
 
     def _refuse_dotted(self, node: Column, index: int) -> None:
-        """Say so where `a.b` can only mean the column whose name has a dot."""
+        """Suggest backticks if `a.b` can only mean the column whose name has a dot."""
         names = {name.lower(): name for name in self._schema.names}
         meant = names.get(node.name.lower())
         if index == 0 and len(node.path) > 1 and meant and node.path[0].lower() not in names:
@@ -149,13 +150,14 @@ class _Resolver:
         if node.operator not in {"=", "<>", "<", "<=", ">", ">=", "<=>"}:
             raise InvalidInputError(f"there is no comparison operator {node.operator!r}")
         left, right = self.typed(node.left), self.typed(node.right)
-        met = meet([left, right])
+        met = unify_comparison([left, right])
         if met is None:
             raise InvalidInputError(
                 f"cannot compare {left[1]} with {right[1]} in {to_sql(node)}: cast one of them"
             )
         (new_left, new_right), common = met
-        if _has_map(common):
+        # Spark has no order and no equality of maps.
+        if isinstance(common, MapType):
             raise InvalidInputError(f"cannot compare maps in {to_sql(node)}")
         return nodes.Comparison(node.operator, new_left, new_right), BOOLEAN
 
@@ -169,7 +171,7 @@ class _Resolver:
         return nodes.IsNull(self.typed(node.operand)[0]), BOOLEAN
 
     def membership(self, node: nodes.In) -> Typed:
-        met = meet([self.typed(node.operand), *map(self.typed, node.options)])
+        met = unify_comparison([self.typed(node.operand), *map(self.typed, node.options)])
         if met is None:
             raise InvalidInputError(f"the values of {to_sql(node)} have no common type")
         (operand, *options), _ = met
@@ -263,17 +265,13 @@ def _check_constants(function: Function, arguments: Sequence[Typed]) -> None:
 
 
 def _simplified(call: Call, first: DataType) -> Expression:
-    """A field taken from a struct column is a column."""
+    """`s['a']` of a struct column as the column `s.a`, so that its statistics can be used."""
     if call.function != "[]" or not isinstance(first, StructType):
         return call
     holder, name = call.arguments
     if not isinstance(holder, Column) or not isinstance(name, Literal):
         return call
     return Column((*holder.path, find_field(first, (name.value,)).name))
-
-
-def _has_map(data_type: DataType) -> bool:
-    return isinstance(data_type, MapType)
 
 
 _RULES: Final[dict[type[Expression], Callable[[Any, Any], Typed]]] = {

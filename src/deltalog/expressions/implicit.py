@@ -1,7 +1,7 @@
-"""The casts that Spark makes by itself, made visible in the tree.
+"""Spark's implicit casts, as explicit nodes of the tree.
 
-Owns where operands meet, constants that take the column's type instead, and what arithmetic
-gives. Knows no names: columns and functions are settled in `analyze`.
+Owns the common type of operands, constants that take the column's type instead, and the types of
+arithmetic. Knows no names: `analyze` resolves columns and functions.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Typed = tuple[Expression, DataType]
-# Below this every long is a double of its own; from here on two of them may be one double.
+# Every long below this has its own double; from here on, two longs may become the same double.
 _MAX_EXACT_DOUBLE: Final = 1 << 53
 _EXACT_DOUBLE_DIGITS: Final = 15
 _DAY_COUNTS: Final = (coercion.BYTE, coercion.SHORT, coercion.INTEGER)
@@ -49,14 +49,14 @@ def cast_literal(literal: Literal, to: DataType, *, is_try: bool = False) -> Lit
     """A constant in another type.
 
     Raises:
-        InvalidInputError: it cannot be converted.
+        InvalidInputError: its value cannot be cast.
     """
     value, source = plain_value(literal.value)
     source = literal.type or source
     if source == to:
         return Literal(value, to)
     if source in INTEGRALS and to in INTEGRALS and type(value) is int and abs(value) < 128:
-        # Long lists of options are mostly small integers; every width holds these.
+        # A shortcut for long IN lists, which are mostly small integers: these fit into every width.
         return Literal(value, to)
     try:
         scalar = cast(to_scalar(value, source), source, to, is_try=is_try)
@@ -66,10 +66,10 @@ def cast_literal(literal: Literal, to: DataType, *, is_try: bool = False) -> Lit
 
 
 def coerce(node: Expression, source: DataType, to: DataType) -> Expression:
-    """A node cast to the type that its place wants, as Spark casts arguments.
+    """A node cast to the expected type, as Spark casts arguments.
 
     Raises:
-        InvalidInputError: ANSI mode makes no such cast by itself.
+        InvalidInputError: ANSI mode does not make this cast implicitly.
     """
     if source == to:
         return node
@@ -83,23 +83,23 @@ def coerce(node: Expression, source: DataType, to: DataType) -> Expression:
 def make_cast(
     node: Expression, source: DataType, to: DataType, *, is_try: bool = False
 ) -> Expression:
-    """A cast, done at once where the value is a constant that can be converted."""
+    """A cast; of a constant, its result if it can be cast."""
     if source == to:
         return node
     if isinstance(node, Literal):
         try:
             return cast_literal(node, to, is_try=is_try)
         except InvalidInputError:
-            # The error belongs to the rows that reach it: CASE may guard this branch.
+            # Not an error yet: CASE or AND may guard this branch, so that no row evaluates it.
             return Cast(node, to, is_try)
     return Cast(node, to, is_try)
 
 
 def unify(values: Sequence[Typed], where: str) -> tuple[list[Expression], DataType]:
-    """Values that stand for one another, all in their common type.
+    """Alternative values (of CASE, COALESCE, …), all cast to their common type.
 
     Raises:
-        InvalidInputError: they have none.
+        InvalidInputError: they have no common type.
     """
     common: DataType | None = VOID
     for _, data_type in values:
@@ -110,11 +110,11 @@ def unify(values: Sequence[Typed], where: str) -> tuple[list[Expression], DataTy
     return [make_cast(node, source, common) for node, source in values], common
 
 
-def meet(sides: Sequence[Typed]) -> tuple[list[Expression], DataType] | None:
+def unify_comparison(sides: Sequence[Typed]) -> tuple[list[Expression], DataType] | None:
     """The sides of a comparison in one type, or None if they have none.
 
-    A constant takes the other side's type wherever that gives the same answer, so that a column
-    stays a bare column and its statistics can be used.
+    Spark casts both sides to the common type. A constant gets the column's type instead wherever
+    the result is the same: then the column has no cast around it, and its statistics can be used.
     """
     common: DataType | None = VOID
     for _, data_type in sides:
@@ -134,14 +134,14 @@ def meet(sides: Sequence[Typed]) -> tuple[list[Expression], DataType] | None:
 
 
 def _exact_cast(node: Expression, source: DataType, to: DataType) -> Expression:
-    # A constant that cannot be compared at all is a mistake in the call: say so at once.
+    # A constant that cannot be cast is an error of the query, not of some rows.
     if isinstance(node, Literal) and source != to:
         return cast_literal(node, to)
     return make_cast(node, source, to)
 
 
 def _narrow(literal: Literal, common: DataType, target: DataType) -> Literal | None:
-    """The constant in the column's type, if comparing there equals comparing in the common one."""
+    """The constant in the column's type, if comparisons in both types give the same result."""
     widened = cast_literal(literal, common)
     if common == target:
         return widened
@@ -158,7 +158,7 @@ def _narrow(literal: Literal, common: DataType, target: DataType) -> Literal | N
 
 
 def _keeps_order(source: DataType, to: DataType, value: Any) -> bool:
-    """Whether casting `source` to `to` keeps different values different and in order."""
+    """Whether casting `source` to `to` maps different values to different ones, in their order."""
     if source in INTEGRALS:
         if to == DOUBLE and source == LONG:
             return bool(abs(value) < _MAX_EXACT_DOUBLE)
@@ -182,14 +182,14 @@ def _is_lossless(source: PrimitiveType, to: DataType) -> bool:
 def arithmetic_of(
     operator: str, left: Typed, right: Typed, is_constant: tuple[bool, bool]
 ) -> Typed:
-    """`left operator right` with the casts that Spark makes, and its type.
+    """`left operator right` with Spark's implicit casts, and its type.
 
     Args:
         operator: of `+ - * / %`.
         left: the left side.
         right: the right side.
-        is_constant: whether each side is a constant in the text; those count with the digits
-            that they have.
+        is_constant: whether each side is a constant in the text: its precision is then that of its
+            own digits, not that of its type.
 
     Raises:
         InvalidInputError: there is no such operation on these types.
@@ -210,6 +210,7 @@ def arithmetic_of(
         rhs, other = _as_decimal(rhs, right_type, left_type, is_constant=is_constant[1])
         return Arithmetic(operator, lhs, rhs), coercion.arithmetic_type(operator, exact, other)
     common = common_type(left_type, right_type)
+    # `/` of integers is a division of doubles in Spark; `div` is the integral one.
     if operator == "/" or common is None or is_decimal(common):
         common = DOUBLE
     casts = make_cast(lhs, left[1], common), make_cast(rhs, right[1], common)
@@ -237,7 +238,7 @@ def _as_decimal(
         return make_cast(node, data_type, exact), exact
     target = coercion.decimal_of(data_type)
     if is_constant and isinstance(node, Literal):
-        # price * 2 widens by one digit, not by the ten of an integer.
+        # `price * 2` widens the decimal by one digit, not by the ten digits of an integer.
         target = coercion.decimal_of_constant(node.value, data_type)
     return make_cast(node, data_type, target), target
 
