@@ -76,7 +76,7 @@ def map_parts(array: Array) -> tuple[Array, Array, Array]:
 def nested_texts(
     array: Array, source: DataType, texts_of: Callable[[Array, DataType], list[str | None]]
 ) -> list[str | None]:
-    """Nested values as Spark casts them to STRING: `[1, null]`, `{a -> 1}`, `{1, x}`. Cost: by row."""
+    """Nested values as strings of Spark: `[1, null]`, `{a -> 1}`, `{1, x}`. Cost: by row."""
     valid = compute.is_valid(array).to_pylist()
     match source:
         case ArrayType():
