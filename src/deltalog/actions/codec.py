@@ -125,6 +125,7 @@ def deletion_vector_from_json(node: JsonObject) -> DeletionVectorDescriptor:
 
 def add_from_json(node: JsonObject) -> AddFile:
     """Protocol: Add File and Remove File."""
+    # "The path is a URI …, which needs to be decoded to get the data file path."
     return AddFile(
         path=decode_path(node.required("path", str)),
         partition_values=node.mapping("partitionValues") or {},

@@ -159,6 +159,7 @@ class ActionRows:
         """
         members: dict[str, Any] = {field.name: files.column(field.name) for field in ADD_TYPE}
         members["dataChange"] = _all_false(files.num_rows)
+        # "When this property is set to `false`, this field should be omitted from the checkpoint."
         if not self._json:
             del members["stats"]
         if self._partitions:

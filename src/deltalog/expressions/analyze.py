@@ -111,6 +111,7 @@ class _Resolver:
         current: DataType = self._schema
         path: list[str] = []
         for index, name in enumerate(node.path):
+            # `m.key` of a map looks up the key, as in Spark.
             if isinstance(current, MapType):
                 return self._map_key(node, index)
             if not isinstance(current, StructType):
@@ -186,6 +187,7 @@ class _Resolver:
         return coerce(*self.typed(node), to)
 
     def arithmetic(self, node: nodes.Arithmetic) -> Typed:
+        # There is no interval type in Delta: an INTERVAL exists only as an operand of + and -.
         for moment, interval in ((node.left, node.right), (node.right, node.left)):
             if isinstance(interval, Call) and interval.function == "interval":
                 return self._moved(node, moment, interval)
@@ -214,6 +216,7 @@ class _Resolver:
 
     def case(self, node: nodes.Case) -> Typed:
         conditions = [self.condition(condition) for condition, _ in node.branches]
+        # The type is common to all branches, also to those that no row takes.
         values = [self.typed(value) for _, value in node.branches]
         if node.otherwise is not None:
             values.append(self.typed(node.otherwise))
@@ -227,6 +230,7 @@ class _Resolver:
             return self._present(name)
         if name == "interval":
             raise InvalidInputError(f"{to_sql(node)} can only be added to a date or timestamp")
+        # Before the function table: a macro may change the number and order of the arguments.
         expanded = expand(name, node.arguments)
         if expanded is not None:
             return self.typed(expanded)
@@ -250,6 +254,7 @@ class _Resolver:
                 f"{name}() has no value here: it differs from moment to moment, so a rule of the "
                 "table cannot use it"
             )
+        # One value for all rows, as Spark has one per query.
         now = self._now.astimezone(dt.UTC)
         if name in {"current_date", "curdate"}:
             return Literal(now.date(), DATE), DATE

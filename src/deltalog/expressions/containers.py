@@ -90,6 +90,10 @@ def _field(holder: Datum, name: str) -> Datum:
     raise InvalidInputError(f"there is no field {name!r} among {names}")
 
 
+# In ANSI mode an index out of range is an error for `[]` and element_at; `get` and try_element_at
+# give NULL. `[]` and `get` count from 0, the others from 1, or from -1 at the end.
+
+
 def _index_from_zero(index: Array, lengths: Array) -> tuple[Array, Array]:
     is_wrong = compute.or_(compute.less(index, 0), compute.greater_equal(index, lengths))
     return index, is_wrong
@@ -177,6 +181,7 @@ def make_map(*values: Datum) -> Datum:
 
 
 def _pairs(row: tuple[Any, ...]) -> list[tuple[Any, Any]]:
+    # Spark's default for duplicate keys is an error (spark.sql.mapKeyDedupPolicy).
     keys = row[::2]
     if None in keys or len(set(keys)) < len(keys):
         raise InvalidInputError(f"the keys of a map are different and not NULL, found {keys}")

@@ -83,6 +83,7 @@ def format_timestamps(wall: Datum, pattern: str) -> Datum:
     """
     parts = segments(pattern)
     fast = _strftime(parts)
+    # strftime does not pad years below 1000.
     if fast is not None and _is_four_digits(wall):
         seconds = compute.cast(pc.floor_temporal(wall, unit="second"), pa.timestamp("s"))
         return pc.strftime(seconds, format=fast)
@@ -239,6 +240,7 @@ def _reader(part: Segment, pattern: str) -> str:
 def _micros(fields: dict[str, str | None]) -> int | None:
     # Fields that the pattern does not have are those of 1970-01-01 00:00:00, as in Spark.
     year = int(fields.get("y") or 1970)
+    # Two digits are years from 2000 to 2099, not the nearest ones.
     if fields.get("yy"):
         year = 2000 + int(fields["yy"] or 0)
     month = _month(fields)
@@ -268,6 +270,7 @@ def _hour(fields: dict[str, str | None]) -> int | None:
     if half is None:
         hour = int(fields.get("H") or 0)
         return hour if hour < 24 else None
+    # `h` counts from 1 to 12, and 12 is the first hour of each half.
     hour = int(half)
     if not 1 <= hour <= 12:
         return None

@@ -56,6 +56,7 @@ _MICROS: Final = {
 
 
 def _field(kernel: Callable[..., Datum], **options: Any) -> Callable[[Datum], Datum]:
+    # Fields are those of the wall time in UTC, so the type must have no zone: Arrow would apply it.
     def run(value: Datum) -> Datum:
         texts.check_years(value)
         wall = compute.cast(value, _WALL) if pt.is_timestamp(value.type) else value
@@ -149,6 +150,8 @@ def add_months(date: Datum, months: Datum) -> Datum:
         compute.add(new_year, compute.cast(is_december, pa.int64())),
         compute.if_else(is_december, 1, compute.add(new_month, 1)),
     )
+    # The day stays, or becomes the last of its month; the last day does not stay the last: Spark 3
+    # adds a month to February 28 and gets March 28.
     day = pc.min_element_wise(
         compute.cast(pc.day(date), pa.int64()), compute.subtract(following, first), skip_nulls=False
     )
@@ -218,6 +221,7 @@ def _whole_months(first: int, last: int, factor: int) -> int:
     if last < first:
         return -_whole_months(last, first, factor)
     (year, month, *rest), (other_year, other_month, *other_rest) = _fields(first), _fields(last)
+    # The last month is complete only if its day and time of day are reached.
     months = (other_year - year) * 12 + other_month - month
     return (months - (other_rest < rest)) // factor
 
@@ -275,6 +279,7 @@ def unix_timestamp(value: Datum, pattern: Datum | None = None) -> Datum:
         micros = parse_timestamps(value, DEFAULT_PATTERN if pattern is None else _pattern(pattern))
     else:
         micros = compute.cast(compute.cast(value, _WALL), pa.int64())
+    # Truncated towards zero, while unix_seconds() rounds down: before 1970 Spark's results differ.
     return compute.divide(micros, MICROS_PER_SECOND)
 
 

@@ -62,6 +62,7 @@ _STRING_TEST: Final = fixed(STRING, STRING, result=BOOLEAN)
 _TRIM: Final = fixed(STRING, STRING, result=STRING, optional=1)
 _PAD: Final = fixed(STRING, INTEGER, STRING, result=STRING, optional=1)
 
+# The arguments in `constants` must be literals: their kernels take them as Python values.
 FUNCTIONS: Final[dict[str, Function]] = {
     "coalesce": same(1, texts_too=True),
     "greatest": same(2, texts_too=False),

@@ -235,6 +235,7 @@ class _NodeConverter:
     def column(self, node: Expr) -> Expression:
         assert isinstance(node, exp.Column)  # noqa: S101  # its reader is found by type
         path = tuple(map(self.name, node.parts))
+        # CURRENT_DATE without brackets is a function; in backticks it is a column.
         if len(path) == 1 and path[0].lower() in _BARE_CALLS and not node.this.args["quoted"]:
             return Call(path[0].lower())
         return Column(path)
@@ -260,6 +261,7 @@ class _NodeConverter:
         if name in _OPERATORS:
             self._refuse(node, f"there is no function {name!r}")
         arguments = [self.read(argument) for argument in node.expressions]
+        # The unit of DATEADD(DAY, …) is a bare word, which sqlglot takes for a column.
         if name in _UNIT_FIRST and len(arguments) > 1:
             first = node.expressions[0]
             is_word = isinstance(first, exp.Column) and not first.this.args["quoted"]

@@ -98,6 +98,7 @@ def substring(value: Datum, start: Datum, count: Datum | None = None) -> Datum:
         many = _MAX_INTEGER if count is None else count.as_py()
         if many <= 0:
             return compute.utf8_slice_codeunits(value, start=0, stop=0)
+        # Position 0 means 1 in Spark.
         if first >= 0:
             begin = max(first - 1, 0)
             return compute.utf8_slice_codeunits(value, start=begin, stop=begin + many)
@@ -107,6 +108,7 @@ def substring(value: Datum, start: Datum, count: Datum | None = None) -> Datum:
 
 
 def _substring(value: Any, start: int, count: int = _MAX_INTEGER) -> Any:
+    # A start before the first character counts from there: substring('abc', -5, 3) is 'a'.
     begin = start - 1 if start > 0 else len(value) + start if start < 0 else 0
     end = begin + count
     return value[max(begin, 0) : max(end, 0)]

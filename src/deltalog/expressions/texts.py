@@ -25,6 +25,8 @@ _FIRST_DAY: Final = -12_687_428
 _LAST_DAY: Final = 11_248_737
 _DAYS_OF_MONTH: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
+# Spark accepts a year or a month for its first day, and ignores what follows a date after T or a
+# space; a timestamp may lack any of its last fields.
 _DATE: Final = re.compile(
     r"([+-]?)(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.ASCII | re.DOTALL
 )
@@ -153,6 +155,7 @@ def _java_text(number: float, text: str) -> str:
         value = Decimal(format(number, ".1e"))
         shown = "".join(map(str, value.as_tuple().digits)).rstrip("0")
     exponent = value.adjusted()
+    # Java writes an exponent below 10^-3 and from 10^7 on.
     if -4 < exponent < 7:
         if exponent < 0:
             return f"{minus}0.{'0' * (-exponent - 1)}{shown}"
@@ -317,6 +320,7 @@ def offset_micros(zone: str, local: int = 0) -> int | None:
     if match is not None:
         hours, minutes, seconds = (int(part or 0) for part in match.group(2, 3, 4))
         total = (hours * 60 + minutes) * 60 + seconds
+        # Java's offsets end at 18 hours.
         if total > 18 * 3600 or minutes > 59 or seconds > 59:
             return None
         return (-total if match[1] == "-" else total) * 1_000_000

@@ -168,6 +168,7 @@ def sort_listing(
             kind = CheckpointKind.V2 if is_v2 else CheckpointKind.CLASSIC
             checkpoints.append(CheckpointFiles(version=file.version, kind=kind, files=(info,)))
     for (version, count), found in parts.items():
+        # "Readers must only use a complete checkpoint, wherein all fragments are present."
         if len(found) == count:
             in_order = tuple(found[part] for part in sorted(found))
             kind = CheckpointKind.MULTI_PART
