@@ -11,25 +11,9 @@ import datetime as dt
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import coercion, nodes
-from deltalog.expressions.coercion import (
-    BOOLEAN,
-    DATE,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    VOID,
-)
+from deltalog.expressions import coercion, implicit, nodes
 from deltalog.expressions.functions import find_function
-from deltalog.expressions.implicit import (
-    arithmetic_of,
-    cast_literal,
-    coerce,
-    make_cast,
-    unify,
-    unify_comparison,
-)
-from deltalog.expressions.literals import from_scalar, natural_type, plain_value, to_scalar
+from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
 from deltalog.expressions.macros import ALIASES, MACROS, add_interval, expand
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
@@ -101,8 +85,8 @@ class _Resolver:
     def condition(self, node: Expression) -> Expression:
         resolved, data_type = self.typed(node)
         # A string is a condition too: ANSI mode casts it, and 'abc' is then an error.
-        if data_type in {BOOLEAN, VOID, STRING}:
-            return coerce(resolved, data_type, BOOLEAN)
+        if data_type in {coercion.BOOLEAN, coercion.VOID, coercion.STRING}:
+            return implicit.coerce(resolved, data_type, coercion.BOOLEAN)
         raise InvalidInputError(
             f"{to_sql(node)} is of type {data_type}, but a condition is expected here"
         )
@@ -151,7 +135,7 @@ class _Resolver:
         if node.operator not in {"=", "<>", "<", "<=", ">", ">=", "<=>"}:
             raise InvalidInputError(f"there is no comparison operator {node.operator!r}")
         left, right = self.typed(node.left), self.typed(node.right)
-        met = unify_comparison([left, right])
+        met = implicit.unify_comparison([left, right])
         if met is None:
             raise InvalidInputError(
                 f"cannot compare {left[1]} with {right[1]} in {to_sql(node)}: cast one of them"
@@ -160,31 +144,31 @@ class _Resolver:
         # Spark has no order and no equality of maps.
         if isinstance(common, MapType):
             raise InvalidInputError(f"cannot compare maps in {to_sql(node)}")
-        return nodes.Comparison(node.operator, new_left, new_right), BOOLEAN
+        return nodes.Comparison(node.operator, new_left, new_right), coercion.BOOLEAN
 
     def conjunction(self, node: nodes.And | nodes.Or) -> Typed:
-        return type(node)(tuple(map(self.condition, node.operands))), BOOLEAN
+        return type(node)(tuple(map(self.condition, node.operands))), coercion.BOOLEAN
 
     def negation(self, node: nodes.Not) -> Typed:
-        return nodes.Not(self.condition(node.operand)), BOOLEAN
+        return nodes.Not(self.condition(node.operand)), coercion.BOOLEAN
 
     def is_null(self, node: nodes.IsNull) -> Typed:
-        return nodes.IsNull(self.typed(node.operand)[0]), BOOLEAN
+        return nodes.IsNull(self.typed(node.operand)[0]), coercion.BOOLEAN
 
     def membership(self, node: nodes.In) -> Typed:
-        met = unify_comparison([self.typed(node.operand), *map(self.typed, node.options)])
+        met = implicit.unify_comparison([self.typed(node.operand), *map(self.typed, node.options)])
         if met is None:
             raise InvalidInputError(f"the values of {to_sql(node)} have no common type")
         (operand, *options), _ = met
-        return nodes.In(operand, tuple(options)), BOOLEAN
+        return nodes.In(operand, tuple(options)), coercion.BOOLEAN
 
     def like(self, node: nodes.Like) -> Typed:
-        operand = self._argument(node.operand, STRING)
-        pattern = self._argument(node.pattern, STRING)
-        return nodes.Like(operand, pattern, node.escape, node.ignore_case), BOOLEAN
+        operand = self._argument(node.operand, coercion.STRING)
+        pattern = self._argument(node.pattern, coercion.STRING)
+        return nodes.Like(operand, pattern, node.escape, node.ignore_case), coercion.BOOLEAN
 
     def _argument(self, node: Expression, to: DataType) -> Expression:
-        return coerce(*self.typed(node), to)
+        return implicit.coerce(*self.typed(node), to)
 
     def arithmetic(self, node: nodes.Arithmetic) -> Typed:
         # There is no interval type in Delta: an INTERVAL exists only as an operand of + and -.
@@ -193,7 +177,7 @@ class _Resolver:
                 return self._moved(node, moment, interval)
         left, right = self.typed(node.left), self.typed(node.right)
         is_constant = isinstance(node.left, Literal), isinstance(node.right, Literal)
-        return arithmetic_of(node.operator, left, right, is_constant)
+        return implicit.arithmetic_of(node.operator, left, right, is_constant)
 
     def _moved(self, node: nodes.Arithmetic, moment: Expression, interval: Call) -> Typed:
         _, data_type = self.typed(moment)
@@ -204,7 +188,7 @@ class _Resolver:
                 f"timestamp, found {data_type}"
             )
         sign = 1 if node.operator == "+" else -1
-        return self.typed(add_interval(moment, interval, sign, is_date=data_type == DATE))
+        return self.typed(add_interval(moment, interval, sign, is_date=data_type == coercion.DATE))
 
     def cast(self, node: nodes.Cast) -> Typed:
         operand, source = self.typed(node.operand)
@@ -212,7 +196,7 @@ class _Resolver:
             raise InvalidInputError(
                 f"cannot cast {source} to {node.to} in {to_sql(node)}: SQL has no such cast"
             )
-        return make_cast(operand, source, node.to, is_try=node.is_try), node.to
+        return implicit.make_cast(operand, source, node.to, is_try=node.is_try), node.to
 
     def case(self, node: nodes.Case) -> Typed:
         conditions = [self.condition(condition) for condition, _ in node.branches]
@@ -220,7 +204,7 @@ class _Resolver:
         values = [self.typed(value) for _, value in node.branches]
         if node.otherwise is not None:
             values.append(self.typed(node.otherwise))
-        found, common = unify(values, to_sql(node))
+        found, common = implicit.unify(values, to_sql(node))
         otherwise = found.pop() if node.otherwise is not None else None
         return nodes.Case(tuple(zip(conditions, found, strict=True)), otherwise), common
 
@@ -241,12 +225,14 @@ class _Resolver:
             _check_constants(function, arguments)
             targets, result = function.types(arguments)
             found = tuple(
-                coerce(argument, source, to)
+                implicit.coerce(argument, source, to)
                 for (argument, source), to in zip(arguments, targets, strict=True)
             )
         except InvalidInputError as error:
             raise InvalidInputError(f"cannot compute {to_sql(node)}: {error}") from error
-        return _simplified(Call(name, found), arguments[0][1] if arguments else VOID), result
+        return _simplified(
+            Call(name, found), arguments[0][1] if arguments else coercion.VOID
+        ), result
 
     def _present(self, name: str) -> Typed:
         if self._now is None:
@@ -257,10 +243,10 @@ class _Resolver:
         # One value for all rows, as Spark has one per query.
         now = self._now.astimezone(dt.UTC)
         if name in {"current_date", "curdate"}:
-            return Literal(now.date(), DATE), DATE
+            return Literal(now.date(), coercion.DATE), coercion.DATE
         if name == "localtimestamp":
-            return Literal(now.replace(tzinfo=None), TIMESTAMP_NTZ), TIMESTAMP_NTZ
-        return Literal(now, TIMESTAMP), TIMESTAMP
+            return Literal(now.replace(tzinfo=None), coercion.TIMESTAMP_NTZ), coercion.TIMESTAMP_NTZ
+        return Literal(now, coercion.TIMESTAMP), coercion.TIMESTAMP
 
 
 def _check_constants(function: Function, arguments: Sequence[Typed]) -> None:
@@ -294,4 +280,3 @@ _RULES: Final[dict[type[Expression], Callable[[Any, Any], Typed]]] = {
     nodes.Case: _Resolver.case,
     Call: _Resolver.call,
 }
-__all__ = ["cast_literal", "natural_type", "resolve", "resolve_predicate", "type_of"]

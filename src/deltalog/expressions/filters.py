@@ -11,21 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError
+from deltalog.expressions import nodes
 from deltalog.expressions.analyze import resolve_predicate
 from deltalog.expressions.arrow import fold
 from deltalog.expressions.coercion import STRING
-from deltalog.expressions.nodes import (
-    And,
-    Column,
-    Comparison,
-    Expression,
-    In,
-    IsNull,
-    Literal,
-    Not,
-    Or,
-    col,
-)
+from deltalog.expressions.nodes import Column, Expression, Literal, col
 from deltalog.expressions.rows import NO, YES
 from deltalog.expressions.sql import parse_sql
 from deltalog.expressions.substrait import from_arrow_expression
@@ -102,7 +92,7 @@ def from_filters(filters: Sequence[Any], schema: StructType | None = None) -> Ex
         for group in filters
     ):
         groups = tuple(_all(group, schema) for group in filters)
-        return groups[0] if len(groups) == 1 else Or(groups)
+        return groups[0] if len(groups) == 1 else nodes.Or(groups)
     raise InvalidInputError(
         f"cannot read the filters {filters!r}: expected [(column, operator, value), …] or a list "
         "of such lists"
@@ -120,7 +110,7 @@ def _is_filter(item: Any) -> bool:
 
 def _all(filters: Sequence[Any], schema: StructType | None) -> Expression:
     parts = tuple(_one(item, schema) for item in filters)
-    return parts[0] if len(parts) == 1 else And(parts)
+    return parts[0] if len(parts) == 1 else nodes.And(parts)
 
 
 def _one(item: Sequence[Any], schema: StructType | None) -> Expression:
@@ -143,9 +133,9 @@ def _one(item: Sequence[Any], schema: StructType | None) -> Expression:
     constant = _constant(value, data_type)
     # deltalake's ("p", "=", None) selects NULL, where `=` of SQL would select nothing.
     if constant.value is None and symbol in {"=", "<>"}:
-        is_null = IsNull(column)
-        return is_null if symbol == "=" else Not(is_null)
-    return Comparison(symbol, column, constant)
+        is_null = nodes.IsNull(column)
+        return is_null if symbol == "=" else nodes.Not(is_null)
+    return nodes.Comparison(symbol, column, constant)
 
 
 def _membership(
@@ -155,10 +145,10 @@ def _membership(
         raise InvalidInputError(f"a filter with {word!r} needs a list of values, found {value!r}")
     constants = [_constant(item, data_type) for item in value]
     known = tuple(constant for constant in constants if constant.value is not None)
-    found: Expression = In(column, known) if known else Literal(NO)
+    found: Expression = nodes.In(column, known) if known else Literal(NO)
     if len(known) < len(constants):
-        found = Or((found, IsNull(column)))
-    return Not(found) if word == "not in" else found
+        found = nodes.Or((found, nodes.IsNull(column)))
+    return nodes.Not(found) if word == "not in" else found
 
 
 def _constant(value: Any, data_type: DataType | None) -> Literal:

@@ -14,22 +14,6 @@ import pyarrow as pa
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import coercion
 from deltalog.expressions.casts import cast
-from deltalog.expressions.coercion import (
-    DATE,
-    DOUBLE,
-    FLOAT,
-    FRACTIONALS,
-    INTEGRALS,
-    LONG,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    VOID,
-    can_assign,
-    common_type,
-    is_decimal,
-    is_numeric,
-)
 from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
 from deltalog.expressions.nodes import Arithmetic, Call, Cast, Expression, Literal
 from deltalog.expressions.render import to_sql
@@ -55,7 +39,12 @@ def cast_literal(literal: Literal, to: DataType, *, is_try: bool = False) -> Lit
     source = literal.type or source
     if source == to:
         return Literal(value, to)
-    if source in INTEGRALS and to in INTEGRALS and type(value) is int and abs(value) < 128:
+    if (
+        source in coercion.INTEGRALS
+        and to in coercion.INTEGRALS
+        and type(value) is int
+        and abs(value) < 128
+    ):
         # A shortcut for long IN lists, which are mostly small integers: these fit into every width.
         return Literal(value, to)
     try:
@@ -73,7 +62,7 @@ def coerce(node: Expression, source: DataType, to: DataType) -> Expression:
     """
     if source == to:
         return node
-    if not can_assign(source, to) and common_type(source, to) != to:
+    if not coercion.can_assign(source, to) and coercion.common_type(source, to) != to:
         raise InvalidInputError(
             f"{to_sql(node)} is of type {source}, but {to} is expected here: cast it"
         )
@@ -101,9 +90,9 @@ def unify(values: Sequence[Typed], where: str) -> tuple[list[Expression], DataTy
     Raises:
         InvalidInputError: they have no common type.
     """
-    common: DataType | None = VOID
+    common: DataType | None = coercion.VOID
     for _, data_type in values:
-        common = common_type(common, data_type) if common else None
+        common = coercion.common_type(common, data_type) if common else None
     if common is None:
         types = ", ".join(dict.fromkeys(str(data_type) for _, data_type in values))
         raise InvalidInputError(f"the values of {where} have no common type: {types}")
@@ -116,9 +105,9 @@ def unify_comparison(sides: Sequence[Typed]) -> tuple[list[Expression], DataType
     Spark casts both sides to the common type. A constant gets the column's type instead wherever
     the result is the same: then the column has no cast around it, and its statistics can be used.
     """
-    common: DataType | None = VOID
+    common: DataType | None = coercion.VOID
     for _, data_type in sides:
-        common = common_type(common, data_type) if common else None
+        common = coercion.common_type(common, data_type) if common else None
     if common is None:
         return None
     types = {data_type for node, data_type in sides if not isinstance(node, Literal)}
@@ -153,22 +142,22 @@ def _narrow(literal: Literal, common: DataType, target: DataType) -> Literal | N
     if narrowed.value is None:
         return None
     if isinstance(widened.value, float) and math.isnan(widened.value):
-        return narrowed if target in FRACTIONALS else None
+        return narrowed if target in coercion.FRACTIONALS else None
     return narrowed if cast_literal(narrowed, common).value == widened.value else None
 
 
 def _keeps_order(source: DataType, to: DataType, value: Any) -> bool:
     """Whether casting `source` to `to` maps different values to different ones, in their order."""
-    if source in INTEGRALS:
-        if to == DOUBLE and source == LONG:
+    if source in coercion.INTEGRALS:
+        if to == coercion.DOUBLE and source == coercion.LONG:
             return bool(abs(value) < _MAX_EXACT_DOUBLE)
-        return is_numeric(to)
-    if is_decimal(source) and isinstance(source, PrimitiveType):
-        if to == DOUBLE:
+        return coercion.is_numeric(to)
+    if coercion.is_decimal(source) and isinstance(source, PrimitiveType):
+        if to == coercion.DOUBLE:
             return source.precision <= _EXACT_DOUBLE_DIGITS
         return to == coercion.wider_decimal(source, to) and _is_lossless(source, to)  # type: ignore[arg-type]  # a decimal beside a decimal
-    return (source == FLOAT and to == DOUBLE) or (
-        source in coercion.DATETIMES and to in (TIMESTAMP, TIMESTAMP_NTZ)
+    return (source == coercion.FLOAT and to == coercion.DOUBLE) or (
+        source in coercion.DATETIMES and to in (coercion.TIMESTAMP, coercion.TIMESTAMP_NTZ)
     )
 
 
@@ -198,42 +187,47 @@ def arithmetic_of(
         raise InvalidInputError(f"there is no arithmetic operator {operator!r}")
     left, right = _promote_texts(left, right), _promote_texts(right, left)
     (lhs, left_type), (rhs, right_type) = left, right
-    if DATE in (left_type, right_type) and operator in "+-":
+    if coercion.DATE in (left_type, right_type) and operator in "+-":
         return _date_arithmetic(operator, left, right)
-    if not all(is_numeric(side) or side == VOID for side in (left_type, right_type)):
+    if not all(
+        coercion.is_numeric(side) or side == coercion.VOID for side in (left_type, right_type)
+    ):
         sql = to_sql(Arithmetic(operator, lhs, rhs))
         raise InvalidInputError(f"cannot compute {sql}: {left_type} {operator} {right_type}")
-    if left_type == right_type == VOID:
-        left_type = right_type = DOUBLE
+    if left_type == right_type == coercion.VOID:
+        left_type = right_type = coercion.DOUBLE
     if _is_decimal_work(left_type, right_type):
         lhs, exact = _as_decimal(lhs, left_type, right_type, is_constant=is_constant[0])
         rhs, other = _as_decimal(rhs, right_type, left_type, is_constant=is_constant[1])
         return Arithmetic(operator, lhs, rhs), coercion.arithmetic_type(operator, exact, other)
-    common = common_type(left_type, right_type)
+    common = coercion.common_type(left_type, right_type)
     # `/` of integers is a division of doubles in Spark; `div` is the integral one.
-    if operator == "/" or common is None or is_decimal(common):
-        common = DOUBLE
+    if operator == "/" or common is None or coercion.is_decimal(common):
+        common = coercion.DOUBLE
     casts = make_cast(lhs, left[1], common), make_cast(rhs, right[1], common)
     return Arithmetic(operator, *casts), common
 
 
 def _promote_texts(side: Typed, other: Typed) -> Typed:
     node, data_type = side
-    if data_type != STRING or other[1] == STRING:
+    if data_type != coercion.STRING or other[1] == coercion.STRING:
         return side
-    common = common_type(data_type, other[1])
+    common = coercion.common_type(data_type, other[1])
     return side if common is None else (make_cast(node, data_type, common), common)
 
 
 def _is_decimal_work(left: DataType, right: DataType) -> bool:
-    exact = [side in INTEGRALS or is_decimal(side) or side == VOID for side in (left, right)]
-    return all(exact) and (is_decimal(left) or is_decimal(right))
+    exact = [
+        side in coercion.INTEGRALS or coercion.is_decimal(side) or side == coercion.VOID
+        for side in (left, right)
+    ]
+    return all(exact) and (coercion.is_decimal(left) or coercion.is_decimal(right))
 
 
 def _as_decimal(
     node: Expression, data_type: DataType, other: DataType, *, is_constant: bool
 ) -> tuple[Expression, PrimitiveType]:
-    if data_type == VOID:
+    if data_type == coercion.VOID:
         exact = coercion.decimal_of(other)
         return make_cast(node, data_type, exact), exact
     target = coercion.decimal_of(data_type)
@@ -246,10 +240,10 @@ def _as_decimal(
 def _date_arithmetic(operator: str, left: Typed, right: Typed) -> Typed:
     (lhs, left_type), (rhs, right_type) = left, right
     if operator == "+" and left_type in _DAY_COUNTS:
-        return Call("date_add", (rhs, make_cast(lhs, left_type, coercion.INTEGER))), DATE
+        return Call("date_add", (rhs, make_cast(lhs, left_type, coercion.INTEGER))), coercion.DATE
     if right_type in _DAY_COUNTS:
         name = "date_add" if operator == "+" else "date_sub"
-        return Call(name, (lhs, make_cast(rhs, right_type, coercion.INTEGER))), DATE
+        return Call(name, (lhs, make_cast(rhs, right_type, coercion.INTEGER))), coercion.DATE
     raise InvalidInputError(
         f"cannot compute {to_sql(Arithmetic(operator, lhs, rhs))}: a date moves by an integer or "
         "an INTERVAL; use datediff for the days between two dates"

@@ -17,19 +17,8 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.nodes import (
-    And,
-    Call,
-    Case,
-    Column,
-    Comparison,
-    Expression,
-    In,
-    IsNull,
-    Literal,
-    Not,
-    Or,
-)
+from deltalog.expressions import nodes
+from deltalog.expressions.nodes import Call, Column, Expression, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -142,38 +131,38 @@ class _SubstraitConverter:
             return Call(_TEXT_TESTS[name], tuple(arguments))
         match name, arguments:
             case "and", _:
-                return And(tuple(arguments))
+                return nodes.And(tuple(arguments))
             case "or", _:
-                return Or(tuple(arguments))
+                return nodes.Or(tuple(arguments))
             case "not", [argument]:
-                return Not(argument)
+                return nodes.Not(argument)
             case "is_null", [argument]:
-                return IsNull(argument)
+                return nodes.IsNull(argument)
             case "is_not_null", [argument]:
-                return Not(IsNull(argument))
+                return nodes.Not(nodes.IsNull(argument))
             case "is_nan", [Column() as argument]:
                 # NULL for NULL in pyarrow, while Spark's isnan() is false.
-                return Comparison("=", argument, Literal(math.nan))
+                return nodes.Comparison("=", argument, Literal(math.nan))
             case _:
                 raise _UnknownError(f"the function {name!r}")
 
     def _comparison(self, operator: str, sides: Sequence[Expression]) -> Expression:
         """A comparison by IEEE 754: NaN equals nothing, while in Spark it is the greatest value."""
         left, right = sides
-        plain = Comparison(operator, left, right)
+        plain = nodes.Comparison(operator, left, right)
         constants = [side for side in sides if isinstance(side, Literal)]
         if any(map(self._may_be_nan, constants)):
             # A constant true or false for all values, but NULL for NULL.
-            return (Or if operator == "<>" else And)((plain, Not(plain)))
+            return (nodes.Or if operator == "<>" else nodes.And)((plain, nodes.Not(plain)))
         nan = [Call("isnan", (side,)) for side in sides if self._may_be_nan(side)]
         if not nan:
             return plain
-        tests = nan if operator == "<>" else [Not(test) for test in nan]
-        found = (Or if operator == "<>" else And)((plain, *tests))
+        tests = nan if operator == "<>" else [nodes.Not(test) for test in nan]
+        found = (nodes.Or if operator == "<>" else nodes.And)((plain, *tests))
         if any(constant.value is not None for constant in constants):
             return found
         # NaN beside a NULL is NULL in pyarrow.
-        return Case(((IsNull(plain), Literal(None)),), found)
+        return nodes.Case(((nodes.IsNull(plain), Literal(None)),), found)
 
     def _may_be_nan(self, side: Expression) -> bool:
         if isinstance(side, Column):
@@ -193,7 +182,7 @@ class _SubstraitConverter:
         if self._may_be_nan(operand) or any(map(self._may_be_nan, options)):
             raise _UnknownError("a list of floating-point numbers")
         # In pyarrow, `isin` is false for NULL, never NULL.
-        return And((Not(IsNull(operand)), In(operand, options)))
+        return nodes.And((nodes.Not(nodes.IsNull(operand)), nodes.In(operand, options)))
 
 
 def _literal(node: _Fields) -> Expression:
