@@ -1,4 +1,4 @@
-"""Rules of single features about metadata; how they play together is `test_table_change`."""
+"""What small features forbid; how rules work together is in `tests/unit/table_change`."""
 
 from __future__ import annotations
 
