@@ -177,21 +177,23 @@ def _wall_clock(texts: pa.StringArray) -> Array:
     return moments
 
 
-def _encode_date(value: Any, _arrow_type: pa.DataType, _zone: str) -> str:
+def _encode_date(value: Any, _arrow_type: pa.DataType) -> str:
     check_kind(value, dt.date)
     if isinstance(value, dt.datetime):
         raise TypeError("found a datetime")
     return str(value.isoformat())
 
 
-def _encode_instant(value: Any, _arrow_type: pa.DataType, zone: str) -> str:
+def _encode_instant(value: Any, _arrow_type: pa.DataType) -> str:
     check_kind(value, dt.datetime)
     offset = value.utcoffset()
-    moment = value.replace(tzinfo=None) - (offset_of(zone, value) if offset is None else offset)
+    if offset is None:
+        raise TypeError("found a datetime without a time zone")
+    moment = value.replace(tzinfo=None) - offset
     return f"{moment.isoformat(timespec='microseconds')}Z"
 
 
-def _encode_wall_clock(value: Any, _arrow_type: pa.DataType, _zone: str) -> str:
+def _encode_wall_clock(value: Any, _arrow_type: pa.DataType) -> str:
     check_kind(value, dt.datetime)
     if value.utcoffset() is not None:
         raise TypeError("found a datetime with a time zone")

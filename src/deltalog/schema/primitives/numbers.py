@@ -75,7 +75,7 @@ def _parse_integer(texts: pa.StringArray, arrow_type: pa.DataType, _zone: str) -
     return compute.ascii_ltrim(texts, "+").cast(arrow_type)
 
 
-def _encode_integer(value: Any, arrow_type: pa.DataType, _zone: str) -> str:
+def _encode_integer(value: Any, arrow_type: pa.DataType) -> str:
     check_kind(value, int)
     limit = 1 << (arrow_type.bit_width - 1)
     if not -limit <= value < limit:
@@ -101,7 +101,7 @@ def _parse_float(texts: pa.StringArray, arrow_type: pa.DataType, _zone: str) -> 
     return texts.cast(arrow_type)
 
 
-def _encode_float(value: Any, arrow_type: pa.DataType, _zone: str) -> str:
+def _encode_float(value: Any, arrow_type: pa.DataType) -> str:
     check_kind(value, (float, int))
     number = float(value)
     return java_word(number) or _java_float(Decimal(_shortest(number, arrow_type)))
@@ -147,7 +147,7 @@ def _parse_decimal(texts: pa.StringArray, arrow_type: pa.DataType, _zone: str) -
     return texts.cast(arrow_type)
 
 
-def _encode_decimal(value: Any, arrow_type: pa.DataType, _zone: str) -> str:
+def _encode_decimal(value: Any, arrow_type: pa.DataType) -> str:
     check_kind(value, (Decimal, int))
     scalar: Any = pa.scalar(Decimal(value)).cast(arrow_type)
     return f"{scalar.as_py():f}"

@@ -84,13 +84,13 @@ def _parse_text(texts: pa.StringArray, arrow_type: pa.DataType, _zone: str) -> A
     return texts.cast(arrow_type)
 
 
-def _encode_text(value: Any, _arrow_type: pa.DataType, _zone: str) -> str:
+def _encode_text(value: Any, _arrow_type: pa.DataType) -> str:
     check_kind(value, str)
     value.encode()  # a lone surrogate is no text
     return str(value)
 
 
-def _encode_bytes(value: Any, _arrow_type: pa.DataType, _zone: str) -> str:
+def _encode_bytes(value: Any, _arrow_type: pa.DataType) -> str:
     check_kind(value, (bytes, bytearray, memoryview))
     return bytes(value).decode()
 
@@ -100,7 +100,7 @@ def _parse_boolean(texts: pa.StringArray, _arrow_type: pa.DataType, _zone: str) 
     return compute.equal(compute.utf8_lower(texts), pa.scalar("true"))
 
 
-def _encode_boolean(value: Any, _arrow_type: pa.DataType, _zone: str) -> str:
+def _encode_boolean(value: Any, _arrow_type: pa.DataType) -> str:
     check_kind(value, bool)
     return "true" if value else "false"
 
