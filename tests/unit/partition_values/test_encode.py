@@ -39,7 +39,7 @@ from deltalog.schema import ArrayType, PrimitiveType
             datetime(2024, 1, 1, 1, 0, 0, 5, timezone(timedelta(hours=1))),
             "2024-01-01T00:00:00.000005Z",
         ),
-        ("timestamp", datetime(1, 1, 1), "0001-01-01T00:00:00.000000Z"),  # noqa: DTZ001
+        ("timestamp", datetime(1, 1, 1, tzinfo=UTC), "0001-01-01T00:00:00.000000Z"),
         ("timestamp_ntz", datetime(1, 1, 1), "0001-01-01 00:00:00"),  # noqa: DTZ001
         ("timestamp_ntz", datetime(2024, 1, 1, 0, 0, 0, 5), "2024-01-01 00:00:00.000005"),  # noqa: DTZ001
         ("double", 1.0, "1.0"),
