@@ -23,7 +23,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.sharing.__main__ import main
 from deltalog.sharing.server import parse_config
 from deltalog.sharing.server.application import make_app
-from deltalog.sharing.server.loading import ReloadingServer, load_config, resolve_references
+from deltalog.sharing.server.config_file import ReloadingServer, load_config, resolve_references
 from deltalog.sharing.server.tokens import token_digest
 from tests.support.sharing import Caller
 

@@ -456,7 +456,7 @@ def test_an_answer_that_breaks_is_not_taken_for_complete(
     caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from deltalog.errors import StorageError
-    from deltalog.sharing.server.files import FileLines
+    from deltalog.sharing.server.file_lines import FileLines
 
     def fail(*_: object, **__: object) -> None:
         raise StorageError("cannot read /secret/path")

@@ -8,7 +8,7 @@ import sys
 
 from deltalog.errors import DeltaError
 from deltalog.sharing.server.checking import check_tables
-from deltalog.sharing.server.loading import load_config
+from deltalog.sharing.server.config_file import load_config
 from deltalog.sharing.server.serving import serve
 from deltalog.sharing.server.tables import tables_of
 from deltalog.sharing.server.tokens import token_digest

@@ -17,12 +17,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from deltalog.sharing.server.answers import Tools
-from deltalog.sharing.server.asynchronous import Jobs
+from deltalog.sharing.server.async_queries import Jobs
 from deltalog.sharing.server.cache import FileCache
 from deltalog.sharing.server.config import ServerConfig, parse_config
 from deltalog.sharing.server.endpoints import Endpoints, Server
-from deltalog.sharing.server.guard import Guard, unforeseen, unknown_method, unknown_route
 from deltalog.sharing.server.metrics import CONTENT_TYPE, Metrics
+from deltalog.sharing.server.middleware import Guard, unforeseen, unknown_method, unknown_route
 from deltalog.sharing.server.oauth import TokenVerifier
 from deltalog.sharing.server.rates import RateLimit
 from deltalog.sharing.server.recipients import Recipients

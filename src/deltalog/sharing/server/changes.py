@@ -13,15 +13,15 @@ from typing import Protocol as Structural
 
 from deltalog.configuration import TableConfiguration
 from deltalog.sharing.server.answers import Answer, finished
+from deltalog.sharing.server.commit_range import History
 from deltalog.sharing.server.faults import invalid
-from deltalog.sharing.server.files import FileLines, file_id_hash
+from deltalog.sharing.server.file_lines import FileLines, file_id_hash
 from deltalog.sharing.server.formats import (
     choose_format_of_plain,
     choose_format_of_range,
     metadata_line,
     protocol_line,
 )
-from deltalog.sharing.server.history import History
 from deltalog.sharing.server.pages import Page, ends_with_action, next_tokens, start_of
 from deltalog.sharing.server.view_changes import ShownLines, ViewHistory
 from deltalog.sharing.server.views import View
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from deltalog.actions.model import Protocol
     from deltalog.sharing.server.answers import Asked, Tools
+    from deltalog.sharing.server.commit_range import VersionChanges
     from deltalog.sharing.server.formats import Format
-    from deltalog.sharing.server.history import VersionChanges
     from deltalog.sharing.wire import ChangesQuery, EndStreamAction, Line, TableQuery
     from deltalog.snapshot import Snapshot
 

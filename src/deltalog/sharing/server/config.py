@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import parse_sql
-from deltalog.sharing.server.settings import Section, check_unique, closest
+from deltalog.sharing.server.config_section import Section, check_unique, closest
 from deltalog.sharing.server.tokens import token_digest
 
 if TYPE_CHECKING:

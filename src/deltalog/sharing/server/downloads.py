@@ -18,7 +18,7 @@ from weakref import finalize
 from deltalog.errors import UnsafePathError
 from deltalog.paths import encode_path
 from deltalog.sharing.server.faults import Fault, not_found
-from deltalog.sharing.server.files import inner_path
+from deltalog.sharing.server.file_lines import inner_path
 from deltalog.storage import NativeStore
 
 if TYPE_CHECKING:

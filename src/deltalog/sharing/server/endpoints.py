@@ -1,7 +1,7 @@
 """The endpoints: what each request is answered with.
 
 Owns which parameter of a URL or header means what. Each endpoint is a few lines over the modules
-that know; what holds for all requests is in `guard`.
+that know; what holds for all requests is in `middleware`.
 
 Protocol: REST APIs
 """
@@ -18,13 +18,13 @@ from starlette.routing import Route
 
 from deltalog.errors import DeltaError
 from deltalog.sharing.server.answers import Answer, Asked, Tools
-from deltalog.sharing.server.asynchronous import Job, Jobs
+from deltalog.sharing.server.async_queries import Job, Jobs
 from deltalog.sharing.server.changes import answer_changes, answer_stream
 from deltalog.sharing.server.credentials import answer_credentials
 from deltalog.sharing.server.downloads import check_inside, download
 from deltalog.sharing.server.faults import Fault, fault_of, not_found, too_large
-from deltalog.sharing.server.guard import fault_response, log_defect, note
 from deltalog.sharing.server.listing import Listings
+from deltalog.sharing.server.middleware import fault_response, log_defect, note
 from deltalog.sharing.server.query import answer_metadata, answer_query, check_together
 from deltalog.sharing.server.tables import TableName, Tables, present_ms
 from deltalog.sharing.server.urls import EXPIRY, FILES_ROUTE, SIGNATURE

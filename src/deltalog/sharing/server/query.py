@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from deltalog.sharing.server.answers import Answer, finished
 from deltalog.sharing.server.faults import invalid
-from deltalog.sharing.server.files import FileLines, check_paths, file_id_hash
+from deltalog.sharing.server.file_lines import FileLines, check_paths, file_id_hash
 from deltalog.sharing.server.formats import choose_format, metadata_line, protocol_line
 from deltalog.sharing.server.hints import predicate_of, prune_by
 from deltalog.sharing.server.pages import Page, Start, ends_with_action, next_tokens, start_of

@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from deltalog.errors import InvalidInputError
-from deltalog.sharing.server.loading import app_of_file
+from deltalog.sharing.server.config_file import app_of_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,8 +19,8 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns as columns_of
 from deltalog.scan.changes import change_tasks, changes_spec, incompatibility
 from deltalog.schema import StructType, canonical_path_of
+from deltalog.sharing.server.commit_range import History
 from deltalog.sharing.server.faults import invalid, not_found, unsupported
-from deltalog.sharing.server.history import History
 from deltalog.sharing.server.urls import ShownOf
 from deltalog.sharing.server.views import identity
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from deltalog.actions.model import Metadata, Protocol
     from deltalog.scan.task import ReadSpec, ScanTask
     from deltalog.sharing.server.answers import Asked, Tools
+    from deltalog.sharing.server.commit_range import VersionChanges
     from deltalog.sharing.server.formats import Format
-    from deltalog.sharing.server.history import VersionChanges
     from deltalog.sharing.server.tables import SharedTable
     from deltalog.sharing.server.views import ShownFile, View
     from deltalog.snapshot import Snapshot

@@ -12,6 +12,7 @@ from deltalog.sharing.wire.capabilities import (
     encode_capabilities,
     parse_capabilities,
 )
+from deltalog.sharing.wire.codec import encode_timestamp, parse_timestamp
 from deltalog.sharing.wire.errors import ErrorBody, encode_error, error_from_json
 from deltalog.sharing.wire.hints import encode_json_hint, parse_json_hint, parse_sql_hint
 from deltalog.sharing.wire.lines import (
@@ -60,7 +61,6 @@ from deltalog.sharing.wire.requests import (
     parse_number_parameter,
     parse_table_query,
 )
-from deltalog.sharing.wire.timestamps import encode_timestamp, parse_timestamp
 
 __all__ = [
     "CAPABILITIES_HEADER",

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._json import JsonObject, dumps
 from deltalog.errors import InvalidInputError, MalformedMessageError
+from deltalog.sharing.wire.codec import encode_timestamp, parse_timestamp
 from deltalog.sharing.wire.lines import whole_number
 from deltalog.sharing.wire.listing import message_object
-from deltalog.sharing.wire.timestamps import encode_timestamp, parse_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

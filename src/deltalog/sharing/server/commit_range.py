@@ -21,7 +21,7 @@ from deltalog.log.history import file_times_ms
 from deltalog.log.listing import list_log
 from deltalog.log.reader import VERSION_COLUMN, parse_commits, read_in_batches
 from deltalog.sharing.server.faults import invalid
-from deltalog.sharing.server.files import check_paths
+from deltalog.sharing.server.file_lines import check_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
