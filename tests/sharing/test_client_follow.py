@@ -23,7 +23,7 @@ from deltalog.sharing.client import (
 )
 from deltalog.sharing.client.view import Moment, TableView
 from deltalog.sharing.server import app
-from deltalog.sharing.wire import Table
+from deltalog.sharing.wire.listing import Table
 from tests.support.asgi import serving
 from tests.support.shared_files import PROTOCOL, file_line, metadata, parquet
 from tests.support.sharing import TOKEN, config_of

@@ -26,7 +26,7 @@ from deltalog.sharing.client import (
     load_as_pandas,
     load_table_changes_as_pandas,
 )
-from deltalog.sharing.wire import Table
+from deltalog.sharing.wire.listing import Table
 from tests.support.shared_files import PROTOCOL, file_line, metadata, parquet, stats
 from tests.support.sharing_server import Answer, ScriptedServer, lines, listed
 

@@ -16,16 +16,9 @@ from deltalog.sharing.client import (
     read_profile,
 )
 from deltalog.sharing.client.bridge import run
-from deltalog.sharing.wire import (
-    ChangesQuery,
-    ParquetFile,
-    ParquetMetadata,
-    ParquetProtocol,
-    Schema,
-    Share,
-    Table,
-    TableQuery,
-)
+from deltalog.sharing.wire.lines import ParquetFile, ParquetMetadata, ParquetProtocol
+from deltalog.sharing.wire.listing import Schema, Share, Table
+from deltalog.sharing.wire.requests import ChangesQuery, TableQuery
 from tests.support.shared_files import PROTOCOL, TABLE_ID, metadata
 from tests.support.sharing_server import NDJSON, Answer, ScriptedServer, fault, lines, listed
 

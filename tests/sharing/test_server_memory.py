@@ -15,7 +15,8 @@ from deltalog.sharing.server.config import parse_config
 from deltalog.sharing.server.query import answer_query
 from deltalog.sharing.server.recipients import Recipient
 from deltalog.sharing.server.tables import TableName
-from deltalog.sharing.wire import TableQuery, parse_capabilities
+from deltalog.sharing.wire.capabilities import parse_capabilities
+from deltalog.sharing.wire.requests import TableQuery
 from tests.support.asgi import Json
 from tests.support.sharing import KEY, config_of
 

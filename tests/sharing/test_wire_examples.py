@@ -15,23 +15,18 @@ import orjson
 import pytest
 
 from deltalog.sharing.client.actions import LogLines
-from deltalog.sharing.wire import (
-    DeltaFile,
-    ParquetFile,
-    encode_line,
+from deltalog.sharing.wire.lines import DeltaFile, ParquetFile, encode_line, parse_line
+from deltalog.sharing.wire.listing import (
+    SCHEMA,
+    SHARE,
+    TABLE,
     encode_page,
-    encode_profile,
     encode_share,
-    encode_table_query,
-    parse_line,
     parse_page,
-    parse_profile,
     parse_share,
-    parse_table_query,
-    schema_from_json,
-    share_from_json,
-    table_from_json,
 )
+from deltalog.sharing.wire.profile import encode_profile, parse_profile
+from deltalog.sharing.wire.requests import encode_table_query, parse_table_query
 from tests.support.asgi import Json
 
 EXAMPLES: list[Json] = [
@@ -54,9 +49,9 @@ def _kind(example: Json) -> str:
 def _page(example: Json) -> bytes:
     (item, *_) = example["items"]
     readers: list[tuple[str, Callable[[Any], Any]]] = [
-        ("schema", table_from_json),
-        ("share", schema_from_json),
-        ("name", share_from_json),
+        ("schema", TABLE),
+        ("share", SCHEMA),
+        ("name", SHARE),
     ]
     read = next(read for name, read in readers if name in item)
     return encode_page(parse_page(orjson.dumps(example), read))

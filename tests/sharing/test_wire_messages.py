@@ -8,50 +8,46 @@ import orjson
 import pytest
 
 from deltalog.errors import InvalidInputError, MalformedMessageError
-from deltalog.sharing.wire import (
-    BearerToken,
-    Capabilities,
-    ChangesQuery,
+from deltalog.sharing.wire.capabilities import Capabilities, encode_capabilities, parse_capabilities
+from deltalog.sharing.wire.codec import encode_timestamp, parse_timestamp
+from deltalog.sharing.wire.errors import ErrorBody, encode_error, parse_error
+from deltalog.sharing.wire.lines import (
     DeltaFile,
     DeltaMetadata,
     DeltaProtocol,
     EndStreamAction,
-    ErrorBody,
-    Page,
+    Line,
     ParquetFile,
     ParquetMetadata,
     ParquetProtocol,
-    PrivateKeyJwt,
     QueryStatus,
+    encode_line,
+    parse_line,
+)
+from deltalog.sharing.wire.listing import (
+    SCHEMA,
+    SHARE,
+    TABLE,
+    ListingPage,
     Schema,
     Share,
     Table,
-    TableQuery,
-    changes_parameters,
-    encode_capabilities,
-    encode_error,
-    encode_line,
     encode_page,
-    encode_profile,
     encode_share,
-    encode_table_query,
-    encode_timestamp,
-    error_from_json,
-    parse_capabilities,
-    parse_changes_query,
-    parse_line,
     parse_page,
-    parse_profile,
     parse_share,
-    parse_table_query,
-    parse_timestamp,
-    schema_from_json,
-    share_from_json,
-    table_from_json,
 )
-from deltalog.sharing.wire.lines import Line
+from deltalog.sharing.wire.profile import BearerToken, PrivateKeyJwt, encode_profile, parse_profile
+from deltalog.sharing.wire.requests import (
+    ChangesQuery,
+    TableQuery,
+    encode_changes_query,
+    encode_table_query,
+    parse_changes_query,
+    parse_table_query,
+)
 
-SCHEMA = (
+TABLE_SCHEMA = (
     '{"type":"struct","fields":[{"name":"eventTime","type":"timestamp","nullable":true,'
     '"metadata":{}},{"name":"date","type":"date","nullable":true,"metadata":{}}]}'
 )
@@ -71,7 +67,7 @@ GOLDEN: list[tuple[dict[str, Any], Line]] = [
             "metaData": {
                 "id": "f8d5c169-3d01-4ca3-ad9e-7dc3355aedb2",
                 "format": {"provider": "parquet"},
-                "schemaString": SCHEMA,
+                "schemaString": TABLE_SCHEMA,
                 "partitionColumns": ["date"],
                 "configuration": {"enableChangeDataFeed": "true"},
                 "size": 123456,
@@ -80,7 +76,7 @@ GOLDEN: list[tuple[dict[str, Any], Line]] = [
         },
         ParquetMetadata(
             id="f8d5c169-3d01-4ca3-ad9e-7dc3355aedb2",
-            schema_string=SCHEMA,
+            schema_string=TABLE_SCHEMA,
             partition_columns=("date",),
             configuration={"enableChangeDataFeed": "true"},
             size_bytes=123456,
@@ -166,7 +162,7 @@ def test_lines_of_the_format_delta() -> None:
                     "deltaMetadata": {
                         "partitionColumns": ["date"],
                         "format": {"provider": "parquet"},
-                        "schemaString": SCHEMA,
+                        "schemaString": TABLE_SCHEMA,
                         "id": "f8d5c169-3d01-4ca3-ad9e-7dc3355aedb2",
                         "configuration": {"enableChangeDataFeed": "true"},
                     },
@@ -234,25 +230,25 @@ def test_pages_are_read_and_written() -> None:
         properties={"a": "b"},
     )
     table = Table(name="t", schema="s", share="vaccine_share", share_id="x", access_modes=("url",))
-    for page, parse in (
-        (Page(items=(share,), next_page_token="n"), share_from_json),  # noqa: S106
-        (Page(items=(Schema(name="s", share="x"),)), schema_from_json),
-        (Page(items=(table,)), table_from_json),
+    for page, codec in (
+        (ListingPage(items=(share,), next_page_token="n"), SHARE),  # noqa: S106
+        (ListingPage(items=(Schema(name="s", share="x"),)), SCHEMA),
+        (ListingPage(items=(table,)), TABLE),
     ):
-        assert parse_page(encode_page(page), parse) == page
+        assert parse_page(encode_page(page), codec) == page
     assert parse_share(encode_share(share)) == share
 
 
 @pytest.mark.protocol("SHARE-PG-02")
 @pytest.mark.parametrize("body", [b"{}", b'{"items":[],"nextPageToken":""}', b'{"items":null}'])
 def test_a_listing_ends(body: bytes) -> None:
-    assert parse_page(body, share_from_json) == Page()
+    assert parse_page(body, SHARE) == ListingPage()
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"items":{}}', b'{"items":[1]}', b'{"items":[{}]}'])
 def test_what_is_no_page(body: bytes) -> None:
     with pytest.raises(MalformedMessageError):
-        parse_page(body, share_from_json)
+        parse_page(body, SHARE)
 
 
 @pytest.mark.protocol("SHARE-CAP-01", "SHARE-CAP-02")
@@ -308,7 +304,7 @@ def test_changes_are_asked_by_parameters() -> None:
     query = ChangesQuery(
         starting_version=1, ending_timestamp_ms=1640995200000, include_historical_metadata=True
     )
-    assert parse_changes_query(changes_parameters(query)) == query
+    assert parse_changes_query(encode_changes_query(query)) == query
     with pytest.raises(MalformedMessageError):
         parse_changes_query({"includeHistoricalMetadata": "yes"})
 
@@ -362,6 +358,6 @@ def test_profiles_of_version_2() -> None:
 @pytest.mark.protocol("SHARE-GEN-04")
 def test_errors_are_read_and_written() -> None:
     error = ErrorBody(error_code="RESOURCE_DOES_NOT_EXIST", message="no")
-    assert error_from_json(encode_error(error)) == error
+    assert parse_error(encode_error(error)) == error
     for body in (b"<html>", b"", b"[]", b"{}", b'{"errorCode":1}'):
-        assert error_from_json(body) is None
+        assert parse_error(body) is None

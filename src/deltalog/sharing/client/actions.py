@@ -20,7 +20,7 @@ from deltalog.features import canonical_name, supported_features, with_features
 from deltalog.features.protocol_change import least_protocol
 from deltalog.paths import encode_path
 from deltalog.schema import parse_schema
-from deltalog.sharing.wire import (
+from deltalog.sharing.wire.lines import (
     DeltaFile,
     DeltaMetadata,
     DeltaProtocol,
@@ -32,7 +32,7 @@ from deltalog.sharing.wire import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltalog.sharing.wire import Line
+    from deltalog.sharing.wire.lines import Line
 
 _CHANGE_DATA_FEED: Final = "delta.enableChangeDataFeed"
 _ACTIONS: Final = {"file": "add", "add": "add", "cdf": "cdc", "remove": "remove"}

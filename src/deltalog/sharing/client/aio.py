@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from deltalog.schema import Schema as TableSchema
     from deltalog.sharing.client.http import HttpOptions
     from deltalog.sharing.client.profile import ProfileSource
-    from deltalog.sharing.wire import Profile, Schema, Share, Table
+    from deltalog.sharing.wire.listing import Schema, Share, Table
+    from deltalog.sharing.wire.profile import Profile
 
 
 class AsyncSharingClient:

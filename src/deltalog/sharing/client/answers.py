@@ -15,14 +15,8 @@ from typing import TYPE_CHECKING, Final
 from deltalog.errors import MalformedMessageError, SharingError
 from deltalog.sharing.client.actions import LogLines, commit_bytes, table_metadata, table_protocol
 from deltalog.sharing.client.pages import TablePage
-from deltalog.sharing.wire import (
-    ChangesQuery,
-    DeltaMetadata,
-    DeltaProtocol,
-    ParquetMetadata,
-    QueryStatus,
-    TableQuery,
-)
+from deltalog.sharing.wire.lines import DeltaMetadata, DeltaProtocol, ParquetMetadata, QueryStatus
+from deltalog.sharing.wire.requests import ChangesQuery, TableQuery
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -30,7 +24,7 @@ if TYPE_CHECKING:
     from deltalog.actions.model import Metadata, Protocol
     from deltalog.sharing.client.pages import TableHead
     from deltalog.sharing.client.rest import AsyncRestClient
-    from deltalog.sharing.wire import Table
+    from deltalog.sharing.wire.listing import Table
 
     Ask = Callable[[str | None], Awaitable[TablePage[LogLines] | QueryStatus]]
 

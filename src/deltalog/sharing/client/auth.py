@@ -16,15 +16,15 @@ from urllib.parse import urlencode
 
 from deltalog.errors import InvalidInputError, MalformedMessageError, SharingAccessError
 from deltalog.sharing.client.http import Request
-from deltalog.sharing.wire import BasicLogin, BearerToken, ClientCredentials, PrivateKeyJwt
-from deltalog.sharing.wire.listing import message_object
+from deltalog.sharing.wire.codec import parse_object
+from deltalog.sharing.wire.profile import BasicLogin, BearerToken, ClientCredentials, PrivateKeyJwt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deltalog.clock import Clock
     from deltalog.sharing.client.http import Http, Reply
-    from deltalog.sharing.wire import Profile
+    from deltalog.sharing.wire.profile import Profile
 
 _EARLY_MS: Final = 600_000
 _ASSERTION_S: Final = 120
@@ -120,7 +120,7 @@ class _Tokens:
         return self._parse(await http.fetch(request, _read, _refused))
 
     def _parse(self, body: bytes) -> _Token:
-        node = message_object(body, "token")
+        node = parse_object(body, "token")
         lifetime = node.values.get("expires_in")
         try:  # some issuers write the number as a text; it is only recommended to be there
             lifetime_ms = 3_600_000 if lifetime is None else int(lifetime) * 1000
@@ -190,7 +190,7 @@ def _refused(status: int, headers: Mapping[str, str], body: bytes) -> SharingAcc
 def _reason(body: bytes) -> str:
     """OAuth's word for the fault (RFC 6749, 5.2), which holds no secret."""
     try:
-        found = message_object(body, "token").optional("error", str)
+        found = parse_object(body, "token").optional("error", str)
     except MalformedMessageError:
         return ""
     return f" ({found[:60]})" if found else ""

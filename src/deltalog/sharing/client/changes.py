@@ -21,7 +21,7 @@ from deltalog.sharing.client.answers import ask_changes
 from deltalog.sharing.client.bridge import run
 from deltalog.sharing.client.snapshots import bare_snapshot, open_store, with_own_urls
 from deltalog.sharing.client.urls import Question
-from deltalog.sharing.wire import ChangesQuery
+from deltalog.sharing.wire.requests import ChangesQuery
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from deltalog.sharing.client.answers import TableAnswer
     from deltalog.sharing.client.rest import AsyncRestClient
     from deltalog.sharing.client.store import SharedStore
-    from deltalog.sharing.wire import Table
+    from deltalog.sharing.wire.listing import Table
     from deltalog.snapshot import Snapshot
 
 

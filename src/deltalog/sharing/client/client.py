@@ -21,7 +21,7 @@ from deltalog.sharing.client.pages import CAPABILITIES
 from deltalog.sharing.client.profile import parse_table_url, read_profile
 from deltalog.sharing.client.rest import AsyncRestClient
 from deltalog.sharing.client.table import SharedTable
-from deltalog.sharing.wire import DELTA, PARQUET
+from deltalog.sharing.wire.capabilities import DELTA, PARQUET
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from deltalog.actions.model import Metadata, Protocol
     from deltalog.sharing.client.http import HttpOptions
     from deltalog.sharing.client.profile import ProfileSource
-    from deltalog.sharing.wire import Profile, Schema, Share, Table
+    from deltalog.sharing.wire.listing import Schema, Share, Table
+    from deltalog.sharing.wire.profile import Profile
 
 
 class SharingClient:

@@ -30,7 +30,7 @@ from deltalog.sharing.client.changes import load_changes
 from deltalog.sharing.client.snapshots import bare_snapshot, open_store, with_own_urls
 from deltalog.sharing.client.urls import Question
 from deltalog.sharing.client.view import Moment, TableView
-from deltalog.sharing.wire import ChangesQuery, TableQuery
+from deltalog.sharing.wire.requests import ChangesQuery, TableQuery
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

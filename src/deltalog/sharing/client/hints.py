@@ -16,7 +16,7 @@ from deltalog.errors import InvalidInputError, MalformedMessageError
 from deltalog.expressions import Column, Literal, columns, conjuncts, resolve_predicate
 from deltalog.expressions.nodes import And, Comparison, IsNull, Not
 from deltalog.schema import PrimitiveType, find_field
-from deltalog.sharing.wire import encode_json_hint, parse_json_hint
+from deltalog.sharing.wire.hints import encode_json_hint, parse_json_hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,13 +11,12 @@ import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
 from deltalog.errors import MalformedMessageError, ShareNotFoundError
-from deltalog.sharing.wire import Schema, Share, Table
+from deltalog.sharing.wire.listing import ListingPage, Schema, Share, Table
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from deltalog.sharing.client.rest import AsyncRestClient
-    from deltalog.sharing.wire import Page
 
 T = TypeVar("T")
 
@@ -56,7 +55,7 @@ async def _tables_of(rest: AsyncRestClient, share: Share | str) -> list[Table]:
         return [table for tables in found for table in tables]
 
 
-async def _all(page: Callable[[str | None], Awaitable[Page[T]]]) -> list[T]:
+async def _all(page: Callable[[str | None], Awaitable[ListingPage[T]]]) -> list[T]:
     items: list[T] = []
     token: str | None = None
     seen: set[str] = set()

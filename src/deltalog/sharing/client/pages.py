@@ -14,12 +14,16 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from deltalog.errors import MalformedMessageError, SharingError
 from deltalog.features import FEATURES, Kind, Support
-from deltalog.sharing.wire import (
+from deltalog.sharing.wire.capabilities import (
     CAPABILITIES_HEADER,
     DELTA,
     PARQUET,
     VERSION_HEADER,
     Capabilities,
+    parse_capabilities,
+)
+from deltalog.sharing.wire.lines import (
+    READER_VERSION,
     DeltaFile,
     DeltaMetadata,
     DeltaProtocol,
@@ -28,15 +32,13 @@ from deltalog.sharing.wire import (
     ParquetMetadata,
     ParquetProtocol,
     QueryStatus,
-    parse_capabilities,
     parse_line,
 )
-from deltalog.sharing.wire.lines import READER_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltalog.sharing.wire import Line
+    from deltalog.sharing.wire.lines import Line
 
 READER_FEATURES: Final = frozenset(
     name.lower()

@@ -19,7 +19,8 @@ import fsspec
 
 from deltalog._json import dumps
 from deltalog.errors import InvalidInputError
-from deltalog.sharing.wire import Profile, Table, parse_profile
+from deltalog.sharing.wire.listing import Table
+from deltalog.sharing.wire.profile import Profile, parse_profile
 from deltalog.storage.faults import redact
 
 logger = logging.getLogger(__name__)

@@ -31,25 +31,17 @@ from deltalog.sharing.client.pages import (
     header_version,
 )
 from deltalog.sharing.client.retry import is_passing
-from deltalog.sharing.wire import (
+from deltalog.sharing.wire.capabilities import (
     CAPABILITIES_HEADER,
     VERSION_HEADER,
     Capabilities,
-    QueryStatus,
-    TableQuery,
-    changes_parameters,
     encode_capabilities,
-    encode_table_query,
-    encode_timestamp,
-    error_from_json,
-    parse_page,
-    parse_share,
-    parse_timestamp,
-    schema_from_json,
-    share_from_json,
-    table_from_json,
 )
-from deltalog.sharing.wire.listing import message_object
+from deltalog.sharing.wire.codec import encode_timestamp, parse_object, parse_timestamp
+from deltalog.sharing.wire.errors import parse_error
+from deltalog.sharing.wire.lines import QueryStatus
+from deltalog.sharing.wire.listing import SCHEMA, SHARE, TABLE, parse_page, parse_share
+from deltalog.sharing.wire.requests import TableQuery, encode_changes_query, encode_table_query
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -58,7 +50,10 @@ if TYPE_CHECKING:
     from deltalog.errors import DeltaError
     from deltalog.sharing.client.http import Reply
     from deltalog.sharing.client.pages import FileCollector, TableHead, TablePage
-    from deltalog.sharing.wire import ChangesQuery, Page, Profile, Schema, Share, Table
+    from deltalog.sharing.wire.codec import Codec
+    from deltalog.sharing.wire.listing import ListingPage, Schema, Share, Table
+    from deltalog.sharing.wire.profile import Profile
+    from deltalog.sharing.wire.requests import ChangesQuery
 
 T = TypeVar("T")
 C = TypeVar("C", bound="FileCollector")
@@ -114,12 +109,12 @@ class AsyncRestClient:
 
     async def list_shares(
         self, *, max_results: int | None = None, page_token: str | None = None
-    ) -> Page[Share]:
+    ) -> ListingPage[Share]:
         """A page of the shares of this recipient.
 
         Protocol: List Shares
         """
-        return await self._list("/shares", share_from_json, "shares", max_results, page_token)
+        return await self._list("/shares", SHARE, "shares", max_results, page_token)
 
     async def get_share(self, share: str) -> Share:
         """One share.
@@ -131,13 +126,13 @@ class AsyncRestClient:
 
     async def list_schemas(
         self, share: str, *, max_results: int | None = None, page_token: str | None = None
-    ) -> Page[Schema]:
+    ) -> ListingPage[Schema]:
         """A page of the schemas of a share.
 
         Protocol: List Schemas in a Share
         """
         path, what = f"/shares/{_name(share)}/schemas", f"schemas of share {share!r}"
-        return await self._list(path, schema_from_json, what, max_results, page_token)
+        return await self._list(path, SCHEMA, what, max_results, page_token)
 
     async def list_tables(
         self,
@@ -146,24 +141,24 @@ class AsyncRestClient:
         *,
         max_results: int | None = None,
         page_token: str | None = None,
-    ) -> Page[Table]:
+    ) -> ListingPage[Table]:
         """A page of the tables of a schema.
 
         Protocol: List Tables in a Schema
         """
         path = f"/shares/{_name(share)}/schemas/{_name(schema)}/tables"
         what = f"tables of schema {share}.{schema}"
-        return await self._list(path, table_from_json, what, max_results, page_token)
+        return await self._list(path, TABLE, what, max_results, page_token)
 
     async def list_all_tables(
         self, share: str, *, max_results: int | None = None, page_token: str | None = None
-    ) -> Page[Table]:
+    ) -> ListingPage[Table]:
         """A page of the tables of a share, whatever their schemas.
 
         Protocol: List all Tables in a Share
         """
         path, what = f"/shares/{_name(share)}/all-tables", f"tables of share {share!r}"
-        return await self._list(path, table_from_json, what, max_results, page_token)
+        return await self._list(path, TABLE, what, max_results, page_token)
 
     async def table_version(self, table: Table, starting_timestamp_ms: int | None = None) -> int:
         """The latest version, or the first at or after a moment.
@@ -244,7 +239,7 @@ class AsyncRestClient:
         Protocol: Read Change Data Feed from a Table
         """
         what = f"read the changes of {_of(table)}"
-        request = self._request(_path(table, "changes"), what, changes_parameters(query))
+        request = self._request(_path(table, "changes"), what, encode_changes_query(query))
         page = await self._page(self._about_table(request), collector)
         if isinstance(page, QueryStatus):
             raise MalformedMessageError(f"{what}: the server answered with a query's status")
@@ -260,7 +255,7 @@ class AsyncRestClient:
         path = _path(table, "temporary-table-credentials")
         what = f"get credentials for {_of(table)}"
         body = b"{}" if location is None else dumps({"location": location})
-        node = message_object(await self._get(path, what, body), "credentials")
+        node = parse_object(await self._get(path, what, body), "credentials")
         return _credentials(node.child("credentials", lambda inner: inner) or node)
 
     async def close(self) -> None:
@@ -270,16 +265,16 @@ class AsyncRestClient:
     async def _list(
         self,
         path: str,
-        parse: Callable[[JsonObject], T],
+        codec: Codec[T],
         what: str,
         max_results: int | None,
         page_token: str | None,
-    ) -> Page[T]:
+    ) -> ListingPage[T]:
         parameters = _present(
             maxResults=None if max_results is None else str(max_results), pageToken=page_token
         )
         request = self._request(path, f"list the {what}", parameters)
-        return parse_page(await self._fetch(request, _read), parse, what)
+        return parse_page(await self._fetch(request, _read), codec, what)
 
     async def _get(self, path: str, what: str, body: bytes | None = None) -> bytes:
         request = self._request(path, what)
@@ -328,7 +323,7 @@ class AsyncRestClient:
         return await send()
 
     def _error(self, what: str, status: int, body: bytes) -> SharingError:
-        told = error_from_json(body)
+        told = parse_error(body)
         code = "" if told is None else told.error_code
         reason = "" if told is None else f": {told.message[:2000]}"
         named = f" ({code})" if code else ""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from deltalog.scan.task import ScanTask
     from deltalog.sharing.client.answers import TableAnswer
     from deltalog.sharing.client.urls import Question
-    from deltalog.sharing.wire import Table
+    from deltalog.sharing.wire.listing import Table
 
 
 _FILES_AHEAD: Final = 12

@@ -31,7 +31,8 @@ from deltalog.sharing.client.profile import parse_table_name, parse_table_url, r
 from deltalog.sharing.client.rest import AsyncRestClient
 from deltalog.sharing.client.snapshots import SharedScan, table_root
 from deltalog.sharing.client.view import Moment, TableView, as_moment
-from deltalog.sharing.wire import ChangesQuery, Table
+from deltalog.sharing.wire.listing import Table
+from deltalog.sharing.wire.requests import ChangesQuery
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

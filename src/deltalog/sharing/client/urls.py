@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from deltalog.errors import ObjectNotFoundError, SharingAccessError, SharingError
 from deltalog.sharing.client.answers import ask_changes, ask_files
 from deltalog.sharing.client.bridge import run
-from deltalog.sharing.wire import ChangesQuery, TableQuery
+from deltalog.sharing.wire.requests import ChangesQuery, TableQuery
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from deltalog.sharing.client.answers import TableAnswer
     from deltalog.sharing.client.rest import AsyncRestClient
-    from deltalog.sharing.wire import Table
+    from deltalog.sharing.wire.listing import Table
 
 _MARGIN_MS: Final = 60_000
 _NUMBERS: Final = itertools.count()

@@ -21,7 +21,7 @@ from deltalog.sharing.client.bridge import run
 from deltalog.sharing.client.hints import json_hint, sql_hints
 from deltalog.sharing.client.snapshots import open_files
 from deltalog.sharing.client.urls import Question
-from deltalog.sharing.wire import TableQuery
+from deltalog.sharing.wire.requests import TableQuery
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.sharing.client.answers import TableAnswer
     from deltalog.sharing.client.rest import AsyncRestClient
-    from deltalog.sharing.wire import Table
+    from deltalog.sharing.wire.listing import Table
     from deltalog.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from deltalog.errors import DeltaError
 from deltalog.sharing.server.faults import Fault, fault_of
-from deltalog.sharing.wire import EndStreamAction, encode_line
+from deltalog.sharing.wire.lines import EndStreamAction, encode_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.tables import SharedTable
     from deltalog.sharing.server.tokens import Sealer
     from deltalog.sharing.server.urls import UrlSigner
-    from deltalog.sharing.wire import Capabilities, Line
+    from deltalog.sharing.wire.capabilities import Capabilities
+    from deltalog.sharing.wire.lines import Line
 
 _LOG = logging.getLogger("deltalog.sharing")
 

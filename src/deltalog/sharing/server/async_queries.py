@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import DeltaError
 from deltalog.sharing.server.faults import Fault, fault_of, invalid, not_found
-from deltalog.sharing.wire import QueryStatus
+from deltalog.sharing.wire.lines import QueryStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Future
 
     from deltalog.sharing.server.answers import Answer, Asked, Tools
-    from deltalog.sharing.wire import TableQuery
+    from deltalog.sharing.wire.requests import TableQuery
 
 _MOST_QUERIES: Final = 1000
 _KEEP_MS: Final = 3600 * 1000

@@ -25,7 +25,7 @@ from deltalog.sharing.server.formats import (
 from deltalog.sharing.server.pages import Page, ends_with_action, next_tokens, start_of
 from deltalog.sharing.server.view_changes import ShownLines, ViewHistory
 from deltalog.sharing.server.views import View
-from deltalog.sharing.wire import DeltaProtocol, encode_line
+from deltalog.sharing.wire.lines import DeltaProtocol, encode_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.answers import Asked, Tools
     from deltalog.sharing.server.commit_range import VersionChanges
     from deltalog.sharing.server.formats import Format
-    from deltalog.sharing.wire import ChangesQuery, EndStreamAction, Line, TableQuery
+    from deltalog.sharing.wire.lines import EndStreamAction, Line
+    from deltalog.sharing.wire.requests import ChangesQuery, TableQuery
     from deltalog.snapshot import Snapshot
 
 

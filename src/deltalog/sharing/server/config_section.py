@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from deltalog.errors import InvalidInputError
-from deltalog.sharing.wire import parse_timestamp
+from deltalog.sharing.wire.codec import parse_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

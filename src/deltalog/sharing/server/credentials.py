@@ -17,7 +17,7 @@ from deltalog._json import dumps
 from deltalog.errors import DeltaError, StorageError
 from deltalog.paths import canonical_path, canonical_scheme, split_location
 from deltalog.sharing.server.faults import invalid, unsupported
-from deltalog.sharing.wire.listing import message_object
+from deltalog.sharing.wire.codec import parse_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -51,7 +51,7 @@ def answer_credentials(asked: Asked, body: bytes) -> bytes:
         Fault: 400: the table gives none, or the location is outside of it.
     """
     config = asked.table.config
-    node = message_object(body.strip() or b"{}", "credentials")
+    node = parse_object(body.strip() or b"{}", "credentials")
     wanted = node.optional("location", str)
     if config.credentials is None:
         raise unsupported("temporary credentials are not given for this table")

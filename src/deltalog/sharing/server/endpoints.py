@@ -29,19 +29,19 @@ from deltalog.sharing.server.query import answer_metadata, answer_query, check_t
 from deltalog.sharing.server.tables import TableName, Tables, present_ms
 from deltalog.sharing.server.urls import EXPIRY, FILES_ROUTE, SIGNATURE
 from deltalog.sharing.server.view_query import download_view
-from deltalog.sharing.wire import (
+from deltalog.sharing.wire.capabilities import (
     CAPABILITIES_HEADER,
     FILE_ID_HASH_HEADER,
     VERSION_HEADER,
-    QueryStatus,
-    encode_line,
-    encode_page,
-    encode_share,
     parse_capabilities,
+)
+from deltalog.sharing.wire.lines import QueryStatus, encode_line
+from deltalog.sharing.wire.listing import encode_page, encode_share
+from deltalog.sharing.wire.requests import (
     parse_changes_query,
-    parse_moment_parameter,
     parse_number_parameter,
     parse_table_query,
+    parse_timestamp_parameter,
 )
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.rates import RateLimit
     from deltalog.sharing.server.recipients import Recipient, Recipients
     from deltalog.sharing.server.tables import SharedTable
-    from deltalog.sharing.wire import TableQuery
+    from deltalog.sharing.wire.requests import TableQuery
 
     Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -198,7 +198,7 @@ class Endpoints:
         """`GET …/version`, and `HEAD` of the table itself."""
         server = self._current()
         table = server.table(request, await server.recipient(request))
-        moment_ms = parse_moment_parameter(request.query_params, "startingTimestamp")
+        moment_ms = parse_timestamp_parameter(request.query_params, "startingTimestamp")
 
         def find() -> int:
             latest = table.latest()
@@ -216,7 +216,7 @@ class Endpoints:
         server = self._current()
         asked, parameters = await server.asked(request), request.query_params
         version = parse_number_parameter(parameters, "version")
-        moment_ms = parse_moment_parameter(parameters, "timestamp")
+        moment_ms = parse_timestamp_parameter(parameters, "timestamp")
         answer = await _in_thread(
             server, lambda: answer_metadata(asked, server.tools, version, moment_ms)
         )

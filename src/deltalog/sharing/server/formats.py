@@ -18,15 +18,12 @@ from deltalog.column_mapping import Mode
 from deltalog.features import canonical_name, check_readable, find_feature
 from deltalog.features.schema_traits import has_timestamp_ntz, has_variant
 from deltalog.sharing.server.faults import unsupported
-from deltalog.sharing.wire import (
-    DELTA,
-    PARQUET,
-    Capabilities,
+from deltalog.sharing.wire.capabilities import DELTA, PARQUET, Capabilities, encode_capabilities
+from deltalog.sharing.wire.lines import (
     DeltaMetadata,
     DeltaProtocol,
     ParquetMetadata,
     ParquetProtocol,
-    encode_capabilities,
 )
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from deltalog.errors import DeltaError
 from deltalog.expressions import resolve_predicate
 from deltalog.expressions.nodes import And
 from deltalog.scan.prune import Pruned, prune
-from deltalog.sharing.wire import parse_json_hint, parse_sql_hint
+from deltalog.sharing.wire.hints import parse_json_hint, parse_sql_hint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.schema import StructType
     from deltalog.sharing.server.config import ServerConfig
-    from deltalog.sharing.wire import TableQuery
+    from deltalog.sharing.wire.requests import TableQuery
     from deltalog.snapshot import Snapshot
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from deltalog.sharing.server.faults import invalid
 from deltalog.sharing.server.tables import tables_of
 from deltalog.sharing.server.tokens import InvalidTokenError
-from deltalog.sharing.wire import Page, Schema, Share, Table, parse_number_parameter
+from deltalog.sharing.wire.listing import ListingPage, Schema, Share, Table
+from deltalog.sharing.wire.requests import parse_number_parameter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,7 +45,7 @@ class Listings:
         self._recipient = recipient
         self._now_ms = now_ms
 
-    def shares(self, parameters: Mapping[str, str]) -> Page[Share]:
+    def shares(self, parameters: Mapping[str, str]) -> ListingPage[Share]:
         """The shares that the recipient may see."""
         found = [share_of(config) for config in self._tables.shares(self._recipient)]
         return self._page(found, "shares", parameters)
@@ -53,26 +54,28 @@ class Listings:
         """One share."""
         return share_of(self._tables.share(self._recipient, name))
 
-    def schemas(self, share: str, parameters: Mapping[str, str]) -> Page[Schema]:
+    def schemas(self, share: str, parameters: Mapping[str, str]) -> ListingPage[Schema]:
         """The schemas of a share."""
         config = self._tables.share(self._recipient, share)
         found = [Schema(name=schema.name, share=config.name) for schema in config.schemas]
         return self._page(found, f"schemas/{config.name}", parameters)
 
-    def tables(self, share: str, schema: str, parameters: Mapping[str, str]) -> Page[Table]:
+    def tables(self, share: str, schema: str, parameters: Mapping[str, str]) -> ListingPage[Table]:
         """The tables of a schema."""
         config = self._tables.share(self._recipient, share)
         found = self._tables.schema(self._recipient, share, schema)
         tables = [_table_of(config, found, table) for table in found.tables]
         return self._page(tables, f"tables/{config.name}/{found.name}", parameters)
 
-    def all_tables(self, share: str, parameters: Mapping[str, str]) -> Page[Table]:
+    def all_tables(self, share: str, parameters: Mapping[str, str]) -> ListingPage[Table]:
         """The tables of all schemas of a share."""
         config = self._tables.share(self._recipient, share)
         tables = [_table_of(config, schema, table) for schema, table in tables_of(config)]
         return self._page(tables, f"all-tables/{config.name}", parameters)
 
-    def _page(self, items: Sequence[T], listing: str, parameters: Mapping[str, str]) -> Page[T]:
+    def _page(
+        self, items: Sequence[T], listing: str, parameters: Mapping[str, str]
+    ) -> ListingPage[T]:
         """Some of the items; the token is bound to the listing in the configuration's spelling."""
         count = parse_number_parameter(parameters, "maxResults")
         if count is not None and count > _MOST_RESULTS:
@@ -84,7 +87,7 @@ class Listings:
         if end < len(items):
             values: dict[str, Any] = {"r": self._recipient.name, "l": listing, "o": end}
             token = self._sealer.seal(_LIST, values, self._now_ms + _TOKEN_MS)
-        return Page(items=tuple(items[start:end]), next_page_token=token)
+        return ListingPage(items=tuple(items[start:end]), next_page_token=token)
 
     def _start(self, listing: str, token: str) -> int:
         if not token:

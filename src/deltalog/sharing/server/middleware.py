@@ -22,8 +22,9 @@ from starlette.responses import Response
 from deltalog._json import dumps
 from deltalog.clock import now_ms
 from deltalog.sharing.server.faults import Fault, internal
-from deltalog.sharing.wire import ErrorBody, encode_error, encode_timestamp
 from deltalog.sharing.wire import errors as codes
+from deltalog.sharing.wire.codec import encode_timestamp
+from deltalog.sharing.wire.errors import ErrorBody, encode_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, MutableMapping

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.sharing.server.faults import invalid
 from deltalog.sharing.server.tokens import InvalidTokenError, Sealer, checksum
-from deltalog.sharing.wire import EndStreamAction
+from deltalog.sharing.wire.lines import EndStreamAction
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from deltalog.sharing.server.answers import Asked, Tools
     from deltalog.sharing.server.formats import Format
-    from deltalog.sharing.wire import ChangesQuery, TableQuery
+    from deltalog.sharing.wire.requests import ChangesQuery, TableQuery
 
 _PAGE: Final = "page"
 _REFRESH: Final = "refresh"

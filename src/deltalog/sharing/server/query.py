@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from deltalog.scan.prune import Pruned
     from deltalog.sharing.server.answers import Asked, Tools
     from deltalog.sharing.server.formats import Format
-    from deltalog.sharing.wire import EndStreamAction, Line, TableQuery
+    from deltalog.sharing.wire.lines import EndStreamAction, Line
+    from deltalog.sharing.wire.requests import TableQuery
     from deltalog.snapshot import Snapshot
 
 

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.pages import Start
     from deltalog.sharing.server.tables import SharedTable
     from deltalog.sharing.server.urls import SignedFile
-    from deltalog.sharing.wire import EndStreamAction, Line, TableQuery
+    from deltalog.sharing.wire.lines import EndStreamAction, Line
+    from deltalog.sharing.wire.requests import TableQuery
     from deltalog.snapshot import Snapshot
 
 _ATTEMPTS: Final = 3

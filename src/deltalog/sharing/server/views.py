@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from deltalog.schema import DataType, Field
     from deltalog.sharing.server.answers import Tools
     from deltalog.sharing.server.config import TableConfig
-    from deltalog.sharing.wire import TableQuery
+    from deltalog.sharing.wire.requests import TableQuery
     from deltalog.snapshot import Snapshot
     from deltalog.storage import Store
 
