@@ -19,7 +19,7 @@ from deltalog.errors import (
 )
 from deltalog.sharing.client import HttpOptions, Retry, SharedTable, SharingClient
 from deltalog.sharing.client.http import is_loopback, is_same_origin
-from deltalog.sharing.client.retry import is_passing, retry_after_ms
+from deltalog.sharing.client.retry import is_retryable, retry_after_ms
 from tests.support.shared_files import PROTOCOL, file_line, metadata, parquet
 from tests.support.sharing_server import (
     Answer,
@@ -80,7 +80,7 @@ def test_at_last_it_gives_up(scripted: ScriptedServer) -> None:
 def test_no_server_is_named_after_every_attempt(scripted: ScriptedServer) -> None:
     profile = scripted.profile(endpoint="http://127.0.0.1:9/x")
     client = SharingClient(profile, options=QUICK)
-    with pytest.raises(SharingUnavailableError, match=r"127\.0\.0\.1:9 4 times"):
+    with pytest.raises(SharingUnavailableError, match=r"127\.0\.0\.1:9 after 4 attempts"):
         client.list_shares()
 
 
@@ -121,7 +121,7 @@ def test_retry_after_of_an_answer_is_heard(scripted: ScriptedServer) -> None:
 
 
 def test_which_faults_pass() -> None:
-    passing = [status for status in range(200, 600) if is_passing(status)]
+    passing = [status for status in range(200, 600) if is_retryable(status)]
     assert [status for status in passing if status < 500] == [408, 425, 429]
     assert not {501, 505} & set(passing)
 
@@ -130,11 +130,13 @@ def test_which_faults_pass() -> None:
 def test_a_profile_that_has_ended_says_so(scripted: ScriptedServer) -> None:
     scripted.on("GET /shares", fault(401))
     ended = scripted.profile(expirationTime="2021-11-12T00:12:29.0Z")
-    with pytest.raises(SharingAccessError, match=r"ended 2021-11-12T00:12:29Z: get a new profile"):
+    with pytest.raises(
+        SharingAccessError, match=r"expired 2021-11-12T00:12:29Z: get a new profile"
+    ):
         SharingClient(ended, options=QUICK).list_shares()
     with pytest.raises(SharingAccessError) as caught:
         _client(scripted).list_shares()
-    assert "ended" not in str(caught.value)
+    assert "expired" not in str(caught.value)
 
 
 @pytest.mark.protocol("SHARE-SEC-09")
@@ -165,7 +167,7 @@ def test_what_stays_on_the_machine(host: str, *, expected: bool) -> None:
 def test_the_token_follows_no_redirect_to_another_host(scripted: ScriptedServer) -> None:
     other = ScriptedServer()
     scripted.on("GET /shares", Answer(307, headers={"Location": f"{other.endpoint}/shares"}))
-    with pytest.raises(SharingError, match="must not go"):
+    with pytest.raises(SharingError, match="credentials are not sent"):
         _client(scripted).list_shares()
     assert other.asked == []
     other.close()

@@ -118,7 +118,7 @@ def test_delta_is_refused_where_it_was_not_asked_for(
     scripted.on_table("POST query", answer)
     profile = tmp_path / "p.share"
     profile.write_text(json.dumps(scripted.profile()), "utf-8")
-    with pytest.raises(MalformedMessageError, match="not asked for"):
+    with pytest.raises(MalformedMessageError, match="not requested"):
         load_as_pandas(f"{profile}#s.d.t", use_delta_format=False)
     assert "responseformat=parquet;" in scripted.asked[0].headers["delta-sharing-capabilities"]
 

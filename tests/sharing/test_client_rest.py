@@ -15,7 +15,7 @@ from deltalog.sharing.client import (
     TablePage,
     read_profile,
 )
-from deltalog.sharing.client.bridge import run
+from deltalog.sharing.client.http import run
 from deltalog.sharing.wire.lines import ParquetFile, ParquetMetadata, ParquetProtocol
 from deltalog.sharing.wire.listing import Schema, Share, Table
 from deltalog.sharing.wire.requests import ChangesQuery, TableQuery

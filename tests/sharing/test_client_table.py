@@ -30,7 +30,7 @@ from deltalog.errors import (
 from deltalog.scan.reader import read_task
 from deltalog.sharing.client import HttpOptions, Retry, SharedTable
 from deltalog.sharing.client.snapshots import is_read_whole
-from deltalog.sharing.client.store import _Held
+from deltalog.sharing.client.store import _RecentFiles
 from tests.support.shared_files import (
     PROTOCOL,
     delta_file,
@@ -197,7 +197,7 @@ def test_a_scan_that_ends_early_forgets_what_comes(scripted: ScriptedServer) -> 
 
 
 def test_small_files_are_held_for_a_while_only() -> None:
-    held = _Held(most_bytes=10)
+    held = _RecentFiles(most_bytes=10)
     assert held.get((1, "a")) is None
     assert held.put((1, "a"), b"12345") == b"12345"
     held.put((2, "a"), b"12345")
@@ -573,11 +573,11 @@ def test_a_size_that_is_wrong_is_found_out(
 
 def test_nothing_can_be_written(shared: SharedTable) -> None:
     store = shared.snapshot.store
-    with pytest.raises(StorageError, match="read only"):
+    with pytest.raises(StorageError, match="read-only"):
         store.put("x", b"")
-    with pytest.raises(StorageError, match="read only"):
+    with pytest.raises(StorageError, match="read-only"):
         store.put_if_absent("x", b"")
-    with pytest.raises(StorageError, match="read only"):
+    with pytest.raises(StorageError, match="read-only"):
         store.delete_many(["x"])
 
 

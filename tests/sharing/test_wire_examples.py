@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import pytest
 
-from deltalog.sharing.client.actions import LogLines
+from deltalog.sharing.client.actions import ActionCollector
 from deltalog.sharing.wire.lines import DeltaFile, ParquetFile, encode_line, parse_line
 from deltalog.sharing.wire.listing import (
     SCHEMA,
@@ -110,7 +110,7 @@ def _as_written(example: Json) -> Json:
 
 @pytest.mark.parametrize("example", [one for one in EXAMPLES if _kind(one) in LINES[2:]], ids=_kind)
 def test_the_client_takes_the_file_of_an_example(example: Json) -> None:
-    lines = LogLines()
+    lines = ActionCollector()
     line = parse_line(orjson.dumps(example))
     assert isinstance(line, ParquetFile | DeltaFile)
     lines.take(line)

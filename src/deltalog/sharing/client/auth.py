@@ -1,6 +1,6 @@
-"""How a profile proves itself: the `Authorization` header of a request, and tokens behind it.
+"""Authentication: the `Authorization` header for a profile, and the tokens that are fetched for it.
 
-Owns fetching, keeping and renewing tokens. Secrets never stand in a message.
+Owns fetching, keeping and renewing tokens. No error message holds a secret.
 
 Protocol: Profile File Format; RFC 6749 (client credentials), RFC 7523 (private-key JWT)
 """
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlencode
 
 from deltalog.errors import InvalidInputError, MalformedMessageError, SharingAccessError
-from deltalog.sharing.client.http import Request
+from deltalog.sharing.client.http import Reply, Request
 from deltalog.sharing.wire.codec import parse_object
 from deltalog.sharing.wire.profile import BasicLogin, BearerToken, ClientCredentials, PrivateKeyJwt
 
@@ -23,44 +23,44 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deltalog.clock import Clock
-    from deltalog.sharing.client.http import Http, Reply
+    from deltalog.sharing.client.http import Http
     from deltalog.sharing.wire.profile import Profile
 
-_EARLY_MS: Final = 600_000
-_ASSERTION_S: Final = 120
+_RENEWAL_MARGIN_MS: Final = 600_000
+_ASSERTION_LIFETIME_S: Final = 120
 _JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 
 class Authenticator(Protocol):
-    """Gives the secret of a request."""
+    """Authenticates requests to the sharing server."""
 
     async def headers(self, http: Http) -> Mapping[str, str]:
-        """What goes with every request to the sharing server."""
+        """Return the headers that are sent with every request."""
         ...
 
     def renew(self) -> bool:
-        """Forget a secret that was refused; False if the next one would be the same."""
+        """Drop a token that was refused; False if there is no way to get another one."""
         ...
 
 
 def make_authenticator(profile: Profile, clock: Clock) -> Authenticator:
-    """The way in that a profile names."""
+    """Return the authenticator for a profile's type of credentials."""
     match profile.credentials:
         case BearerToken(token=token):
-            return _Fixed(f"Bearer {token}")
+            return _FixedHeader(f"Bearer {token}")
         case BasicLogin(username=username, password=password):
-            return _Fixed(f"Basic {_basic(username, password)}")
+            return _FixedHeader(_basic(username, password))
         case ClientCredentials() | PrivateKeyJwt() as credentials:
-            return _Tokens(credentials, clock)
+            return _FetchedTokens(credentials, clock)
 
 
 def _basic(name: str, secret: str) -> str:
-    return base64.b64encode(f"{name}:{secret}".encode()).decode()
+    return f"Basic {base64.b64encode(f'{name}:{secret}'.encode()).decode()}"
 
 
 @dataclass(frozen=True, slots=True)
-class _Fixed:
-    """The same header for ever."""
+class _FixedHeader:
+    """The same header for every request."""
 
     header: str
 
@@ -78,8 +78,8 @@ class _Token:
     renew_at_ms: int
 
 
-class _Tokens:
-    """Tokens of an issuer, kept until shortly before they expire."""
+class _FetchedTokens:
+    """Tokens from the profile's token endpoint, each kept until shortly before it expires."""
 
     def __init__(self, credentials: ClientCredentials | PrivateKeyJwt, clock: Clock) -> None:
         self._credentials = credentials
@@ -103,8 +103,7 @@ class _Tokens:
             "Content-Type": "application/x-www-form-urlencoded",
         }
         if isinstance(credentials, ClientCredentials):
-            basic = _basic(credentials.client_id, credentials.client_secret)
-            headers["Authorization"] = f"Basic {basic}"
+            headers["Authorization"] = _basic(credentials.client_id, credentials.client_secret)
             form = {"grant_type": "client_credentials"}
             if credentials.scope:
                 form["scope"] = credentials.scope
@@ -117,33 +116,34 @@ class _Tokens:
             headers=headers,
             body=urlencode(form).encode(),
         )
-        return self._parse(await http.fetch(request, _read, _refused))
+        return self._parse(await http.fetch(request, Reply.read, _refused))
 
     def _parse(self, body: bytes) -> _Token:
         node = parse_object(body, "token")
         lifetime = node.values.get("expires_in")
-        try:  # some issuers write the number as a text; it is only recommended to be there
+        # RFC 6749, 5.1: `expires_in` is RECOMMENDED. Some issuers write the number as a text.
+        try:
             lifetime_ms = 3_600_000 if lifetime is None else int(lifetime) * 1000
         except (TypeError, ValueError):
             raise MalformedMessageError(
                 f"token.expires_in: expected seconds, found {str(lifetime)[:40]!r}"
             ) from None
-        early_ms = min(_EARLY_MS, lifetime_ms // 2)
+        early_ms = min(_RENEWAL_MARGIN_MS, lifetime_ms // 2)
         return _Token(
             node.required("access_token", str), self._clock.now_ms() + lifetime_ms - early_ms
         )
 
     def _assertion(self, credentials: PrivateKeyJwt) -> str:
-        """A signed statement of who asks, of use for two minutes."""
+        """Return a signed statement of who asks, which is valid for two minutes."""
         now_s = self._clock.now_ms() // 1000
         claims = {
             "aud": credentials.issuer,
             "iss": credentials.client_id,
             "iat": now_s,
-            "exp": now_s + _ASSERTION_S,
+            "exp": now_s + _ASSERTION_LIFETIME_S,
             "jti": str(uuid.uuid4()),
             "scope": credentials.scope,
-            # What OAuth calls the audience of the token goes by this name (RFC 8707).
+            # RFC 8707 calls the audience of the token that is asked for its resource.
             "resource": credentials.audience,
         }
         return _sign({name: value for name, value in claims.items() if value}, credentials)
@@ -174,21 +174,17 @@ def _sign(claims: Mapping[str, object], credentials: PrivateKeyJwt) -> str:
         ) from None
 
 
-async def _read(reply: Reply) -> bytes:
-    return await reply.read()
-
-
 def _refused(status: int, headers: Mapping[str, str], body: bytes) -> SharingAccessError:
     del headers
     return SharingAccessError(
         f"cannot get a token: the token endpoint answered {status}{_reason(body)}; ask the "
-        "provider for a new profile if its secret has ended",
+        "provider for a new profile if its secret has expired",
         status=status,
     )
 
 
 def _reason(body: bytes) -> str:
-    """OAuth's word for the fault (RFC 6749, 5.2), which holds no secret."""
+    """Return OAuth's error code (RFC 6749, 5.2), which holds no secret."""
     try:
         found = parse_object(body, "token").optional("error", str)
     except MalformedMessageError:

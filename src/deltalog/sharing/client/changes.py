@@ -1,13 +1,13 @@
-"""The change data feed of a shared table, read by the rooms that read any other.
+"""The change data feed of a shared table, read with `scan.changes` like any other.
 
-Owns the answer's commits as a log, and in which schema the rows are shown.
+Owns the answer's commits as a log, and the schema in which the rows are shown.
 
 Protocol: Read Change Data Feed from a Table
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deltalog.column_mapping import Mode
@@ -17,10 +17,9 @@ from deltalog.log.reader import parse_commits
 from deltalog.scan.changes import CHANGE_COLUMNS, Changes, changes_spec
 from deltalog.scan.plan import check_snapshot
 from deltalog.schema import Field, StructType, from_arrow_type
-from deltalog.sharing.client.answers import ask_changes
-from deltalog.sharing.client.bridge import run
-from deltalog.sharing.client.snapshots import bare_snapshot, open_store, with_own_urls
-from deltalog.sharing.client.urls import Question
+from deltalog.sharing.client.answers import fetch_changes
+from deltalog.sharing.client.http import run
+from deltalog.sharing.client.snapshots import open_answer, snapshot_without_files, with_own_urls
 from deltalog.sharing.wire.requests import ChangesQuery
 
 if TYPE_CHECKING:
@@ -36,10 +35,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SharedChanges(Changes):
-    """Changes of a shared table: a task carries the URLs of its own file only."""
+    """Changes of a shared table, whose tasks hold the URLs of their own files only."""
 
     def tasks(self) -> Iterator[ScanTask]:
-        """One picklable task per file, versions ascending; see `SharedScan.tasks`."""
+        """Yield one picklable task per file, versions ascending; see `SharedScan.tasks`."""
         every = len(self.snapshot.configuration.data_columns)
         return (with_own_urls(task, every) for task in super().tasks())
 
@@ -54,33 +53,32 @@ def load_changes(
     predicate: Any = None,
     time_zone: str = "UTC",
 ) -> Changes:
-    """The changed rows of a range of versions.
+    """Return the changed rows of a range of versions.
 
     Args:
         rest: the server.
-        table: which.
+        table: of a share.
         query: the range.
-        shown: the table now. Its schema is shown; with column mapping, the range's last one is.
+        shown: the version whose schema is shown; with column mapping it is the range's last one.
         columns: of the table and of `CHANGE_COLUMNS`; None is all of both.
         predicate: a condition over the same columns.
         time_zone: of partition values without a zone.
 
     Raises:
         SharingError: the server refuses the range.
-        IncompatibleChangesError: once it is read, where the schema changed in between.
+        IncompatibleChangesError: when rows are read, if the schema changed within the range.
     """
-    answer = run(ask_changes, rest, table, query)
-    question = Question(rest=rest, table=table, query=query, version=answer.version)
+    answer = run(fetch_changes, rest, table, query)
     end = query.ending_version
     commits = {n: data for n, data in answer.commits.items() if end is None or n <= end}
     log = {
         commit_path(number): (data, answer.times_ms.get(number, 0))
         for number, data in commits.items()
     }
-    store = open_store(question, answer, log)
+    store = open_answer(rest, table, query, answer, log)
     last = max([answer.version - 1 if end is None else end, *commits])
     files = tuple(_log_file(store, number) for number in commits)
-    first = bare_snapshot(store, answer.version, answer.protocol, answer.metadata)
+    first = snapshot_without_files(store, answer.version, answer.protocol, answer.metadata)
     snapshot = _shown(store, first, shown, last, files)
     check_snapshot(snapshot)
     if predicate is not None:
@@ -99,14 +97,14 @@ def load_changes(
     )
 
 
-def no_changes(rest: AsyncRestClient, table: Table, shown: TableAnswer, **spec: Any) -> Changes:
-    """The changes of a range that has none yet; arguments as those of `load_changes`."""
+def no_changes(
+    rest: AsyncRestClient, table: Table, shown: TableAnswer, columns: Sequence[str] | None
+) -> Changes:
+    """Return the changes of a range that lies after the latest version."""
     query = ChangesQuery(starting_version=shown.version)
-    question = Question(rest=rest, table=table, query=query, version=shown.version)
-    store = open_store(question, shown, {})
-    snapshot = bare_snapshot(store, shown.version, shown.protocol, shown.metadata)
-    columns, zone = spec.get("columns"), spec.get("time_zone", "UTC")
-    empty = changes_spec(snapshot, columns, None, zone)
+    store = open_answer(rest, table, query, shown, {})
+    snapshot = snapshot_without_files(store, shown.version, shown.protocol, shown.metadata)
+    empty = changes_spec(snapshot, columns, None, "UTC")
     return SharedChanges(snapshot, snapshot, shown.version - 1, (), {}, empty)
 
 
@@ -117,13 +115,12 @@ def _shown(
     last: int,
     files: Sequence[LogFile],
 ) -> Snapshot:
-    """The version in whose schema the rows are shown, as `open_changes` chooses it."""
+    """Return the version in whose schema the rows are shown, chosen as by `open_changes`."""
     if first.configuration.column_mapping_mode is Mode.NONE:
-        return bare_snapshot(store, shown.version, shown.protocol, shown.metadata)
-    told = parse_commits((file, store.read(file.info.path)) for file in files)
-    metadatas = [metadata for _, metadata in told.metadatas]
-    metadata = metadatas[-1] if metadatas else first.metadata
-    return bare_snapshot(store, last, first.protocol, replace(metadata))
+        return snapshot_without_files(store, shown.version, shown.protocol, shown.metadata)
+    commits = parse_commits((file, store.read(file.info.path)) for file in files)
+    metadatas = [first.metadata, *(metadata for _, metadata in commits.metadatas)]
+    return snapshot_without_files(store, last, first.protocol, metadatas[-1])
 
 
 def _log_file(store: SharedStore, version: int) -> LogFile:

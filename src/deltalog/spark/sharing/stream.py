@@ -23,7 +23,7 @@ from deltalog.scan.plan import check_snapshot, read_spec
 from deltalog.schema import StructType
 from deltalog.sharing.client import SharedFollower, SharedFollowOptions
 from deltalog.sharing.client.profile import parse_table_name
-from deltalog.sharing.client.view import Moment, TableView
+from deltalog.sharing.client.view import TableView, VersionOrTimestamp
 from deltalog.spark.reading.batch_source import (
     TaskPartition,
     change_fields,
@@ -98,11 +98,13 @@ class SharedStreamReader(InEnvelope, DataSourceStreamReader, AvailableNow):
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # PySpark's name
         """Where a query that never ran starts."""
         start = self._options.stream.start
-        begin: Moment | Literal["latest"] | None = None
+        begin: VersionOrTimestamp | Literal["latest"] | None = None
         if isinstance(start, int):
-            begin = Moment(version=start)
+            begin = VersionOrTimestamp(version=start)
         elif start is not None and start != "latest":
-            begin = Moment(timestamp_ms=moment_ms(start, self._options.stream.time_zone))
+            begin = VersionOrTimestamp(
+                timestamp_ms=moment_ms(start, self._options.stream.time_zone)
+            )
         elif start is not None:
             begin = "latest"
         return first(_told(self._follower(begin).offset))
@@ -164,10 +166,13 @@ class SharedStreamReader(InEnvelope, DataSourceStreamReader, AvailableNow):
         return self._asked[1]
 
     def _view(self) -> TableView:
-        return TableView(self._client, self._name, Moment())
+        return TableView(self._client, self._name, VersionOrTimestamp())
 
     def _follower(
-        self, start: Offset | Moment | Literal["latest"] | None, *, until: int | None = None
+        self,
+        start: Offset | VersionOrTimestamp | Literal["latest"] | None,
+        *,
+        until: int | None = None,
     ) -> SharedFollower:
         if isinstance(start, Offset):
             start = replace(start, index=0)
