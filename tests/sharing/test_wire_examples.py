@@ -15,6 +15,7 @@ import orjson
 import pytest
 
 from deltalog.sharing.client.actions import ActionCollector
+from deltalog.sharing.wire.codec import Codec
 from deltalog.sharing.wire.lines import DeltaFile, ParquetFile, encode_line, parse_line
 from deltalog.sharing.wire.listing import (
     SCHEMA,
@@ -48,13 +49,9 @@ def _kind(example: Json) -> str:
 
 def _page(example: Json) -> bytes:
     (item, *_) = example["items"]
-    readers: list[tuple[str, Callable[[Any], Any]]] = [
-        ("schema", TABLE),
-        ("share", SCHEMA),
-        ("name", SHARE),
-    ]
-    read = next(read for name, read in readers if name in item)
-    return encode_page(parse_page(orjson.dumps(example), read))
+    codecs: dict[str, Codec[Any]] = {"schema": TABLE, "share": SCHEMA, "name": SHARE}
+    codec = next(codec for name, codec in codecs.items() if name in item)
+    return encode_page(parse_page(orjson.dumps(example), codec))
 
 
 def _line(example: Json) -> bytes:

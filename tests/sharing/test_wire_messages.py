@@ -9,7 +9,7 @@ import pytest
 
 from deltalog.errors import InvalidInputError, MalformedMessageError
 from deltalog.sharing.wire.capabilities import Capabilities, encode_capabilities, parse_capabilities
-from deltalog.sharing.wire.codec import encode_timestamp, parse_timestamp
+from deltalog.sharing.wire.codec import Codec, encode_timestamp, parse_timestamp
 from deltalog.sharing.wire.errors import ErrorBody, encode_error, parse_error
 from deltalog.sharing.wire.lines import (
     DeltaFile,
@@ -230,11 +230,12 @@ def test_pages_are_read_and_written() -> None:
         properties={"a": "b"},
     )
     table = Table(name="t", schema="s", share="vaccine_share", share_id="x", access_modes=("url",))
-    for page, codec in (
+    pages: list[tuple[ListingPage[Any], Codec[Any]]] = [
         (ListingPage(items=(share,), next_page_token="n"), SHARE),  # noqa: S106
         (ListingPage(items=(Schema(name="s", share="x"),)), SCHEMA),
         (ListingPage(items=(table,)), TABLE),
-    ):
+    ]
+    for page, codec in pages:
         assert parse_page(encode_page(page), codec) == page
     assert parse_share(encode_share(share)) == share
 
