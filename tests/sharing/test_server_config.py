@@ -148,7 +148,7 @@ def _recipient(**settings: Any) -> dict[str, Any]:
         (_config(port="8080"), "port: expected a whole number"),
         ({"shares": [], "recipient": []}, r"recipient: unknown.*did you mean 'recipients'"),
         (_config(version=2), "version: expected 1, found 2"),
-        (_config(recipients=[]), "recipients: there is nobody to share with"),
+        (_config(recipients=[]), "recipients: none is configured"),
         (_config(shares={}), "shares: expected a list"),
         (_config(signingKey="short"), "signingKey: expected 16 characters"),
         (_config(limits={"bodyByte": 1}), r"limits.bodyByte: unknown.*did you mean 'bodyBytes'"),
@@ -160,20 +160,20 @@ def _recipient(**settings: Any) -> dict[str, Any]:
                 r"did you mean 'historyShared'\?"
             ),
         ),
-        (_table(startVersion=1), "startVersion: has a meaning only with historyShared"),
+        (_table(startVersion=1), "startVersion: needs historyShared: true"),
         (_table(startVersion=-1, historyShared=True), "startVersion: expected 0 or more"),
         (_table(location=""), "location: a text is missing"),
         (_config(preSignedUrlTimeoutSeconds=604_801), "stores sign for 604800 seconds at most"),
         (_table(rowFilter="a = = 1"), r"tables\[0\].rowFilter: "),
         (_table(columns=[]), "columns: expected one column or more"),
-        (_table(columns=["a"], temporaryCredentials={}), "would show all of a table"),
+        (_table(columns=["a"], temporaryCredentials={}), "would give access to the whole table"),
         (_table(name="a.b"), "cannot be a name"),
         (_table(name="a/b"), "cannot be a name"),
         (_table(name=".."), "cannot be a name"),
         (_table(name="x" * 256), "cannot be a name"),
         (
             _config(shares=[{"name": "a"}, {"name": "A"}]),
-            "shares: the name 'A' stands there twice",
+            "shares: the name 'A' is there twice",
         ),
         (_recipient(token="short"), "token: a token of less than 8"),  # noqa: S106
         (_recipient(shares=["S2"]), r"there is no share 'S2'; did you mean 's'\?|no share 'S2'"),
@@ -194,7 +194,7 @@ def _recipient(**settings: Any) -> dict[str, Any]:
             _config(
                 oauth={"issuer": "i", "audience": "a", "jwksUrl": "u", "algorithms": ["HS256"]}
             ),
-            "'HS256' is no signature by a private key",
+            "'HS256' is no algorithm with a private key",
         ),
         (
             _config(shares=[{"name": "s", "schemas": [{"naame": "d"}]}]),
@@ -276,7 +276,7 @@ def test_a_changed_file_is_followed(tmp_path: Path, caplog: pytest.LogCaptureFix
     with caplog.at_level(logging.WARNING):
         write("three", "another-token", "port: 9000")
         assert shares("another-token") == ["three"]
-    assert "port has changed: start the server again" in caplog.text
+    assert "port has changed, which needs a restart" in caplog.text
     path.unlink()
     assert shares("another-token") == ["three"]
 

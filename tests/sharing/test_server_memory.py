@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from deltalog import DeltaTable
-from deltalog.sharing.server.answers import Asked
+from deltalog.sharing.server.answers import TableRequest
 from deltalog.sharing.server.application import make_server
 from deltalog.sharing.server.config import parse_config
 from deltalog.sharing.server.query import answer_query
@@ -68,18 +68,19 @@ def _add(number: int) -> Json:
 def test_lines_are_made_while_they_are_sent(large: Path, form: str) -> None:
     server = make_server(parse_config(config_of({"s.d.t": large})), KEY.encode())
     recipient = Recipient("alice", None)
-    asked = Asked(
+    request = TableRequest(
         table=server.tables.table(recipient, TableName("s", "d", "t")),
         recipient=recipient,
         capabilities=parse_capabilities(f"responseformat={form}"),
-        base="http://x/delta-sharing",
+        base_url="http://x/delta-sharing",
         now_ms=0,
+        services=server.services,
     )
-    for _ in answer_query(asked, TableQuery(), server.tools).chunks:
+    for _ in answer_query(request, TableQuery()).chunks:
         break  # what is kept of the table is not the answer's
     tracemalloc.start()
     sent_bytes = num_lines = 0
-    for chunk in answer_query(asked, TableQuery(), server.tools).chunks:
+    for chunk in answer_query(request, TableQuery()).chunks:
         sent_bytes += len(chunk)
         num_lines += chunk.count(b"\n")
     _, peak_bytes = tracemalloc.get_traced_memory()

@@ -489,11 +489,12 @@ def test_page_tokens_are_bound(table: Path) -> None:
 
 @pytest.mark.protocol("SHARE-QT-23", "SHARE-SEC-05")
 def test_page_tokens_expire(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    from deltalog.sharing.server import endpoints, tables
+    from deltalog.clock import now_ms
+    from deltalog.sharing.server import endpoints
 
     token = actions(caller.query(T, {"maxFiles": 1}), "endStreamAction")[0]["nextPageToken"]
-    later = tables.present_ms() + 4 * 24 * 3600 * 1000
-    monkeypatch.setattr(endpoints, "present_ms", lambda: later)
+    later = now_ms() + 4 * 24 * 3600 * 1000
+    monkeypatch.setattr(endpoints, "now_ms", lambda: later)
     reply = caller.query(T, {"maxFiles": 1, "pageToken": token})
     assert reply.status == 400
     assert "expired" in reply.json()["message"]

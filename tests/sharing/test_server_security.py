@@ -13,12 +13,12 @@ import pyarrow as pa
 import pytest
 
 from deltalog import write_deltalake
+from deltalog.clock import now_ms
 from deltalog.sharing.server import app
 from deltalog.sharing.server import endpoints as endpoints_module
 from deltalog.sharing.server.faults import Fault
-from deltalog.sharing.server.rates import RateLimit
-from deltalog.sharing.server.recipients import Recipient
-from deltalog.sharing.server.tables import TableName, present_ms
+from deltalog.sharing.server.recipients import RateLimit, Recipient
+from deltalog.sharing.server.tables import TableName
 from deltalog.sharing.server.tokens import InvalidTokenError, Sealer, encode_base64
 from deltalog.sharing.server.urls import UrlSigner
 from tests.support.asgi import ask
@@ -91,18 +91,18 @@ def test_a_url_opens_one_file_and_nothing_else(caller: Caller) -> None:
 
 @pytest.mark.protocol("SHARE-SEC-01")
 def test_urls_end(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = present_ms()
+    before = now_ms()
     file = actions(caller.query(T), "file")[0]
     assert 3_600_000 <= file["expirationTimestamp"] - before < 3_660_000
-    monkeypatch.setattr(endpoints_module, "present_ms", lambda: file["expirationTimestamp"] - 1)
+    monkeypatch.setattr(endpoints_module, "now_ms", lambda: file["expirationTimestamp"] - 1)
     assert _fetch(caller, file["url"]) == 200
-    monkeypatch.setattr(endpoints_module, "present_ms", lambda: file["expirationTimestamp"])
+    monkeypatch.setattr(endpoints_module, "now_ms", lambda: file["expirationTimestamp"])
     assert _fetch(caller, file["url"]) == 403
 
 
 @pytest.mark.protocol("SHARE-SEC-01")
 def test_the_length_of_life_is_configurable(table: Path) -> None:
-    before = present_ms()
+    before = now_ms()
     caller = sharing({T: table}, preSignedUrlTimeoutSeconds=5)
     ends = actions(caller.query(T), "file")[0]["expirationTimestamp"]
     assert 5000 <= ends - before < 65_000
@@ -211,7 +211,7 @@ def test_even_a_url_that_we_signed_leads_nowhere_else(
     alice = Recipient("alice", None)
     name = TableName("s", "d", "t")
     base = f"http://sharing.test{PREFIX}"
-    sign = signer.own_signer(name, alice, base, present_ms() + 60_000)
+    sign = signer.own_signer(name, alice, base, now_ms() + 60_000)
     assert _fetch(caller, sign("x.parquet")) == 200
     assert _fetch(caller, sign(path)) == 404
 
@@ -310,9 +310,9 @@ def test_seals_hold() -> None:
     for wrong in (*others, token + "A", token[:-1], "", "é", "A" * 10_000, token + "="):
         with pytest.raises(InvalidTokenError):
             sealer.open("page", wrong, 0)
-    for kind, now_ms in (("refresh", 0), ("page", 1000)):
+    for kind, time_ms in (("refresh", 0), ("page", 1000)):
         with pytest.raises(InvalidTokenError):
-            sealer.open(kind, token, now_ms)
+            sealer.open(kind, token, time_ms)
     with pytest.raises(InvalidTokenError):
         Sealer(b"another key of sixteen").open("page", token, 0)
 
@@ -468,7 +468,7 @@ def test_an_answer_that_breaks_is_not_taken_for_complete(
     told = caller.query(T, delta_sharing_capabilities=header)
     assert told.is_complete
     (end,) = actions(told, "endStreamAction")
-    assert end == {"errorMessage": "the table cannot be reached now; come back later"}
+    assert end == {"errorMessage": "the table's storage does not respond; try again later"}
 
 
 @pytest.mark.protocol("SHARE-SEC-07")

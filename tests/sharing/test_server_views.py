@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltalog import DeltaTable, write_deltalake
-from deltalog.sharing.server.cache import FileCache, MadeFile
+from deltalog.sharing.server.cache import CachedFile, FileCache
 from deltalog.sharing.server.downloads import download_open
 from deltalog.storage import Store
 from tests.support.asgi import Json
@@ -120,9 +120,9 @@ def test_files_that_left_the_cache_are_made_again(table: Path) -> None:
 def test_the_cache_is_bounded(tmp_path: Path) -> None:
     cache = FileCache(100, str(tmp_path))
 
-    def make(store: Store, path: str) -> MadeFile:
+    def make(store: Store, path: str) -> CachedFile:
         store.put(path, b"x" * 40)
-        return MadeFile(1, 40)
+        return CachedFile(1, 40)
 
     for name in ("a", "b", "a", "c"):
         cache.get(name, make)
@@ -137,15 +137,15 @@ def test_the_cache_is_bounded(tmp_path: Path) -> None:
 def test_a_file_that_leaves_the_cache_is_read_to_its_end(tmp_path: Path) -> None:
     cache = FileCache(100, str(tmp_path))
 
-    def make(store: Store, path: str) -> MadeFile:
+    def make(store: Store, path: str) -> CachedFile:
         store.put(path, path.encode() * 90)
-        return MadeFile(1, 90)
+        return CachedFile(1, 90)
 
     cache.get("a", make)
-    file = cache.opened("a")
+    file = cache.open("a")
     assert file is not None
     cache.get("b", make)
-    assert cache.opened("a") is None
+    assert cache.open("a") is None
     reply = download_open(file, {}, with_body=True)
     assert b"".join(reply.chunks) == b"a" * 90
     assert file.closed
@@ -169,7 +169,7 @@ def test_what_holds_no_row_is_not_remembered_without_end(
     monkeypatch.setattr("deltalog.sharing.server.cache._MOST_ENTRIES", 2)
     cache = FileCache(100, str(tmp_path))
     for name in "abcd":
-        cache.get(name, lambda _store, _path: MadeFile(0, 0))
+        cache.get(name, lambda _store, _path: CachedFile(0, 0))
     assert [name for name in "abcd" if cache.known(name) is not None] == ["c", "d"]
 
 
@@ -177,14 +177,14 @@ def test_a_file_is_made_once_for_all_who_wait(tmp_path: Path) -> None:
     cache = FileCache(100, str(tmp_path))
     made = []
 
-    def make(store: Store, path: str) -> MadeFile:
+    def make(store: Store, path: str) -> CachedFile:
         made.append(path)
         store.put(path, b"x")
-        return MadeFile(1, 1)
+        return CachedFile(1, 1)
 
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: cache.get("a", make), range(50)))
-    assert found == [MadeFile(1, 1)] * 50
+    assert found == [CachedFile(1, 1)] * 50
     assert made == ["a"]
 
 

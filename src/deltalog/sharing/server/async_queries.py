@@ -1,7 +1,7 @@
-"""Queries that are answered later: an id now, the lines when it is asked for again.
+"""Asynchronous queries: an id at once, the lines when the client polls.
 
-Owns which queries are under way. What takes long is writing the files of a table of which a part is
-shared; other tables are ready at once. A query stays on the version that it began with.
+Owns the running queries. Only writing the files of a view takes long; queries of other tables are
+ready at once. A query stays on the version with which it was started.
 
 Protocol: Asynchronous queries
 """
@@ -14,32 +14,31 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from deltalog.errors import DeltaError
-from deltalog.sharing.server.faults import Fault, fault_of, invalid, not_found
+from deltalog.sharing.server.faults import fault_of, invalid, not_found
 from deltalog.sharing.wire.lines import QueryStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Future
 
-    from deltalog.sharing.server.answers import Answer, Asked, Tools
+    from deltalog.sharing.server.answers import Answer, TableRequest
     from deltalog.sharing.wire.requests import TableQuery
 
 _MOST_QUERIES: Final = 1000
-_KEEP_MS: Final = 3600 * 1000
+_LIFETIME_MS: Final = 3600 * 1000
 
 
 @dataclass(frozen=True)
-class Job:
-    """A query under way.
+class AsyncQuery:
+    """An asynchronous query.
 
     Args:
-        id: by which it is asked for.
+        id: by which clients poll it.
         owner: recipient and table.
-        query: what was asked.
-        version: on which it stays.
-        work: done when the answer can be told.
-        until_ms: when it is forgotten.
+        query: without the page's parameters.
+        version: of the table.
+        work: writes the files; None if there are none to write.
+        expires_ms: when it is forgotten.
     """
 
     id: str
@@ -47,11 +46,11 @@ class Job:
     query: TableQuery
     version: int
     work: Future[None] | None
-    until_ms: int
+    expires_ms: int
 
     @property
     def status(self) -> QueryStatus | None:
-        """What is told instead of lines; None when they are ready."""
+        """The status that is sent instead of lines; None when the lines are ready."""
         if self.work is None:
             return None
         if not self.work.done():
@@ -59,73 +58,73 @@ class Job:
         error = self.work.exception()
         if error is None:
             return None
-        told = error if isinstance(error, Fault) else None
-        if told is None and isinstance(error, DeltaError):
-            told = fault_of(error)
-        message = "the server could not handle the query" if told is None else told.message
-        return QueryStatus(query_id=self.id, status="failed", error=message)
+        return QueryStatus(query_id=self.id, status="failed", error=fault_of(error).message)
 
 
-class Jobs:
-    """Queries under way, of all recipients; the oldest are forgotten first."""
+class AsyncQueries:
+    """The asynchronous queries of all recipients; the oldest are forgotten first."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._jobs: OrderedDict[str, Job] = OrderedDict()
+        self._queries: OrderedDict[str, AsyncQuery] = OrderedDict()
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="deltalog-sharing-query")
 
     def start(
-        self, asked: Asked, query: TableQuery, tools: Tools, answer: Callable[[TableQuery], Answer]
-    ) -> Job:
-        """Begin a query, or find the one that was begun with the same key.
+        self, request: TableRequest, query: TableQuery, answer: Callable[[TableQuery], Answer]
+    ) -> AsyncQuery:
+        """Start a query, or find the one that was started with the same key.
 
         Args:
-            asked: who asks.
+            request: of a recipient.
             query: with its `idempotency_key`.
-            tools: of the server.
-            answer: makes the answer to a query.
+            answer: answers the query.
 
         Raises:
-            Fault: 400: there is no key, or the query cannot be answered.
+            Fault: 400 without a key, and for a query that cannot be answered.
         """
         key = query.idempotency_key
         if key is None:
             raise invalid("idempotencyKey: an asynchronous query needs one")
-        owner = (asked.recipient.name, asked.table.name.key)
-        job_id = tools.sealer.mark(*(part.encode() for part in (*owner, key)))[:40]
+        owner = _owner(request)
+        parts = (part.encode() for part in (*owner, key))
+        query_id = request.services.sealer.keyed_hash(*parts)[:40]
         with self._lock:
-            found = self._jobs.get(job_id)
-        if found is not None and found.until_ms > asked.now_ms:
+            found = self._queries.get(query_id)
+        if found is not None and found.expires_ms > request.now_ms:
             return found
-        bare = replace(query, idempotency_key=None, page_token=None, max_files=None)
-        first = answer(bare)
+        whole = replace(query, idempotency_key=None, page_token=None, max_files=None)
+        first = answer(whole)
         until = first.facts.get("until")
         if isinstance(until, int):
-            bare = replace(bare, ending_version=until)  # a range stays what it was, too
+            whole = replace(whole, ending_version=until)  # a range keeps its end
         work = None
-        if asked.table.config.is_view:
-            work = self._pool.submit(_exhaust, first.chunks)
-        job = Job(job_id, owner, bare, first.version, work, asked.now_ms + _KEEP_MS)
+        if request.table.config.is_view:
+            work = self._pool.submit(_write_all, first.chunks)
+        expires_ms = request.now_ms + _LIFETIME_MS
+        started = AsyncQuery(query_id, owner, whole, first.version, work, expires_ms)
         with self._lock:
-            self._jobs[job_id] = job
-            while len(self._jobs) > _MOST_QUERIES:
-                self._jobs.popitem(last=False)
-        return job
+            self._queries[query_id] = started
+            while len(self._queries) > _MOST_QUERIES:
+                self._queries.popitem(last=False)
+        return started
 
-    def find(self, asked: Asked, job_id: str) -> Job:
-        """A query by its id.
+    def find(self, request: TableRequest, query_id: str) -> AsyncQuery:
+        """Return a query by its id.
 
         Raises:
-            Fault: 404: it is not there, not of this recipient and table, or was forgotten.
+            Fault: 404 for an unknown or forgotten id, and one of another recipient or table.
         """
         with self._lock:
-            found = self._jobs.get(job_id)
-        owner = (asked.recipient.name, asked.table.name.key)
-        if found is None or found.owner != owner or found.until_ms <= asked.now_ms:
+            found = self._queries.get(query_id)
+        if found is None or found.owner != _owner(request) or found.expires_ms <= request.now_ms:
             raise not_found("query")
         return found
 
 
-def _exhaust(chunks: Iterator[bytes]) -> None:
+def _owner(request: TableRequest) -> tuple[str, str]:
+    return (request.recipient.name, request.table.name.key)
+
+
+def _write_all(chunks: Iterator[bytes]) -> None:
     for _ in chunks:
         pass

@@ -1,7 +1,7 @@
-"""The configuration of a server, as values.
+"""The configuration of a server.
 
-Owns the shape of the file: that of the reference server (`shares` → `schemas` → `tables`), and what
-it has not: recipients, OAuth, limits, and what of a table a share shows.
+Owns its settings: those of the reference server's file (`shares` → `schemas` → `tables`), and our
+own ones for recipients, OAuth, limits, and views of tables.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import parse_sql
-from deltalog.sharing.server.config_section import Section, check_unique, closest
+from deltalog.sharing.server.config_section import ConfigSection, check_unique, closest
 from deltalog.sharing.server.tokens import token_digest
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ class TableConfig:
 
     Args:
         history_shared: older versions and changes may be read.
-        start_version: nothing before it may be read.
-        columns: the only ones that are shown; None is all.
-        row_filter: SQL; only rows for which it is true are shown.
+        start_version: the first version that may be read.
+        columns: that are shared; None is all.
+        row_filter: SQL condition; only rows for which it is true are shared.
         storage_options: as `DeltaTable` takes them.
-        credentials: how temporary credentials for its directory are made; None is not at all.
+        credentials: how temporary credentials for the directory are issued; None issues none.
     """
 
     name: str
@@ -52,7 +52,7 @@ class TableConfig:
 
     @property
     def is_view(self) -> bool:
-        """Whether less than the whole table is shown."""
+        """Whether only a part of the table is shared."""
         return self.columns is not None or self.row_filter is not None
 
 
@@ -81,8 +81,8 @@ class TokenConfig:
     """A token that a recipient may use.
 
     Args:
-        digest: SHA-256 of the token, hexadecimal.
-        expires_ms: when it ends; None is never.
+        digest: SHA-256 of the token in hexadecimal digits.
+        expires_ms: when the token expires; None is never.
     """
 
     digest: str = field(repr=False)
@@ -91,12 +91,12 @@ class TokenConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipientConfig:
-    """Somebody to whom shares are given.
+    """A recipient of shares.
 
     Args:
         shares: names; None is every share.
-        networks: from which he may ask; none is from anywhere.
-        subjects: what the OAuth issuer calls him.
+        networks: from which requests are accepted; empty is from anywhere.
+        subjects: values of the OAuth issuer's claim.
     """
 
     name: str
@@ -108,10 +108,10 @@ class RecipientConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuthConfig:
-    """Whose signed tokens are believed.
+    """An OAuth issuer whose signed tokens are accepted.
 
     Args:
-        claim: which claim names the recipient.
+        claim: that names the recipient.
     """
 
     issuer: str
@@ -122,8 +122,8 @@ class OAuthConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
-    """What one request, and one recipient, may take."""
+class RequestLimits:
+    """Limits on requests and on what the server keeps for them."""
 
     body_bytes: int = 2 << 20
     url_bytes: int = 16 << 10
@@ -138,13 +138,13 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerConfig:
-    """Everything a server needs to know.
+    """The configuration of a server.
 
     Args:
-        endpoint: the path under which the protocol is served, without a slash at its end.
-        public_url: how recipients reach the server, if not as their requests say.
-        signing_key: of tokens and URLs; None makes one that dies with the process.
-        url_seconds: how long a signed URL holds.
+        endpoint: path prefix of the protocol, without a slash at its end.
+        public_url: of the server as recipients reach it; None takes it from each request.
+        signing_key: of tokens and URLs; None makes a key that is lost with the process.
+        url_seconds: how long a signed URL is valid.
     """
 
     shares: tuple[ShareConfig, ...]
@@ -162,7 +162,7 @@ class ServerConfig:
     asynchronous_queries: bool = True
     own_urls: bool = False
     oauth: OAuthConfig | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: RequestLimits = field(default_factory=RequestLimits)
     metrics: bool = True
     cache_directory: str | None = None
     certificate_file: str | None = None
@@ -170,13 +170,13 @@ class ServerConfig:
 
 
 def parse_config(values: object) -> ServerConfig:
-    """The configuration of a file's contents.
+    """Return the configuration in a file's contents.
 
     Raises:
-        InvalidInputError: a setting is missing, unknown or of a wrong form; the message says
-            where, and what was probably meant.
+        InvalidInputError: a setting is missing, unknown or malformed; the message says where, and
+            what was probably meant.
     """
-    section = Section(values, "")
+    section = ConfigSection(values, "")
     version = section.get("version", 1)
     if version != 1:
         raise InvalidInputError(f"version: expected 1, found {version}")
@@ -211,7 +211,7 @@ def parse_config(values: object) -> ServerConfig:
         certificate_file=tls[0],
         certificate_key_file=tls[1],
     )
-    # Settings of the reference server that have no meaning here: a file of its may be used as is.
+    # Settings of the reference server without a meaning here: its files can be used as they are.
     for name in ("evaluateJsonPredicateHintsV2", "stalenessAcceptable"):
         section.optional(name, bool)
     section.finish()
@@ -219,7 +219,7 @@ def parse_config(values: object) -> ServerConfig:
     return config
 
 
-def _share(section: Section) -> ShareConfig:
+def _share(section: ConfigSection) -> ShareConfig:
     schemas = section.children("schemas", _schema)
     check_unique((schema.name for schema in schemas), section.path("schemas"))
     properties = section.mapping("properties")
@@ -235,19 +235,17 @@ def _share(section: Section) -> ShareConfig:
     )
 
 
-def _schema(section: Section) -> SchemaConfig:
+def _schema(section: ConfigSection) -> SchemaConfig:
     tables = section.children("tables", _table)
     check_unique((table.name for table in tables), section.path("tables"))
     return SchemaConfig(name=_name(section, dots=False), tables=tables)
 
 
-def _table(section: Section) -> TableConfig:
+def _table(section: ConfigSection) -> TableConfig:
     history_shared = section.get("historyShared", False)
     start_version = section.number("startVersion", 0, least=0)
     if start_version and not history_shared:
-        raise InvalidInputError(
-            f"{section.path('startVersion')}: has a meaning only with historyShared: true"
-        )
+        raise InvalidInputError(f"{section.path('startVersion')}: needs historyShared: true")
     columns = section.texts("columns")
     if columns is not None and not columns:
         raise InvalidInputError(f"{section.path('columns')}: expected one column or more")
@@ -264,13 +262,13 @@ def _table(section: Section) -> TableConfig:
     )
     if table.is_view and table.credentials is not None:
         raise InvalidInputError(
-            f"{section.path('temporaryCredentials')}: would show all of a table of which the "
-            "share shows a part; leave them out, or columns and rowFilter"
+            f"{section.path('temporaryCredentials')}: would give access to the whole table; remove "
+            "them, or columns and rowFilter"
         )
     return table
 
 
-def _url_seconds(section: Section) -> int:
+def _url_seconds(section: ConfigSection) -> int:
     name = "preSignedUrlTimeoutSeconds"
     found = section.number(name, ServerConfig.url_seconds)
     if found > _MOST_URL_SECONDS:
@@ -278,7 +276,7 @@ def _url_seconds(section: Section) -> int:
     return found
 
 
-def _row_filter(section: Section) -> str | None:
+def _row_filter(section: ConfigSection) -> str | None:
     text = section.optional("rowFilter", str)
     if text is not None:
         try:
@@ -288,7 +286,7 @@ def _row_filter(section: Section) -> str | None:
     return text
 
 
-def _recipient(section: Section, shares: tuple[ShareConfig, ...]) -> RecipientConfig:
+def _recipient(section: ConfigSection, shares: tuple[ShareConfig, ...]) -> RecipientConfig:
     names = section.texts("shares")
     known = {share.name.casefold(): share.name for share in shares}
     for name in names or ():
@@ -310,7 +308,7 @@ def _recipient(section: Section, shares: tuple[ShareConfig, ...]) -> RecipientCo
     )
 
 
-def _token(section: Section) -> TokenConfig:
+def _token(section: ConfigSection) -> TokenConfig:
     plain, hashed = section.optional("token", str), section.optional("hash", str)
     if (plain is None) == (hashed is None):
         raise InvalidInputError(f"{section.where}: expected either hash or token")
@@ -337,7 +335,7 @@ def _everybody(token: str) -> RecipientConfig:
     return RecipientConfig(name="everybody", tokens=(TokenConfig(digest=digest),))
 
 
-def _network(text: str, section: Section) -> Network:
+def _network(text: str, section: ConfigSection) -> Network:
     try:
         return ip_network(text, strict=False)
     except ValueError:
@@ -346,12 +344,12 @@ def _network(text: str, section: Section) -> Network:
         ) from None
 
 
-def _oauth(section: Section) -> OAuthConfig:
+def _oauth(section: ConfigSection) -> OAuthConfig:
     algorithms = section.texts("algorithms") or ("RS256", "ES256")
     for name in algorithms:
         if not re.fullmatch(r"(?:RS|ES|PS)\d{3}|EdDSA", name):
             raise InvalidInputError(
-                f"{section.path('algorithms')}: {name!r} is no signature by a private key"
+                f"{section.path('algorithms')}: {name!r} is no algorithm with a private key"
             )
     return OAuthConfig(
         issuer=section.required("issuer", str),
@@ -362,7 +360,7 @@ def _oauth(section: Section) -> OAuthConfig:
     )
 
 
-def _certificate(section: Section) -> tuple[str, str]:
+def _certificate(section: ConfigSection) -> tuple[str, str]:
     section.optional("selfSigned", bool)
     return (
         section.required("certificateFile", str),
@@ -370,28 +368,28 @@ def _certificate(section: Section) -> tuple[str, str]:
     )
 
 
-def _limits(section: Section) -> Limits:
-    page_files = section.number("queryTablePageSizeLimit", Limits.page_files)
-    cached_tables = section.number("deltaTableCacheSize", Limits.cached_tables)
-    receive_seconds = section.number("requestTimeoutSeconds", Limits.receive_seconds)
+def _limits(section: ConfigSection) -> RequestLimits:
+    page_files = section.number("queryTablePageSizeLimit", RequestLimits.page_files)
+    cached_tables = section.number("deltaTableCacheSize", RequestLimits.cached_tables)
+    receive_seconds = section.number("requestTimeoutSeconds", RequestLimits.receive_seconds)
 
-    def parse(own: Section) -> Limits:
-        return Limits(
-            body_bytes=own.number("bodyBytes", Limits.body_bytes),
-            url_bytes=own.number("urlBytes", Limits.url_bytes),
+    def parse(own: ConfigSection) -> RequestLimits:
+        return RequestLimits(
+            body_bytes=own.number("bodyBytes", RequestLimits.body_bytes),
+            url_bytes=own.number("urlBytes", RequestLimits.url_bytes),
             receive_seconds=receive_seconds,
-            send_seconds=own.number("sendSeconds", Limits.send_seconds),
+            send_seconds=own.number("sendSeconds", RequestLimits.send_seconds),
             requests_per_minute=own.number("requestsPerMinute", 0, least=0),
-            concurrent_queries=own.number("concurrentQueries", Limits.concurrent_queries),
+            concurrent_queries=own.number("concurrentQueries", RequestLimits.concurrent_queries),
             page_files=page_files,
-            cache_bytes=own.number("cacheBytes", Limits.cache_bytes),
+            cache_bytes=own.number("cacheBytes", RequestLimits.cache_bytes),
             cached_tables=cached_tables,
         )
 
-    return section.child("limits", parse) or parse(Section({}, "limits"))
+    return section.child("limits", parse) or parse(ConfigSection({}, "limits"))
 
 
-def _name(section: Section, *, dots: bool = True) -> str:
+def _name(section: ConfigSection, *, dots: bool = True) -> str:
     name = section.required("name", str)
     if _NAME.fullmatch(name) is None or name in {".", ".."} or (not dots and "." in name):
         raise InvalidInputError(
@@ -401,12 +399,12 @@ def _name(section: Section, *, dots: bool = True) -> str:
     return name
 
 
-def _endpoint(section: Section) -> str:
+def _endpoint(section: ConfigSection) -> str:
     text = "/" + section.get("endpoint", "/delta-sharing").strip("/")
     return "" if text == "/" else text
 
 
-def _signing_key(section: Section) -> bytes | None:
+def _signing_key(section: ConfigSection) -> bytes | None:
     text = section.optional("signingKey", str)
     if text is None:
         return None
@@ -415,15 +413,15 @@ def _signing_key(section: Section) -> bytes | None:
     return text.encode()
 
 
-def _seconds(section: Section, name: str, default: int) -> int:
+def _seconds(section: ConfigSection, name: str, default: int) -> int:
     return max(1, section.number(name, default * 1000) // 1000)
 
 
 def _check_recipients(recipients: tuple[RecipientConfig, ...], oauth: OAuthConfig | None) -> None:
     if not recipients:
         raise InvalidInputError(
-            "recipients: there is nobody to share with; add a recipient with a name, tokens and "
-            "shares, or authorization.bearerToken"
+            "recipients: none is configured; add a recipient with a name, tokens and shares, or "
+            "authorization.bearerToken"
         )
     if oauth is None and any(one.subjects for one in recipients):
         raise InvalidInputError("recipients: subjects need an oauth section")

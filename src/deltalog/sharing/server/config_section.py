@@ -1,7 +1,7 @@
-"""Reading a configuration section by section: typed values, defaults, and names that nearly fit.
+"""Typed access to the sections of a configuration file.
 
-Owns the words of its errors: each says where, what was expected and what was probably meant, and
-never shows a value that may be a secret.
+Owns the errors: each says where and what was expected, and suggests the setting that was probably
+meant. No error shows a value, which may be a secret.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ T = TypeVar("T")
 _WORDS = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}
 
 
-class Section:
-    """A mapping of the configuration whose members are taken one by one.
+class ConfigSection:
+    """A mapping of the configuration whose settings are read one by one.
 
     Args:
-        values: what the file has there.
-        where: the path of the section (`shares[0].schemas[1]`), for errors.
+        values: of the file.
+        where: path of the section (`shares[0].schemas[1]`), for errors.
     """
 
     def __init__(self, values: object, where: str) -> None:
@@ -37,13 +37,12 @@ class Section:
         self._known: set[str] = set()
 
     def path(self, name: str) -> str:
-        """Where a member is."""
+        """Return the path of a setting."""
         return f"{self.where}.{name}" if self.where else name
 
     def optional(self, name: str, kind: type[T]) -> T | None:
-        """A member, or None if it is absent or null."""
-        self._known.add(name)
-        value = self.values.get(name)
+        """Return a setting, or None if it is absent or null."""
+        value = self._take(name)
         if value is None:
             return None
         if kind is float and type(value) is int:
@@ -53,19 +52,19 @@ class Section:
         return value
 
     def get(self, name: str, default: T) -> T:
-        """A member of the default's type, or the default."""
+        """Return a setting of the default's type, or the default."""
         value = self.optional(name, type(default))
         return default if value is None else value
 
     def number(self, name: str, default: int, *, least: int = 1) -> int:
-        """A whole number that is not too small."""
+        """Return a whole number of `least` or more, or the default."""
         value = self.get(name, default)
         if value < least:
             raise InvalidInputError(f"{self.path(name)}: expected {least} or more")
         return value
 
     def required(self, name: str, kind: type[T]) -> T:
-        """A member that must be there, and not empty."""
+        """Return a setting that must be present and not empty."""
         value = self.optional(name, kind)
         if value is None or value == "":
             raise InvalidInputError(
@@ -74,9 +73,8 @@ class Section:
         return value
 
     def texts(self, name: str) -> tuple[str, ...] | None:
-        """A list of texts; a single text is a list of one. None if it is absent."""
-        self._known.add(name)
-        value = self.values.get(name)
+        """Return a list of texts, which may be a single text; None if it is absent."""
+        value = self._take(name)
         if value is None:
             return None
         items = [value] if isinstance(value, str) else value
@@ -85,49 +83,37 @@ class Section:
         return tuple(items)
 
     def moment(self, name: str) -> int | None:
-        """A time with a zone, in milliseconds since 1970; None if it is absent."""
-        self._known.add(name)
-        value = self.values.get(name)
+        """Return a time in milliseconds since 1970, or None if it is absent."""
+        value = self._take(name)
         if value is None:
             return None
-        if isinstance(value, datetime):  # YAML and TOML have times of their own
+        if isinstance(value, datetime):  # of YAML or TOML
             zoned = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
             return round(zoned.timestamp() * 1000)
         return parse_timestamp(str(value), self.path(name))
 
     def mapping(self, name: str) -> dict[str, Any]:
-        """A mapping as it is; empty if it is absent."""
+        """Return a mapping as it is; empty if it is absent."""
         value = self.optional(name, dict)
         return {} if value is None else {str(key): item for key, item in value.items()}
 
-    def child(self, name: str, parse: Callable[[Section], T]) -> T | None:
-        """What `parse` makes of a section inside this one; None if it is absent."""
-        self._known.add(name)
-        value = self.values.get(name)
-        if value is None:
-            return None
-        section = Section(value, self.path(name))
-        found = parse(section)
-        section.finish()
-        return found
+    def child(self, name: str, parse: Callable[[ConfigSection], T]) -> T | None:
+        """Return what `parse` makes of an inner section, or None if it is absent."""
+        value = self._take(name)
+        return None if value is None else _parse(value, self.path(name), parse)
 
-    def children(self, name: str, parse: Callable[[Section], T]) -> tuple[T, ...]:
-        """What `parse` makes of each section of a list; empty if it is absent."""
-        self._known.add(name)
-        value = self.values.get(name)
-        if value is None:
-            return ()
-        if not isinstance(value, list):
+    def children(self, name: str, parse: Callable[[ConfigSection], T]) -> tuple[T, ...]:
+        """Return what `parse` makes of each section of a list; empty if it is absent."""
+        value = self._take(name)
+        if not isinstance(value, list | None):
             raise InvalidInputError(f"{self.path(name)}: expected a list")
-        found = []
-        for index, item in enumerate(value):
-            section = Section(item, f"{self.path(name)}[{index}]")
-            found.append(parse(section))
-            section.finish()
-        return tuple(found)
+        return tuple(
+            _parse(item, f"{self.path(name)}[{index}]", parse)
+            for index, item in enumerate(value or ())
+        )
 
     def finish(self) -> None:
-        """Refuse members that nobody asked for."""
+        """Refuse settings that were not read, as unknown ones."""
         for name in self.values:
             if name in self._known:
                 continue
@@ -137,23 +123,34 @@ class Section:
                 f"{'' if meant else ', '.join(sorted(self._known))}"
             )
 
+    def _take(self, name: str) -> Any:
+        self._known.add(name)
+        return self.values.get(name)
+
     def _nearby(self, name: str) -> str:
         others = [str(key) for key in self.values if str(key) not in self._known]
         found = get_close_matches(name, others, n=1)
         return f"; did you mean it by {found[0]!r}?" if found else ""
 
 
+def _parse(values: object, where: str, parse: Callable[[ConfigSection], T]) -> T:
+    section = ConfigSection(values, where)
+    found = parse(section)
+    section.finish()
+    return found
+
+
 def closest(name: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?`, or nothing if no name is near."""
+    """Return `; did you mean 'x'?`, or an empty text if no name is similar."""
     by_folded = {one.casefold(): one for one in known}
     found = get_close_matches(name.casefold(), by_folded, n=1)
     return f"; did you mean {by_folded[found[0]]!r}?" if found else ""
 
 
 def check_unique(names: Iterable[str], where: str) -> None:
-    """Refuse names that are the same but for their case (ledger SHARE-CFG-01)."""
+    """Refuse names that differ only in their case (ledger SHARE-CFG-01)."""
     seen: set[str] = set()
     for name in names:
         if name.casefold() in seen:
-            raise InvalidInputError(f"{where}: the name {name!r} stands there twice")
+            raise InvalidInputError(f"{where}: the name {name!r} is there twice")
         seen.add(name.casefold())

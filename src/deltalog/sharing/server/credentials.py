@@ -1,7 +1,7 @@
-"""Temporary credentials for a table's directory, where its store can give such.
+"""Temporary credentials for a table's directory, from stores that issue them.
 
-Owns how they are made narrow: one directory, reading only, for a short while. Off unless a table's
-configuration says how they are made.
+Owns their scope: reading of one directory, for an hour at most. They are issued only for tables
+whose configuration says how.
 
 Protocol: Generate Temporary Table Credentials
 """
@@ -22,7 +22,7 @@ from deltalog.sharing.wire.codec import parse_object
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from deltalog.sharing.server.answers import Asked
+    from deltalog.sharing.server.answers import TableRequest
     from deltalog.sharing.server.config import TableConfig
 
 _LEAST_SECONDS: Final = 900
@@ -30,13 +30,13 @@ _MOST_SECONDS: Final = 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Issued:
-    """Credentials.
+class IssuedCredentials:
+    """Credentials for a directory.
 
     Args:
-        kind: the protocol's name of them.
+        kind: the protocol's name of the credentials.
         values: by the protocol's names.
-        expires_ms: when they end.
+        expires_ms: when they expire.
     """
 
     kind: str
@@ -44,13 +44,13 @@ class Issued:
     expires_ms: int
 
 
-def answer_credentials(asked: Asked, body: bytes) -> bytes:
-    """The answer to `POST …/temporary-table-credentials`.
+def answer_credentials(request: TableRequest, body: bytes) -> bytes:
+    """Return the body of the response to `POST …/temporary-table-credentials`.
 
     Raises:
-        Fault: 400: the table gives none, or the location is outside of it.
+        Fault: 400 for a table without credentials, or a location outside of the table.
     """
-    config = asked.table.config
+    config = request.table.config
     node = parse_object(body.strip() or b"{}", "credentials")
     wanted = node.optional("location", str)
     if config.credentials is None:
@@ -58,17 +58,21 @@ def answer_credentials(asked: Asked, body: bytes) -> bytes:
     location = config.location.rstrip("/")
     if wanted is not None:
         location = _inside(wanted, location)
-    issued = issue(config, location, asked.now_ms)
-    told = {"location": location, issued.kind: dict(issued.values)}
-    return dumps({"credentials": {**told, "expirationTime": issued.expires_ms}})
+    issued = issue(config, location, request.now_ms)
+    credentials = {
+        "location": location,
+        issued.kind: dict(issued.values),
+        "expirationTime": issued.expires_ms,
+    }
+    return dumps({"credentials": credentials})
 
 
-def issue(config: TableConfig, location: str, now_ms: int) -> Issued:
-    """Credentials for one directory.
+def issue(config: TableConfig, location: str, now_ms: int) -> IssuedCredentials:
+    """Return credentials for one directory.
 
     Raises:
-        StorageError: the service did not give any.
-        Fault: 400: nobody can give credentials for such a place.
+        StorageError: the cloud's service refused or failed.
+        Fault: 400 for a store that does not issue credentials.
     """
     kind = canonical_scheme(split_location(location)[0])
     make = _ISSUERS.get(kind)
@@ -82,12 +86,12 @@ def issue(config: TableConfig, location: str, now_ms: int) -> Issued:
     except DeltaError:
         raise
     except Exception as error:
-        # What the service says may hold names of roles and accounts.
+        # The service's message may name roles and accounts.
         raise StorageError(f"no temporary credentials: {type(error).__name__}") from error
 
 
 def _inside(wanted: str, location: str) -> str:
-    """The place that is asked for, which is the table's directory or below it."""
+    """Return the requested location, which must be the table's directory or inside of it."""
     path = canonical_path(wanted.rstrip("/"), location)
     climbs = any(part == ".." for part in path.split("/"))
     if "://" in path or path.startswith("/") or climbs:
@@ -97,7 +101,7 @@ def _inside(wanted: str, location: str) -> str:
 
 def _issue_aws(
     config: TableConfig, settings: dict[str, Any], location: str, _until_ms: int, seconds: int
-) -> Issued:
+) -> IssuedCredentials:
     botocore: Any = import_module("botocore.session")  # of the extra `s3`
     _, bucket, key = split_location(location)
     options = config.storage_options
@@ -121,25 +125,27 @@ def _issue_aws(
         "secretAccessKey": found["SecretAccessKey"],
         "sessionToken": found["SessionToken"],
     }
-    return Issued("awsTempCredentials", values, round(found["Expiration"].timestamp() * 1000))
+    return IssuedCredentials(
+        "awsTempCredentials", values, round(found["Expiration"].timestamp() * 1000)
+    )
 
 
 def _aws_policy(bucket: str, key: str) -> dict[str, Any]:
-    """Reading and listing below one key, whatever else the role may do."""
-    place = key.strip("/")
+    """Return a policy for reading and listing below one key, which narrows the role's own."""
+    prefix = key.strip("/")
     return {
         "Version": "2012-10-17",
         "Statement": [
             {
                 "Effect": "Allow",
                 "Action": ["s3:GetObject", "s3:GetObjectVersion"],
-                "Resource": [f"arn:aws:s3:::{bucket}/{place}/*"],
+                "Resource": [f"arn:aws:s3:::{bucket}/{prefix}/*"],
             },
             {
                 "Effect": "Allow",
                 "Action": ["s3:ListBucket"],
                 "Resource": [f"arn:aws:s3:::{bucket}"],
-                "Condition": {"StringLike": {"s3:prefix": [place, f"{place}/*"]}},
+                "Condition": {"StringLike": {"s3:prefix": [prefix, f"{prefix}/*"]}},
             },
         ],
     }
@@ -147,7 +153,7 @@ def _aws_policy(bucket: str, key: str) -> dict[str, Any]:
 
 def _issue_azure(
     _config: TableConfig, settings: dict[str, Any], location: str, until_ms: int, seconds: int
-) -> Issued:
+) -> IssuedCredentials:
     identity: Any = import_module("azure.identity")  # of the extra `azure`
     blob: Any = import_module("azure.storage.blob")
     _, authority, path = split_location(location)
@@ -157,7 +163,7 @@ def _issue_azure(
     start = datetime.fromtimestamp(until_ms / 1000, UTC) - timedelta(seconds=seconds)
     with blob.BlobServiceClient(url, credential=identity.DefaultAzureCredential()) as client:
         key = client.get_user_delegation_key(start, start + timedelta(seconds=seconds))
-    # A signature for a directory: needs an account with hierarchical names.
+    # Signatures for directories exist only in accounts with a hierarchical namespace.
     token = blob.generate_blob_sas(
         account,
         container,
@@ -167,12 +173,12 @@ def _issue_azure(
         expiry=start + timedelta(seconds=seconds),
         is_directory=True,
     )
-    return Issued("azureUserDelegationSas", {"sasToken": token}, until_ms)
+    return IssuedCredentials("azureUserDelegationSas", {"sasToken": token}, until_ms)
 
 
 def _issue_google(
     _config: TableConfig, _settings: dict[str, Any], location: str, until_ms: int, _seconds: int
-) -> Issued:
+) -> IssuedCredentials:
     auth: Any = import_module("google.auth")  # of the extra `gcs`
     downscoped: Any = import_module("google.auth.downscoped")
     transport: Any = import_module("google.auth.transport.requests")
@@ -188,15 +194,12 @@ def _issue_google(
     source, _ = auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])
     found = downscoped.Credentials(source, downscoped.CredentialAccessBoundary([rule]))
     found.refresh(transport.Request())
-    ends = until_ms if found.expiry is None else round(_utc(found.expiry).timestamp() * 1000)
-    return Issued("gcpOauthToken", {"oauthToken": found.token}, ends)
+    if found.expiry is not None:  # google.auth has naive times in UTC
+        until_ms = round(found.expiry.replace(tzinfo=UTC).timestamp() * 1000)
+    return IssuedCredentials("gcpOauthToken", {"oauthToken": found.token}, until_ms)
 
 
-def _utc(moment: datetime) -> datetime:
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-
-
-_ISSUERS: Final[Mapping[str, Callable[..., Issued]]] = {
+_ISSUERS: Final[Mapping[str, Callable[..., IssuedCredentials]]] = {
     "s3": _issue_aws,
     "az": _issue_azure,
     "gs": _issue_google,

@@ -1,6 +1,6 @@
-"""Lines about files, from columns of the log.
+"""File lines of an answer, from file columns of the log.
 
-Owns what of an action is told in which format, the ids of files, and that no file outside of the
+Owns which members of an action each format has, the ids of files, and that no file outside of the
 table gets a URL. Works on batches of columns: a table may have a million files.
 
 Protocol: File, Data Change Files, File in Delta Format
@@ -9,7 +9,6 @@ Protocol: File, Data Change Files, File in Delta Format
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -21,11 +20,14 @@ from deltalog.errors import UnsafePathError
 from deltalog.paths import canonical_path, check_confined, decode_path, is_absolute
 from deltalog.scan.plan import descriptor_of
 from deltalog.sharing.server.faults import invalid
+from deltalog.sharing.server.formats import without_locations
+from deltalog.sharing.wire.lines import ACTION_OF_KIND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from deltalog.sharing.server.formats import Format
+    from deltalog.sharing.server.answers import TableRequest
+    from deltalog.sharing.server.formats import ResponseFormat
 
 LINES_PER_CHUNK: Final = 512
 
@@ -43,7 +45,7 @@ DELTA_COLUMNS: Final = (
     "defaultRowCommitVersion",
     "clusteringProvider",
 )
-# What needs a closer look: escapes, schemes, climbing, absolute paths, and the log's own files.
+# Paths to be checked one by one: escapes, schemes, `..`, absolute paths, and the log's own files.
 _SUSPECT: Final = r"[%:\\\x00]|\.\.|^/|^$|(?:^|/)_delta_log/"
 
 _HASHES: Final[Mapping[str, Callable[[bytes], str]]] = {
@@ -56,70 +58,98 @@ def check_paths(paths: pa.ChunkedArray[Any], root: str) -> None:
     """Refuse files that are not inside of the table (ledger SHARE-SEC-02).
 
     Args:
-        paths: encoded, as they stand in the log.
+        paths: encoded, as in the log.
         root: of the table.
 
     Raises:
-        UnsafePathError: one leads out, or into the log.
+        UnsafePathError: a path leads out of the table, or into its log.
 
-    Cost: one pass; Python touches only paths that hold something odd.
+    Cost: one pass; Python handles only paths with unusual characters.
     """
     suspects = paths.filter(pc.match_substring_regex(paths, _SUSPECT))
     for path in suspects.to_pylist():
-        inner_path(str(path), root)
+        path_in_table(str(path), root)
 
 
-def inner_path(encoded: str, root: str) -> str:
-    """The decoded path of a file inside of the table, relative to its root.
+def path_in_table(encoded: str, root: str) -> str:
+    """Return the decoded path of a file inside of the table, relative to the table's root.
 
     Raises:
-        UnsafePathError: it leads out, or into the log.
+        UnsafePathError: the path leads out of the table, or into its log.
     """
     path = decode_path(encoded)
     check_confined(path)
-    if is_absolute(path):
-        path = canonical_path(path, root)
-        if is_absolute(path):
-            raise UnsafePathError(f"path {path!r} is refused: it is outside of the table")
+    path = _relative(path, root)
     if path.lstrip("./").startswith("_delta_log/") or "/_delta_log/" in path:
         raise UnsafePathError(f"path {path!r} is refused: it is in the log")
     return path
 
 
-def file_id_hash(asked: str | None, form: Format) -> str:
-    """Which hash makes the ids of files (ledger SHARE-QT-17).
-
-    Raises:
-        Fault: 400: no hash that is known.
-    """
-    name = (asked or "").strip().lower() or ("sha256" if form.is_delta else "md5")
-    if name not in _HASHES:
-        raise invalid(f"fileidhash: expected one of {', '.join(_HASHES)}")
-    return name
+def _relative(path: str, root: str) -> str:
+    if is_absolute(path):
+        path = canonical_path(path, root)
+        if is_absolute(path):
+            raise UnsafePathError(f"path {path!r} is refused: it is outside of the table")
+    return path
 
 
-@dataclass(frozen=True)
-class FileLines:
-    """Writes the lines of files.
+def encode_file_line(
+    response_format: ResponseFormat,
+    kind: str,
+    *,
+    file_id: str,
+    url: str,
+    values: Mapping[str, Any],
+    change: Mapping[str, int],
+    expires_ms: int,
+    vector_id: str | None = None,
+) -> bytes:
+    """Return the line of a file.
 
     Args:
-        form: of the answer.
-        root: of the table.
-        sign: makes a URL of a decoded path.
-        hash_name: of the files' ids.
-        expires_ms: when the URLs end.
+        response_format: of the answer.
+        kind: `file`, `add`, `cdf` or `remove`.
+        file_id: of the file.
+        url: of the file.
+        values: the other members of the file, or of the action of the format `delta`.
+        change: `version` and `timestamp`, where the line has them.
+        expires_ms: when the URL expires.
+        vector_id: of the deletion vector's file.
+    """
+    expiry = {"expirationTimestamp": expires_ms}
+    if not response_format.is_delta:
+        return dumps({kind: {"url": url, "id": file_id, **values, **change, **expiry}}) + b"\n"
+    vector = {} if vector_id is None else {"deletionVectorFileId": vector_id}
+    action = {ACTION_OF_KIND[kind]: {**values, "path": url}}
+    line = {"id": file_id, **vector, **change, **expiry, "deltaSingleAction": action}
+    return dumps({"file": line}) + b"\n"
+
+
+class FileLines:
+    """Encodes the lines of a table's files.
+
+    Args:
+        request: of a recipient.
+        response_format: of the answer.
+
+    Raises:
+        Fault: 400 if the request names an unknown hash.
     """
 
-    form: Format
-    root: str
-    sign: Callable[[str], str]
-    hash_name: str
-    expires_ms: int
+    def __init__(self, request: TableRequest, response_format: ResponseFormat) -> None:
+        self._format = response_format
+        self._root = request.table.store.root
+        self._sign = request.signer()
+        self._expires_ms = request.url_expiry_ms
+        asked = (request.file_id_hash or "").strip().lower()
+        self.hash_name = asked or ("sha256" if response_format.is_delta else "md5")
+        if self.hash_name not in _HASHES:
+            raise invalid(f"fileidhash: expected one of {', '.join(_HASHES)}")
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the log that lines of added files are made of."""
-        return DELTA_COLUMNS if self.form.is_delta else PARQUET_COLUMNS
+        """The log's columns that the lines of added files are made of."""
+        return DELTA_COLUMNS if self._format.is_delta else PARQUET_COLUMNS
 
     def chunks(
         self,
@@ -129,83 +159,61 @@ class FileLines:
         version: int | None = None,
         timestamp_ms: int | None = None,
     ) -> Iterator[bytes]:
-        """The lines of some files, many at a time.
+        """Yield the lines of some files, many at a time.
 
         Args:
             files: columns of the log.
             kind: `file`, `add`, `cdf` or `remove`.
-            version: to be told in each line.
+            version: for each line.
             timestamp_ms: of that version.
         """
-        moment = {} if version is None else {"version": version}
+        change = {} if version is None else {"version": version}
         if timestamp_ms is not None:
-            moment["timestamp"] = timestamp_ms
-        write = self._delta_line if self.form.is_delta else self._parquet_line
+            change["timestamp"] = timestamp_ms
         for batch in files.to_batches(max_chunksize=LINES_PER_CHUNK):
-            yield b"".join(write(row, kind, moment) for row in _rows(batch))
+            yield b"".join(self._line(row, kind, change) for row in _rows(batch))
 
-    def _parquet_line(self, row: dict[str, Any], kind: str, moment: Mapping[str, int]) -> bytes:
-        encoded = row["path"]
-        values: dict[str, Any] = {
-            "url": self.sign(inner_path(encoded, self.root)),
-            "id": _HASHES[self.hash_name](encoded.encode()),
-            "partitionValues": row["partitionValues"],
-            "size": row["size"] or 0,
-        }
-        if (stats := row.get("stats")) is not None:
-            values["stats"] = stats
-        values |= moment
-        values["expirationTimestamp"] = self.expires_ms
-        return dumps({kind: values}) + b"\n"
-
-    def _delta_line(self, row: dict[str, Any], kind: str, moment: Mapping[str, int]) -> bytes:
-        encoded = row["path"]
-        action = {key: value for key, value in row.items() if value is not None}
-        action["path"] = self.sign(inner_path(encoded, self.root))
-        action["partitionValues"] = row["partitionValues"]
-        if (tags := row.get("tags")) is not None:
-            action["tags"] = _without_places(tags)
-        values: dict[str, Any] = {"id": _HASHES[self.hash_name](encoded.encode())}
-        vector = row.get("deletionVector")
-        if vector is not None:
-            file_id, action["deletionVector"] = self._vector(vector)
-            if file_id is not None:
-                values["deletionVectorFileId"] = file_id
-        values |= moment
-        values["expirationTimestamp"] = self.expires_ms
-        values["deltaSingleAction"] = {_ACTIONS[kind]: action}
-        return dumps({"file": values}) + b"\n"
+    def _line(self, row: dict[str, Any], kind: str, change: Mapping[str, int]) -> bytes:
+        path = row["path"]
+        vector_id = None
+        if self._format.is_delta:
+            values = {key: value for key, value in row.items() if value is not None}
+            if "tags" in values:
+                values["tags"] = without_locations(dict(values["tags"]))
+            if "deletionVector" in values:
+                vector_id, values["deletionVector"] = self._vector(values["deletionVector"])
+        else:
+            values = {"partitionValues": row["partitionValues"], "size": row["size"] or 0}
+            if (stats := row.get("stats")) is not None:
+                values["stats"] = stats
+        return encode_file_line(
+            self._format,
+            kind,
+            file_id=self._hash(path),
+            url=self._sign(path_in_table(path, self._root)),
+            values=values,
+            change=change,
+            expires_ms=self._expires_ms,
+            vector_id=vector_id,
+        )
 
     def _vector(self, row: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
-        """The vector's id and its descriptor, with a URL for the place of its file."""
+        """Return the id of a deletion vector's file, and the descriptor with a URL in it."""
         descriptor = descriptor_of(row)
         values = {key: value for key, value in row.items() if value is not None}
         path = None if descriptor is None else location(descriptor)
         if path is None or descriptor is None:
             return None, values
-        if is_absolute(path):
-            path = canonical_path(path, self.root)
-            if is_absolute(path):
-                raise UnsafePathError(f"path {path!r} is refused: it is outside of the table")
         values["storageType"] = "p"
-        values["pathOrInlineDv"] = self.sign(path)
-        return _HASHES[self.hash_name](descriptor.unique_id.encode()), values
+        values["pathOrInlineDv"] = self._sign(_relative(path, self._root))
+        return self._hash(descriptor.unique_id), values
 
-
-_ACTIONS: Final = {"file": "add", "add": "add", "cdf": "cdc", "remove": "remove"}
-
-
-def _without_places(tags: Iterable[tuple[str, str | None]]) -> dict[str, str | None]:
-    """Tags that do not tell where something is stored (D-77)."""
-    return {
-        key: value
-        for key, value in dict(tags).items()
-        if value is None or ("://" not in value and not value.startswith("/"))
-    }
+    def _hash(self, text: str) -> str:
+        return _HASHES[self.hash_name](text.encode())
 
 
 def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """The rows, maps as dicts; a map that is not there is empty."""
+    """Yield the rows with maps as dictionaries; missing partition values are empty ones."""
     names = batch.schema.names
     columns = [batch.column(index).to_pylist() for index in range(len(names))]
     if "partitionValues" in names:

@@ -1,4 +1,4 @@
-"""Answers to listings: shares, schemas and tables, by pages.
+"""Pages of the listings of shares, schemas and tables.
 
 Protocol: List Shares, Get Share, List Schemas in a Share, List Tables in a Schema, List all Tables
 in a Share
@@ -30,13 +30,13 @@ _TOKEN_MS: Final = 24 * 3600 * 1000
 
 
 class Listings:
-    """The listings of one recipient.
+    """The listings for one request.
 
     Args:
         tables: of the server.
         sealer: of page tokens.
-        recipient: who asks.
-        now_ms: when he asks.
+        recipient: who sent the request.
+        now_ms: when it came.
     """
 
     def __init__(self, tables: Tables, sealer: Sealer, recipient: Recipient, now_ms: int) -> None:
@@ -46,29 +46,29 @@ class Listings:
         self._now_ms = now_ms
 
     def shares(self, parameters: Mapping[str, str]) -> ListingPage[Share]:
-        """The shares that the recipient may see."""
-        found = [share_of(config) for config in self._tables.shares(self._recipient)]
+        """Return the shares that the recipient can access."""
+        found = [_share_of(config) for config in self._tables.shares(self._recipient)]
         return self._page(found, "shares", parameters)
 
     def share(self, name: str) -> Share:
-        """One share."""
-        return share_of(self._tables.share(self._recipient, name))
+        """Return one share."""
+        return _share_of(self._tables.share(self._recipient, name))
 
     def schemas(self, share: str, parameters: Mapping[str, str]) -> ListingPage[Schema]:
-        """The schemas of a share."""
+        """Return the schemas of a share."""
         config = self._tables.share(self._recipient, share)
         found = [Schema(name=schema.name, share=config.name) for schema in config.schemas]
         return self._page(found, f"schemas/{config.name}", parameters)
 
     def tables(self, share: str, schema: str, parameters: Mapping[str, str]) -> ListingPage[Table]:
-        """The tables of a schema."""
+        """Return the tables of a schema."""
         config = self._tables.share(self._recipient, share)
         found = self._tables.schema(self._recipient, share, schema)
         tables = [_table_of(config, found, table) for table in found.tables]
         return self._page(tables, f"tables/{config.name}/{found.name}", parameters)
 
     def all_tables(self, share: str, parameters: Mapping[str, str]) -> ListingPage[Table]:
-        """The tables of all schemas of a share."""
+        """Return the tables of all schemas of a share."""
         config = self._tables.share(self._recipient, share)
         tables = [_table_of(config, schema, table) for schema, table in tables_of(config)]
         return self._page(tables, f"all-tables/{config.name}", parameters)
@@ -76,11 +76,11 @@ class Listings:
     def _page(
         self, items: Sequence[T], listing: str, parameters: Mapping[str, str]
     ) -> ListingPage[T]:
-        """Some of the items; the token is bound to the listing in the configuration's spelling."""
+        """Return a page; its token is bound to the listing by the configured spelling of names."""
         count = parse_number_parameter(parameters, "maxResults")
-        if count is not None and count > _MOST_RESULTS:
-            raise invalid(f"maxResults: expected {_MOST_RESULTS} or less")
         count = _MOST_RESULTS if count is None else count
+        if count > _MOST_RESULTS:
+            raise invalid(f"maxResults: expected {_MOST_RESULTS} or less")
         start = self._start(listing, parameters.get("pageToken") or "")
         end = start + count
         token = None
@@ -101,8 +101,7 @@ class Listings:
         return int(values["o"])
 
 
-def share_of(config: ShareConfig) -> Share:
-    """A share as it is listed."""
+def _share_of(config: ShareConfig) -> Share:
     return Share(
         name=config.name,
         id=config.id,
@@ -120,7 +119,7 @@ def _table_of(share: ShareConfig, schema: SchemaConfig, table: TableConfig) -> T
         share=share.name,
         share_id=share.id,
         id=table.id,
-        # Without credentials for it nobody needs to know where a table lies (SHARE-SEC-08).
+        # A recipient without credentials for the directory does not need it (SHARE-SEC-08).
         location=table.location if has_directory else None,
         access_modes=("url", "dir") if has_directory else (),
     )
