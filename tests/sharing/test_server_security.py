@@ -211,7 +211,7 @@ def test_even_a_url_that_we_signed_leads_nowhere_else(
     alice = Recipient("alice", None)
     name = TableName("s", "d", "t")
     base = f"http://sharing.test{PREFIX}"
-    sign = signer.own_signer(name, alice, base, now_ms() + 60_000)
+    sign = signer.signer(name, alice, base, now_ms() + 60_000)
     assert _fetch(caller, sign("x.parquet")) == 200
     assert _fetch(caller, sign(path)) == 404
 

@@ -11,7 +11,7 @@ import base64
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from deltalog.errors import InvalidInputError, MalformedMessageError, SharingAccessError
@@ -31,44 +31,19 @@ _ASSERTION_LIFETIME_S: Final = 120
 _JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 
-class Authenticator(Protocol):
-    """Authenticates requests to the sharing server."""
-
-    async def headers(self, http: Http) -> Mapping[str, str]:
-        """Return the headers that are sent with every request."""
-        ...
-
-    def renew(self) -> bool:
-        """Drop a token that was refused; False if there is no way to get another one."""
-        ...
-
-
-def make_authenticator(profile: Profile, clock: Clock) -> Authenticator:
-    """Return the authenticator for a profile's type of credentials."""
-    match profile.credentials:
-        case BearerToken(token=token):
-            return _FixedHeader(f"Bearer {token}")
-        case BasicLogin(username=username, password=password):
-            return _FixedHeader(_basic(username, password))
-        case ClientCredentials() | PrivateKeyJwt() as credentials:
-            return _FetchedTokens(credentials, clock)
-
-
-def _basic(name: str, secret: str) -> str:
-    return f"Basic {base64.b64encode(f'{name}:{secret}'.encode()).decode()}"
-
-
 @dataclass(frozen=True, slots=True)
-class _FixedHeader:
-    """The same header for every request."""
+class FixedHeader:
+    """Authenticates every request with the same header."""
 
     header: str
 
     async def headers(self, http: Http) -> Mapping[str, str]:
+        """Return the headers that are sent with a request."""
         del http
         return {"Authorization": self.header}
 
     def renew(self) -> bool:
+        """Return False: there is no other secret than the refused one."""
         return False
 
 
@@ -78,8 +53,11 @@ class _Token:
     renew_at_ms: int
 
 
-class _FetchedTokens:
-    """Tokens from the profile's token endpoint, each kept until shortly before it expires."""
+class FetchedTokens:
+    """Authenticates requests with tokens from the profile's token endpoint.
+
+    A token is kept until shortly before it expires.
+    """
 
     def __init__(self, credentials: ClientCredentials | PrivateKeyJwt, clock: Clock) -> None:
         self._credentials = credentials
@@ -87,12 +65,14 @@ class _FetchedTokens:
         self._token: _Token | None = None
 
     async def headers(self, http: Http) -> Mapping[str, str]:
+        """Return the headers that are sent with a request."""
         token = self._token
         if token is None or self._clock.now_ms() >= token.renew_at_ms:
             self._token = token = await self._fetch(http)
         return {"Authorization": f"Bearer {token.text}"}
 
     def renew(self) -> bool:
+        """Drop a token that was refused, and return True: the next one is another."""
         self._token = None
         return True
 
@@ -143,10 +123,25 @@ class _FetchedTokens:
             "exp": now_s + _ASSERTION_LIFETIME_S,
             "jti": str(uuid.uuid4()),
             "scope": credentials.scope,
-            # RFC 8707 calls the audience of the token that is asked for its resource.
+            # RFC 8707 calls the audience of the requested token its `resource`.
             "resource": credentials.audience,
         }
         return _sign({name: value for name, value in claims.items() if value}, credentials)
+
+
+def make_authenticator(profile: Profile, clock: Clock) -> FixedHeader | FetchedTokens:
+    """Return what authenticates the requests for a profile."""
+    match profile.credentials:
+        case BearerToken(token=token):
+            return FixedHeader(f"Bearer {token}")
+        case BasicLogin(username=username, password=password):
+            return FixedHeader(_basic(username, password))
+        case ClientCredentials() | PrivateKeyJwt() as credentials:
+            return FetchedTokens(credentials, clock)
+
+
+def _basic(name: str, secret: str) -> str:
+    return f"Basic {base64.b64encode(f'{name}:{secret}'.encode()).decode()}"
 
 
 def _sign(claims: Mapping[str, object], credentials: PrivateKeyJwt) -> str:

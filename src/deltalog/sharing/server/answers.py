@@ -67,15 +67,15 @@ class TableRequest:
         """When the URLs in the answer expire."""
         return self.services.urls.expiry_ms(self.now_ms)
 
-    def signer(self) -> Callable[[str], str]:
-        """Return a function that makes the URL of a file of the table from its decoded path."""
-        return self.services.urls.signer(
-            self.table, self.recipient, self.base_url, self.url_expiry_ms
-        )
+    def signer(self, source: ViewFileSource | None = None) -> Callable[[str], str]:
+        """Return a function that makes the URL of a file from its decoded path.
 
-    def view_signer(self, source: ViewFileSource) -> Callable[[str], str]:
-        """Return a function that makes the URL of a file of a view from its name."""
-        return self.services.urls.own_signer(
+        Args:
+            source: for files of a view, which rows they hold; their URLs lead to this server.
+        """
+        urls = self.services.urls
+        by_store = urls.store_signer(self.table.store) if source is None else None
+        return by_store or urls.signer(
             self.table.name, self.recipient, self.base_url, self.url_expiry_ms, source
         )
 

@@ -15,6 +15,7 @@ from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import parse_sql
 from deltalog.sharing.server.config_section import ConfigSection, check_unique, closest
 from deltalog.sharing.server.tokens import token_digest
+from deltalog.sharing.wire.listing import Share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,14 +67,15 @@ class SchemaConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareConfig:
-    """A share."""
+    """A share: how it is listed, and what it holds."""
 
-    name: str
+    share: Share
     schemas: tuple[SchemaConfig, ...]
-    id: str | None = None
-    display_name: str | None = None
-    comment: str | None = None
-    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The share's name."""
+        return self.share.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,14 +227,14 @@ def _share(section: ConfigSection) -> ShareConfig:
     properties = section.mapping("properties")
     if len(properties) > 50:
         raise InvalidInputError(f"{section.path('properties')}: expected 50 at most")
-    return ShareConfig(
+    share = Share(
         name=_name(section),
-        schemas=schemas,
         id=section.optional("id", str),
         display_name=section.optional("displayName", str),
         comment=section.optional("comment", str),
         properties={key: str(value) for key, value in properties.items()},
     )
+    return ShareConfig(share=share, schemas=schemas)
 
 
 def _schema(section: ConfigSection) -> SchemaConfig:

@@ -47,12 +47,12 @@ class Listings:
 
     def shares(self, parameters: Mapping[str, str]) -> ListingPage[Share]:
         """Return the shares that the recipient can access."""
-        found = [_share_of(config) for config in self._tables.shares(self._recipient)]
+        found = [config.share for config in self._tables.shares(self._recipient)]
         return self._page(found, "shares", parameters)
 
     def share(self, name: str) -> Share:
         """Return one share."""
-        return _share_of(self._tables.share(self._recipient, name))
+        return self._tables.share(self._recipient, name).share
 
     def schemas(self, share: str, parameters: Mapping[str, str]) -> ListingPage[Schema]:
         """Return the schemas of a share."""
@@ -101,23 +101,13 @@ class Listings:
         return int(values["o"])
 
 
-def _share_of(config: ShareConfig) -> Share:
-    return Share(
-        name=config.name,
-        id=config.id,
-        display_name=config.display_name,
-        comment=config.comment,
-        properties=config.properties,
-    )
-
-
 def _table_of(share: ShareConfig, schema: SchemaConfig, table: TableConfig) -> Table:
     has_directory = table.credentials is not None
     return Table(
         name=table.name,
         schema=schema.name,
         share=share.name,
-        share_id=share.id,
+        share_id=share.share.id,
         id=table.id,
         # A recipient without credentials for the directory does not need it (SHARE-SEC-08).
         location=table.location if has_directory else None,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from deltalog.sharing.server.recipients import Recipient
-    from deltalog.sharing.server.tables import ServedTable
+    from deltalog.storage import Store
 
 FILES_ROUTE: Final = "_files"
 EXPIRY: Final = "X-Amz-Expires"
@@ -97,25 +97,16 @@ class UrlSigner:
         """Return when URLs expire that are signed now."""
         return now_ms + self._seconds * 1000
 
+    def store_signer(self, store: Store) -> Callable[[str], str] | None:
+        """Return a function that makes the store's own URL of a file; None if it cannot sign."""
+        if self._own_urls or not isinstance(store, SigningStore):
+            return None
+        signing, seconds = store, self._seconds
+        if not (signing.can_sign and _signs(signing)):
+            return None
+        return lambda path: signing.signed_url(path, seconds)
+
     def signer(
-        self, table: ServedTable, recipient: Recipient, base_url: str, expires_ms: int
-    ) -> Callable[[str], str]:
-        """Return a function that makes the URL of a file of a table from its decoded path.
-
-        Args:
-            table: whose files.
-            recipient: for whom URLs are signed.
-            base_url: of the protocol's root on this server.
-            expires_ms: when the URLs expire.
-        """
-        store = table.store
-        if not self._own_urls and isinstance(store, SigningStore):
-            seconds = self._seconds
-            if store.can_sign and _signs(store):
-                return lambda path: store.signed_url(path, seconds)
-        return self.own_signer(table.name, recipient, base_url, expires_ms)
-
-    def own_signer(
         self,
         table: TableName,
         recipient: Recipient,
@@ -123,10 +114,10 @@ class UrlSigner:
         expires_ms: int,
         source: ViewFileSource | None = None,
     ) -> Callable[[str], str]:
-        """Return a function that makes the URL of a file on this server.
+        """Return a function that makes the URL of a file on this server from its decoded path.
 
         Args:
-            table: whose files.
+            table: that the files belong to.
             recipient: for whom URLs are signed.
             base_url: of the protocol's root on this server.
             expires_ms: when the URLs expire.

@@ -168,7 +168,7 @@ class ViewChangeLines:
     ) -> Iterator[bytes]:
         """Yield the lines of some files of one version; each file is written before its line."""
         source = ViewFileSource(self.view.snapshot.version, version, self.with_feed)
-        sign = self.request.view_signer(source)
+        sign = self.request.signer(source)
         change = {"version": version, "timestamp": timestamp_ms}
         for task in files.tasks:
             name = self.view.name(task)

@@ -48,7 +48,7 @@ def answer_view(
     if query.max_files is not None:
         num_rows = min(query.max_files, config.limits.page_files, num_rows)
     page = FilePage(None, offset, num_rows, len(found))
-    sign = request.view_signer(ViewFileSource(snapshot.version))
+    sign = request.signer(ViewFileSource(snapshot.version))
     facts: dict[str, object] = {"version": snapshot.version, "files": 0}
     has_hints = query.predicate_hints or query.json_predicate_hints
     limit = None if has_hints else query.limit_hint
