@@ -185,9 +185,9 @@ def parse_config(values: object) -> ServerConfig:
     shares = section.children("shares", _share)
     check_unique((share.name for share in shares), "shares")
     recipients = section.children("recipients", lambda one: _recipient(one, shares))
-    single = section.child("authorization", lambda one: one.required("bearerToken", str))
-    if single is not None:
-        recipients = (*recipients, _everybody(single))
+    everybody = section.child("authorization", _everybody)
+    if everybody is not None:
+        recipients = (*recipients, everybody)
     check_unique((one.name for one in recipients), "recipients")
     oauth = section.child("oauth", _oauth)
     tls = section.child("ssl", _certificate) or (None, None)
@@ -226,7 +226,7 @@ def _share(section: ConfigSection) -> ShareConfig:
     check_unique((schema.name for schema in schemas), section.path("schemas"))
     properties = section.mapping("properties")
     if len(properties) > 50:
-        raise InvalidInputError(f"{section.path('properties')}: expected 50 at most")
+        raise section.error("properties", "expected 50 at most")
     share = Share(
         name=_name(section),
         id=section.optional("id", str),
@@ -247,10 +247,10 @@ def _table(section: ConfigSection) -> TableConfig:
     history_shared = section.get("historyShared", False)
     start_version = section.number("startVersion", 0, least=0)
     if start_version and not history_shared:
-        raise InvalidInputError(f"{section.path('startVersion')}: needs historyShared: true")
+        raise section.error("startVersion", "needs historyShared: true")
     columns = section.texts("columns")
     if columns is not None and not columns:
-        raise InvalidInputError(f"{section.path('columns')}: expected one column or more")
+        raise section.error("columns", "expected one column or more")
     table = TableConfig(
         name=_name(section, dots=False),
         location=section.required("location", str),
@@ -263,9 +263,9 @@ def _table(section: ConfigSection) -> TableConfig:
         credentials=section.optional("temporaryCredentials", dict),
     )
     if table.is_view and table.credentials is not None:
-        raise InvalidInputError(
-            f"{section.path('temporaryCredentials')}: would give access to the whole table; remove "
-            "them, or columns and rowFilter"
+        raise section.error(
+            "temporaryCredentials",
+            "would give access to the whole table; remove them, or columns and rowFilter",
         )
     return table
 
@@ -274,7 +274,7 @@ def _url_seconds(section: ConfigSection) -> int:
     name = "preSignedUrlTimeoutSeconds"
     found = section.number(name, ServerConfig.url_seconds)
     if found > _MOST_URL_SECONDS:
-        raise InvalidInputError(f"{name}: stores sign for {_MOST_URL_SECONDS} seconds at most")
+        raise section.error(name, f"stores sign for {_MOST_URL_SECONDS} seconds at most")
     return found
 
 
@@ -284,7 +284,7 @@ def _row_filter(section: ConfigSection) -> str | None:
         try:
             parse_sql(text)
         except DeltaError as error:
-            raise InvalidInputError(f"{section.path('rowFilter')}: {error}") from None
+            raise section.error("rowFilter", str(error)) from None
     return text
 
 
@@ -293,14 +293,12 @@ def _recipient(section: ConfigSection, shares: tuple[ShareConfig, ...]) -> Recip
     known = {share.name.casefold(): share.name for share in shares}
     for name in names or ():
         if name.casefold() not in known:
-            raise InvalidInputError(
-                f"{section.path('shares')}: there is no share {name!r}"
-                f"{closest(name, known.values())}"
-            )
+            meant = closest(name, known.values())
+            raise section.error("shares", f"there is no share {name!r}{meant}")
     tokens = section.children("tokens", _token)
-    single = section.optional("token", str)
+    single = _digest(section, "token")
     if single is not None:
-        tokens = (*tokens, TokenConfig(digest=_digest(single, section.path("token"))))
+        tokens = (*tokens, TokenConfig(digest=single))
     return RecipientConfig(
         name=_name(section),
         tokens=tokens,
@@ -311,29 +309,28 @@ def _recipient(section: ConfigSection, shares: tuple[ShareConfig, ...]) -> Recip
 
 
 def _token(section: ConfigSection) -> TokenConfig:
-    plain, hashed = section.optional("token", str), section.optional("hash", str)
-    if (plain is None) == (hashed is None):
+    digest, hashed = _digest(section, "token"), section.optional("hash", str)
+    if (digest is None) == (hashed is None):
         raise InvalidInputError(f"{section.where}: expected either hash or token")
-    if hashed is None:
-        digest = _digest(plain or "", section.path("token"))
-    else:
-        found = _DIGEST.fullmatch(hashed)
+    if digest is None:
+        found = _DIGEST.fullmatch(hashed or "")
         if found is None:
-            raise InvalidInputError(
-                f"{section.path('hash')}: expected 'sha256:' and 64 hexadecimal digits"
-            )
+            raise section.error("hash", "expected 'sha256:' and 64 hexadecimal digits")
         digest = found[1]
     return TokenConfig(digest=digest, expires_ms=section.moment("expires"))
 
 
-def _digest(token: str, where: str) -> str:
-    if len(token) < 8:
-        raise InvalidInputError(f"{where}: a token of less than 8 characters can be guessed")
-    return token_digest(token)
+def _digest(section: ConfigSection, name: str) -> str | None:
+    token = section.optional(name, str)
+    if token is not None and len(token) < 8:
+        raise section.error(name, "a token of less than 8 characters can be guessed")
+    return None if token is None else token_digest(token)
 
 
-def _everybody(token: str) -> RecipientConfig:
-    digest = _digest(token, "authorization.bearerToken")
+def _everybody(section: ConfigSection) -> RecipientConfig:
+    """Return the recipient of the reference server's one token, who can access all shares."""
+    section.required("bearerToken", str)
+    digest = _digest(section, "bearerToken") or ""
     return RecipientConfig(name="everybody", tokens=(TokenConfig(digest=digest),))
 
 
@@ -341,18 +338,15 @@ def _network(text: str, section: ConfigSection) -> Network:
     try:
         return ip_network(text, strict=False)
     except ValueError:
-        raise InvalidInputError(
-            f"{section.path('ipRanges')}: {text!r} is no address range such as 10.0.0.0/8"
-        ) from None
+        problem = f"{text!r} is no address range such as 10.0.0.0/8"
+        raise section.error("ipRanges", problem) from None
 
 
 def _oauth(section: ConfigSection) -> OAuthConfig:
     algorithms = section.texts("algorithms") or ("RS256", "ES256")
     for name in algorithms:
         if not re.fullmatch(r"(?:RS|ES|PS)\d{3}|EdDSA", name):
-            raise InvalidInputError(
-                f"{section.path('algorithms')}: {name!r} is no algorithm with a private key"
-            )
+            raise section.error("algorithms", f"{name!r} is no algorithm with a private key")
     return OAuthConfig(
         issuer=section.required("issuer", str),
         audience=section.required("audience", str),
@@ -394,9 +388,10 @@ def _limits(section: ConfigSection) -> RequestLimits:
 def _name(section: ConfigSection, *, dots: bool = True) -> str:
     name = section.required("name", str)
     if _NAME.fullmatch(name) is None or name in {".", ".."} or (not dots and "." in name):
-        raise InvalidInputError(
-            f"{section.path('name')}: {name[:80]!r} cannot be a name: expected 1 to 255 characters "
-            f"without slashes{'' if dots else ', dots'} and control characters"
+        raise section.error(
+            "name",
+            f"{name[:80]!r} cannot be a name: expected 1 to 255 characters without slashes"
+            f"{'' if dots else ', dots'} and control characters",
         )
     return name
 
@@ -411,7 +406,7 @@ def _signing_key(section: ConfigSection) -> bytes | None:
     if text is None:
         return None
     if len(text) < _LEAST_KEY:
-        raise InvalidInputError(f"signingKey: expected {_LEAST_KEY} characters or more")
+        raise section.error("signingKey", f"expected {_LEAST_KEY} characters or more")
     return text.encode()
 
 

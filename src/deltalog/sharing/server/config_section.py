@@ -40,6 +40,10 @@ class ConfigSection:
         """Return the path of a setting."""
         return f"{self.where}.{name}" if self.where else name
 
+    def error(self, name: str, problem: str) -> InvalidInputError:
+        """Return the error of a setting."""
+        return InvalidInputError(f"{self.path(name)}: {problem}")
+
     def optional(self, name: str, kind: type[T]) -> T | None:
         """Return a setting, or None if it is absent or null."""
         value = self._take(name)
@@ -48,7 +52,7 @@ class ConfigSection:
         if kind is float and type(value) is int:
             value = float(value)
         if type(value) is not kind:
-            raise InvalidInputError(f"{self.path(name)}: expected {_WORDS.get(kind, kind)}")
+            raise self.error(name, f"expected {_WORDS.get(kind, kind)}")
         return value
 
     def get(self, name: str, default: T) -> T:
@@ -60,16 +64,14 @@ class ConfigSection:
         """Return a whole number of `least` or more, or the default."""
         value = self.get(name, default)
         if value < least:
-            raise InvalidInputError(f"{self.path(name)}: expected {least} or more")
+            raise self.error(name, f"expected {least} or more")
         return value
 
     def required(self, name: str, kind: type[T]) -> T:
         """Return a setting that must be present and not empty."""
         value = self.optional(name, kind)
         if value is None or value == "":
-            raise InvalidInputError(
-                f"{self.path(name)}: {_WORDS.get(kind, kind)} is missing{self._nearby(name)}"
-            )
+            raise self.error(name, f"{_WORDS.get(kind, kind)} is missing{self._nearby(name)}")
         return value
 
     def texts(self, name: str) -> tuple[str, ...] | None:
@@ -79,7 +81,7 @@ class ConfigSection:
             return None
         items = [value] if isinstance(value, str) else value
         if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-            raise InvalidInputError(f"{self.path(name)}: expected a list of texts")
+            raise self.error(name, "expected a list of texts")
         return tuple(items)
 
     def moment(self, name: str) -> int | None:
@@ -106,7 +108,7 @@ class ConfigSection:
         """Return what `parse` makes of each section of a list; empty if it is absent."""
         value = self._take(name)
         if not isinstance(value, list | None):
-            raise InvalidInputError(f"{self.path(name)}: expected a list")
+            raise self.error(name, "expected a list")
         return tuple(
             _parse(item, f"{self.path(name)}[{index}]", parse)
             for index, item in enumerate(value or ())
@@ -118,10 +120,8 @@ class ConfigSection:
             if name in self._known:
                 continue
             meant = closest(str(name), self._known)
-            raise InvalidInputError(
-                f"{self.path(str(name))}: unknown setting{meant or '; known are '}"
-                f"{'' if meant else ', '.join(sorted(self._known))}"
-            )
+            known = f"; known are {', '.join(sorted(self._known))}"
+            raise self.error(str(name), f"unknown setting{meant or known}")
 
     def _take(self, name: str) -> Any:
         self._known.add(name)

@@ -20,7 +20,7 @@ from deltalog.expressions import columns as columns_of
 from deltalog.scan.changes import change_tasks, changes_spec, incompatibility
 from deltalog.schema import StructType, canonical_path_of
 from deltalog.sharing.server.commit_range import CommitRange
-from deltalog.sharing.server.faults import invalid, not_found, unsupported
+from deltalog.sharing.server.faults import invalid, unsupported
 from deltalog.sharing.server.file_lines import encode_file_line
 from deltalog.sharing.server.urls import ViewFileSource
 from deltalog.sharing.server.views import column_identity
@@ -185,23 +185,14 @@ class ViewChangeLines:
                 )
 
 
-def find_changed_file(view: View, table: ServedTable, source: ViewFileSource, name: str) -> None:
-    """Write a file of a view's changes, unless it is in the file cache.
-
-    Raises:
-        Fault: 404 if the commit has no such file.
-    """
-    if view.is_cached(name):
-        return
+def changed_tasks(view: View, table: ServedTable, source: ViewFileSource) -> Iterator[ScanTask]:
+    """Yield the tasks of a view's changes in one commit."""
     snapshot = table.at(source.version if source.commit is None else source.commit)
     commits = ViewCommitRange(view, table, snapshot, snapshot, with_feed=source.with_feed)
     for change in commits.versions():
         for _, files in change.parts:
-            for task in files.tasks if isinstance(files, ViewTasks) else ():
-                if view.name(task) == name:
-                    view.write(name, task)
-                    return
-    raise not_found("file")
+            if isinstance(files, ViewTasks):
+                yield from files.tasks
 
 
 def encode_view_line(

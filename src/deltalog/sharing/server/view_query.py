@@ -13,7 +13,7 @@ from deltalog.sharing.server.faults import not_found, unavailable
 from deltalog.sharing.server.formats import choose_view_format, head_lines
 from deltalog.sharing.server.pages import FilePage, end_of_page
 from deltalog.sharing.server.urls import ViewFileSource
-from deltalog.sharing.server.view_changes import encode_view_line, find_changed_file
+from deltalog.sharing.server.view_changes import changed_tasks, encode_view_line
 from deltalog.sharing.server.views import View
 
 if TYPE_CHECKING:
@@ -93,10 +93,9 @@ def download_view(
         raise not_found("file")
     view = View(table.at(signed.source.version), table, services)
     for _ in range(_ATTEMPTS):
-        if signed.source.commit is None:
-            view.find(signed.path)
-        else:
-            find_changed_file(view, table, signed.source, signed.path)
+        is_change = signed.source.commit is not None
+        tasks = changed_tasks(view, table, signed.source) if is_change else view.tasks()
+        view.find(signed.path, tasks)
         file = services.cache.open(signed.path)
         if file is not None:
             return download_open(file, headers, with_body=with_body)

@@ -149,10 +149,12 @@ class View:
         own = self._scan.spec.predicate
         predicate = all_of([part for part in (own, wanted) if part is not None])
         files = prune_by(self.snapshot, predicate).files(TASK_COLUMNS)
-        names = [self.name(task) for task in self._tasks(files)]
+        names = [self.name(task) for task in self.tasks(files)]
         return ViewFiles(self, files, names, sorted(range(len(names)), key=names.__getitem__))
 
-    def _tasks(self, files: pa.Table) -> Iterator[ScanTask]:
+    def tasks(self, files: pa.Table | None = None) -> Iterator[ScanTask]:
+        """Yield the tasks of some files of the log, or of all files of the version."""
+        files = self.snapshot.files(TASK_COLUMNS) if files is None else files
         for batch in files.to_batches(max_chunksize=_ROWS_AT_ONCE):
             yield from map(self.task, batch.to_pylist())
 
@@ -167,26 +169,24 @@ class View:
         """
         return self._services.cache.get(name, lambda store, path: _write(task, store, path))
 
-    def find(self, name: str) -> None:
+    def find(self, name: str, tasks: Iterator[ScanTask]) -> None:
         """Write the file of this name, unless it is in the file cache.
 
-        Raises:
-            Fault: 404 if the version has no such file.
+        Args:
+            name: of a file of the view.
+            tasks: one of which has this name; they are not iterated for a file in the cache.
 
-        Cost: nothing for a file in the cache; otherwise the version's file columns and the cost of
-        `write`.
+        Raises:
+            Fault: 404 if no task has this name.
         """
-        if self.is_cached(name):
+        is_own = name.startswith(self._prefix)  # the cache has the files of all views
+        if is_own and self._services.cache.known(name) is not None:
             return
-        for task in self._tasks(self.snapshot.files(TASK_COLUMNS)):
+        for task in tasks:
             if self.name(task) == name:
                 self.write(name, task)
                 return
         raise not_found("file")
-
-    def is_cached(self, name: str) -> bool:
-        """Whether a file is in the file cache and belongs to this view of this table."""
-        return name.startswith(self._prefix) and self._services.cache.known(name) is not None
 
     def _safe_hints(self, predicate: Expression | None) -> Expression | None:
         """Return the parts of a hint whose evaluation reveals nothing of hidden rows.
