@@ -203,6 +203,7 @@ def commit_bytes(
     """
     first: list[Mapping[str, Any]] = []
     if time_ms is not None:
+        # Change feeds take `_commit_timestamp` from here; the client has no commit files.
         first.append({"commitInfo": {"inCommitTimestamp": time_ms, "timestamp": time_ms}})
     first += [action_to_json(action) for action in (protocol, metadata) if action is not None]
     return b"".join([*(dumps(action) + b"\n" for action in first), *lines])

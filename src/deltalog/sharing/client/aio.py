@@ -121,8 +121,10 @@ async def _all_items(
         page = await get_page(token)
         items.extend(page.items)
         token = page.next_page_token
+        # "May be an empty string or missing when there are no additional results."
         if not token:
             return items
+        # A broken server would make this loop endless.
         if token in seen:
             raise MalformedMessageError("listing: the server gave the same page token twice")
         seen.add(token)

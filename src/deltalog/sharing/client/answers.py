@@ -92,6 +92,7 @@ async def fetch_files(rest: AsyncRestClient, table: Table, query: TableQuery) ->
     head, files, refresh_token = await _all_pages(rest, table, query)
     metadata = table_metadata(head.metadata)
     version = _version_of(head, query.version)
+    # Lines have versions if the query names one. For the snapshot they are all of one commit.
     actions = [action for some in files.lines.values() for action in some]
     return TableAnswer(
         version=version,
@@ -125,6 +126,7 @@ async def fetch_changes(
     metadata = table_metadata(head.metadata, has_changes=is_feed)
     versions = sorted(version for version in files.lines if version is not None)
     first = _first_known(query.starting_version, head.version, *versions)
+    # "version […] Required" in lines of changes; without it rows have no `_commit_version`.
     if first is None or None in files.lines:
         raise MalformedMessageError(
             f"changes of shared table {table.full_name}: expected a version in each line"
@@ -184,6 +186,7 @@ async def _all_pages(
         token = page.end.next_page_token
         if not token:
             return head, files, page.end.refresh_token
+        # A broken server would make this loop endless.
         if token in seen:
             raise MalformedMessageError(f"{what}: the server gave the same page token twice")
         seen.add(token)

@@ -76,6 +76,7 @@ def load_changes(
         for number, data in commits.items()
     }
     store = open_answer(rest, table, query, answer, log)
+    # Without commits the range is empty: it ends before it starts.
     last = max([answer.version - 1 if end is None else end, *commits])
     files = tuple(_log_file(store, number) for number in commits)
     first = snapshot_without_files(store, answer.version, answer.protocol, answer.metadata)

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from deltalog.log.reader import CommitTable
     from deltalog.snapshot import Snapshot
 
+# "There's a minimum 30 seconds interval between two getTableVersion rpcs […]. An error will be
+# thrown if it's set less than 30 seconds."
 SHORTEST_INTERVAL_S: Final = 30
 
 
@@ -63,6 +65,7 @@ class SharedFollowOptions:
     predicate: Any = None
     version_interval_s: float = SHORTEST_INTERVAL_S
     shortest_interval_s: float = SHORTEST_INTERVAL_S
+    # "Its default value is 100."
     max_versions_per_request: int = 100
     ignore_deletes: bool = False
     ignore_changes: bool = False
@@ -298,6 +301,8 @@ class SharedFollower:
 
 
 def _parsed(answer: TableAnswer, last: int) -> CommitTable:
+    # `endingVersion` "is not enforcement. Hence […] the client should still handle the case that it
+    # may receive files after endingVersion."
     return parse_commits(
         (LogFile(LogFileKind.COMMIT, version, FileInfo(commit_path(version), 0, 0)), data)
         for version, data in answer.commits.items()

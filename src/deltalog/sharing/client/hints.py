@@ -74,6 +74,7 @@ def _sql(node: Expression) -> str | None:
     match node:
         case Comparison(operator=operator, left=left, right=right) if operator in _OPERATORS:
             sides = [_sql_operand(left), _sql_operand(right)]
+            # The protocol's forms are "between a column in the table and a constant value".
             one_column = isinstance(left, Column) != isinstance(right, Column)
             if one_column and None not in sides:
                 return f"{sides[0]} {operator} {sides[1]}"

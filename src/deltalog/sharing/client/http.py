@@ -189,6 +189,7 @@ class Http:
             self._check_url(request)
             response = await self._session().request(
                 request.method,
+                # Quoting the path of a signed URL again would break its signature.
                 yarl.URL(request.url, encoded=True),
                 headers=dict(request.headers),
                 data=request.body,
@@ -241,6 +242,7 @@ class Http:
             ),
             headers={"User-Agent": f"deltalog/{__version__}"},
             trust_env=options.proxy is None,
+            # Signed URLs lead to storage hosts, whose cookies must not be kept.
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=1 << 18,
             max_field_size=1 << 16,
@@ -285,6 +287,7 @@ def is_same_origin(one: str, other: str) -> bool:
 
 
 def _redirected(request: Request, target: str) -> Request:
+    # A server may redirect to any host; the bearer token is for this one only.
     secret = any(name.lower() == "authorization" for name in request.headers)
     if secret and not is_same_origin(request.url, target):
         raise SharingError(

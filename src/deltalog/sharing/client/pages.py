@@ -50,6 +50,7 @@ READER_FEATURES: Final = frozenset(
 
 CAPABILITIES: Final = Capabilities(
     response_formats=(DELTA, PARQUET),
+    # The server refuses tables with other features, instead of sending what we would misread.
     reader_features=READER_FEATURES,
     include_end_stream_action=True,
 )

@@ -73,6 +73,7 @@ def parse_table_url(url: str) -> tuple[str, Table]:
     Raises:
         InvalidInputError: the text has another form.
     """
+    # The last `#` counts: paths of profiles may hold others (ledger SHARE-CLI-01).
     location, hash_sign, name = url.rpartition("#")
     if not hash_sign or not location:
         raise InvalidInputError(

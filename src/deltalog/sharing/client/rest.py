@@ -106,6 +106,7 @@ class AsyncRestClient:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles hold the profile with its secrets: other processes authenticate, too."""
+        # The clock stays behind: it is the machine's in any other process.
         return shared_client, (self.profile, self.options, self.capabilities)
 
     async def list_shares(
@@ -173,6 +174,7 @@ class AsyncRestClient:
         )
 
         async def read(reply: Reply) -> int:
+            # The body is empty; reading to its end keeps the connection open.
             await reply.read()
             version = parse_version_header(reply.headers, request.what)
             if version is None:
@@ -327,6 +329,7 @@ class AsyncRestClient:
 
         try:
             return await send()
+        # A token may be revoked before it expires: one more attempt with a new one.
         except SharingAccessError as error:
             if error.status != 401 or not self._authenticator.renew():
                 raise
@@ -344,6 +347,7 @@ class AsyncRestClient:
                 when = encode_timestamp(expired)
                 text += f"; the profile's token expired {when}: get a new profile"
             return SharingAccessError(text, status=status, error_code=code)
+        # Also for what is not shared with this recipient, which servers do not tell apart.
         if status == 404:
             return ShareNotFoundError(text, status=status, error_code=code)
         if is_retryable(status):

@@ -31,6 +31,7 @@ class Retry:
         longest_wait_ms: the request fails at once if the server asks to wait longer than this.
     """
 
+    # The numbers of the official Python client.
     attempts: int = 10
     first_delay_ms: int = 100
     longest_delay_ms: int = 20_000

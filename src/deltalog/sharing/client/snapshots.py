@@ -77,6 +77,7 @@ def snapshot_of_files(
     store = open_answer(rest, table, query, answer, log)
     commit = LogFile(LogFileKind.COMMIT, version, store.log_info(path))
     whole = LogFile(LogFileKind.COMPACTION, 0, store.log_info(path), end_version=version)
+    # A compacted file stands for all commits of its range, so that no commit before is missing.
     segment = LogSegment(
         version=version,
         checkpoint=None,

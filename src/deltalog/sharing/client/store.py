@@ -69,6 +69,7 @@ class _RecentFiles:
         return data
 
 
+# Shared by all stores: tasks of one scan have one store each.
 _RECENT: Final = _RecentFiles(64 << 20)
 
 

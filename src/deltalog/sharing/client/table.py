@@ -279,6 +279,7 @@ class SharedTable:
         end = as_version(ending_version=ending_version, ending_timestamp=ending_timestamp)
         names = as_columns(columns)
         shown = self._view.head
+        # The server answers such a range with an error.
         if allow_out_of_range:
             latest = self.latest_version()
             if start.is_after(latest):

@@ -147,6 +147,7 @@ class UrlBook:
     def _request_again(self, path: str) -> None:
         """Take the URLs of the first answer that still has the file."""
         for answer in self._query.answers():
+            # The id of a file is the same in every response, and with it the path.
             known = {name: url for name, url in answer.urls.items() if name in self._urls}
             if path in known:
                 self._urls = {**self._urls, **known}

@@ -140,6 +140,7 @@ class TableView:
         query = _at(query, at)
         answer = run(fetch_files, self.client, self.table, query)
         if at == self.at:
+            # A commit may lie between the first request about the table and this one.
             query, answer = self._for_shown_version(query, answer)
         return snapshot_of_files(self.client, self.table, query, answer)
 
@@ -154,6 +155,7 @@ class TableView:
                 return older, run(fetch_files, self.client, self.table, older)
             except SharingAccessError:
                 raise
+            # Without shared history there is no way back to the version that was shown.
             except SharingError:
                 logger.info(
                     "%s moves from version %d to %d, as older ones are not shared",

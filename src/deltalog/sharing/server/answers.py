@@ -74,6 +74,7 @@ class TableRequest:
             source: for files of a view, which rows they hold; their URLs lead to this server.
         """
         urls = self.services.urls
+        # Files of views are in the server's cache, not in the table's store.
         by_store = urls.store_signer(self.table.store) if source is None else None
         return by_store or urls.signer(
             self.table.name, self.recipient, self.base_url, self.url_expiry_ms, source

@@ -86,6 +86,7 @@ class AsyncQueries:
         if key is None:
             raise invalid("idempotencyKey: an asynchronous query needs one")
         owner = _owner(request)
+        # The same key of another recipient or table must name another query.
         parts = (part.encode() for part in (*owner, key))
         query_id = request.services.sealer.keyed_hash(*parts)[:40]
         with self._lock:

@@ -77,6 +77,7 @@ class FileCache:
         """
         with self._lock:
             store = self.store  # the lock lets one thread make it
+            # Two requests for the same file write it once.
             own = self._locks.setdefault(name, threading.Lock())
         with own:
             found = self.known(name)

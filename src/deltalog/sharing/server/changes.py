@@ -59,8 +59,10 @@ def answer_changes(request: TableRequest, query: ChangesQuery) -> Answer:
         first = query.starting_version
         table.check_version(first, latest)
     else:
+        # "Converted to a version created greater or equal to this timestamp."
         first = table.first_version_from(query.starting_timestamp_ms or 0, latest)
     if query.ending_timestamp_ms is not None:
+        # "Converted to a version created earlier than or at the timestamp."
         last = table.last_version_until(query.ending_timestamp_ms, latest)
     elif query.ending_version is not None:
         last = min(query.ending_version, latest.version)
@@ -197,6 +199,7 @@ class _RangeAnswer:
         protocol = self._first.protocol
         for change in source.commits.versions():
             protocol = change.protocol or protocol
+            # Only a version that has lines makes another page.
             if self._is_full and (change.parts or change.metadata or change.protocol):
                 self._has_more = True
                 return

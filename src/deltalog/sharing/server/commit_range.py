@@ -109,6 +109,7 @@ class CommitRange:
         protocol, metadata = self._first.protocol, self._first.metadata
         self._check_version(self._first.version, protocol, metadata)
         for number, (versions, table) in enumerate(self._read()):
+            # Kept, so that `versions` does not read the commits of a short range again.
             self._single = None if number else (versions, table)
             for files in (table.adds, table.removes, table.cdc):
                 check_paths(files.column("path"), self._table.store.root)
@@ -148,6 +149,7 @@ class CommitRange:
 
     def _time_ms(self, version: int, info: Mapping[str, Any]) -> int:
         """Return the commit time: the in-commit timestamp where the table has them."""
+        # They may have been enabled within the range; earlier versions have times of files.
         own = self._last.configuration.in_commit_timestamps
         time_ms = info.get("inCommitTimestamp")
         if own is not None and own.covers(version) and isinstance(time_ms, int):
@@ -158,12 +160,15 @@ class CommitRange:
         self, version: int, table: CommitTable, info: Mapping[str, Any]
     ) -> Iterator[tuple[str, pa.Table]]:
         if self._with_feed:
+            # "If there are cdc actions in this version, then read only those to get the row-level
+            # changes, and skip the remaining add and remove actions in this version."
             cdc = _of_version(table.cdc, version)
             if cdc.num_rows:
                 yield "cdf", cdc
                 return
             if _changed_no_row(info):
                 return
+        # Commits that only rearrange rows have no changes, as in the reference server.
         for kind, files in (("remove", table.removes), ("add", table.adds)):
             changing = _of_version(files, version)
             changing = changing.filter(pc.field("dataChange"))
@@ -174,6 +179,8 @@ class CommitRange:
 
     def _with_partition_values(self, removes: pa.Table, version: int) -> pa.Table:
         """Return removes, with missing partition values taken from the adds of the same files."""
+        # Writers may leave them out of removes (`extendedFileMetadata` is false), but the protocol
+        # requires them in `remove` lines.
         bare = removes.column("partitionValues").null_count
         if not bare or not self._last.configuration.partition_columns or not version:
             return removes

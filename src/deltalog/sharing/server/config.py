@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Network = IPv4Network | IPv6Network
 
+# Today's protocol: names of 255 characters at most, without slashes and control characters;
+# names of schemas and tables without dots, which separate them in table URLs.
 _NAME: Final = re.compile(r"[^/\x00-\x1f\x7f]{1,255}")
 _DIGEST: Final = re.compile(r"sha256:([0-9a-f]{64})")
 _LEAST_KEY: Final = 16
@@ -262,6 +264,7 @@ def _table(section: ConfigSection) -> TableConfig:
         storage_options=section.mapping("storageOptions"),
         credentials=section.optional("temporaryCredentials", dict),
     )
+    # Credentials are for the directory, in which all columns and rows are.
     if table.is_view and table.credentials is not None:
         raise section.error(
             "temporaryCredentials",
@@ -282,6 +285,7 @@ def _row_filter(section: ConfigSection) -> str | None:
     text = section.optional("rowFilter", str)
     if text is not None:
         try:
+            # Names are resolved when the table is opened; `check --tables` does that in advance.
             parse_sql(text)
         except DeltaError as error:
             raise section.error("rowFilter", str(error)) from None
@@ -345,6 +349,7 @@ def _network(text: str, section: ConfigSection) -> Network:
 def _oauth(section: ConfigSection) -> OAuthConfig:
     algorithms = section.texts("algorithms") or ("RS256", "ES256")
     for name in algorithms:
+        # HS256 would accept tokens that anybody signs with the public key.
         if not re.fullmatch(r"(?:RS|ES|PS)\d{3}|EdDSA", name):
             raise section.error("algorithms", f"{name!r} is no algorithm with a private key")
     return OAuthConfig(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.endpoints import Server
 
 _LOG: Final = logging.getLogger("deltalog.sharing")
+# `$$`, `${NAME}`, or a `${` of another form, which is refused.
 _REFERENCE: Final = re.compile(r"\$(?:\$|\{([A-Za-z_][A-Za-z0-9_]*)\}|(\{))")
 # Settings of the socket and of the routes, which need a restart of the process.
 _FIXED: Final = ("host", "port", "endpoint", "metrics", "certificate_file", "certificate_key_file")

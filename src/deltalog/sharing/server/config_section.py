@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_WORDS = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}
+_WORDS = {str: "a text", bool: "true or false", int: "a whole number"}
 
 
 class ConfigSection:
@@ -49,8 +49,6 @@ class ConfigSection:
         value = self._take(name)
         if value is None:
             return None
-        if kind is float and type(value) is int:
-            value = float(value)
         if type(value) is not kind:
             raise self.error(name, f"expected {_WORDS.get(kind, kind)}")
         return value

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.answers import TableRequest
     from deltalog.sharing.server.config import TableConfig
 
+# AWS's bounds for sessions of a chained role.
 _LEAST_SECONDS: Final = 900
 _MOST_SECONDS: Final = 3600
 

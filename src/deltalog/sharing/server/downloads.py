@@ -123,6 +123,7 @@ def _response(
     *,
     with_body: bool,
 ) -> Download:
+    # A file of a Delta table never changes; size and time are for files that are replaced anyway.
     tag = f'"{size:x}-{modified_ms:x}"'
     common = {"Accept-Ranges": "bytes", "ETag": tag, "Cache-Control": "private, no-transform"}
     if tag in headers.get("if-none-match", ""):
@@ -150,6 +151,7 @@ def _response(
 def _span(headers: Mapping[str, str], tag: str, size: int) -> tuple[int, int] | None:
     """Return the requested range; None is the whole file, also for a header of another form."""
     found = _RANGE.fullmatch(headers.get("range", "").strip())
+    # RFC 9110: a server ignores ranges that it does not understand, and with another `If-Range`.
     if found is None or headers.get("if-range", tag) != tag:
         return None
     first, last = found[1], found[2]

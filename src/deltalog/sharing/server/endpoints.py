@@ -155,6 +155,7 @@ class Server:
         start = config.public_url
         if start is None:
             url = request.url
+            # Mounted into another application, the server has a root path.
             start = f"{url.scheme}://{url.netloc}{request.scope.get('root_path', '')}"
         return f"{start}{config.endpoint}"
 
@@ -200,6 +201,7 @@ def _handler(
             return await endpoint(current(), request)
         except (Fault, DeltaError) as error:
             fault = fault_of(error)
+            # Our own faults of this kind are expected, such as a full cache.
             if fault.status >= 500 and fault is not error:
                 log_defect(request.scope, error)
             return fault_response(fault)
@@ -365,6 +367,7 @@ def _lines(request: Request, answer: Answer) -> Response:
 
 def _compressed(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """Yield the chunks in gzip, each flushed, so that the first lines arrive at once."""
+    # 31: a gzip header around the largest window.
     packer = zlib.compressobj(1, zlib.DEFLATED, 31)
     for chunk in chunks:
         yield packer.compress(chunk) + packer.flush(zlib.Z_SYNC_FLUSH)

@@ -48,6 +48,8 @@ DELTA_COLUMNS: Final = (
 # Paths to be checked one by one: escapes, schemes, `..`, absolute paths, and the log's own files.
 _SUSPECT: Final = r"[%:\\\x00]|\.\.|^/|^$|(?:^|/)_delta_log/"
 
+# The header `fileidhash` of today's protocol names the hash; ids must stay the same for clients
+# that cache files by them.
 _HASHES: Final[Mapping[str, Callable[[bytes], str]]] = {
     "md5": lambda data: hashlib.md5(data, usedforsecurity=False).hexdigest(),
     "sha256": lambda data: hashlib.sha256(data).hexdigest(),
@@ -204,6 +206,7 @@ class FileLines:
         path = None if descriptor is None else location(descriptor)
         if path is None or descriptor is None:
             return None, values
+        # A path that is relative to the table means nothing to a recipient.
         values["storageType"] = "p"
         values["pathOrInlineDv"] = self._sign(_relative(path, self._root))
         return self._hash(descriptor.unique_id), values

@@ -122,6 +122,7 @@ def _choose(
     # features" (SHARE-CAP-04).
     if PARQUET in formats and not needed:
         return ResponseFormat(PARQUET, protocol, ends)
+    # "If there's only one responseFormat specified, the server must respect [it]" or refuse.
     if DELTA not in formats:
         raise unsupported(
             "the table has features that the response format parquet does not have: "
@@ -163,6 +164,7 @@ def needed_features(snapshot: Snapshot, *, whole_history: bool = False) -> dict[
 def _is_used(name: str, snapshot: Snapshot) -> bool:
     configuration = snapshot.configuration
     match name:
+        # Tables keep listing features after the property is off or the columns are dropped.
         case "columnMapping":
             return configuration.column_mapping_mode is not Mode.NONE
         case "timestampNtz":

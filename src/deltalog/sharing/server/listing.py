@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# The reference server's bound and default.
 _MOST_RESULTS: Final = 500
 _LIST: Final = "list"
 _TOKEN_MS: Final = 24 * 3600 * 1000

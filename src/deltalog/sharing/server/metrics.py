@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from typing import Final
 
+# Upper bounds of the histogram, in seconds.
 _BOUNDS: Final = (0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"

@@ -123,6 +123,7 @@ class _SentResponse:
             self.status = message["status"]
             headers = MutableHeaders(scope=message)
             headers["X-Request-Id"] = self.request_id
+            # Answers hold signed URLs: no cache may keep them, no browser may guess a type.
             headers["X-Content-Type-Options"] = "nosniff"
             headers.setdefault("Cache-Control", "no-store")
         with anyio.fail_after(self._seconds):

@@ -65,6 +65,7 @@ class TokenVerifier:
                 audience=config.audience,
                 issuer=config.issuer,
                 leeway=_LEEWAY_SECONDS,
+                # PyJWT verifies only claims that are present.
                 options={"require": ["exp", "iss", "aud"]},
             )
         except (jwt.PyJWTError, ValueError, TypeError):

@@ -79,6 +79,7 @@ def start_of_page(request: TableRequest, query: TableQuery | ChangesQuery) -> Pa
         values = request.services.sealer.open(kind, token, request.now_ms)
     except InvalidTokenError as error:
         raise invalid(str(error)) from None
+    # A token of another recipient, table or query selects nothing here (ledger SHARE-SEC-03).
     expected = _owner(request)
     if kind == _PAGE:
         expected["c"] = _checksum(query)
@@ -115,6 +116,7 @@ def end_of_page(
         owner = {**_owner(request), "v": version}
         rows = page()
         next_offset = rows.offset + rows.num_rows
+        # The refresh token has no offset: it is for the files of all pages.
         next_page = refresh = None
         if next_offset < rows.total:
             values = {**owner, "c": _checksum(query), "o": next_offset}

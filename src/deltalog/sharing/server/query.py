@@ -86,9 +86,11 @@ def answer_query(request: TableRequest, query: TableQuery, pinned: int | None = 
     response_format = choose_format(request.capabilities, snapshot)
     lines = FileLines(request, response_format)
     config = request.services.config
+    # "The server should apply predicateHints first then limitHint."
     pruned = prune_by(snapshot, predicate_of(query, snapshot.configuration.schema, config))
     page = _page(query, pruned, offset, config.limits.page_files)
     check_paths(pruned.files(["path"]).column(0), snapshot.store.root)
+    # "Returned when querying a table data with a version or timestamp parameter."
     travels = query.version is not None or query.timestamp_ms is not None
 
     def body() -> Iterator[bytes]:

@@ -100,6 +100,7 @@ class Recipients:
         return None if expires_ms is not None and expires_ms <= now_ms else entry[0]
 
     def _by_signature(self, token: str) -> RecipientConfig | None:
+        # JSON Web Tokens have three parts; other tokens never reach the issuer's keys.
         if self._verify is None or token.count(".") != 2:
             return None
         subject = self._verify(token)
@@ -117,6 +118,7 @@ def _is_inside(address: str | None, config: RecipientConfig) -> bool:
         found = ip_address(address or "")
     except ValueError:
         return False
+    # Servers that listen on IPv6 see IPv4 clients as `::ffff:10.1.2.3`.
     if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
         found = found.ipv4_mapped
     return any(found.version == net.version and found in net for net in config.networks)

@@ -87,6 +87,7 @@ class ServedTable:
             newest = self.opened.latest
             if newest is None or newest is known or newest.version < found.version:
                 self.opened.latest = found
+        # Nothing of such a table may be read yet.
         if found.version < self.config.start_version:
             raise not_found("table")
         return found
@@ -141,6 +142,7 @@ class ServedTable:
         """
         start = self.config.start_version
         if version < start:
+            # The reference server's words.
             raise invalid(f"You can only query table data since version {start}.")
         if version > latest.version:
             raise invalid(
@@ -153,6 +155,7 @@ class ServedTable:
         Raises:
             Fault: 400 for a time before the first version or after the latest one.
         """
+        # The reference server refuses such times, as Delta's time travel does.
         if timestamp_ms > latest.commit_timestamp_ms:
             raise invalid("the timestamp is after the latest version of the table")
         version = find_version(self.store, timestamp_ms, latest=latest)
@@ -166,6 +169,7 @@ class ServedTable:
             Fault: 400 if nothing was committed since.
         """
         times = self._commit_times(latest)
+        # Not later: the reference server's kernel path skips a version of exactly this time.
         version = min((one for one, ms in times.items() if ms >= timestamp_ms), default=None)
         if version is None:
             raise invalid("the timestamp is after the latest version of the table")

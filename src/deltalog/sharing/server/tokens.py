@@ -35,6 +35,7 @@ class Sealer:
     """
 
     def __init__(self, key: bytes) -> None:
+        # A key of its own, so that no signature of a URL is a valid seal.
         self._key = hmac.digest(key, b"deltalog sharing tokens", "sha256")
 
     def seal(self, kind: str, values: Mapping[str, Any], expires_ms: int) -> str:
@@ -61,6 +62,7 @@ class Sealer:
 
     def keyed_hash(self, *parts: bytes) -> str:
         """Return a hash that cannot be computed without the key, in hexadecimal digits."""
+        # Lengths tell the parts ("a", "bc") from ("ab", "c").
         message = b"mark\0" + b"".join(len(part).to_bytes(8) + part for part in parts)
         return hmac.digest(self._key, message, "sha256").hex()
 
@@ -81,6 +83,7 @@ def decode_base64(text: str) -> bytes | None:
         data = urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except ValueError:
         return None
+    # The last character may have unused bits, which would give one token several spellings.
     return data if encode_base64(data) == text else None
 
 

@@ -89,6 +89,7 @@ class UrlSigner:
     """
 
     def __init__(self, key: bytes, seconds: int, *, own_urls: bool = False) -> None:
+        # A key of its own, so that no sealed token is a valid signature.
         self._key = hmac.digest(key, b"deltalog sharing urls", "sha256")
         self._seconds = seconds
         self._own_urls = own_urls
@@ -131,6 +132,7 @@ class UrlSigner:
         end = f"?{EXPIRY}={expiry}&{SIGNATURE}="
 
         def sign(path: str) -> str:
+            # Names of local files may be no UTF-8.
             name = encode_base64(path.encode("utf-8", "surrogateescape"))
             mac = hmac.digest(key, before + name.encode() + after, "sha256").hex()
             return f"{start}{name}{end}{mac}"
@@ -145,6 +147,7 @@ class UrlSigner:
         """
         if max(len(owner), len(name), len(expiry), len(signature)) > _MOST_CHARACTERS:
             raise forbidden("the URL is not valid")
+        # The signature first: nothing of an unsigned URL is evaluated.
         text = f"GET\n{owner}\n{name}\n{expiry}".encode("utf-8", "surrogatepass")
         mac = hmac.digest(self._key, text, "sha256").hex()
         if not hmac.compare_digest(mac.encode(), signature.encode("utf-8", "surrogatepass")):

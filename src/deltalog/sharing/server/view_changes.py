@@ -89,6 +89,8 @@ class ViewCommitRange(CommitRange):
         """Yield the files without those that were added again with the same rows of the view."""
         removes, adds = _rows(parts, "remove"), _rows(parts, "add")
         removed = {row["path"]: row for row in removes}
+        # A commit that replaces a deletion vector removes and adds the same file. If no row of the
+        # view is affected, its lines would reveal that hidden rows were deleted.
         same = {
             row["path"]
             for row in adds
@@ -118,6 +120,7 @@ class ViewCommitRange(CommitRange):
         """The view's columns, and what changed in each row."""
         view = self._view
         try:
+            # Clients take version and time of the commit from the line; `_change_type` is in the file.
             columns = [*view.columns, "_change_type"]
             return changes_spec(view.snapshot, columns, view.row_filter, "UTC")
         except InvalidInputError:
@@ -129,6 +132,7 @@ class ViewCommitRange(CommitRange):
         needed = self._needed_columns
         ids = {column_identity(field, self._view.snapshot.configuration) for field in needed}
         own = StructType([field for field in then.schema if column_identity(field, then) in ids])
+        # Files of all versions are written in the schema of the last one.
         if incompatibility(own, needed, then.column_mapping_mode) is not None:
             raise invalid(
                 f"the table had another schema in version {version}; request the versions before "
@@ -173,6 +177,7 @@ class ViewChangeLines:
         for task in files.tasks:
             name = self.view.name(task)
             file = self.view.write(name, task)
+            # A line without rows would reveal that hidden rows changed.
             if file.num_rows:
                 yield encode_view_line(
                     self.response_format,

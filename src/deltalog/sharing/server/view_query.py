@@ -51,6 +51,7 @@ def answer_view(
     sign = request.signer(ViewFileSource(snapshot.version))
     facts: dict[str, object] = {"version": snapshot.version, "files": 0}
     has_hints = query.predicate_hints or query.json_predicate_hints
+    # The files that hints leave may hold other rows than the wanted ones.
     limit = None if has_hints else query.limit_hint
 
     def body() -> Iterator[bytes]:
@@ -92,6 +93,7 @@ def download_view(
     if not table.config.is_view or signed.source is None:
         raise not_found("file")
     view = View(table.at(signed.source.version), table, services)
+    # Between writing and opening, other requests may push the file out of a small cache.
     for _ in range(_ATTEMPTS):
         is_change = signed.source.commit is not None
         tasks = changed_tasks(view, table, signed.source) if is_change else view.tasks()

@@ -127,6 +127,7 @@ class View:
             id=own.id,
             schema_string=schema_without_metadata(encode_schema(self.schema)),
             name=own.name,
+            # Other properties may name hidden columns.
             configuration={"delta.enableChangeDataFeed": "true"} if has_feed else {},
         )
         protocol = Protocol(min_reader_version=1, min_writer_version=4 if has_feed else 2)

@@ -48,6 +48,7 @@ def parse_capabilities(header: str | None) -> Capabilities:
         key, _, values = part.partition("=")
         words = (word.strip().lower() for word in values.split(","))
         found[key.strip().lower()] = tuple(dict.fromkeys(word for word in words if word))
+    # Unknown formats and features are kept: a newer client may list them before ours.
     return Capabilities(
         response_formats=found.get("responseformat", ()),
         reader_features=frozenset(found.get("readerfeatures", ())),

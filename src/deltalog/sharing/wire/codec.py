@@ -142,6 +142,7 @@ def parse_object(data: bytes | str, where: str) -> JsonObject:
 def whole_number(node: JsonObject, name: str) -> int | None:
     """Return a 64-bit number, which may be written as a text (ledger SHARE-QT-20), or None."""
     value = node.values.get(name)
+    # The reference server accepts 64-bit numbers as texts, too.
     if isinstance(value, str):
         if not value.lstrip("-").isdecimal() or not value.isascii() or len(value) > 20:
             raise node.error(f"{node.where}.{name}: expected a whole number, found {value[:40]!r}")

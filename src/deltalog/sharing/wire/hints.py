@@ -25,6 +25,7 @@ from deltalog.schema.types import PrimitiveType
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+# The reference server has the first two limits, too (ledger SHARE-JP-09).
 MOST_BYTES: Final = 1 << 20
 MOST_DEPTH: Final = 100
 MOST_OPERATIONS: Final = 2000
@@ -120,9 +121,11 @@ def _check_size(tree: Any) -> None:
 def _condition(node: Any, depth: int) -> Expression:
     _check_depth(depth)
     operation, inner = _operation(node)
+    # "This op should have two children, and both should be leaf ops."
     if operation in _COMPARISONS:
         left, right = _exactly(inner, 2, operation)
         return _comparison(_COMPARISONS[operation], left, right)
+    # "This op should have only one child, the column op."
     if operation == "isNull":
         (child,) = _exactly(inner, 1, operation)
         return IsNull(_column(child))
@@ -130,6 +133,7 @@ def _condition(node: Any, depth: int) -> Expression:
         (child,) = _exactly(inner, 1, operation)
         return Not(_condition(child, depth + 1))
     if operation in {"and", "or"}:
+        # "This op should have at least two children."
         if len(inner) < 2:
             raise ValueError(f"{operation} takes two children or more")
         parts = tuple(_condition(child, depth + 1) for child in inner)
@@ -179,6 +183,8 @@ def _literal(node: Any) -> Literal:
     kind = _value_type(node)
     if not isinstance(value, str):
         raise TypeError("expected a text as the value of a literal")
+    # "The literal's value will be cast to the specified valueType during comparisons": as texts,
+    # "9" would be greater than "25".
     return Literal(_VALUES[kind](value), PrimitiveType(VALUE_TYPES[kind]))
 
 
@@ -240,6 +246,7 @@ _VALUES: Final[Mapping[str, Callable[[str], Any]]] = {
 def _encode(node: Expression) -> dict[str, Any] | None:
     """Return the JSON tree for the whole of a condition, or None."""
     match node:
+        # The protocol has no op for `<>`.
         case Comparison(operator="<>", left=left, right=right):
             return _tree("not", _encode(Comparison("=", left, right)))
         case Comparison(operator=operator, left=left, right=right) if operator in _OPERATIONS:
@@ -251,6 +258,7 @@ def _encode(node: Expression) -> dict[str, Any] | None:
             return _tree("not", _encode(operand))
         case And(operands=operands) | Or(operands=operands):
             return _tree("and" if isinstance(node, And) else "or", *map(_encode, operands))
+        # The protocol has no op for IN.
         case In(operand=operand, options=options):
             equals = [_encode(Comparison("=", operand, option)) for option in options]
             return equals[0] if len(equals) == 1 else _tree("or", *equals)

@@ -213,6 +213,7 @@ def parse_line(data: bytes | str, where: str = "line") -> Line | None:
     kind, value = _single_member(parse_object(data, where))
     node = JsonObject(value, f"{where}: {kind}", MalformedMessageError)
     if kind in ACTION_OF_KIND:
+        # Both formats wrap files in `file`; the members say which one it is.
         if node.values.get("deltaSingleAction") is not None:
             return _DELTA_FILE.parse(node)
         return _PARQUET_FILE.parse(node, kind=kind)
@@ -234,6 +235,7 @@ def line_to_json(line: Line) -> dict[str, Any]:
 
 
 def _single_member(node: JsonObject) -> tuple[str, Any]:
+    # "It must contain only ONE of the above fields." Null stands for an absent one.
     present = [(key, value) for key, value in node.values.items() if value is not None]
     if len(present) != 1:
         raise node.error(f"{node.where}: expected an object with one member, found {len(present)}")
@@ -283,6 +285,7 @@ _MOMENT: Final = {
     "timestamp_ms": number("timestamp"),
     "expiration_timestamp_ms": number("expirationTimestamp"),
 }
+# "Currently it's always 1." It is not the `minReaderVersion` of the table's Delta protocol.
 _PARQUET_PROTOCOL: Final = Codec(
     ParquetProtocol, min_reader_version=required_number("minReaderVersion")
 )
@@ -307,6 +310,7 @@ _PARQUET_FILE: Final = Codec(
     ParquetFile,
     url=required_text("url"),
     id=required_text("id"),
+    # "When the table doesn't have partition columns, this will be an empty map. Required."
     partition_values=Member("partitionValues", JsonObject.mapping, dict),
     size_bytes=required_number("size"),
     stats=optional_text("stats"),
@@ -323,6 +327,7 @@ _DELTA_METADATA: Final = Codec(
 )
 _DELTA_FILE: Final = Codec(
     DeltaFile,
+    # The protocol's example also has a `size`, which its table of fields lacks.
     id=required_text("id"),
     deletion_vector_file_id=optional_text("deletionVectorFileId"),
     **_MOMENT,

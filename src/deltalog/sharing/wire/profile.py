@@ -118,6 +118,7 @@ def parse_profile(data: bytes) -> Profile:
             f"cannot use a profile of version {version}: this release knows versions 1 to "
             f"{NEWEST_VERSION}; upgrade deltalog"
         )
+    # Profiles of version 1 have no `type`.
     kind = BEARER_TOKEN if version == 1 else node.required("type", str)
     codec = _CREDENTIALS.get(kind)
     if codec is not None:

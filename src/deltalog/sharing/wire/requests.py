@@ -158,6 +158,7 @@ _TABLE_QUERY: Final = Codec(
     version=natural_number("version"),
     timestamp_ms=timestamp("timestamp"),
     starting_version=natural_number("startingVersion"),
+    # "The server can use it as a hint […]. This is not enforcement": the client filters again.
     ending_version=natural_number("endingVersion"),
     max_files=natural_number("maxFiles"),
     page_token=nonempty_text("pageToken"),
