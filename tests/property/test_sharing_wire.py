@@ -16,7 +16,7 @@ from deltalog.sharing.wire.capabilities import Capabilities, encode_capabilities
 from deltalog.sharing.wire.codec import parse_timestamp
 from deltalog.sharing.wire.errors import parse_error
 from deltalog.sharing.wire.hints import parse_json_hint, parse_sql_hint
-from deltalog.sharing.wire.lines import ParquetFile, encode_line, parse_line
+from deltalog.sharing.wire.lines import ParquetFileLine, encode_line, parse_line
 from deltalog.sharing.wire.listing import TABLE, parse_page
 from deltalog.sharing.wire.profile import parse_profile
 from deltalog.sharing.wire.requests import (
@@ -100,7 +100,7 @@ def test_capabilities_come_back(
 def test_files_come_back(
     kind: str, url: str, size: int, values: dict[str, str | None], version: int | None
 ) -> None:
-    said = ParquetFile(
+    said = ParquetFileLine(
         kind=kind, url=url, id="i", size_bytes=size, partition_values=values, version=version
     )
     assert parse_line(encode_line(said)) == said

@@ -16,7 +16,7 @@ import pytest
 
 from deltalog.sharing.client.actions import ActionCollector
 from deltalog.sharing.wire.codec import Codec
-from deltalog.sharing.wire.lines import DeltaFile, ParquetFile, encode_line, parse_line
+from deltalog.sharing.wire.lines import DeltaFileLine, ParquetFileLine, encode_line, parse_line
 from deltalog.sharing.wire.listing import (
     SCHEMA,
     SHARE,
@@ -109,7 +109,7 @@ def _as_written(example: Json) -> Json:
 def test_the_client_takes_the_file_of_an_example(example: Json) -> None:
     lines = ActionCollector()
     line = parse_line(orjson.dumps(example))
-    assert isinstance(line, ParquetFile | DeltaFile)
+    assert isinstance(line, ParquetFileLine | DeltaFileLine)
     lines.take(line)
     (url,) = lines.urls.values()
     assert url.startswith("https://<s3-bucket-name>.s3.us-west-2.amazonaws.com/")

@@ -12,12 +12,12 @@ from deltalog.sharing.wire.capabilities import Capabilities, encode_capabilities
 from deltalog.sharing.wire.codec import Codec, encode_timestamp, parse_timestamp
 from deltalog.sharing.wire.errors import ErrorBody, encode_error, parse_error
 from deltalog.sharing.wire.lines import (
-    DeltaFile,
+    DeltaFileLine,
     DeltaMetadata,
     DeltaProtocol,
     EndStreamAction,
     Line,
-    ParquetFile,
+    ParquetFileLine,
     ParquetMetadata,
     ParquetProtocol,
     QueryStatus,
@@ -94,7 +94,7 @@ GOLDEN: list[tuple[dict[str, Any], Line]] = [
                 "expirationTimestamp": 1652140800000,
             }
         },
-        ParquetFile(
+        ParquetFileLine(
             kind="file",
             url="https://bucket.s3.us-west-2.amazonaws.com/t/date%3D2021-04-28/p.parquet?X=1",
             id="591723a8-6a27-4240-a90e-57426f4736d2",
@@ -117,7 +117,7 @@ GOLDEN: list[tuple[dict[str, Any], Line]] = [
                     "expirationTimestamp": 1652144400000,
                 }
             },
-            ParquetFile(
+            ParquetFileLine(
                 kind=kind,
                 url="https://x/",
                 id="i",
@@ -177,7 +177,7 @@ def test_lines_of_the_format_delta() -> None:
         b'{"file":{"id":"i","size":573,"expirationTimestamp":"1652140800000",'
         b'"deltaSingleAction":{"add":{"path":"https://x/?s=1","partitionValues":{}}}}}'
     )
-    assert isinstance(file, DeltaFile)
+    assert isinstance(file, DeltaFileLine)
     assert (file.kind, file.values["path"]) == ("add", "https://x/?s=1")
     assert file.expiration_timestamp_ms == 1652140800000
     for line in (protocol, metadata, file):
@@ -213,7 +213,7 @@ def test_unknown_lines_and_members_are_ignored() -> None:
 @pytest.mark.protocol("SHARE-QT-20")
 def test_numbers_may_be_texts() -> None:
     found = parse_line(b'{"file":{"url":"u","id":"i","size":"7","partitionValues":{}}}')
-    assert isinstance(found, ParquetFile)
+    assert isinstance(found, ParquetFileLine)
     assert found.size_bytes == 7
     assert parse_table_query(b'{"version":"3"}').version == 3
     for text in (b'{"version":"x3"}', b'{"version":"-1"}', b'{"version":1.5}', b'{"version":true}'):

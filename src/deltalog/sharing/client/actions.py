@@ -23,9 +23,9 @@ from deltalog.paths import encode_path
 from deltalog.schema import parse_schema
 from deltalog.sharing.wire.lines import (
     ACTION_OF_KIND,
-    DeltaFile,
+    DeltaFileLine,
     DeltaMetadata,
-    ParquetFile,
+    ParquetFileLine,
     ParquetMetadata,
     ParquetProtocol,
 )
@@ -62,11 +62,11 @@ class ActionCollector:
 
     def take(self, line: Line) -> None:
         """Take a file line, or the protocol or metadata of a later version."""
-        if not isinstance(line, ParquetFile | DeltaFile):
+        if not isinstance(line, ParquetFileLine | DeltaFileLine):
             self.later.append(line)
             return
         path = f"files/{_path_part(line.id)}"
-        if isinstance(line, ParquetFile):
+        if isinstance(line, ParquetFileLine):
             self.urls[path] = line.url
             action = {ACTION_OF_KIND[line.kind]: _parquet_action(line, path)}
         else:
@@ -91,7 +91,7 @@ class ActionCollector:
         self.later.extend(page.later)
         self.expires_by(page.expires_ms)
 
-    def _delta_action(self, line: DeltaFile, path: str) -> dict[str, Any]:
+    def _delta_action(self, line: DeltaFileLine, path: str) -> dict[str, Any]:
         values = {
             "modificationTime": line.timestamp_ms or 0,
             "dataChange": True,
@@ -119,7 +119,7 @@ def _encoded(path: str) -> str:
     return encode_path(path) if "%" in path else path
 
 
-def _parquet_action(line: ParquetFile, path: str) -> dict[str, Any]:
+def _parquet_action(line: ParquetFileLine, path: str) -> dict[str, Any]:
     return {
         "path": _encoded(path),
         "partitionValues": dict(line.partition_values),

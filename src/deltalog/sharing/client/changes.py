@@ -39,8 +39,7 @@ class SharedChanges(Changes):
 
     def tasks(self) -> Iterator[ScanTask]:
         """Yield one picklable task per file, versions ascending; see `SharedScan.tasks`."""
-        every = len(self.snapshot.configuration.data_columns)
-        return (with_own_urls(task, every) for task in super().tasks())
+        return with_own_urls(self.snapshot, super().tasks())
 
 
 def load_changes(

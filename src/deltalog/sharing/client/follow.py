@@ -250,7 +250,7 @@ class SharedFollower:
         given = [
             version
             for version in sorted(added | removed)
-            if version <= last and self._may_pass(version, version in added, version in removed)
+            if version <= last and self._gives_added(version, version in added, version in removed)
         ]
         files = _of_versions(_changing(table.adds), given)
         return self._step(snapshot, files, self._after(last))
@@ -264,7 +264,7 @@ class SharedFollower:
                 return version - 1
         return last
 
-    def _may_pass(self, version: int, adds: bool, removes: bool) -> bool:  # noqa: FBT001  # two facts
+    def _gives_added(self, version: int, adds: bool, removes: bool) -> bool:  # noqa: FBT001  # two facts
         """Whether the files that a commit adds are given as new rows."""
         options = self._options
         if not removes:
@@ -288,13 +288,13 @@ class SharedFollower:
         if condition is not None:
             condition = as_condition(snapshot.configuration.schema, condition)
         spec = read_spec(snapshot, columns=as_columns(options.columns), predicate=condition)
-        every = len(snapshot.configuration.data_columns)
-        tasks = tuple(
-            with_own_urls(make_task(snapshot, spec, row), every)
+        tasks = (
+            make_task(snapshot, spec, row)
             for batch in files.to_batches(max_chunksize=4096)
             for row in batch.to_pylist()
         )
-        return Step(tasks=tasks, offset=offset, output=spec.output)
+        own = tuple(with_own_urls(snapshot, tasks))
+        return Step(tasks=own, offset=offset, output=spec.output)
 
     def _after(self, version: int) -> Offset:
         return Offset(table_id=self._offset.table_id, version=version + 1)

@@ -24,11 +24,11 @@ from deltalog.sharing.wire.capabilities import (
 )
 from deltalog.sharing.wire.lines import (
     READER_VERSION,
-    DeltaFile,
+    DeltaFileLine,
     DeltaMetadata,
     DeltaProtocol,
     EndStreamAction,
-    ParquetFile,
+    ParquetFileLine,
     ParquetMetadata,
     ParquetProtocol,
     QueryStatus,
@@ -148,9 +148,9 @@ class PageReader(Generic[C]):
             if self._end is not None:
                 raise self._malformed("a line follows the endStreamAction")
             match line:
-                case ParquetFile() | DeltaFile() if self._metadata is None:
+                case ParquetFileLine() | DeltaFileLine() if self._metadata is None:
                     raise self._malformed("expected protocol and metaData before any file")
-                case ParquetFile() | DeltaFile():
+                case ParquetFileLine() | DeltaFileLine():
                     self._files.take(line)
                 case ParquetProtocol() | DeltaProtocol() if self._protocol is None:
                     self._check_protocol(line)

@@ -24,7 +24,7 @@ from deltalog.snapshot import Snapshot
 from deltalog.snapshot.state import LogState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import pyarrow as pa
 
@@ -119,8 +119,7 @@ class SharedScan(Scan):
 
         A task holds the profile with its secrets: where it is read it may need new URLs.
         """
-        every = len(self.snapshot.configuration.data_columns)
-        return (with_own_urls(task, every) for task in super().tasks())
+        return with_own_urls(self.snapshot, super().tasks())
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows batch by batch; small files are fetched before they are read."""
@@ -147,19 +146,17 @@ def _prefetching(tasks: Iterator[ScanTask]) -> Iterator[ScanTask]:
                 task.store.cancel_prefetch()
 
 
-def with_own_urls(task: ScanTask, num_columns: int) -> ScanTask:
-    """Return the task with a store of its own files only.
-
-    Args:
-        task: of a scan.
-        num_columns: of the table's data files.
-    """
-    if not isinstance(task.store, SharedStore):
-        return task
-    vectors = [vector for vector in (task.deletion_vector, task.without) if vector is not None]
-    paths = [path for vector in vectors if (path := location(vector)) is not None]
-    whole = is_read_whole(task.size_bytes, len(task.spec.data_columns), num_columns)
-    return replace(task, store=task.store.only((task.path, *paths), whole=whole))
+def with_own_urls(snapshot: Snapshot, tasks: Iterable[ScanTask]) -> Iterator[ScanTask]:
+    """Yield the tasks of a snapshot, each with a store of its own files only."""
+    num_columns = len(snapshot.configuration.data_columns)
+    for task in tasks:
+        if not isinstance(task.store, SharedStore):
+            yield task
+            continue
+        vectors = [vector for vector in (task.deletion_vector, task.without) if vector is not None]
+        paths = [path for vector in vectors if (path := location(vector)) is not None]
+        whole = is_read_whole(task.size_bytes, len(task.spec.data_columns), num_columns)
+        yield replace(task, store=task.store.only((task.path, *paths), whole=whole))
 
 
 def is_read_whole(size_bytes: int | None, num_read: int, num_columns: int) -> bool:

@@ -120,7 +120,7 @@ class ViewCommitRange(CommitRange):
         """The view's columns, and what changed in each row."""
         view = self._view
         try:
-            # Clients take version and time of the commit from the line; `_change_type` is in the file.
+            # Clients take version and time of the commit from the line; `_change_type` is in rows.
             columns = [*view.columns, "_change_type"]
             return changes_spec(view.snapshot, columns, view.row_filter, "UTC")
         except InvalidInputError:

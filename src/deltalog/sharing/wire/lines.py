@@ -77,7 +77,7 @@ class ParquetMetadata:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParquetFile:
+class ParquetFileLine:
     """A file of a table or of its changes, in the format `parquet`.
 
     Args:
@@ -128,7 +128,7 @@ class DeltaMetadata:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeltaFile:
+class DeltaFileLine:
     """An action of the log with signed URLs in place of paths, in the format `delta`.
 
     Args:
@@ -195,10 +195,10 @@ class QueryStatus:
 Line = (
     ParquetProtocol
     | ParquetMetadata
-    | ParquetFile
+    | ParquetFileLine
     | DeltaProtocol
     | DeltaMetadata
-    | DeltaFile
+    | DeltaFileLine
     | EndStreamAction
     | QueryStatus
 )
@@ -228,7 +228,7 @@ def encode_line(line: Line) -> bytes:
 
 def line_to_json(line: Line) -> dict[str, Any]:
     """Return the wrapped object of one line."""
-    if isinstance(line, ParquetFile):
+    if isinstance(line, ParquetFileLine):
         return {line.kind: _PARQUET_FILE.encode(line)}
     kind, codec = _CODECS[type(line)]
     return {kind: codec.encode(line)}
@@ -307,7 +307,7 @@ _PARQUET_METADATA: Final = Codec(
     **_COUNTS,
 )
 _PARQUET_FILE: Final = Codec(
-    ParquetFile,
+    ParquetFileLine,
     url=required_text("url"),
     id=required_text("id"),
     # "When the table doesn't have partition columns, this will be an empty map. Required."
@@ -326,7 +326,7 @@ _DELTA_METADATA: Final = Codec(
     **_COUNTS,
 )
 _DELTA_FILE: Final = Codec(
-    DeltaFile,
+    DeltaFileLine,
     # The protocol's example also has a `size`, which its table of fields lacks.
     id=required_text("id"),
     deletion_vector_file_id=optional_text("deletionVectorFileId"),
@@ -352,7 +352,7 @@ _CODECS: Final[Mapping[type, tuple[str, Codec[Any]]]] = {
     ParquetMetadata: ("metaData", _PARQUET_METADATA),
     DeltaProtocol: ("protocol", _DELTA_PROTOCOL),
     DeltaMetadata: ("metaData", _DELTA_METADATA),
-    DeltaFile: ("file", _DELTA_FILE),
+    DeltaFileLine: ("file", _DELTA_FILE),
     EndStreamAction: ("endStreamAction", _END_STREAM_ACTION),
     QueryStatus: ("queryStatus", _QUERY_STATUS),
 }
