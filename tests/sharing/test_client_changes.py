@@ -16,12 +16,7 @@ from deltalog.errors import (
     MalformedMessageError,
     SharingError,
 )
-from deltalog.sharing.client import (
-    HttpOptions,
-    Retry,
-    SharedTable,
-    load_table_changes_as_pandas,
-)
+from deltalog.sharing.client import HttpOptions, Retry, SharedTable, load_table_changes_as_pandas
 from tests.support.shared_files import PROTOCOL, file_line, metadata, parquet
 from tests.support.sharing_server import Answer, ScriptedServer, fault, lines
 

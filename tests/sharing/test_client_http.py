@@ -21,14 +21,7 @@ from deltalog.sharing.client import HttpOptions, Retry, SharedTable, SharingClie
 from deltalog.sharing.client.http import is_loopback, is_same_origin
 from deltalog.sharing.client.retry import is_retryable, retry_after_ms
 from tests.support.shared_files import PROTOCOL, file_line, metadata, parquet
-from tests.support.sharing_server import (
-    Answer,
-    Asked,
-    ScriptedServer,
-    fault,
-    lines,
-    listed,
-)
+from tests.support.sharing_server import Answer, Asked, ScriptedServer, fault, lines, listed
 
 QUICK = HttpOptions(retry=Retry(attempts=4, first_delay_ms=1))
 SHARES = listed([{"name": "s"}])

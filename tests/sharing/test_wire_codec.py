@@ -22,13 +22,8 @@ from deltalog.sharing.wire.codec import (
     texts,
     timestamp,
 )
-from deltalog.sharing.wire.lines import (
-    ParquetFileLine,
-    parse_line,
-)
-from deltalog.sharing.wire.requests import (
-    parse_table_query,
-)
+from deltalog.sharing.wire.lines import ParquetFileLine, parse_line
+from deltalog.sharing.wire.requests import parse_table_query
 
 
 @pytest.mark.protocol("SHARE-QT-20")

@@ -24,12 +24,7 @@ from deltalog.errors import (
 )
 from deltalog.sharing.client.auth import make_authenticator
 from deltalog.sharing.client.http import Http, HttpOptions, Reply, Request
-from deltalog.sharing.client.pages import (
-    CAPABILITIES,
-    LineList,
-    PageReader,
-    parse_version_header,
-)
+from deltalog.sharing.client.pages import CAPABILITIES, LineList, PageReader, parse_version_header
 from deltalog.sharing.client.retry import is_retryable
 from deltalog.sharing.wire.capabilities import (
     CAPABILITIES_HEADER,

@@ -23,12 +23,7 @@ from deltalog.storage import Store, open_store
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from deltalog.sharing.server.config import (
-        SchemaConfig,
-        ServerConfig,
-        ShareConfig,
-        TableConfig,
-    )
+    from deltalog.sharing.server.config import SchemaConfig, ServerConfig, ShareConfig, TableConfig
     from deltalog.sharing.server.recipients import Recipient
 
 _OLD_VERSIONS_KEPT = 4

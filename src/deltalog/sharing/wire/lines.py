@@ -12,11 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._json import JsonObject, dumps
-from deltalog.actions.codec import (
-    action_to_json,
-    metadata_from_json,
-    protocol_from_json,
-)
+from deltalog.actions.codec import action_to_json, metadata_from_json, protocol_from_json
 from deltalog.errors import MalformedMessageError
 from deltalog.sharing.wire.codec import (
     Codec,

@@ -1,4 +1,4 @@
-"""What an answer takes in memory, however many files it tells of."""
+"""Answers that break off, and the memory that they take."""
 
 from __future__ import annotations
 
@@ -18,9 +18,34 @@ from deltalog.sharing.server.tables import TableName
 from deltalog.sharing.wire.capabilities import parse_capabilities
 from deltalog.sharing.wire.requests import TableQuery
 from tests.support.asgi import Json
-from tests.support.sharing import KEY, config_of
+from tests.support.sharing import KEY, Caller, actions, config_of
+
+T = "s.d.t"
+
+
+@pytest.mark.protocol("SHARE-SEC-07")
+def test_an_answer_that_breaks_is_not_taken_for_complete(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from deltalog.errors import StorageError
+    from deltalog.sharing.server.file_lines import FileLines
+
+    def fail(*_: object, **__: object) -> None:
+        raise StorageError("cannot read /secret/path")
+
+    monkeypatch.setattr(FileLines, "chunks", fail)
+    reply = caller.query(T)
+    assert not reply.is_complete
+    header = "includeendstreamaction=true"
+    told = caller.query(T, delta_sharing_capabilities=header)
+    assert told.is_complete
+    (end,) = actions(told, "endStreamAction")
+    assert end == {"errorMessage": "the table's storage does not respond; try again later"}
+
 
 FILES = 10_000
+
+
 SCHEMA = (
     '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}},'
     '{"name":"p","type":"string","nullable":true,"metadata":{}}]}'
