@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,9 +10,11 @@ import pyarrow as pa
 import pytest
 
 from deltalog import DeltaTable, Field, PrimitiveType, write_deltalake
+from deltalog.sharing.client import SharedTable
 from deltalog.sharing.server import app
+from tests.support.shared_files import PROTOCOL, QUICK, file_line, metadata, parquet, stats
 from tests.support.sharing import KEY, TOKEN, Caller, commit_at, sharing
-from tests.support.sharing_server import ScriptedServer
+from tests.support.sharing_server import Answer, ScriptedServer, lines
 
 TIMES = ("2022-01-01T00:00:10Z", "2022-01-01T00:00:20Z", "2022-01-01T00:00:30Z")
 
@@ -154,3 +157,46 @@ def changed(tmp_path: Path) -> Path:
 def changed_caller(changed: Path) -> Caller:
     """Alice, to whom `changed` is shared with its history as `s.d.t`."""
     return sharing({"s.d.t": {"location": str(changed), "historyShared": True}})
+
+
+@pytest.fixture
+def shared(scripted: ScriptedServer) -> SharedTable:
+    """Two files of two days, of which the server leaves out none, whatever it is told."""
+    columns = metadata(["day"], columns={"id": "long", "name": "string", "day": "date"})
+    monday = parquet(id=pa.array([1, 2, 3], pa.int64()), name=["a", None, "c"])
+    tuesday = parquet(id=pa.array([11, 12], pa.int64()), name=["x", "y"])
+    files = [
+        file_line(
+            scripted,
+            "f1",
+            monday,
+            partition_values={"day": "2024-01-01"},
+            stats=stats(3, id=(1, 3)),
+        ),
+        file_line(
+            scripted,
+            "f2",
+            tuesday,
+            partition_values={"day": "2024-01-02"},
+            stats=stats(2, id=(11, 12)),
+        ),
+    ]
+    scripted.on_table("GET metadata", lines(PROTOCOL, columns, version=7))
+    scripted.on_table("POST query", lines(PROTOCOL, columns, *files, version=7))
+    return SharedTable("s.d.t", profile=scripted.profile(), options=QUICK)
+
+
+@pytest.fixture
+def url(scripted: ScriptedServer, tmp_path: Path) -> str:
+    """The URL of a table with a file of three rows, and with a change."""
+    meta = metadata(columns={"id": "long"}, configuration={"enableChangeDataFeed": "true"})
+    data = parquet(id=pa.array([1, 2, 3], pa.int64()))
+    line = file_line(scripted, "f", data, stats=stats(3, id=(1, 3)))
+    change = {**line["file"], "version": 4, "timestamp": 1652140000000}
+    scripted.on_table("GET metadata", lines(PROTOCOL, meta, version=4))
+    scripted.on_table("POST query", lines(PROTOCOL, meta, line, version=4))
+    scripted.on_table("GET changes", lines(PROTOCOL, meta, {"add": change}, version=4))
+    scripted.on_table("GET version", Answer(headers={"Delta-Table-Version": "4"}))
+    profile = tmp_path / "p.share"
+    profile.write_text(json.dumps(scripted.profile()), "utf-8")
+    return f"{profile}#s.d.t"

@@ -14,8 +14,6 @@ from deltalog.errors import IncompatibleChangesError, InvalidInputError, RowsCha
 from deltalog.insight.follow_steps import Offset
 from deltalog.sharing.client import (
     AsyncRestClient,
-    HttpOptions,
-    Retry,
     SharedFollower,
     SharedFollowOptions,
     SharedTable,
@@ -25,11 +23,10 @@ from deltalog.sharing.client.view import TableView, VersionOrTimestamp
 from deltalog.sharing.server import app
 from deltalog.sharing.wire.listing import Table
 from tests.support.asgi import serving
-from tests.support.shared_files import PROTOCOL, file_line, metadata, parquet
+from tests.support.shared_files import PROTOCOL, QUICK, file_line, metadata, parquet
 from tests.support.sharing import TOKEN, config_of
 from tests.support.sharing_server import Answer, Asked, ScriptedServer, lines
 
-QUICK = HttpOptions(retry=Retry(attempts=2, first_delay_ms=1))
 METADATA = metadata(columns={"id": "long"})
 
 

@@ -19,11 +19,12 @@ from deltalog.errors import (
 )
 from deltalog.sharing.client import HttpOptions, Retry, SharedTable, SharingClient
 from deltalog.sharing.client.http import is_loopback, is_same_origin
-from deltalog.sharing.client.retry import is_retryable, retry_after_ms
 from tests.support.shared_files import PROTOCOL, file_line, metadata, parquet
 from tests.support.sharing_server import Answer, Asked, ScriptedServer, fault, lines, listed
 
 QUICK = HttpOptions(retry=Retry(attempts=4, first_delay_ms=1))
+
+
 SHARES = listed([{"name": "s"}])
 
 
@@ -85,38 +86,12 @@ def test_an_answer_that_breaks_off_is_asked_for_again(scripted: ScriptedServer) 
 
 
 @pytest.mark.protocol("SHARE-GEN-10")
-def test_delays_double_up_to_a_limit() -> None:
-    retry = Retry(attempts=10, first_delay_ms=100, longest_delay_ms=1000)
-    delays = [retry.delay_ms(failures, jitter=lambda: 1.0) for failures in range(1, 10)]
-    assert delays == [100, 200, 400, 800, 1000, 1000, 1000, 1000, 1000]
-    assert retry.delay_ms(10) is None
-    assert retry.delay_ms(1, jitter=lambda: 0.0) == 50
-
-
-@pytest.mark.protocol("SHARE-GEN-10")
-def test_the_server_may_say_how_long_to_wait() -> None:
-    retry = Retry(longest_wait_ms=60_000)
-    assert retry.delay_ms(1, 7000) == 7000
-    assert retry.delay_ms(1, 61_000) is None  # it is not worth while to wait
-    assert retry_after_ms("7", 0) == 7000
-    assert retry_after_ms("Thu, 01 Jan 1970 00:00:09 GMT", 4000) == 5000
-    assert retry_after_ms("Thu, 01 Jan 1970 00:00:01 GMT", 4000) == 0
-    assert [retry_after_ms(text, 0) for text in (None, "", "soon", "-1")] == [None] * 4
-
-
-@pytest.mark.protocol("SHARE-GEN-10")
 def test_retry_after_of_an_answer_is_heard(scripted: ScriptedServer) -> None:
     scripted.on("GET /shares", fault(429, Retry_After="1000"), SHARES)
     with pytest.raises(SharingUnavailableError):
         _client(scripted).list_shares()
     scripted.on("GET /shares", fault(429, Retry_After="0"), SHARES)
     assert len(_client(scripted).list_shares()) == 1
-
-
-def test_which_faults_pass() -> None:
-    passing = [status for status in range(200, 600) if is_retryable(status)]
-    assert [status for status in passing if status < 500] == [408, 425, 429]
-    assert not {501, 505} & set(passing)
 
 
 @pytest.mark.protocol("SHARE-GEN-11")
