@@ -4,10 +4,26 @@ from __future__ import annotations
 
 import datetime as dt
 
+import orjson
 import pytest
 
 from deltalog.actions.codec import deletion_vector_to_json
+from deltalog.actions.model import Metadata, Protocol
 from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
+from deltalog.features import supported_features
+from deltalog.sharing.client.actions import (
+    ActionCollector,
+    commit_bytes,
+    table_metadata,
+    table_protocol,
+)
+from deltalog.sharing.wire.lines import (
+    DeltaFileLine,
+    DeltaProtocol,
+    ParquetFileLine,
+    ParquetMetadata,
+    ParquetProtocol,
+)
 from tests.support.shared_files import (
     PROTOCOL,
     delta_file,
@@ -66,3 +82,107 @@ def test_ids_may_be_anything(scripted: ScriptedServer) -> None:
         line["file"]["id"] = odd
         table = open_shared(scripted, PROTOCOL, metadata(columns={"id": "long"}), line)
         assert table.to_pyarrow_table().num_rows == 1
+
+
+ID, SCHEMA = "591723a8", '{"type":"struct","fields":[]}'
+
+
+def test_files_become_actions_with_urls_beside_them() -> None:
+    collector = ActionCollector()
+    later = ParquetMetadata(id="t", schema_string=SCHEMA, version=2)
+    for line in (
+        ParquetFileLine(
+            kind="cdf",
+            url="https://x/1?sig=a",
+            id=ID,
+            size_bytes=5,
+            partition_values={"p": None},
+            version=1,
+            timestamp_ms=1652140000000,
+            expiration_timestamp_ms=900,
+        ),
+        later,
+        DeltaFileLine(
+            id="a b",
+            action={
+                "remove": {
+                    "path": "https://x/2",
+                    "deletionVector": {"storageType": "p", "pathOrInlineDv": "https://x/dv"},
+                }
+            },
+            deletion_vector_file_id="d/v",
+            expiration_timestamp_ms=800,
+        ),
+    ):
+        collector.take(line)
+    found = {version: list(map(orjson.loads, some)) for version, some in collector.lines.items()}
+    assert found == {
+        1: [
+            {
+                "cdc": {
+                    "path": f"files/{ID}",
+                    "partitionValues": {"p": None},
+                    "size": 5,
+                    "modificationTime": 1652140000000,
+                    "dataChange": True,
+                    "stats": None,
+                }
+            }
+        ],
+        None: [
+            {
+                "remove": {
+                    "path": "files/a%2520b",
+                    "modificationTime": 0,
+                    "dataChange": True,
+                    "deletionVector": {"storageType": "p", "pathOrInlineDv": "vectors/d%252Fv"},
+                }
+            }
+        ],
+    }
+    assert collector.urls == {
+        f"files/{ID}": "https://x/1?sig=a",
+        "files/a%20b": "https://x/2",
+        "vectors/d%2Fv": "https://x/dv",
+    }
+    assert collector.times_ms == {1: 1652140000000}
+    assert collector.expires_ms == 800
+    assert collector.later == [later]
+
+
+def test_the_format_parquet_lacks_a_prefix_and_a_protocol() -> None:
+    line = ParquetMetadata(
+        id="t", schema_string=SCHEMA, configuration={"enableChangeDataFeed": "true", "x": "y"}
+    )
+    metadata = table_metadata(line)
+    assert metadata.configuration == {"delta.enableChangeDataFeed": "true", "x": "y"}
+    protocol = table_protocol(ParquetProtocol(), metadata)
+    assert protocol.min_reader_version == 1
+    assert "changeDataFeed" in supported_features(protocol)
+    bare = table_metadata(ParquetMetadata(id="t", schema_string=SCHEMA), has_changes=True)
+    assert bare.configuration == {"delta.enableChangeDataFeed": "true"}
+
+
+def test_the_feed_is_a_feature_where_it_is_on() -> None:
+    features = ("catalogManaged", "deletionVectors")
+    line = DeltaProtocol(
+        protocol=Protocol(
+            min_reader_version=3,
+            min_writer_version=7,
+            reader_features=features,
+            writer_features=features,
+        )
+    )
+    on = Metadata(
+        id="t", schema_string=SCHEMA, configuration={"delta.enableChangeDataFeed": "true"}
+    )
+    protocol = table_protocol(line, on)
+    assert protocol.reader_features == ("deletionVectors",)
+    assert set(protocol.writer_features or ()) == {"deletionVectors", "changeDataFeed"}
+
+
+def test_a_commit_starts_with_its_time() -> None:
+    data = commit_bytes([b'{"add":{}}\n'], time_ms=5)
+    info = b'{"commitInfo":{"inCommitTimestamp":5,"timestamp":5}}\n'
+    assert data == info + b'{"add":{}}\n'
+    assert commit_bytes([]) == b""

@@ -12,7 +12,7 @@ from deltalog.sharing.server import endpoints as endpoints_module
 from deltalog.sharing.server.recipients import Recipient
 from deltalog.sharing.server.tables import TableName
 from deltalog.sharing.server.tokens import encode_base64
-from deltalog.sharing.server.urls import UrlSigner
+from deltalog.sharing.server.urls import UrlSigner, ViewFileSource
 from tests.support.sharing import (
     KEY,
     PREFIX,
@@ -112,3 +112,13 @@ def test_even_a_url_that_we_signed_leads_nowhere_else(
     sign = signer.signer(name, alice, base, now_ms() + 60_000)
     assert status_of(caller, sign("x.parquet")) == 200
     assert status_of(caller, sign(path)) == 404
+
+
+def test_where_the_rows_of_a_views_file_come_from() -> None:
+    for source, text in (
+        (ViewFileSource(7), "7"),
+        (ViewFileSource(7, 3), "7,3,0"),
+        (ViewFileSource(7, 3, with_feed=True), "7,3,1"),
+    ):
+        assert source.encode() == text
+        assert ViewFileSource.parse(text) == source
