@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from deltalog.actions.properties import PROPERTIES, TableProperties
-from deltalog.features import FEATURES, Support, TableFeature
+from deltalog.features import FEATURES, Support
+from deltalog.features.registry import TableFeature
 
 _HEADER = """\
 | feature | what it is | protocol | reading | writing | other engines that read it |

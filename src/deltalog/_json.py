@@ -1,10 +1,10 @@
-"""JSON in and out: the one door to orjson.
+"""JSON in and out: the only importer of orjson.
 
 Owns the mapping of its errors, newline-delimited JSON with positions, typed access to the members
-of an object, and a reader that keeps the lexemes of numbers. Knows nothing of actions.
+of an object, and a parser that keeps numbers as they are written. Knows nothing of actions.
 
-Whole numbers beyond 64 bits and NaN or Infinity are no JSON for orjson; the standard library's
-reader takes over there, so that such a value is kept and not rounded.
+orjson rejects NaN and Infinity, and rounds integers beyond 64 bits to floats. The standard
+library's parser takes over for such documents, so that no value is lost.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Inside a document: to look for what stands before a number is thrice as fast as to look back.
+# Starting with the separator is three times as fast as a look-behind at every digit.
 _LONG_NUMBER: Final = re.compile(rb"[:,\[\s]-?\d{19,}(?![\d.eE\"])")
 _BARE_NUMBER: Final = b"-0123456789"
 _NOT_BLANK: Final = re.compile(r"[^ \t\r\n]")
@@ -41,17 +41,17 @@ def loads(data: bytes | str, where: str = "JSON text") -> Any:
 
     Args:
         data: UTF-8 bytes, or text.
-        where: what the text is, for the error's message.
+        where: what the document is, for the error's message.
 
     Raises:
-        MalformedLogError: it is no JSON; the message holds the position.
+        MalformedLogError: it is not JSON; the message has the position.
     """
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if raw[:1] not in _BARE_NUMBER and _LONG_NUMBER.search(raw) is None:
         try:
             return orjson.loads(raw)
         except orjson.JSONDecodeError:
-            pass  # the tolerant reader below decides, and gives the position
+            pass  # the tolerant parser below decides, and knows the position
     text = _decode(raw, where)
     try:
         return _TOLERANT.decode(text)
@@ -64,15 +64,15 @@ def loads(data: bytes | str, where: str = "JSON text") -> Any:
 def dumps(value: Any) -> bytes:
     """One value as compact JSON in UTF-8, on one line.
 
-    NaN and Infinity become null, as JSON has no word for them: who needs them quotes them first.
+    NaN and Infinity become null, because JSON cannot express them; statistics quote them first.
 
     Raises:
-        InvalidInputError: the value holds something that JSON cannot.
+        InvalidInputError: the value contains something that JSON cannot express.
     """
     try:
         return orjson.dumps(value)
     except orjson.JSONEncodeError as error:
-        # Whole numbers beyond 64 bits are legal JSON and no orjson.
+        # Integers beyond 64 bits are valid JSON, but orjson cannot write them.
         try:
             return _COMPACT.encode(value).encode()
         except (TypeError, ValueError, RecursionError):
@@ -82,17 +82,17 @@ def dumps(value: Any) -> bytes:
 def iter_objects(data: bytes, where: str = "commit") -> list[dict[str, Any]]:
     """The objects of a newline-delimited JSON file, in order.
 
-    Blank lines, CRLF and a missing last line end are accepted, and so are objects that stand on
-    several lines (ledger LOG-03).
+    Blank lines, CRLF, a missing last line end and objects that span several lines are accepted
+    (ledger LOG-03).
 
     Args:
         data: the whole file.
         where: what the file is, for the error's message.
 
     Raises:
-        MalformedLogError: a line is torn, or no object; the message names the line.
+        MalformedLogError: a line is truncated, or not an object; the message names the line.
 
-    Cost: orjson per line; files with objects over several lines are read by the standard library.
+    Cost: orjson per line; the standard library parses files with objects that span several lines.
     """
     try:
         objects = [orjson.loads(line) for line in data.split(b"\n") if line]
@@ -104,13 +104,12 @@ def iter_objects(data: bytes, where: str = "commit") -> list[dict[str, Any]]:
 
 
 def parse_lexemes(text: str | bytes, where: str = "JSON text") -> Any:
-    """The value of a JSON document, its numbers as `Lexeme`.
+    """The value of a JSON document, with numbers as `Lexeme`.
 
-    Stricter than `loads`: an object that has a key twice is refused, and so are NaN and Infinity
-    (ledger SUM-03, SUM-08).
+    Stricter than `loads`: refuses duplicate keys, NaN and Infinity (ledger SUM-03, SUM-08).
 
     Raises:
-        MalformedLogError: it is no JSON, or a key stands twice in one object.
+        MalformedLogError: it is not JSON, or an object has a key twice.
     """
     decoded = _decode(text, where) if isinstance(text, bytes) else text
     try:
@@ -124,12 +123,12 @@ def parse_lexemes(text: str | bytes, where: str = "JSON text") -> Any:
 
 
 class JsonObject:
-    """A JSON object that knows where it is, for errors that say so.
+    """A JSON object with its position, which every error about a member names.
 
     Args:
         values: the members; also a row of a checkpoint, whose maps are lists of pairs.
-        where: path of the object (`version 12, line 3: add`).
-        error: what a wrong member raises.
+        where: position of the object (`version 12, line 3: add`).
+        error: raised for a missing or wrong member.
     """
 
     __slots__ = ("error", "values", "where")
@@ -152,7 +151,7 @@ class JsonObject:
         if value is None or type(value) is kind:
             return value
         if kind is int and type(value) is float and value.is_integer() and abs(value) < 2**53:
-            return cast("T", int(value))  # `1.0`: some writers go through floats
+            return cast("T", int(value))  # some writers write `1.0`
         raise self._wrong(name, kind.__name__, value)
 
     def required(self, name: str, kind: type[T]) -> T:
@@ -163,14 +162,14 @@ class JsonObject:
         return value
 
     def child(self, name: str, parse: Callable[[JsonObject], T]) -> T | None:
-        """What `parse` makes of an object inside this one, or None if there is none."""
+        """The object in a member, parsed by `parse`; None if it is absent or null."""
         value = self.values.get(name)
         if value is None:
             return None
         return parse(JsonObject(value, f"{self.where}.{name}", self.error))
 
     def texts(self, name: str) -> tuple[str, ...] | None:
-        """A list of texts, or None if it is absent or null."""
+        """A list of strings, or None if it is absent or null."""
         value = self.values.get(name)
         if value is None:
             return None
@@ -182,9 +181,10 @@ class JsonObject:
         return tuple(value)
 
     def mapping(self, name: str) -> dict[str, str | None] | None:
-        """A map of texts, or None if it is absent or null.
+        """A map of strings, or None if it is absent or null.
 
-        Numbers and booleans become their JSON text; a list of pairs is Arrow's form of a map.
+        Numbers and booleans become their JSON text: some writers do not quote them. A list of
+        pairs is Arrow's form of a map.
         """
         value = self.values.get(name)
         if value is None:
@@ -236,7 +236,7 @@ def _malformed(where: str, error: JSONDecodeError) -> MalformedLogError:
 
 
 def _stream_objects(data: bytes, where: str) -> list[dict[str, Any]]:
-    """The objects of a file one after the other, however they are laid out in lines."""
+    """The objects of a file in order, whatever its line breaks."""
     text = _decode(data, where)
     objects: list[dict[str, Any]] = []
     position = 0

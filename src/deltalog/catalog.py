@@ -1,7 +1,8 @@
-"""The seam for tables whose commits a catalog decides on.
+"""The interface between deltalog and a catalog that manages a table's commits.
 
-Owns what a catalog hands in (the ratified commits that may not be published in `_delta_log` yet)
-and what it is asked (to ratify one more). Knows no catalog and opens no connection.
+Owns what a catalog hands in (the ratified commits that may not be published in `_delta_log` yet),
+what it is asked (to ratify one more), and who makes commits happen. Knows no catalog and opens no
+connection.
 
 Protocol: Catalog-managed tables
 """
@@ -15,6 +16,7 @@ from deltalog.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from deltalog.paths import FileInfo
+    from deltalog.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,21 +34,21 @@ class RatifiedCommit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogTail:
-    """The newest commits of a table, as its catalog tells them.
+    """The newest commits of a table according to its catalog.
 
     Args:
-        commits: ratified commits without a hole, by version.
-        latest_version: the table's version; what is published after it does not count.
+        commits: ratified commits, ascending and without a gap.
+        latest_version: of the table; a file published after it is not part of the table.
 
     Raises:
-        InvalidInputError: a version is missing, twice, or after `latest_version`.
+        InvalidInputError: a version is missing, repeated, or after `latest_version`.
     """
 
     commits: tuple[RatifiedCommit, ...] = ()
     latest_version: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a tail that cannot be one."""
+        """Check that the versions are contiguous and end at `latest_version`."""
         versions = [commit.version for commit in self.commits]
         if versions and versions != list(range(versions[0], versions[0] + len(versions))):
             raise InvalidInputError(
@@ -60,30 +62,47 @@ class LogTail:
 
     @property
     def last_version(self) -> int | None:
-        """The table's latest version as far as the catalog told it."""
+        """The table's latest version, if the catalog named it."""
         return self.commits[-1].version if self.commits else self.latest_version
 
 
 @runtime_checkable
 class Catalog(Protocol):
-    """Whoever decides which commits of a table count.
+    """Decides which commits of a table are valid.
 
-    `deltalog.testing.InMemoryCatalog` is a small one, to try things with.
+    `deltalog.testing.InMemoryCatalog` is a small one for tests.
     """
 
     def latest(self, table: str) -> LogTail:
         """The newest commits of the table.
 
         Args:
-            table: its location, as `Store.root` tells it.
+            table: its location, as in `Store.root`.
         """
         ...
 
     def propose(self, table: str, commit: RatifiedCommit) -> None:
-        """Ask that a staged commit become the version right after the latest.
+        """Propose a staged commit as the version after the latest.
 
         Raises:
-            AlreadyExistsError: another commit has been ratified for that version.
-            StorageError: the answer is not known; the same proposal may be sent again.
+            AlreadyExistsError: another commit is ratified for that version.
+            StorageError: the outcome is unknown; the same proposal may be sent again.
         """
+        ...
+
+
+class Committer(Protocol):
+    """Makes commits happen, one per version."""
+
+    def commit(self, store: Store, version: int, data: bytes) -> FileInfo:
+        """Make `data` the commit of `version`; where it is then.
+
+        Raises:
+            AlreadyExistsError: the version is taken, perhaps by this very commit.
+            StorageError: perhaps it happened, perhaps not.
+        """
+        ...
+
+    def log_tail(self, store: Store) -> LogTail | None:
+        """The newest commits where a catalog knows them; None if the store's listing does."""
         ...

@@ -1,7 +1,4 @@
-"""The one source of time.
-
-Everything that needs the present moment takes a `Clock`, or asks `now_ms`.
-"""
+"""The one source of time: code that needs the present moment takes a `Clock` or calls `now_ms`."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time and lets it pass."""
+    """What knows the time and can wait."""
 
     def now_ms(self) -> int:
         """Milliseconds since 1970, UTC."""
@@ -26,7 +23,7 @@ class SystemClock:
 
     def now_ms(self) -> int:
         """Milliseconds since 1970, UTC."""
-        return time.time_ns() // 1_000_000
+        return now_ms()
 
     def sleep(self, seconds: float) -> None:
         """Wait."""
@@ -39,11 +36,11 @@ def now_ms() -> int:
 
 
 class Stopwatch:
-    """Tells how long something has taken, for the metrics of operations."""
+    """Measures how long an operation has taken, for its metrics."""
 
     def __init__(self) -> None:
         self._started = time.perf_counter()
 
     def elapsed_ms(self) -> int:
-        """Milliseconds since this was made."""
+        """Milliseconds since the stopwatch was created."""
         return round((time.perf_counter() - self._started) * 1000)

@@ -1,7 +1,7 @@
-"""Column mapping: logical names for people, physical names and ids for files.
+"""Column mapping: logical names for users, physical names and ids for files.
 
-Owns the modes, how a field's physical name and id are found, assigned and checked. Whether a
-table has column mapping at all is `configuration`'s answer.
+Owns the modes, and how physical names and ids are found, assigned and checked. `configuration`
+decides whether a table has column mapping.
 
 Protocol: Column Mapping
 """
@@ -14,11 +14,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError, InvalidMetadataError
-from deltalog.schema.columns import canonical_path_of, walk
+from deltalog.schema.columns import canonical_path_of, map_fields, walk
 from deltalog.schema.types import ArrayType, Field, MapType, StructType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from deltalog.schema.types import DataType
 
@@ -42,7 +42,7 @@ class Mode(StrEnum):
 
     @classmethod
     def parse(cls, text: str | None) -> Mode:
-        """The mode that a property's text names; absent is `none`.
+        """The mode that the property names; `none` if it is absent.
 
         Raises:
             InvalidMetadataError: there is no such mode.
@@ -58,7 +58,7 @@ class Mode(StrEnum):
 def physical_name(field: Field, mode: Mode = Mode.NAME) -> str:
     """The name of the field in data files, partition values and statistics.
 
-    A field without the entry goes by its display name; `validate` refuses such tables.
+    A field without a physical name uses its logical one here; `validate` refuses such tables.
     """
     if mode is Mode.NONE:
         return field.name
@@ -76,7 +76,7 @@ def field_id(field: Field) -> int | None:
 
 
 def to_physical_schema(schema: StructType, mode: Mode) -> StructType:
-    """The schema with physical names at every depth; metadata stays."""
+    """The schema with physical names at every level; its metadata stays."""
     return schema if mode is Mode.NONE else _rename(schema)
 
 
@@ -112,16 +112,17 @@ def logical_names(schema: StructType, mode: Mode) -> dict[str, str]:
 def assign(
     schema: StructType, max_id: int = 0, *, keep_names: bool = False
 ) -> tuple[StructType, int]:
-    """Give an id and a physical name to every field that lacks them, at every depth.
+    """Assign an id and a physical name to every field that lacks them, at every level.
 
     Args:
-        schema: with what was assigned before.
-        max_id: the highest id ever given (`delta.columnMapping.maxColumnId`).
-        keep_names: True when an existing table gets column mapping: its files have the display
-            names. Otherwise names are random, so that a name used again never shows old data.
+        schema: with the ids and names that were assigned before.
+        max_id: the highest id ever assigned (`delta.columnMapping.maxColumnId`).
+        keep_names: True if an existing table gets column mapping: its files use the logical names.
+            Otherwise names are random, so that a column added under the name of a dropped one does
+            not show the old data.
 
     Returns:
-        The schema, and the highest id ever given.
+        The schema, and the highest id ever assigned.
 
     Protocol: Writer Requirements for Column Mapping
     """
@@ -141,26 +142,21 @@ def assign(
 
 
 def strip(schema: StructType) -> StructType:
-    """The schema without ids and physical names: for a new table made of this one's columns."""
+    """The schema without ids and physical names."""
+    return map_fields(schema, lambda field: without_metadata(field, ("delta.columnMapping.",)))
 
-    def bare(field: Field) -> Field:
-        return replace(
-            field,
-            metadata={
-                key: value
-                for key, value in field.metadata.items()
-                if not key.startswith("delta.columnMapping.")
-            },
-        )
 
-    return map_fields(schema, bare)
+def without_metadata(field: Field, prefixes: tuple[str, ...]) -> Field:
+    """The field without the metadata whose keys start with a prefix."""
+    kept = {key: value for key, value in field.metadata.items() if not key.startswith(prefixes)}
+    return field if len(kept) == len(field.metadata) else replace(field, metadata=kept)
 
 
 def validate(schema: StructType, mode: Mode, *, max_id: int | None = None) -> None:
     """Check that every field has its own id and its own physical path.
 
     Raises:
-        InvalidMetadataError: an entry is missing, out of range or there twice.
+        InvalidMetadataError: an id or a physical name is missing, out of range or not unique.
 
     Protocol: Column Mapping
     """
@@ -196,15 +192,15 @@ def validate(schema: StructType, mode: Mode, *, max_id: int | None = None) -> No
 
 
 def check_mode_change(before: Mode, after: Mode, *, is_rewrite: bool = False) -> None:
-    """Refuse a change of mode that the files of an existing table cannot follow.
+    """Refuse a change of mode under which existing files could not be read.
 
     Args:
-        before: of the table.
-        after: as asked for.
-        is_rewrite: every data file is written anew, so that mapping may be removed.
+        before: the mode of the table.
+        after: the new mode.
+        is_rewrite: whether all data files are rewritten; then mapping may be removed.
 
     Raises:
-        InvalidInputError: the change is none that is allowed.
+        InvalidInputError: the change is not allowed.
 
     Protocol: Writer Requirements for Column Mapping
     """
@@ -214,32 +210,6 @@ def check_mode_change(before: Mode, after: Mode, *, is_rewrite: bool = False) ->
             f"cannot change {MODE_PROPERTY} from {before} to {after}: a table with files may go "
             "from none to name only; to none, its files must be rewritten"
         )
-
-
-def map_fields(schema: StructType, change: Callable[[Field], Field]) -> StructType:
-    """The schema with every struct field replaced, parents before their children."""
-    return StructType([_map_field(field, change) for field in schema.fields])
-
-
-def _map_field(field: Field, change: Callable[[Field], Field]) -> Field:
-    changed = change(field)
-    return replace(changed, type=_map_type(changed.type, change))
-
-
-def _map_type(data_type: DataType, change: Callable[[Field], Field]) -> DataType:
-    match data_type:
-        case StructType():
-            return map_fields(data_type, change)
-        case ArrayType():
-            return replace(data_type, element_type=_map_type(data_type.element_type, change))
-        case MapType():
-            return replace(
-                data_type,
-                key_type=_map_type(data_type.key_type, change),
-                value_type=_map_type(data_type.value_type, change),
-            )
-        case _:
-            return data_type
 
 
 def _rename(schema: StructType) -> StructType:

@@ -1,8 +1,8 @@
 """Protocol, metadata and properties of a table, checked against each other.
 
-Every room below asks here whether something is on for a table; nothing else interprets the
-protocol or a property. What cannot be honoured is refused by `features.support` when data is
-read: opening a table shows its schema and protocol whatever they need.
+Every other room asks here whether something is enabled for a table; nothing else interprets the
+protocol or a property. `features.support` refuses an unsupported table when its data is read:
+opening a table always shows its schema and protocol.
 
 Protocol: Table Features, Change Metadata, Column Mapping
 """
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableConfiguration:
-    """What is on for one version of a table. Answers are worked out once, when asked for.
+    """What is enabled for one version of a table; each answer is computed on first access.
 
     Raises:
-        InvalidMetadataError: on access, where protocol, schema and properties contradict.
+        InvalidMetadataError: on access, if protocol, schema and properties contradict each other.
     """
 
     protocol: Protocol
@@ -57,7 +57,7 @@ class TableConfiguration:
 
     @cached_property
     def partition_columns(self) -> tuple[str, ...]:
-        """Logical names of the partition columns, spelled as the schema does."""
+        """Logical names of the partition columns, spelled as in the schema."""
         return tuple(field.name for field in self.partition_schema.fields)
 
     @cached_property
@@ -78,15 +78,15 @@ class TableConfiguration:
 
     @cached_property
     def features(self) -> dict[str, str]:
-        """Every supported feature, implied or listed: current name → the table's spelling."""
+        """Every supported feature, implied or listed: current name → the protocol's spelling."""
         return supported_features(self.protocol)
 
     def supports(self, feature: str) -> bool:
-        """Whether the protocol has the feature; an alias asks for the same feature."""
+        """Whether the protocol has the feature, under its name or an alias."""
         return canonical_name(feature) in self.features
 
     def is_active(self, feature: str) -> bool:
-        """Whether the feature is supported, and properties and schema put it to use.
+        """Whether the feature is supported, and properties and schema enable it.
 
         Protocol: Active Features
         """
@@ -101,8 +101,8 @@ class TableConfiguration:
     def column_mapping_mode(self) -> column_mapping.Mode:
         """How columns are found in data files.
 
-        The property counts only where the protocol allows the feature (ledger CM-02): reader
-        version 2, or the feature in a list. Real tables have it in the writers' list alone.
+        The property has an effect only with reader version 2 or the table feature (ledger CM-02).
+        Some real tables list the feature among the writer features only; those are mapped too.
         """
         mode = column_mapping.Mode.parse(
             self.metadata.configuration.get(column_mapping.MODE_PROPERTY)
@@ -112,10 +112,10 @@ class TableConfiguration:
 
     @cached_property
     def physical_schema(self) -> StructType:
-        """The schema with the names that data files, partition values and statistics have.
+        """The schema with the names that data files, partition values and statistics use.
 
         Raises:
-            InvalidMetadataError: a field lacks its id or physical name, or shares it.
+            InvalidMetadataError: a field lacks an id or physical name, or shares it with another.
         """
         column_mapping.validate(self.schema, self.column_mapping_mode)
         return column_mapping.to_physical_schema(self.schema, self.column_mapping_mode)
@@ -129,12 +129,12 @@ class TableConfiguration:
 
     @property
     def may_have_deletion_vectors(self) -> bool:
-        """Whether files may carry deletion vectors; where not, one in the log is an error."""
+        """Whether files may have deletion vectors; otherwise one in the log is an error."""
         return self.supports("deletionVectors")
 
     @property
     def writes_deletion_vectors(self) -> bool:
-        """Whether commands may mark rows as deleted instead of rewriting files."""
+        """Whether commands may delete rows by deletion vectors instead of rewriting files."""
         return self.is_active("deletionVectors")
 
     @property
@@ -144,34 +144,34 @@ class TableConfiguration:
 
     @cached_property
     def row_id_dialect(self) -> row_ids.Dialect | None:
-        """How row ids are kept in the log, or None if there are none."""
+        """How the log stores row ids, or None if there are none."""
         return row_ids.dialect_of(self.features)
 
     @property
     def row_ids_enabled(self) -> bool:
-        """Whether every row has an id that lasts."""
+        """Whether every row has a stable id."""
         return row_ids.is_enabled(self.row_id_dialect, self.properties)
 
     @property
     def row_id_column(self) -> str | None:
-        """The hidden column of data files that holds kept row ids."""
+        """The hidden column of data files that stores the row ids of moved rows."""
         return row_ids.row_id_column(self.row_id_dialect, self.properties)
 
     @property
     def row_commit_version_column(self) -> str | None:
-        """The hidden column of data files that holds kept row commit versions."""
+        """The hidden column of data files that stores the commit versions of moved rows."""
         return row_ids.row_commit_version_column(self.row_id_dialect, self.properties)
 
     @cached_property
     def in_commit_timestamps(self) -> InCommitTimestamps | None:
-        """From which version on commits carry their own time, or None."""
+        """From which version on commits have in-commit timestamps, or None."""
         return in_commit_timestamps.enablement(
             self.properties, supported=self.supports("inCommitTimestamp")
         )
 
     @property
     def is_catalog_managed(self) -> bool:
-        """Whether a catalog decides which commits count."""
+        """Whether a catalog decides which commits are valid."""
         return self.supports("catalogManaged")
 
     def _top_level(self, name: str) -> Field:

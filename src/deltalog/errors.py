@@ -3,19 +3,19 @@
 The branches follow what a caller does about it:
 
     DeltaError
-    ├── TableNotFoundError (FileNotFoundError)      create the table, or mend the location
-    ├── TableExistsError (FileExistsError)          pick another mode
-    ├── InvalidInputError (ValueError)              mend the call
-    ├── DeltaProtocolError                          the table cannot be honoured as asked
-    │   ├── MalformedLogError                       what the log holds breaks the protocol
+    ├── TableNotFoundError (FileNotFoundError)      create the table, or correct the location
+    ├── TableExistsError (FileExistsError)          choose another mode
+    ├── InvalidInputError (ValueError)              correct the call
+    ├── DeltaProtocolError                          the table does not allow what was asked
+    │   ├── MalformedLogError                       the log breaks the protocol
     │   │   ├── NoMetadataError, NoProtocolError, InvalidMetadataError, InvalidProtocolError
     │   │   ├── LogGapError, CheckpointMissingError, CheckpointUnreadableError
     │   │   ├── InvalidPartitionValueError, UnsafePathError
     │   │   └── MalformedMessageError               a message of Delta Sharing breaks its protocol
-    │   ├── UnsupportedFeatureError                 a newer deltalog, or another engine
-    │   │   └── CatalogManagedError                 hand in the catalog's log tail
+    │   ├── UnsupportedFeatureError                 use a newer deltalog, or another engine
+    │   │   └── CatalogManagedError                 pass the catalog's log tail
     │   ├── UnsupportedProtocolError, UnsupportedTypeError
-    │   ├── VersionNotFoundError                    ask for a version that is still there
+    │   ├── VersionNotFoundError                    ask for a version that still exists
     │   ├── DataFileMissingError, DataFileUnreadableError, DeletionVectorError
     │   └── ChangeDataFeedNotEnabledError, IncompatibleChangesError, RowsChangedError
     ├── SchemaMismatchError, ConstraintViolationError
@@ -25,9 +25,9 @@ The branches follow what a caller does about it:
     │   │   DomainMetadataConflictError
     │   └── CommitOutcomeUnknownError, CommitRetriesExhaustedError
     ├── StorageError ← AlreadyExistsError, ObjectNotFoundError, AccessDeniedError
-    ├── SharingError                                what the sharing server answered
+    ├── SharingError                                the sharing server refused or failed
     │   └── SharingAccessError, ShareNotFoundError, SharingUnavailableError
-    └── InternalError                               a defect of deltalog
+    └── InternalError                               a bug in deltalog
 
 A message says what was attempted, on what, what was expected, what was found and what to do.
 This module imports nothing of deltalog; `deltalog.spark` adds errors of its own.
@@ -49,7 +49,7 @@ def _rebuild(cls: type[DeltaError], args: tuple[Any, ...], state: dict[str, Any]
 
 
 class DeltaError(Exception):
-    """Root of everything that deltalog raises on purpose.
+    """Root of all exceptions that deltalog raises.
 
     Attributes:
         code: stable, machine-readable kind of the error.
@@ -58,7 +58,7 @@ class DeltaError(Exception):
     code: ClassVar[str] = "delta-error"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle by state: leaves have constructors of their own."""
+        """Pickle by state, because constructors differ: Spark sends errors between processes."""
         return _rebuild, (type(self), self.args, self.__dict__.copy())
 
     def with_note(self, note: str) -> Self:
@@ -74,13 +74,13 @@ class TableNotFoundError(DeltaError, FileNotFoundError):
 
 
 class TableExistsError(DeltaError, FileExistsError):
-    """A table is already at this location and the mode forbids that."""
+    """There is already a table at this location, and the mode does not allow that."""
 
     code = "table-exists"
 
 
 class InvalidInputError(DeltaError, ValueError):
-    """An argument is wrong: a bad predicate, an unknown column, an option that does not exist."""
+    """An argument is invalid: a bad predicate, an unknown column, an unknown option."""
 
     code = "invalid-input"
 
@@ -104,19 +104,19 @@ class MalformedLogError(DeltaProtocolError):
 
 
 class MalformedMessageError(MalformedLogError):
-    """A message of Delta Sharing is not as its protocol says."""
+    """A message of Delta Sharing breaks its protocol."""
 
     code = "malformed-message"
 
 
 class NoMetadataError(MalformedLogError):
-    """No metaData action was found."""
+    """The log has no metaData action."""
 
     code = "no-metadata"
 
 
 class NoProtocolError(MalformedLogError):
-    """No protocol action was found."""
+    """The log has no protocol action."""
 
     code = "no-protocol"
 
@@ -140,37 +140,37 @@ class LogGapError(MalformedLogError):
 
 
 class CheckpointMissingError(MalformedLogError):
-    """The log starts after version 0 and no complete checkpoint covers what is gone."""
+    """The first commits are deleted, and no complete checkpoint covers them."""
 
     code = "checkpoint-missing"
 
 
 class CheckpointUnreadableError(MalformedLogError):
-    """A checkpoint that is needed cannot be read, and nothing else covers it."""
+    """A checkpoint cannot be read, and the commits that it covers are deleted."""
 
     code = "checkpoint-unreadable"
 
 
 class InvalidPartitionValueError(MalformedLogError):
-    """A partition value in the log is no text of its column's type."""
+    """A partition value in the log cannot be parsed as its column's type."""
 
     code = "invalid-partition-value"
 
 
 class UnsafePathError(MalformedLogError):
-    """A path in the log leads where a table's path must not lead."""
+    """A path in the log leads out of the table, or to a place that a table must not use."""
 
     code = "unsafe-path"
 
 
 class UnsupportedFeatureError(DeltaProtocolError):
-    """The table needs a table feature that deltalog cannot honour for this operation.
+    """The table uses a table feature that deltalog does not support for this operation.
 
     Attributes:
         table: where the table is.
-        version: the version that was to be used, or None.
+        version: of the table, or None.
         operation: what was attempted, as a verb.
-        features: the names that stand in the protocol.
+        features: as the protocol spells them.
     """
 
     code = "unsupported-feature"
@@ -197,7 +197,7 @@ class UnsupportedFeatureError(DeltaProtocolError):
 
 
 class CatalogManagedError(UnsupportedFeatureError):
-    """A catalog decides which commits of this table count, and none was handed in."""
+    """A catalog decides which commits of this table are valid, and its log tail was not passed."""
 
     code = "catalog-managed"
 
@@ -215,59 +215,59 @@ class UnsupportedTypeError(DeltaProtocolError):
 
 
 class VersionNotFoundError(DeltaProtocolError):
-    """The version or moment asked for is not in the log, or not any more."""
+    """The log does not have the requested version or timestamp, or no longer."""
 
     code = "version-not-found"
 
 
 class DataFileMissingError(DeltaProtocolError):
-    """The log names a data file, a deletion vector or a change file that is not there."""
+    """The log names a data file, a deletion vector or a change file that does not exist."""
 
     code = "data-file-missing"
 
 
 class DataFileUnreadableError(DeltaProtocolError):
-    """A data file is no Parquet file, or its columns do not fit the table's schema."""
+    """A data file is not Parquet, or its columns do not match the table's schema."""
 
     code = "data-file-unreadable"
 
 
 class DeletionVectorError(DeltaProtocolError):
-    """A deletion vector is torn, corrupt or does not fit its descriptor."""
+    """A deletion vector is truncated, corrupt or does not match its descriptor."""
 
     code = "deletion-vector-unreadable"
 
 
 class ChangeDataFeedNotEnabledError(DeltaProtocolError):
-    """A version of the asked range was written without a change data feed."""
+    """A version of the requested range was written without a change data feed."""
 
     code = "cdf-not-enabled"
 
 
 class IncompatibleChangesError(DeltaProtocolError):
-    """The asked range of changes crosses a schema change that one schema cannot show."""
+    """The requested range of changes crosses a schema change that no single schema can show."""
 
     code = "cdf-incompatible-schema"
 
 
 class RowsChangedError(DeltaProtocolError):
-    """A commit deleted or rewrote rows, and who follows the table asked for new rows only."""
+    """A commit deleted or rewrote rows, and the stream reads new rows only."""
 
     code = "rows-changed"
 
 
 class SchemaMismatchError(DeltaError):
-    """The data's columns or types do not fit the table's schema."""
+    """The data's columns or types do not match the table's schema."""
 
     code = "schema-mismatch"
 
 
 class ConstraintViolationError(DeltaError):
-    """Rows break a NOT NULL, a CHECK constraint, an invariant or a generated column.
+    """Rows violate a NOT NULL, a CHECK constraint, an invariant or a generated column.
 
     Attributes:
-        constraint: what is broken, or None.
-        num_rows: how many rows break it, as far as they were looked at, or None.
+        constraint: the one that is violated, or None.
+        num_rows: how many of the rows checked so far violate it, or None.
         examples: a few of them, as dicts.
     """
 
@@ -288,17 +288,17 @@ class ConstraintViolationError(DeltaError):
 
 
 class CommitFailedError(DeltaError):
-    """The commit did not happen; the table is as it was."""
+    """The commit did not happen; the table is unchanged."""
 
     code = "commit-failed"
 
 
 class CommitOutcomeUnknownError(CommitFailedError):
-    """The store failed so that nobody can say whether the commit happened; it may still appear.
+    """The store failed, and it is unknown whether the commit happened; it may still appear.
 
     Attributes:
-        version: the version that was tried.
-        txn_id: the `txnId` in the commit's `commitInfo`, if it is there.
+        version: the version that was attempted.
+        txn_id: `commitInfo.txnId` of the commit, by which it can be found if it did happen.
     """
 
     code = "commit-outcome-unknown"
@@ -310,12 +310,12 @@ class CommitOutcomeUnknownError(CommitFailedError):
 
 
 class CommitConflictError(CommitFailedError):
-    """Another commit won, and what it did is incompatible with this one.
+    """Another commit won, and this one is not valid on top of it.
 
     Attributes:
-        version: the version that won, or None.
-        operation: what the winner says it did.
-        files: some of the paths that both are about.
+        version: of the winning commit, or None.
+        operation: of the winning commit.
+        files: some of the paths that both commits touch.
     """
 
     code = "commit-conflict"
@@ -347,7 +347,7 @@ class MetadataChangedError(CommitConflictError):
 
 
 class ConcurrentAppendError(CommitConflictError):
-    """The winner added files that this operation should have read."""
+    """The winner added files that match what this operation read."""
 
     code = "concurrent-append"
 
@@ -377,19 +377,19 @@ class DomainMetadataConflictError(CommitConflictError):
 
 
 class CommitRetriesExhaustedError(CommitFailedError):
-    """Every attempt lost to another writer."""
+    """Another writer won every attempt."""
 
     code = "commit-retries-exhausted"
 
 
 class StorageError(DeltaError, OSError):
-    """The store failed, or refuses."""
+    """The store failed, or refused a request."""
 
     code = "storage"
 
 
 class AlreadyExistsError(StorageError):
-    """An object is already there, and it must not be overwritten."""
+    """An object already exists and must not be overwritten."""
 
     code = "already-exists"
 
@@ -401,7 +401,7 @@ class ObjectNotFoundError(StorageError):
 
 
 class AccessDeniedError(StorageError):
-    """The store refuses these credentials, or none were given."""
+    """The store rejected the credentials, or none were given."""
 
     code = "access-denied"
 
@@ -410,8 +410,8 @@ class SharingError(DeltaError):
     """A sharing server refused a request, or could not answer it.
 
     Attributes:
-        status: of HTTP; None if no answer came.
-        error_code: what the server calls the fault; empty if it does not say.
+        status: of HTTP; None if there was no answer.
+        error_code: the server's own code; empty if it sent none.
     """
 
     code = "sharing"
@@ -423,7 +423,7 @@ class SharingError(DeltaError):
 
 
 class SharingAccessError(SharingError):
-    """The server does not let this profile in: get a new one, or the right to what was asked."""
+    """The server rejected this profile: get a new one, or permission for the table."""
 
     code = "sharing-access"
 
@@ -435,12 +435,12 @@ class ShareNotFoundError(SharingError):
 
 
 class SharingUnavailableError(SharingError):
-    """The server gave no usable answer, however often it was asked."""
+    """The server gave no usable answer in any attempt."""
 
     code = "sharing-unavailable"
 
 
 class InternalError(DeltaError):
-    """deltalog broke a rule of its own; please report it."""
+    """A bug in deltalog; please report it."""
 
     code = "internal"

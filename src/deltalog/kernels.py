@@ -1,17 +1,178 @@
-"""pyarrow's compute kernels under one type.
+"""pyarrow's kernels, typed for arrays and chunked arrays of any type.
 
-The stubs of pyarrow know few kernels over arrays of any type, none over chunked arrays beside a
-Python scalar, and not `arange`, `repeat` and `concat_batches`. So callers take kernels from here.
+The stubs of pyarrow know few kernels over arrays of any type, none over a chunked array beside a
+Python scalar, and not `arange`, `repeat` and `concat_batches`. So callers take those from here.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    cast,
+    overload,
+)
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["arrow", "compute"]
+__all__ = ["Array", "Datum", "arrow", "compute", "untyped"]
 
-compute: Final[Any] = pc
-arrow: Final[Any] = pa
+Array: TypeAlias = Any  # an array or a chunked array; the stubs have a class for each Arrow type
+Datum: TypeAlias = Any  # an array, a chunked array or a scalar
+
+compute: Final = cast("_Compute", pc)
+arrow: Final = cast("_Arrow", pa)
+untyped: Final[Any] = pc
+
+# pyarrow's classes take their type parameters in the stubs alone.
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    _Flat: TypeAlias = pa.Array[Any]
+    _Chunked: TypeAlias = pa.ChunkedArray[Any]
+    _Column: TypeAlias = _Flat | _Chunked
+    _Mask: TypeAlias = pa.BooleanArray
+    _ChunkedMask: TypeAlias = pa.ChunkedArray[pa.BooleanScalar]
+    _Constant: TypeAlias = pa.Scalar[Any] | bool | int | float | str | bytes
+    _Operand: TypeAlias = _Column | _Constant
+
+    _P = ParamSpec("_P")
+    _A_co = TypeVar("_A_co", bound=_Column, covariant=True)
+    _C_co = TypeVar("_C_co", bound=_Column, covariant=True)
+    _T = TypeVar("_T", bound=_Column)
+
+    class _Kernel(Protocol[_P, _A_co, _C_co]):
+        """Makes an array of an array, and a chunked array of a chunked one."""
+
+        @overload
+        def __call__(self, values: _Flat, /, *args: _P.args, **kwargs: _P.kwargs) -> _A_co: ...
+        @overload
+        def __call__(self, values: _Chunked, /, *args: _P.args, **kwargs: _P.kwargs) -> _C_co: ...
+        @overload
+        def __call__(
+            self, values: pa.Scalar[Any], /, *args: _P.args, **kwargs: _P.kwargs
+        ) -> Any: ...
+
+    class _Pairwise(Protocol[_A_co, _C_co]):
+        """Makes a chunked array where one of the two is chunked."""
+
+        @overload
+        def __call__(self, x: _Chunked, y: _Operand, /) -> _C_co: ...
+        @overload
+        def __call__(self, x: _Operand, y: _Chunked, /) -> _C_co: ...
+        @overload
+        def __call__(self, x: _Flat, y: _Flat | _Constant, /) -> _A_co: ...
+        @overload
+        def __call__(self, x: _Flat | _Constant, y: _Flat, /) -> _A_co: ...
+        @overload
+        def __call__(self, x: _Constant, y: _Constant, /) -> pa.Scalar[Any]: ...
+
+    class _Lookup(Protocol[_A_co, _C_co]):
+        @overload
+        def __call__(self, values: _Flat, /, value_set: _Column) -> _A_co: ...
+        @overload
+        def __call__(self, values: _Chunked, /, value_set: _Column) -> _C_co: ...
+
+    _Test: TypeAlias = _Kernel[_P, _Mask, _ChunkedMask]
+    _Map: TypeAlias = _Kernel[_P, _Flat, _Chunked]
+    _Compare: TypeAlias = _Pairwise[_Mask, _ChunkedMask]
+    _Arithmetic: TypeAlias = _Pairwise[_Flat, _Chunked]
+
+    class _Compute(Protocol):
+        InversePermutationOptions: type[Any]
+        ScatterOptions: type[Any]
+        abs: _Map[[]]
+        add: _Arithmetic
+        and_: _Compare
+        ascii_ltrim: _Map[[str]]
+        ascii_rtrim: _Map[[str]]
+        bit_wise_and: _Arithmetic
+        bit_wise_or: _Arithmetic
+        cumulative_max: _Map[[]]
+        cumulative_sum: _Map[[]]
+        divide: _Arithmetic
+        drop_null: _Map[[]]
+        equal: _Compare
+        greater: _Compare
+        greater_equal: _Compare
+        index_in: _Lookup[pa.Int32Array, _Chunked]
+        invert: _Test[[]]
+        is_finite: _Test[[]]
+        is_in: _Lookup[_Mask, _ChunkedMask]
+        is_nan: _Test[[]]
+        is_null: _Test[[]]
+        is_valid: _Test[[]]
+        less: _Compare
+        less_equal: _Compare
+        list_flatten: _Map[[]]
+        list_parent_indices: _Map[[]]
+        list_value_length: _Map[[]]
+        local_timestamp: _Map[[]]
+        match_substring_regex: _Test[[str]]
+        multiply: _Arithmetic
+        negate: _Map[[]]
+        not_equal: _Compare
+        or_: _Compare
+        replace_substring: _Map[[str, str]]
+        replace_substring_regex: _Map[[str, str]]
+        replace_with_mask: _Map[[_Column, _Operand]]
+        shift_left: _Arithmetic
+        shift_right: _Arithmetic
+        run_end_decode: _Map[[]]
+        starts_with: _Test[[str]]
+        struct_field: _Map[[str | int | list[int] | list[str]]]
+        subtract: _Arithmetic
+        unique: _Kernel[[], Any, Any]  # the stubs let each of its Python values be None
+        utf8_lower: _Map[[]]
+        year: _Map[[]]
+
+        def all(self, values: _Operand, /, *, min_count: int = 1) -> pa.BooleanScalar: ...
+        def any(self, values: _Operand, /, *, min_count: int = 1) -> pa.BooleanScalar: ...
+        def array_sort_indices(self, values: _Column, /) -> pa.UInt64Array: ...
+        def assume_timezone(
+            self, values: _T, /, timezone: str, *, ambiguous: str, nonexistent: str
+        ) -> _T: ...
+        def binary_join_element_wise(self, *texts: _Operand, null_handling: str = ...) -> Any: ...
+        def call_function(self, name: str, values: Sequence[_Flat], options: Any) -> _Flat: ...
+        def cast(self, values: _Operand, target_type: pa.DataType, *, safe: bool = True) -> Any: ...
+        def coalesce(self, value: _T, /, *values: _Operand) -> _T: ...
+        def count_distinct(self, values: _Column, /, mode: str) -> pa.Int64Scalar: ...
+        def fill_null(self, values: _T, fill_value: Any) -> _T: ...
+        def floor_temporal(self, values: _T, /, *, unit: str) -> _T: ...
+        def if_else(self, condition: _Operand, yes: Any, no: Any, /) -> Any: ...
+        def index(self, values: _Column, value: pa.Scalar[Any]) -> pa.Int64Scalar: ...
+        def indices_nonzero(self, values: _Column, /) -> pa.UInt64Array: ...
+        def max(self, values: _Column, /) -> pa.Scalar[Any]: ...
+        def max_element_wise(
+            self, value: _T, /, *values: _Operand, skip_nulls: bool = ...
+        ) -> _T: ...
+        def min(self, values: _Column, /) -> pa.Scalar[Any]: ...
+        def min_max(self, values: _Operand, /) -> Any: ...
+        def rank(self, values: _Column, /, *, tiebreaker: str) -> pa.UInt64Array: ...
+        def run_end_encode(self, values: _Flat, /) -> Any: ...
+        def select_k_unstable(
+            self, values: _Column | pa.Table, /, k: int, sort_keys: Sequence[tuple[str, str]]
+        ) -> Any: ...
+        def sort_indices(
+            self, values: _Column | pa.Table, /, sort_keys: Sequence[tuple[str, str]] = ()
+        ) -> pa.UInt64Array: ...
+        def sum(self, values: _Column, /) -> pa.Scalar[Any]: ...
+        def utf8_slice_codeunits(
+            self, texts: _Operand, start: int, stop: int | None = ...
+        ) -> Any: ...
+        def value_counts(self, values: _Column, /) -> Any: ...
+
+    class _Arrow(Protocol):
+        def arange(self, start: int, stop: int, step: int = 1) -> pa.Int64Array: ...
+        def chunked_array(self, arrays: Sequence[_Flat], type: pa.DataType) -> _Chunked: ...  # noqa: A002
+        def concat_batches(self, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch: ...
+        def map_(self, key: Any, item: Any) -> pa.DataType: ...
+        def nulls(self, size: int, type: pa.DataType) -> _Flat: ...  # noqa: A002
+        def repeat(self, value: pa.Scalar[Any], size: int) -> Any: ...
+        def table(self, columns: Mapping[str, _Column]) -> pa.Table: ...

@@ -1,13 +1,12 @@
 """Paths: the table's location, and the paths that actions name.
 
-Owns decoding and encoding (exactly once), the canonical form that tells files apart, joining and
-confinement. Touches no storage.
+Owns decoding and encoding (exactly once), the canonical form by which files are identified, joining
+and confinement. Does no I/O.
 
-Two forms must not be mixed up. An *encoded* path is what stands in the log: a URI reference, in
-which `a b%` is `a%20b%25`. A *decoded* path is what a store is asked for. Only `decode_path`
-and `canonical_paths` take encoded paths. Directory names of partitions are escaped by Hive's
-rules before all this, so that the partition value `x:y` is the directory `p=x%3Ay` and stands in
-the log as `p=x%253Ay`.
+Two forms must not be confused. The log holds *encoded* paths: URI references, in which `a b%` is
+`a%20b%25`. Stores take *decoded* paths. Only functions that say so take encoded paths. Directory
+names of partitions are escaped by Hive's rules before that, so that the partition value `x:y` is
+the directory `p=x%3Ay`, which the log holds as `p=x%253Ay`.
 
 Protocol: Add File and Remove File (`path` is a URI as of RFC 2396)
 """
@@ -25,6 +24,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError, UnsafePathError
+from deltalog.kernels import compute
+from deltalog.store_kinds import Address, StoreKind, kind_named
 
 if TYPE_CHECKING:
     StringColumn = pa.StringArray | pa.ChunkedArray[pa.StringScalar]
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """What a listing tells about a file.
+    """A file as a listing shows it.
 
     Args:
         path: decoded, relative to the table's root unless it is elsewhere.
@@ -51,7 +52,7 @@ class FileInfo:
 
 
 class TableLocation(NamedTuple):
-    """A table URI taken apart: where, and which moment of it."""
+    """A table URI, split into the location and the version or timestamp that it names."""
 
     uri: str
     version: int | None = None
@@ -59,9 +60,10 @@ class TableLocation(NamedTuple):
 
 
 def decode_path(encoded: str) -> str:
-    """The path that an action's `path` means: `%XX` undone once, as UTF-8.
+    """The decoded form of an action's `path`: `%XX` is decoded once, as UTF-8.
 
-    A `+` is a plus. A `%` that starts no escape, and escapes that are no UTF-8, stay as they are.
+    A `+` stays a plus. A `%` that starts no escape, and escapes that are not UTF-8, stay as they
+    are.
 
     Protocol: Add File and Remove File
     """
@@ -74,13 +76,13 @@ def encode_path(path: str) -> str:
     Protocol: Add File and Remove File
     """
     scheme, rest = _split_scheme(path)
-    # Spark reads a relative reference with a colon in its first part as one that has a scheme.
+    # Spark takes a colon in the first segment of a relative reference for the end of a scheme.
     safe = _UNESCAPED if not scheme else _UNESCAPED + ":"
     return scheme + quote(rest, safe=safe, errors="surrogateescape")
 
 
 def is_absolute(path: str) -> bool:
-    """Whether a decoded path stands for itself: `/x`, `file:/x`, `s3://bucket/x`, `C:/x`."""
+    """Whether a decoded path is absolute: `/x`, `file:/x`, `s3://bucket/x`, `C:/x`."""
     return path.startswith("/") or _SCHEME.match(path) is not None
 
 
@@ -92,11 +94,11 @@ def join(root: str, path: str) -> str:
 
 
 def canonical_path(path: str, root: str) -> str:
-    """One text per file: relative when the file is below `root`, else an absolute URL.
+    """The one spelling of a file's path: relative if the file is below `root`, else a URL.
 
-    Spellings of one location become the same: `/x`, `file:/x` and `file:///x`; `s3a://` and
-    `s3://`; `wasbs://`, `abfss://` and `az://`; doubled slashes and `.` parts. Two Azure
-    locations of which only one names its account count as the same account.
+    Equal are `/x`, `file:/x` and `file:///x`; `s3a://` and `s3://`; `wasbs://`, `abfss://` and
+    `az://`; doubled slashes and `.` segments. If only one of two Azure locations names its account,
+    they count as the same account.
 
     Args:
         path: decoded.
@@ -106,7 +108,7 @@ def canonical_path(path: str, root: str) -> str:
         return _tidy(path)
     prefix, inner = _canonical_location(path)
     root_prefix, root_inner = _canonical_location(root)
-    if _same_place(prefix, root_prefix):
+    if _is_same_container(prefix, root_prefix):
         if root_inner == "":
             return inner
         if inner.startswith(root_inner + "/"):
@@ -117,8 +119,8 @@ def canonical_path(path: str, root: str) -> str:
 def canonical_paths(encoded: StringColumn, root: str) -> StringColumn:
     """`canonical_path` of every *encoded* path of a column; null stays null.
 
-    Cost: one pass over the bytes when no path needs work (no escape, no colon, no odd slash);
-    otherwise Python touches the distinct directories of the paths that do, and the names that do.
+    Cost: one pass over the bytes if no path needs work (no escape, no colon, no unusual slash);
+    otherwise Python handles the distinct directories of those paths, and the names that need work.
     """
     if isinstance(encoded, pa.ChunkedArray):
         chunks = [_canonical_chunk(cast("pa.StringArray", c), root) for c in encoded.chunks]
@@ -127,10 +129,9 @@ def canonical_paths(encoded: StringColumn, root: str) -> StringColumn:
 
 
 def locations(encoded: StringColumn, root: str) -> StringColumn:
-    """Where the files of *encoded* paths are, decoded: what `join` gives for each.
+    """The decoded locations of the files of *encoded* paths, each as `join` makes it.
 
-    Cost: one pass over the bytes; Python touches only paths that have an escape or stand for
-    themselves.
+    Cost: one pass over the bytes; Python handles only paths that are absolute or have an escape.
     """
     if isinstance(encoded, pa.ChunkedArray):
         chunks = [_located_chunk(cast("pa.StringArray", c), root) for c in encoded.chunks]
@@ -139,15 +140,15 @@ def locations(encoded: StringColumn, root: str) -> StringColumn:
 
 
 def check_confined(path: str, *, allow_absolute: bool = True) -> None:
-    r"""Raise `UnsafePathError` for a decoded path that could lead out of where it says it leads.
+    r"""Raise `UnsafePathError` for a decoded path that could leave the directory that it names.
 
-    Refused: a `..` part (also behind a backslash, or escaped a second time as `%2e%2e`), NUL, a
-    path that starts with a backslash, schemes that no table lives on (`http`, `data`, …).
+    Refused: a `..` segment (also after a backslash, or escaped a second time as `%2e%2e`), NUL, a
+    path that starts with a backslash, and schemes that hold no tables (`http`, `data`, …).
 
     Args:
         path: decoded.
-        allow_absolute: shallow clones name files of other tables by absolute path. False
-            refuses those too.
+        allow_absolute: False refuses absolute paths too. Shallow clones need them: they name files
+            of other tables.
     """
     reason = None
     if path == "":
@@ -159,16 +160,16 @@ def check_confined(path: str, *, allow_absolute: bool = True) -> None:
     elif path.startswith(("\\", "//")) or _DRIVE_BACKSLASH.match(path):
         reason = "it names another host or drive"
     elif is_absolute(path):
-        reason = _objection_to_absolute(path, allowed=allow_absolute)
+        reason = _why_absolute_is_refused(path, allowed=allow_absolute)
     if reason is not None:
         raise UnsafePathError(f"path {path!r} is refused: {reason}")
 
 
 def check_all_confined(encoded: StringColumn, *, allow_absolute: bool = True) -> None:
-    """`check_confined` of every *encoded* path of a column.
+    """`check_confined` for every *encoded* path of a column.
 
-    Cost: one pass; Python touches only paths that hold an escape, a colon, a backslash, a NUL,
-    a leading slash or two dots.
+    Cost: one pass; Python handles only paths with an escape, a colon, a backslash, a NUL, a leading
+    slash or two dots.
     """
     suspects = encoded.filter(pc.match_substring_regex(encoded, r"[%:\\\x00]|\.\.|^/|^$"))
     for path in cast("list[str]", suspects.to_pylist()):
@@ -176,12 +177,12 @@ def check_all_confined(encoded: StringColumn, *, allow_absolute: bool = True) ->
 
 
 def parse_table_uri(text: str) -> TableLocation:
-    """Take `table@v3` or `table@20240131123000000` (UTC, to the millisecond) apart.
+    """Split `table@v3` or `table@20240131123000000` (UTC, to the millisecond).
 
-    Whether a directory has such a name literally is for the caller to find out first.
+    The caller checks first whether a directory has that name literally.
 
     Raises:
-        InvalidInputError: the digits are no moment.
+        InvalidInputError: the digits are not a date and time.
     """
     if found := _AT_VERSION.match(text):
         return TableLocation(found["uri"], version=int(found["version"]))
@@ -199,27 +200,29 @@ def parse_table_uri(text: str) -> TableLocation:
     return TableLocation(text)
 
 
-def canonical_scheme(scheme: str) -> str:
-    """One name per service: `s3a` is `s3`, `abfss` is `az`; a drive letter and none are `file`."""
-    scheme = scheme.lower()
-    return "file" if len(scheme) < 2 else _CANONICAL_SCHEME.get(scheme, scheme)
+def store_kind(location: str) -> StoreKind:
+    """What kind of store a location is in: the row of its scheme."""
+    return kind_named(split_location(location)[0])
 
 
 def split_location(location: str) -> tuple[str, str, str]:
-    """Scheme (lower case, `file` for a plain path), authority, and decoded path of a location.
+    """Scheme (lower case; `file` for a plain path), authority and decoded path of a location.
 
     `s3://bucket/a/b` is `("s3", "bucket", "a/b")`; `file:/x`, `file:///x` and `/x` are
     `("file", "", "/x")`.
     """
     scheme, rest = _split_scheme(location)
     name = scheme.rstrip(":/").lower()
+    kind = kind_named(name)
     if len(name) < 2:  # none, or a drive letter
-        return "file", "", location
-    if name == "file":
+        return kind.name, "", location
+    if kind.is_native:
         return name, "", "/" + rest.removeprefix("localhost/").lstrip("/")
-    if name == "memory":
+    if kind.address is Address.PATH:
         return name, "", "/" + rest.strip("/")
-    authority, _, path = rest.lstrip("/").partition("/")
+    if kind.address is not Address.HOST:  # `hdfs:///x` names no host: it is the default one's
+        rest = rest.lstrip("/")
+    authority, _, path = rest.partition("/")
     return name, authority, path
 
 
@@ -232,21 +235,6 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # What RFC 2396 allows in a path, without the colon.
 _UNESCAPED: Final = "/-_.!~*'()@&=+$,;"
 _KEEP_ESCAPES: Final = "deltalog.keep_escapes"
-# Schemes that are one service under several names.
-_CANONICAL_SCHEME: Final = {
-    "s3a": "s3",
-    "s3n": "s3",
-    "gcs": "gs",
-    "abfs": "az",
-    "abfss": "az",
-    "adl": "az",
-    "wasb": "az",
-    "wasbs": "az",
-    "azure": "az",
-}
-_FORBIDDEN_SCHEMES: Final = frozenset(
-    {"http", "https", "ftp", "ftps", "sftp", "ssh", "data", "jar", "zip", "github", "git", "smb"}
-)
 _ODD: Final = r"[%:]|^/|//|(?:^|/)\.(?:/|$)|/$"
 
 
@@ -280,37 +268,39 @@ def _tidy(path: str) -> str:
 
 
 def _canonical_location(location: str) -> tuple[str, str]:
-    """Prefix (`file://`, `s3://bucket`) and the tidy path behind it, without its first slash."""
+    """Prefix (`file://`, `s3://bucket`) and normalised path, without its leading slash."""
     scheme, authority, path = split_location(location)
-    scheme = canonical_scheme(scheme)
-    if scheme == "az" and "@" in authority:
+    kind = kind_named(scheme)
+    if kind.address is Address.ACCOUNT and "@" in authority:
         container, _, host = authority.partition("@")
         authority = f"{container}@{host.partition('.')[0].lower()}"
-    return f"{scheme}://{authority}", _tidy(path.strip("/"))
+    return f"{kind.name}://{authority}", _tidy(path.strip("/"))
 
 
-def _same_place(one: str, other: str) -> bool:
+def _is_same_container(one: str, other: str) -> bool:
     if one == other:
         return True
-    if not (one.startswith("az://") and other.startswith("az://")):
-        return False
     container, _, account = one.partition("@")
     other_container, _, other_account = other.partition("@")
-    return container == other_container and not (account and other_account)
+    return (
+        container == other_container
+        and not (account and other_account)
+        and kind_named(one.partition(":")[0]).address is Address.ACCOUNT
+    )
 
 
-def _objection_to_absolute(path: str, *, allowed: bool) -> str | None:
+def _why_absolute_is_refused(path: str, *, allowed: bool) -> str | None:
     if not allowed:
         return "it is absolute"
-    scheme = _split_scheme(path)[0].rstrip(":/").lower()
-    if scheme in _FORBIDDEN_SCHEMES:
-        return f"a table's files are not read over {scheme!r}"
+    kind = store_kind(path)
+    if not kind.may_be_named:
+        return f"a table's files are not read over {kind.name!r}"
     return None
 
 
 def _located_chunk(encoded: pa.StringArray, root: str) -> pa.StringArray:
     start = pa.scalar(f"{root.rstrip('/')}/")
-    joined: Any = pc.binary_join_element_wise(start, encoded, pa.scalar(""))  # type: ignore[call-overload]  # the stubs lack a mix of arrays and scalars
+    joined = compute.binary_join_element_wise(start, encoded, pa.scalar(""))
     odd: Any = pc.match_substring_regex(encoded, r"[%:]|^/")
     if pc.any(odd).as_py():
         hard = cast("list[str]", encoded.filter(odd).to_pylist())
@@ -330,18 +320,18 @@ def _canonical_chunk(encoded: pa.StringArray, root: str) -> pa.StringArray:
 
 
 def _canonical_by_directory(encoded: pa.StringArray, root: str) -> pa.StringArray:
-    """Canonical forms where directories are few and names need no work; else one by one."""
+    """Canonical forms by distinct directory, where directories are few; else path by path."""
     directories = pc.replace_substring_regex(encoded, "[^/]*$", "").dictionary_encode()
     if len(directories.dictionary) > len(encoded) // 2:
         return _canonical_one_by_one(encoded, root)
     starts = pa.array(
         [_canonical_start(text, root) for text in directories.dictionary.to_pylist()], pa.string()
     )
-    # Null where the directory does not stand for itself, or the name needs work.
+    # Null where a file's canonical path does not start with its directory's.
     start = starts.take(directories.indices)
     name = pc.replace_substring_regex(encoded, "(?s)^.*/", "")
     hard: Any = pc.or_(pc.is_null(start), pc.match_substring_regex(name, r"[%:]|^\.?$"))
-    joined: Any = pc.binary_join_element_wise(start, name, pa.scalar(""))  # type: ignore[call-overload]  # the stubs lack a mix of arrays and scalars
+    joined = compute.binary_join_element_wise(start, name, pa.scalar(""))
     if not pc.any(hard).as_py():
         return cast("pa.StringArray", joined)
     rest = _canonical_one_by_one(encoded.filter(hard), root)
@@ -350,7 +340,7 @@ def _canonical_by_directory(encoded: pa.StringArray, root: str) -> pa.StringArra
 
 
 def _canonical_start(encoded_directory: str | None, root: str) -> str | None:
-    """What the canonical form of every plain name in a directory (`a/`) starts with, if it does."""
+    """What the canonical paths of all plain names in a directory start with, if they agree."""
     probe = canonical_path(decode_path(f"{encoded_directory}x"), root)
     return probe[:-1] if encoded_directory and probe.endswith("x") else None
 

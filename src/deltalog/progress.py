@@ -1,7 +1,4 @@
-"""How far long work is: what it calls, and a bar for people who wait.
-
-Protocol: none
-"""
+"""Progress of long operations: the callback that they call, and a progress bar."""
 
 from __future__ import annotations
 
@@ -12,41 +9,41 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 OnProgress = Callable[[int, int], None]
-"""Told how many parts of how many are done; what it raises ends the work."""
+"""Called with the number of parts done and of all parts; an exception ends the operation."""
 
 Progress = OnProgress | bool
-"""What callers may hand in: a callback, or True for a bar."""
+"""What users pass: a callback, or True for a progress bar."""
 
 T = TypeVar("T")
 
 
 class Steps:
-    """Counts the parts of some work, from any thread. More may be expected as it goes on.
+    """Counts the parts of an operation that are done; safe for threads.
 
     Args:
-        tell: told after every part; None is nobody. It is called by one thread at a time.
+        on_progress: called after every part, by one thread at a time; None is no callback.
     """
 
-    def __init__(self, tell: OnProgress | None) -> None:
-        self._tell = tell
+    def __init__(self, on_progress: OnProgress | None) -> None:
+        self._on_progress = on_progress
         self._lock = threading.Lock()
         self._done = 0
         self._total = 0
 
     def expect(self, count: int) -> None:
-        """So many parts more are to be done."""
+        """Add parts that are still to be done."""
         with self._lock:
             self._total += count
 
     def done(self) -> None:
-        """One more part is done; raises what the callback raises."""
+        """Record that one more part is done; raises what the callback raises."""
         with self._lock:
             self._done += 1
-            if self._tell is not None:
-                self._tell(self._done, max(self._done, self._total))
+            if self._on_progress is not None:
+                self._on_progress(self._done, max(self._done, self._total))
 
     def each(self, items: Iterable[T]) -> Iterator[T]:
-        """The items; one is done when the next is asked for."""
+        """Yield the items; one counts as done when the next is requested."""
         for item in items:
             yield item
             self.done()
@@ -54,29 +51,29 @@ class Steps:
 
 @contextmanager
 def shown(progress: Progress | None, title: str) -> Iterator[OnProgress | None]:
-    """What work is to call: the caller's callback, a bar where it is True, or nothing.
+    """The callback to call: the user's own, that of a progress bar, or None.
 
     Args:
-        progress: as callers hand it in.
-        title: what is done.
+        progress: as the user passed it.
+        title: of the bar.
     """
     if progress is True:
-        with progress_bar(title) as tell:
-            yield tell
+        with progress_bar(title) as on_progress:
+            yield on_progress
     else:
         yield progress or None
 
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[OnProgress]:
-    """A bar in a terminal or notebook: tqdm's, else rich's, else none.
+    """A progress bar in a terminal or notebook: tqdm's, else rich's, else none.
 
     Examples:
         >>> with progress_bar("copying") as progress:
         ...     progress(1, 2)
 
     Args:
-        title: what is done.
+        title: of the bar.
     """
     tqdm = _find("tqdm.auto")
     if tqdm is not None:
@@ -87,7 +84,7 @@ def progress_bar(title: str) -> Iterator[OnProgress]:
     if rich is None:
         yield lambda _done, _total: None
         return
-    console = import_module("rich.console").Console(stderr=True)  # the answer goes to stdout
+    console = import_module("rich.console").Console(stderr=True)  # stdout is for results
     with rich.Progress(transient=True, console=console) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

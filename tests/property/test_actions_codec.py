@@ -11,24 +11,27 @@ from deltalog.actions import (
     Action,
     AddCDCFile,
     AddFile,
-    CheckpointMetadata,
     CommitInfo,
     DeletionVectorDescriptor,
     DomainMetadata,
-    Format,
     Metadata,
     Protocol,
-    RemoveFile,
-    RowIdHighWaterMark,
     SetTransaction,
-    Sidecar,
-    action_from_json,
     action_to_json,
     actions_from_json,
     encode_actions,
 )
 from deltalog.actions.arrow import adds_from_json, map_array, removes_from_json
-from deltalog.features import denormalise, merge, normalise, supported_features
+from deltalog.actions.codec import action_from_json
+from deltalog.actions.model import (
+    CheckpointMetadata,
+    Format,
+    RemoveFile,
+    RowIdHighWaterMark,
+    Sidecar,
+)
+from deltalog.features import supported_features
+from deltalog.features.protocol_change import denormalise, merge, normalise
 from deltalog.features.registry import FEATURES, Kind
 
 LONG = st.integers(-(2**63), 2**63 - 1)

@@ -30,7 +30,7 @@ from deltalog.expressions import (
     to_sql,
     type_of,
 )
-from deltalog.expressions.folding import fold
+from deltalog.expressions.arrow import fold
 from deltalog.expressions.nodes import (
     And,
     Arithmetic,

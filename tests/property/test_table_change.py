@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from deltalog.column_mapping import Mode, validate
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import DeltaError
-from deltalog.features import FEATURES, check_protocol, check_readable, check_writable, normalise
-from deltalog.features.support import misplaced_reader_features
+from deltalog.features import FEATURES, check_readable
+from deltalog.features.protocol_change import normalise
+from deltalog.features.support import check_protocol, check_writable, misplaced_reader_features
 from deltalog.schema import Field, StructType, alter
 from deltalog.table_change import changed_table, new_table
 

@@ -82,7 +82,8 @@ class Growing:
         self, start: Any = None, *, until: int | None = None, **options: Any
     ) -> SharedFollower:
         client = AsyncRestClient(read_profile(self.server.profile()), QUICK, clock=self.clock)
-        view = TableView(client, Table(share="s", schema="d", name="t"), VersionOrTimestamp())
+        table = Table(share="s", schema="d", name="t")
+        view = TableView(client, table, VersionOrTimestamp(), time_zone="UTC")
         chosen = SharedFollowOptions(**options)
         return SharedFollower(view, start=start, options=chosen, until=until)
 

@@ -9,7 +9,7 @@ from deltalog.actions import Metadata, Protocol
 from deltalog.column_mapping import Mode
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import InvalidMetadataError
-from deltalog.features import Dialect
+from deltalog.features.row_ids import Dialect
 from deltalog.schema import Field, PrimitiveType, StructType, encode_schema
 
 PLAIN = StructType(

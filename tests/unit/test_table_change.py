@@ -11,7 +11,8 @@ from deltalog.actions import Metadata, Protocol
 from deltalog.column_mapping import field_id, physical_name
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import DeltaError, InvalidInputError, UnsupportedFeatureError
-from deltalog.features import Engine, check_protocol, check_writable
+from deltalog.features.registry import OtherEngine
+from deltalog.features.support import check_protocol, check_writable
 from deltalog.schema import ArrayType, Field, MapType, StructType, encode_schema, find_field
 from deltalog.schema.columns import walk
 from deltalog.table_change import changed_table, engines_losing_access, new_table
@@ -773,8 +774,8 @@ def test_deletion_vectors_bring_no_other_feature() -> None:
 def test_who_loses_access() -> None:
     before = table().protocol
     after = table(configuration={"delta.enableTypeWidening": "true"}).protocol
-    assert engines_losing_access(before, after) == (Engine.DELTALAKE,)
+    assert engines_losing_access(before, after) == (OtherEngine.DELTALAKE,)
     assert engines_losing_access(before, before) == ()
     tracked = table(configuration={"delta.enableRowTracking": "true"}).protocol
     assert engines_losing_access(before, tracked) == ()
-    assert Engine.DELTALAKE in engines_losing_access(before, tracked, writing=True)
+    assert OtherEngine.DELTALAKE in engines_losing_access(before, tracked, writing=True)

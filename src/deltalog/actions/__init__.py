@@ -1,7 +1,7 @@
 """The actions of the transaction log: values, their JSON and Arrow forms, table properties.
 
-Core: no I/O. Files import only those before them: property_values, properties,
-settable, model, commit_rules, codec, arrow.
+Core: no I/O. Modules import only those before them: property_values, properties, settable, model,
+commit_rules, codec, arrow.
 
 Protocol: Actions, Table Properties
 """
@@ -9,7 +9,6 @@ Protocol: Actions, Table Properties
 from __future__ import annotations
 
 from deltalog.actions.codec import (
-    action_from_json,
     action_to_json,
     actions_from_json,
     encode_actions,
@@ -18,35 +17,24 @@ from deltalog.actions.model import (
     Action,
     AddCDCFile,
     AddFile,
-    CheckpointMetadata,
     CommitInfo,
     DeletionVectorDescriptor,
     DomainMetadata,
-    Format,
     Metadata,
     Protocol,
-    RemoveFile,
-    RowIdHighWaterMark,
     SetTransaction,
-    Sidecar,
 )
 
 __all__ = [
     "Action",
     "AddCDCFile",
     "AddFile",
-    "CheckpointMetadata",
     "CommitInfo",
     "DeletionVectorDescriptor",
     "DomainMetadata",
-    "Format",
     "Metadata",
     "Protocol",
-    "RemoveFile",
-    "RowIdHighWaterMark",
     "SetTransaction",
-    "Sidecar",
-    "action_from_json",
     "action_to_json",
     "actions_from_json",
     "encode_actions",

@@ -1,8 +1,8 @@
-"""Actions as Arrow data: the type of each, and columns from parsed lines.
+"""Actions as Arrow data: the type of each action, and columns from parsed lines.
 
-Owns the protocol's camelCase names in Arrow form. A table's files are counted in millions, so they
-never become objects here: each column is gathered from the parsed lines in one pass. Paths stay as
-they stand in the log (encoded).
+Owns the protocol's camelCase names as Arrow types. A table can have millions of files, so no Python
+object is made for each: every column is built from the parsed lines in one pass. Paths stay
+encoded, as in the log.
 
 Protocol: Checkpoint Schema, Add File and Remove File, Add CDC File
 """
@@ -53,7 +53,7 @@ _FILE_FIELDS: Final[list[pa.Field[Any]]] = [
 ]
 
 FILE_SCHEMA: Final = pa.schema(_FILE_FIELDS)
-"""The `add` action as replay holds it."""
+"""The `add` action."""
 
 _REMOVE_FIELDS: Final[list[pa.Field[Any]]] = [
     pa.field("path", pa.string()),
@@ -70,7 +70,7 @@ _REMOVE_FIELDS: Final[list[pa.Field[Any]]] = [
 ]
 
 REMOVE_SCHEMA: Final = pa.schema(_REMOVE_FIELDS)
-"""The `remove` action as a commit has it; checkpoints hold neither its stats nor its tags."""
+"""The `remove` action of a commit; in checkpoints it has neither stats nor tags (ledger B-26)."""
 
 _CDC_FIELDS: Final[list[pa.Field[Any]]] = [
     pa.field("path", pa.string()),
@@ -131,7 +131,8 @@ SIDECAR_TYPE: Final = pa.struct(
 
 
 _DICT_OR_NONE: Final = frozenset({dict, type(None)})
-# Without partition values an add's rows cannot be told; older removes hold their path alone.
+# Without partition values, the rows of an add are incomplete; removes of old writers have only a
+# path.
 _REQUIRED: Final = {
     "add": {"path": "str", "partitionValues": "map"},
     "remove": {"path": "str"},
@@ -143,14 +144,14 @@ def adds_from_json(adds: Sequence[Any], *, where: Location | None = None) -> pa.
     """A row for each parsed `add`.
 
     Args:
-        adds: what stands under `add` in each line, as parsed.
-        where: row number → `version 12, line 3`, asked only for an error.
+        adds: the parsed value of `add` in each line.
+        where: row number → position such as `version 12, line 3`; called only for an error.
 
     Returns:
         A table of `FILE_SCHEMA`.
 
     Raises:
-        MalformedLogError: one is no object, lacks its path or its partition values, or has a
+        MalformedLogError: a value is not an object, lacks its path or partition values, or has a
             member of a wrong type.
     """
     return _table(FILE_SCHEMA, adds, "add", where)
@@ -188,7 +189,7 @@ def _column(field: pa.Field[Any], actions: Sequence[Any]) -> pa.Array[Any]:
     values = [action.get(name) for action in actions]
     if pa.types.is_map(field.type):
         if not set(map(type, values)) <= _DICT_OR_NONE:
-            raise TypeError("a map is no object")  # an empty list would pass for an empty map
+            raise TypeError("a map is not an object")  # Arrow accepts [] as an empty map
         return map_array(values)
     if pa.types.is_struct(field.type):
         present = [value for value in values if value is not None]
@@ -201,9 +202,9 @@ def _column(field: pa.Field[Any], actions: Sequence[Any]) -> pa.Array[Any]:
 
 
 def map_array(values: Sequence[Any]) -> pa.MapArray[Any, Any]:
-    """Dicts of texts as one Arrow map column; None is null, and so is a value that is None.
+    """Dicts of strings as one Arrow map column; None is null, as a map or as a value.
 
-    Cost: one pass; the usual column of empty maps costs next to nothing.
+    Cost: one pass; almost none for a column of empty maps, the most common one.
     """
     lengths = [len(value) if value else 0 for value in values]
     offsets: list[int | None] = [0, *accumulate(lengths)]
@@ -232,7 +233,10 @@ def _checked_columns(
     where: Location | None,
     cause: Exception,
 ) -> list[pa.Array[Any]]:
-    """The columns again, value by value: finds the fault, or mends what can be mended."""
+    """The columns again, value by value: converts what can be converted, and names the first error.
+
+    Arrow's own error does not say which row is wrong.
+    """
     mended: list[dict[str, Any]] = []
     for row, action in enumerate(actions):
         node = JsonObject(action, _located(kind, row, where))
@@ -247,7 +251,7 @@ def _checked_columns(
 def _checked(node: JsonObject, field: pa.Field[Any]) -> Any:
     name = field.name
     if pa.types.is_map(field.type):
-        if node.values.get(name) == []:  # Arrow's form of an empty map, but no JSON object
+        if node.values.get(name) == []:  # Arrow's form of an empty map, but not a JSON object
             raise MalformedLogError(f"{node.where}.{name}: expected map of texts, found list []")
         return node.mapping(name)
     if pa.types.is_struct(field.type):
@@ -255,7 +259,7 @@ def _checked(node: JsonObject, field: pa.Field[Any]) -> Any:
     if pa.types.is_boolean(field.type):
         return node.optional(name, bool)
     if name == "stats":
-        # Statistics that are no text count as missing (ledger D-63): they never fail a read.
+        # Malformed statistics count as missing and never fail a read (ledger D-63).
         found = node.values.get(name)
         return found if isinstance(found, str) else None
     if pa.types.is_string(field.type):

@@ -1,8 +1,9 @@
-"""Actions ⇄ JSON objects, one line of a commit each.
+"""Actions ⇄ JSON objects, each one line of a commit.
 
-Owns the log's camelCase, what is required of each action, and every shape an action ever had: the
-first protocol's, the draft's and today's (ledger B1, B3). A checkpoint's rows as dicts are read by
-the same functions. Actions and members that nobody knows are ignored.
+Owns the log's camelCase, the required members of each action, and every form that an action ever
+had: the first protocol's, the draft's and today's (ledger B1, B3). The same functions parse the
+rows of a checkpoint as dicts. "Clients must ignore such unrecognized fields": unknown actions and
+members are skipped.
 
 Protocol: Actions
 """
@@ -40,16 +41,14 @@ def action_from_json(values: Mapping[str, Any], where: str = "action") -> Action
 
     Args:
         values: the object of the line; also a row of a checkpoint, all but one member null.
-        where: `version 12, line 3`, for errors.
+        where: position such as `version 12, line 3`, for errors.
 
     Raises:
-        MalformedLogError: a required member is missing, or one has a wrong type.
+        MalformedLogError: a required member is missing, or a member has a wrong type.
     """
     for kind, value in values.items():
         if value is not None and (parse := _PARSERS.get(kind)) is not None:
-            return parse(
-                JsonObject(value, f"{where}: {kind}", _ERRORS.get(kind, MalformedLogError))
-            )
+            return parse(JsonObject(value, f"{where}: {kind}", ERRORS.get(kind, MalformedLogError)))
     return None
 
 
@@ -63,19 +62,19 @@ def actions_from_json(objects: Iterable[Mapping[str, Any]], where: str = "commit
 
 
 def action_to_json(action: Action) -> dict[str, Any]:
-    """The object of one line; members that are None are left out, but for `partitionValues`."""
+    """The object of one line, without members that are None."""
     kind, encode = _ENCODERS[type(action)]
     return {kind: encode(action)}
 
 
 def encode_actions(actions: Iterable[Action]) -> bytes:
-    """A commit's bytes: one action a line, each line ended."""
+    """The bytes of a commit: one action per line, each with a line end."""
     return b"".join(dumps(action_to_json(action)) + b"\n" for action in actions)
 
 
 def protocol_from_json(node: JsonObject) -> Protocol:
     """Protocol: Protocol Evolution."""
-    # The protocol's own examples say readerVersion and writerVersion (ledger B-05).
+    # The examples in the protocol write readerVersion and writerVersion (ledger B-05).
     reader = node.optional("minReaderVersion", int)
     writer = node.optional("minWriterVersion", int)
     reader = node.required("readerVersion", int) if reader is None else reader
@@ -85,7 +84,7 @@ def protocol_from_json(node: JsonObject) -> Protocol:
     return Protocol(
         min_reader_version=reader,
         min_writer_version=writer,
-        # Some writers state empty lists where there must be none; that says nothing.
+        # Some writers write empty lists below version 3 or 7, where there must be none.
         reader_features=(reader_features or None) if reader < 3 else reader_features,
         writer_features=(writer_features or None) if writer < 7 else writer_features,
     )
@@ -179,7 +178,7 @@ def txn_from_json(node: JsonObject) -> SetTransaction:
 
 
 def domain_from_json(node: JsonObject) -> DomainMetadata:
-    """A text today, a map of texts in the draft (ledger B-79).
+    """A string today, a map of strings in the draft (ledger B-79).
 
     Protocol: Domain Metadata
     """
@@ -224,8 +223,7 @@ def sidecar_from_json(node: JsonObject) -> Sidecar:
 
 
 def _data_change(node: JsonObject) -> bool:
-    # Required today; a log that lacks it comes from before the member existed, when every file
-    # changed data.
+    # Required today. The first protocol did not have the member: every file changed data.
     found = node.optional("dataChange", bool)
     return True if found is None else found
 
@@ -244,10 +242,11 @@ _PARSERS: Final[Mapping[str, Callable[[JsonObject], Action]]] = {
     "sidecar": sidecar_from_json,
 }
 
-_ERRORS: Final[Mapping[str, type[MalformedLogError]]] = {
+ERRORS: Final[Mapping[str, type[MalformedLogError]]] = {
     "metaData": InvalidMetadataError,
     "protocol": InvalidProtocolError,
 }
+"""What a malformed action of these kinds raises; of others, MalformedLogError."""
 
 
 def _present(**members: Any) -> dict[str, Any]:

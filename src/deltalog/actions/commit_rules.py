@@ -1,6 +1,7 @@
-"""What one commit must not hold.
+"""Combinations of actions that one commit must not have.
 
-Within a commit the order of actions means nothing, so no two of them may speak of the same thing.
+"Since actions within a given Delta commit are not guaranteed to be applied in order", two of them
+must not contradict each other: no reader could tell which is later (ledger LOG-05, LOG-07).
 
 Protocol: Actions, Action Reconciliation
 """
@@ -30,16 +31,19 @@ if TYPE_CHECKING:
 def check_commit(actions: Sequence[Action]) -> None:
     """Refuse a commit whose actions contradict each other.
 
-    A path may stand in an `add` and a `remove` with different deletion vectors, and in a `cdc`.
+    An `add` and a `remove` may have the same path if their deletion vectors differ.
 
     Raises:
         InvalidInputError: it names the actions.
     """
+    # "A single log entry MUST NOT include more than one action that reconciles with each other."
     for kind in (Metadata, Protocol, CommitInfo, RowIdHighWaterMark):
         if sum(isinstance(action, kind) for action in actions) > 1:
             raise InvalidInputError(f"cannot commit more than one {kind.__name__} action")
     adds = [action for action in actions if isinstance(action, AddFile)]
     removes = [action for action in actions if isinstance(action, RemoveFile)]
+    # "It is required that there is at most one file action of the same type for any `path`
+    # (regardless of `dvId`)."
     _refuse_twice("add actions of path", (add.path for add in adds))
     _refuse_twice("remove actions of path", (remove.path for remove in removes))
     _refuse_twice(

@@ -1,8 +1,8 @@
 """The actions of the transaction log, as values.
 
 Owns one frozen dataclass per action, with the protocol's names in snake_case. Absent and null are
-both None. Used where there are few (protocol, metadata, what one commit adds); a table's files
-are Arrow tables (`actions.arrow`).
+both None. For actions of which there are few (protocol, metadata, one commit's files); the files of
+a table are Arrow tables (`actions.arrow`).
 
 Protocol: Actions
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
-    """What a reader and a writer must understand.
+    """The versions and table features that readers and writers must support.
 
     Feature lists are None below reader version 3 and writer version 7.
 
@@ -33,7 +33,7 @@ class Protocol:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """How data files are encoded; only `parquet` can be read.
+    """The format of data files; only `parquet` can be read.
 
     Protocol: Format Specification
     """
@@ -47,10 +47,10 @@ class Metadata:
     """Schema, partitioning and properties of the table.
 
     Args:
-        id: the table's identity; it stays when anything else changes.
-        schema_string: the schema as one line of JSON, kept as it came; too long to be shown.
+        id: of the table; it never changes.
+        schema_string: the schema as one line of JSON, exactly as stored; too long for the repr.
         partition_columns: logical names.
-        configuration: table properties, all of them, as texts.
+        configuration: all table properties, as strings.
         created_time_ms: milliseconds since 1970, UTC.
 
     Protocol: Change Metadata
@@ -73,14 +73,14 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionVectorDescriptor:
-    """Where the deletion vector of a logical file is.
+    """The location of a logical file's deletion vector.
 
     Args:
         storage_type: `u` (file named by a UUID), `i` (inline) or `p` (absolute path).
-        path_or_inline_dv: meaning by storage type.
-        offset: position of the vector in its file; None is 0.
+        path_or_inline_dv: depends on the storage type.
+        offset: of the vector in its file; None is 0.
         size_bytes: of the bitmap, without size prefix and checksum.
-        cardinality: how many rows it deletes.
+        cardinality: number of deleted rows.
 
     Protocol: Deletion Vector Descriptor Schema
     """
@@ -94,17 +94,17 @@ class DeletionVectorDescriptor:
 
     @property
     def unique_id(self) -> str:
-        """What tells this vector from any other of the same file."""
+        """The id that distinguishes this vector from others of the same data file."""
         at = "" if self.offset is None else f"@{self.offset}"
         return f"{self.storage_type}{self.path_or_inline_dv}{at}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddFile:
-    """A file that joins the table, or whose information is refreshed.
+    """A file that is added to the table, or whose metadata is updated.
 
     Args:
-        path: as a store takes it (decoded); relative to the root unless absolute.
+        path: decoded; relative to the root unless absolute.
         partition_values: physical column name → serialised value.
         stats: JSON text.
 
@@ -126,7 +126,7 @@ class AddFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveFile:
-    """A file that leaves the table; it stays as a tombstone until it expires.
+    """A file that is removed from the table; the action is kept as a tombstone until it expires.
 
     Protocol: Add File and Remove File
     """
@@ -146,7 +146,7 @@ class RemoveFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddCDCFile:
-    """A file that holds the changed rows of this version.
+    """A file with the changed rows of a version.
 
     Protocol: Add CDC File
     """
@@ -160,7 +160,7 @@ class AddCDCFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetTransaction:
-    """How far an application has written.
+    """The last version that an application has committed, by the application's own numbering.
 
     Protocol: Transaction Identifiers
     """
@@ -172,9 +172,9 @@ class SetTransaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainMetadata:
-    """A named configuration beside the schema.
+    """A named configuration.
 
-    `configuration` is a text as the protocol has it today; the draft's map is kept as a mapping.
+    `configuration` is a string today; a mapping is the draft's form (ledger B-79).
 
     Protocol: Domain Metadata
     """
@@ -186,7 +186,7 @@ class DomainMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowIdHighWaterMark:
-    """The draft's action for the highest row id in use; today a domain (`delta.rowTracking`).
+    """The draft's action for the highest row id in use; today the domain `delta.rowTracking`.
 
     Protocol: Row IDs (draft)
     """
@@ -197,7 +197,7 @@ class RowIdHighWaterMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitInfo:
-    """Provenance of one commit: free form, so it is kept whole.
+    """Provenance of one commit. It is free-form, so it is kept as it is.
 
     Protocol: Commit Provenance Information
     """
@@ -206,20 +206,20 @@ class CommitInfo:
 
     @property
     def in_commit_timestamp_ms(self) -> int | None:
-        """The commit's own time, where the table has in-commit timestamps."""
+        """The commit's time, if the table has in-commit timestamps."""
         value = self.values.get("inCommitTimestamp")
         return value if isinstance(value, int) else None
 
     @property
     def txn_id(self) -> str | None:
-        """The writer's own name of this commit attempt."""
+        """The writer's id of this commit attempt."""
         value = self.values.get("txnId")
         return value if isinstance(value, str) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointMetadata:
-    """First action of a V2 checkpoint.
+    """The action that every V2 checkpoint has once.
 
     Protocol: Checkpoint Metadata
     """
@@ -230,7 +230,7 @@ class CheckpointMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sidecar:
-    """A file that holds file actions of a V2 checkpoint.
+    """A file with file actions of a V2 checkpoint.
 
     Protocol: Sidecar File Information
     """

@@ -1,18 +1,19 @@
 """Table properties: every known `delta.*` key with its type, default and meaning.
 
-Owns the table of properties. A value is parsed when it is asked for, so a bad one harms only who
-needs it. Whether a property has an effect is `configuration`'s answer: some need a table feature.
+Owns the table of properties. A value is parsed when it is read, so a malformed one fails only the
+operation that needs it. `configuration` decides whether a property has an effect: some take effect
+only with a table feature.
 
 Protocol: Table Properties
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar, overload
 
 from deltalog.actions.property_values import (
-    optional,
     parse_auto_compact,
     parse_boolean,
     parse_bytes,
@@ -40,6 +41,7 @@ IGNORE_PROTOCOL_DEFAULTS: Final = "delta.ignoreProtocolDefaults"
 ISOLATION_LEVELS: Final = ("Serializable", "WriteSerializable", "SnapshotIsolation")
 
 
+@dataclass(frozen=True, eq=False)
 class Property(Generic[T]):
     """One property: the key in the log, how its text is read, and what it is for.
 
@@ -52,22 +54,12 @@ class Property(Generic[T]):
         settable: False if only a writer itself may set it.
     """
 
-    def __init__(
-        self,
-        key: str,
-        parse: Callable[[str], T],
-        default: T,
-        doc: str,
-        *,
-        aliases: tuple[str, ...] = (),
-        settable: bool = True,
-    ) -> None:
-        self.key = key
-        self.parse = parse
-        self.default = default
-        self.doc = doc
-        self.aliases = aliases
-        self.settable = settable
+    key: str
+    parse: Callable[[str], T]
+    default: T
+    doc: str
+    aliases: tuple[str, ...] = field(default=(), kw_only=True)
+    settable: bool = field(default=True, kw_only=True)
 
     @overload
     def __get__(self, table: None, owner: type) -> Property[T]: ...
@@ -87,7 +79,7 @@ class Property(Generic[T]):
         """The value that a text stands for.
 
         Raises:
-            InvalidMetadataError: the text is none of the property's.
+            InvalidMetadataError: the property has no such value.
         """
         try:
             return self.parse(text)
@@ -97,6 +89,24 @@ class Property(Generic[T]):
             ) from None
 
 
+def _flag(
+    key: str, doc: str, *, default: bool = False, aliases: tuple[str, ...] = ()
+) -> Property[bool]:
+    return Property(key, parse_boolean, default, doc, aliases=aliases)
+
+
+def _duration(key: str, days: int, doc: str) -> Property[int]:
+    return Property(key, parse_interval_ms, days * 86_400_000, doc)
+
+
+def _unset(
+    key: str, parse: Callable[[str], T], doc: str, *, settable: bool = True
+) -> Property[T | None]:
+    """A property without a default."""
+    optional: Callable[[str], T | None] = parse
+    return Property(key, optional, None, doc, settable=settable)
+
+
 class TableProperties:
     """The properties of one table, typed: `properties.checkpoint_interval`.
 
@@ -104,7 +114,7 @@ class TableProperties:
         configuration: the `configuration` of the metaData action.
 
     Raises:
-        InvalidMetadataError: on access, if the text of that property is none of its values.
+        InvalidMetadataError: on access, if that property has no such value.
     """
 
     __slots__ = ("configuration",)
@@ -113,9 +123,7 @@ class TableProperties:
         self.configuration = configuration
 
     # What the table allows.
-    append_only = Property(
-        "delta.appendOnly", parse_boolean, default=False, doc="Refuse to delete or change rows."
-    )
+    append_only = _flag("delta.appendOnly", "Refuse to delete or change rows.")
     isolation_level = Property(
         "delta.isolationLevel",
         parse_one_of(*ISOLATION_LEVELS),
@@ -123,61 +131,43 @@ class TableProperties:
         "How strictly concurrent transactions are kept apart.",
     )
 
-    enable_row_level_concurrency = Property(
-        "delta.enableRowLevelConcurrency",
-        parse_boolean,
-        default=False,
-        doc="Changes of different rows of one file do not conflict.",
+    enable_row_level_concurrency = _flag(
+        "delta.enableRowLevelConcurrency", "Changes of different rows of one file do not conflict."
     )
-    max_deleted_rows_ratio = Property(
-        "deltalog.maxDeletedRowsRatio", optional(parse_ratio), None, "Above it files are rewritten."
+    max_deleted_rows_ratio = _unset(
+        "deltalog.maxDeletedRowsRatio", parse_ratio, "Above it files are rewritten."
     )
 
     # What the log keeps, and for how long.
-    log_retention_ms = Property(
-        "delta.logRetentionDuration", parse_interval_ms, 30 * 86_400_000, "How long history stays."
-    )
-    deleted_file_retention_ms = Property(
+    log_retention_ms = _duration("delta.logRetentionDuration", 30, "How long history stays.")
+    deleted_file_retention_ms = _duration(
         "delta.deletedFileRetentionDuration",
-        parse_interval_ms,
-        7 * 86_400_000,
+        7,
         "How long files stay after they left the table; vacuum deletes older ones.",
     )
-    checkpoint_retention_ms = Property(
-        "delta.checkpointRetentionDuration",
-        parse_interval_ms,
-        2 * 86_400_000,
-        "How long old checkpoints are kept.",
+    checkpoint_retention_ms = _duration(
+        "delta.checkpointRetentionDuration", 2, "How long old checkpoints are kept."
     )
-    set_transaction_retention_ms = Property(
+    set_transaction_retention_ms = _unset(
         "delta.setTransactionRetentionDuration",
-        optional(parse_interval_ms),
-        None,
+        parse_interval_ms,
         "How long application transactions are remembered; unset is forever.",
     )
-    sample_retention_ms = Property(
-        "delta.sampleRetentionDuration",
-        parse_interval_ms,
-        7 * 86_400_000,
-        "How long sample files are kept (Databricks).",
+    sample_retention_ms = _duration(
+        "delta.sampleRetentionDuration", 7, "How long sample files are kept (Databricks)."
     )
-    truncate_history_retention_ms = Property(
+    truncate_history_retention_ms = _duration(
         "delta.dropFeatureTruncateHistory.retentionDuration",
-        parse_interval_ms,
-        86_400_000,
+        1,
         "How much history stays when a feature is dropped with its history.",
     )
-    enable_expired_log_cleanup = Property(
-        "delta.enableExpiredLogCleanup",
-        parse_boolean,
-        default=True,
-        doc="Delete expired log files after checkpoints.",
+    enable_expired_log_cleanup = _flag(
+        "delta.enableExpiredLogCleanup", "Delete expired log files after checkpoints.", default=True
     )
-    enable_full_retention_rollback = Property(
+    enable_full_retention_rollback = _flag(
         "delta.enableFullRetentionRollback",
-        parse_boolean,
+        "Keep every version of the retention period readable.",
         default=True,
-        doc="Keep every version of the retention period readable.",
     )
     require_checkpoint_protection_before_version = Property(
         "delta.requireCheckpointProtectionBeforeVersion",
@@ -197,17 +187,14 @@ class TableProperties:
         "classic",
         "Which kind of checkpoint is written.",
     )
-    checkpoint_write_stats_as_json = Property(
-        "delta.checkpoint.writeStatsAsJson",
-        parse_boolean,
-        default=True,
-        doc="Checkpoints keep statistics as JSON.",
+    checkpoint_write_stats_as_json = _flag(
+        "delta.checkpoint.writeStatsAsJson", "Checkpoints keep statistics as JSON.", default=True
     )
-    checkpoint_write_stats_as_struct = Property(
+    # Delta Spark's default; the protocol's own is false (ledger B-25).
+    checkpoint_write_stats_as_struct = _flag(
         "delta.checkpoint.writeStatsAsStruct",
-        parse_boolean,
-        default=True,  # Delta Spark's default; the protocol's own is false (ledger B-25)
-        doc="Checkpoints keep statistics and partition values as typed columns.",
+        "Checkpoints keep statistics and partition values as typed columns.",
+        default=True,
     )
 
     # Statistics.
@@ -217,10 +204,9 @@ class TableProperties:
         32,
         "How many leading columns get statistics; -1 is all.",
     )
-    data_skipping_stats_columns = Property(
+    data_skipping_stats_columns = _unset(
         "delta.dataSkippingStatsColumns",
-        optional(parse_column_list),
-        None,
+        parse_column_list,
         "The columns that get statistics; wins over the number.",
     )
     data_skipping_string_prefix_length = Property(
@@ -231,89 +217,60 @@ class TableProperties:
     )
 
     # Table features.
-    enable_change_data_feed = Property(
+    enable_change_data_feed = _flag(
         "delta.enableChangeDataFeed",
-        parse_boolean,
-        default=False,
-        doc="Record row-level changes.",
+        "Record row-level changes.",
         aliases=("delta.enableChangeDataCapture",),
     )
-    enable_deletion_vectors = Property(
+    enable_deletion_vectors = _flag(
         "delta.enableDeletionVectors",
-        parse_boolean,
-        default=False,
-        doc="Commands may mark rows as deleted instead of rewriting files.",
+        "Commands may mark rows as deleted instead of rewriting files.",
     )
-    enable_row_tracking = Property(
-        "delta.enableRowTracking",
-        parse_boolean,
-        default=False,
-        doc="Every row has an id and a commit version that last.",
+    enable_row_tracking = _flag(
+        "delta.enableRowTracking", "Every row has an id and a commit version that last."
     )
-    row_tracking_suspended = Property(
-        "delta.rowTrackingSuspended",
-        parse_boolean,
-        default=False,
-        doc="Stop giving row ids to new files.",
+    row_tracking_suspended = _flag(
+        "delta.rowTrackingSuspended", "Stop giving row ids to new files."
     )
-    materialized_row_id_column_name = Property(
+    materialized_row_id_column_name = _unset(
         "delta.rowTracking.materializedRowIdColumnName",
-        optional(parse_text),
-        None,
+        parse_text,
         "The hidden column of data files that holds kept row ids.",
         settable=False,
     )
-    materialized_row_commit_version_column_name = Property(
+    materialized_row_commit_version_column_name = _unset(
         "delta.rowTracking.materializedRowCommitVersionColumnName",
-        optional(parse_text),
-        None,
+        parse_text,
         "The hidden column of data files that holds kept row commit versions.",
         settable=False,
     )
-    enable_row_ids = Property(
-        "delta.enableRowIds",
-        parse_boolean,
-        default=False,
-        doc="The draft's word for row tracking.",
-    )
-    row_ids_physical_column_name = Property(
+    enable_row_ids = _flag("delta.enableRowIds", "The draft's word for row tracking.")
+    row_ids_physical_column_name = _unset(
         "delta.rowIds.physicalColumnName",
-        optional(parse_text),
-        None,
+        parse_text,
         "The draft's hidden column of kept row ids.",
         settable=False,
     )
-    enable_in_commit_timestamps = Property(
-        "delta.enableInCommitTimestamps",
-        parse_boolean,
-        default=False,
-        doc="Commits carry their own time.",
+    enable_in_commit_timestamps = _flag(
+        "delta.enableInCommitTimestamps", "Commits carry their own time."
     )
-    in_commit_timestamp_enablement_version = Property(
+    in_commit_timestamp_enablement_version = _unset(
         "delta.inCommitTimestampEnablementVersion",
-        optional(parse_whole(0)),
-        None,
+        parse_whole(0),
         "The version from which commits carry their own time.",
         settable=False,
     )
-    in_commit_timestamp_enablement_timestamp = Property(
+    in_commit_timestamp_enablement_timestamp = _unset(
         "delta.inCommitTimestampEnablementTimestamp",
-        optional(parse_whole(0)),
-        None,
+        parse_whole(0),
         "The time of that version, milliseconds since 1970.",
         settable=False,
     )
-    enable_type_widening = Property(
-        "delta.enableTypeWidening",
-        parse_boolean,
-        default=False,
-        doc="Column types may be changed to wider ones.",
+    enable_type_widening = _flag(
+        "delta.enableTypeWidening", "Column types may be changed to wider ones."
     )
-    enable_variant_shredding = Property(
-        "delta.enableVariantShredding",
-        parse_boolean,
-        default=False,
-        doc="Variant columns may be stored shredded.",
+    enable_variant_shredding = _flag(
+        "delta.enableVariantShredding", "Variant columns may be stored shredded."
     )
     column_mapping_mode = Property(
         "delta.columnMapping.mode",
@@ -328,26 +285,14 @@ class TableProperties:
         "The highest column id ever given.",
         settable=False,
     )
-    enable_iceberg_compat_v1 = Property(
-        "delta.enableIcebergCompatV1", parse_boolean, default=False, doc="Write for Iceberg (V1)."
+    enable_iceberg_compat_v1 = _flag("delta.enableIcebergCompatV1", "Write for Iceberg (V1).")
+    enable_iceberg_compat_v2 = _flag("delta.enableIcebergCompatV2", "Write for Iceberg (V2).")
+    enable_iceberg_compat_v3 = _flag("delta.enableIcebergCompatV3", "Write for Iceberg (V3).")
+    enable_iceberg_writer_compat_v1 = _flag(
+        "delta.enableIcebergWriterCompatV1", "Keep to what Iceberg writers can follow (V1)."
     )
-    enable_iceberg_compat_v2 = Property(
-        "delta.enableIcebergCompatV2", parse_boolean, default=False, doc="Write for Iceberg (V2)."
-    )
-    enable_iceberg_compat_v3 = Property(
-        "delta.enableIcebergCompatV3", parse_boolean, default=False, doc="Write for Iceberg (V3)."
-    )
-    enable_iceberg_writer_compat_v1 = Property(
-        "delta.enableIcebergWriterCompatV1",
-        parse_boolean,
-        default=False,
-        doc="Keep to what Iceberg writers can follow (V1).",
-    )
-    enable_iceberg_writer_compat_v3 = Property(
-        "delta.enableIcebergWriterCompatV3",
-        parse_boolean,
-        default=False,
-        doc="Keep to what Iceberg writers can follow (V3).",
+    enable_iceberg_writer_compat_v3 = _flag(
+        "delta.enableIcebergWriterCompatV3", "Keep to what Iceberg writers can follow (V3)."
     )
     universal_format_enabled_formats = Property(
         "delta.universalFormat.enabledFormats",
@@ -355,67 +300,49 @@ class TableProperties:
         parse_names(""),
         "Formats that the table's metadata is also kept in.",
     )
-    enable_materialize_partition_columns = Property(
+    enable_materialize_partition_columns = _flag(
         "delta.enableMaterializePartitionColumnsFeature",
-        parse_boolean,
-        default=False,
-        doc="Data files must hold the partition columns.",
+        "Data files must hold the partition columns.",
     )
-    write_partition_columns_to_parquet = Property(
+    write_partition_columns_to_parquet = _unset(
         "delta.writePartitionColumnsToParquet",
-        optional(parse_boolean),
-        None,
+        parse_boolean,
         "Whether data files should hold the partition columns.",
     )
 
     # Layout of data files.
-    randomize_file_prefixes = Property(
-        "delta.randomizeFilePrefixes",
-        parse_boolean,
-        default=False,
-        doc="Random directories instead of partition directories.",
+    randomize_file_prefixes = _flag(
+        "delta.randomizeFilePrefixes", "Random directories instead of partition directories."
     )
     random_prefix_length = Property(
         "delta.randomPrefixLength", parse_whole(1), 2, "Characters of a random directory."
     )
-    target_file_size_bytes = Property(
-        "delta.targetFileSize", optional(parse_bytes), None, "How large data files should be."
+    target_file_size_bytes = _unset(
+        "delta.targetFileSize", parse_bytes, "How large data files should be."
     )
-    tune_file_sizes_for_rewrites = Property(
+    tune_file_sizes_for_rewrites = _unset(
         "delta.tuneFileSizesForRewrites",
-        optional(parse_boolean),
-        None,
+        parse_boolean,
         "Smaller files where rows are often changed.",
     )
-    auto_optimize = Property(
-        "delta.autoOptimize", optional(parse_boolean), None, "Deprecated: optimise writes."
-    )
-    optimize_write = Property(
+    auto_optimize = _unset("delta.autoOptimize", parse_boolean, "Deprecated: optimise writes.")
+    optimize_write = _unset(
         "delta.autoOptimize.optimizeWrite",
-        optional(parse_boolean),
-        None,
+        parse_boolean,
         "Gather rows into fewer files while writing.",
     )
-    auto_compact = Property(
-        "delta.autoOptimize.autoCompact",
-        optional(parse_auto_compact),
-        None,
-        "Compact small files after commits.",
+    auto_compact = _unset(
+        "delta.autoOptimize.autoCompact", parse_auto_compact, "Compact small files after commits."
     )
-    parquet_compression_codec = Property(
-        "delta.parquet.compression.codec",
-        optional(parse_text),
-        None,
-        "How data files are compressed.",
+    parquet_compression_codec = _unset(
+        "delta.parquet.compression.codec", parse_text, "How data files are compressed."
     )
-    parquet_format_version = Property(
-        "delta.parquet.format.version", optional(parse_text), None, "Version of the Parquet format."
+    parquet_format_version = _unset(
+        "delta.parquet.format.version", parse_text, "Version of the Parquet format."
     )
-    symlink_manifest_enabled = Property(
+    symlink_manifest_enabled = _flag(
         "delta.compatibility.symlinkFormatManifest.enabled",
-        parse_boolean,
-        default=False,
-        doc="Write symlink manifests after commits.",
+        "Write symlink manifests after commits.",
     )
 
     @property

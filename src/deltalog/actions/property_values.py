@@ -1,7 +1,7 @@
-"""The texts of table properties, as values.
+"""Parsers for the values of table properties.
 
-Owns how each kind of value is written; a parser raises ValueError with what it expected. Which
-property has which kind is `properties`.
+Owns the syntax of each kind of value; a parser raises ValueError with what it expects. `properties`
+says which property has which kind.
 
 Protocol: Table Properties
 """
@@ -40,10 +40,10 @@ def parse_boolean(text: str) -> bool:
 def parse_interval_ms(text: str) -> int:
     """Milliseconds of an interval such as `interval 1 week` or `2 days 12 hours`.
 
-    Months and years have no fixed length and are refused, as everywhere in Delta.
+    Months and years have no fixed length and are refused, as in all Delta engines.
 
     Raises:
-        ValueError: it is no interval, or a negative one.
+        ValueError: it is not an interval, or it is negative.
     """
     words = text.strip().lower().removeprefix("interval").strip()
     total_us = position = 0
@@ -65,7 +65,7 @@ def parse_interval_ms(text: str) -> int:
 
 
 def parse_column_list(text: str) -> tuple[tuple[str, ...], ...]:
-    """Paths of a comma-separated list; backticks quote a name, a dot steps into a struct."""
+    """Column paths of a comma-separated list; backticks quote a name, a dot separates fields."""
     paths: list[tuple[str, ...]] = []
     path: list[str] = []
     position = 0
@@ -83,7 +83,7 @@ def parse_column_list(text: str) -> tuple[tuple[str, ...], ...]:
 
 
 def parse_whole(least: int) -> Callable[[str], int]:
-    """A whole number, not below `least`."""
+    """An integer of `least` or more."""
 
     def parse(text: str) -> int:
         number = int(text) if re.fullmatch(r"\s*[+-]?\d+\s*", text, re.ASCII) else least - 1
@@ -114,7 +114,7 @@ def parse_bytes(text: str) -> int:
 
 
 def parse_one_of(*words: str) -> Callable[[str], str]:
-    """One of some words, in any case; the value is in their own spelling."""
+    """One of some words, in any case; the result is spelled as in `words`."""
     by_folded = {word.lower(): word for word in words}
 
     def parse(text: str) -> str:
@@ -136,11 +136,6 @@ def parse_text(text: str) -> str:
     return text
 
 
-def optional(parse: Callable[[str], T]) -> Callable[[str], T | None]:
-    """The same parser, for a property whose default is None."""
-    return parse
-
-
 def parse_auto_compact(text: str) -> bool:
-    """A boolean; Databricks also has `auto` and the old `legacy`, and both mean yes."""
+    """A boolean; Databricks also writes `auto` and the older `legacy`, which both mean true."""
     return text.strip().lower() in {"auto", "legacy"} or parse_boolean(text)

@@ -1,6 +1,6 @@
-"""What a user may set in a table's configuration.
+"""Checks of the table properties that a user sets.
 
-Owns the spelling of keys and the refusals; the properties themselves are `properties`.
+Owns the spelling of keys, and which values are refused; `properties` lists the properties.
 
 Protocol: Table Properties
 """
@@ -24,7 +24,7 @@ from deltalog.errors import InvalidInputError, InvalidMetadataError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Families of keys that other engines and tools keep; deltalog stores them and looks no further.
+# Keys of other engines and tools: deltalog stores them without checking them.
 _OPEN_PREFIXES: Final = (
     "delta.universalFormat.",
     "delta.compatibility.",
@@ -44,12 +44,13 @@ _BY_FOLDED: Final = {
 
 
 def canonical_key(key: str) -> str:
-    """The key in its own spelling: case does not matter for keys that Delta knows.
+    """The key in its canonical spelling: known keys are case-insensitive (ledger D-38).
 
-    A constraint's name is stored in lower case, as Spark does; a key that is not Delta's stays.
+    A constraint's name becomes lower case, as in Spark (ledger CON-03); a key without the prefix
+    `delta.` or `deltalog.` stays as it is.
 
     Raises:
-        InvalidInputError: the key starts with `delta.` or `deltalog.`, and nobody knows it.
+        InvalidInputError: the key has such a prefix, but is unknown.
     """
     folded = key.lower()
     if (known := _BY_FOLDED.get(folded)) is not None:
@@ -66,10 +67,10 @@ def canonical_key(key: str) -> str:
 
 
 def check_settable(properties: Mapping[str, str]) -> dict[str, str]:
-    """What a user asks to set, with the keys in their own spelling and every value checked.
+    """The properties that a user sets, with canonical keys and checked values.
 
     Raises:
-        InvalidInputError: a key is unknown or not for users, or a value is none of its own.
+        InvalidInputError: a key is unknown or set by writers only, or a value is invalid.
     """
     checked: dict[str, str] = {}
     for key, text in properties.items():

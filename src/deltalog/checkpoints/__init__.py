@@ -1,10 +1,10 @@
-"""Checkpoints: the state of the table at one version, in one or several files.
+"""Checkpoints: the state of a table at one version, in one or several files.
+
+Other rooms import from the modules.
 
 Protocol: Checkpoints, Checkpoint Schema, V2 Spec
 """
 
 from __future__ import annotations
 
-from deltalog.checkpoints.reader import Checkpoint
-
-__all__ = ["Checkpoint"]
+__all__: list[str] = []

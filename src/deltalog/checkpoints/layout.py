@@ -1,7 +1,7 @@
-"""The files of a checkpoint, whatever its layout: each a source of actions.
+"""Reading one file of a checkpoint, Parquet or JSON.
 
-Owns how one file is read, Parquet or JSON, and where sidecars are. Which files make a checkpoint
-is for `log.segment`, what their actions mean for `replay`.
+Owns how a file is read, and where sidecars are. `log.segment` decides which files make up a
+checkpoint, `replay` what their actions mean.
 
 Protocol: Checkpoints, V2 Spec, Sidecar Files
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS: Final = 1 << 15
 PARTS_BYTES: Final = 16 << 20
-"""What a file holds at least for its row groups to be worked on one by one."""
+"""The size from which a file's row groups are processed in parallel."""
 
 Leaf = tuple[str, ...]
 
@@ -40,40 +40,40 @@ class CheckpointFile(Protocol):
     """One file that holds actions."""
 
     def values(self, kinds: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
-        """The actions of each kind as dicts: for the kinds of which there are few."""
+        """The actions of each kind as dicts: for all kinds except file actions."""
         ...
 
     def leaves(self, kind: str) -> Sequence[Leaf]:
-        """What the file holds of actions of this kind; each leaf's path begins with `kind`."""
+        """The leaves that the file has of this kind; each path starts with `kind`."""
         ...
 
     def actions(self, kind: str, fields: Sequence[Leaf]) -> pa.ChunkedArray[Any]:
-        """The actions of a kind in the file's order, as structs of the leaves below `fields`."""
+        """The actions of a kind in the file's order, as structs with the leaves of `fields`."""
         ...
 
     def parts(self, kind: str, *, least_bytes: int = PARTS_BYTES) -> Sequence[CheckpointFile]:
-        """The file cut into pieces that can be worked on one by one, in the file's order.
+        """Parts of the file that can be read in parallel, in the file's order.
 
-        A file that holds less than `least_bytes` of such actions stays whole.
+        A file with less than `least_bytes` of such actions is one part.
         """
         ...
 
     def count(self, kind: str) -> int:
-        """How many actions of the kind there are."""
+        """The number of actions of the kind."""
         ...
 
     def batches(
         self, kind: str, fields: Sequence[Leaf], batch_rows: int
     ) -> Iterator[pa.ChunkedArray[Any]]:
-        """The same as `actions`, at most so many at a time; only those are in memory."""
+        """As `actions`, in batches; only one batch is in memory."""
         ...
 
 
 def sidecar_location(sidecar: Sidecar) -> str:
-    """Where a sidecar is: beside the log's others unless its path is absolute.
+    """The path of a sidecar: in the sidecar directory, unless it is absolute.
 
     Raises:
-        UnsafePathError: the path leads elsewhere.
+        UnsafePathError: the path leads out of that directory.
 
     Protocol: Sidecar File Information
     """
@@ -82,14 +82,14 @@ def sidecar_location(sidecar: Sidecar) -> str:
 
 
 def open_checkpoint_file(store: Store, info: FileInfo) -> CheckpointFile:
-    """The file as a source of actions; nothing is read before it is asked for."""
+    """The file, by its format; nothing is read yet."""
     if info.name.endswith(".json"):
         return JsonCheckpointFile(store, info)
     return ParquetCheckpointFile(store, info)
 
 
 class ParquetCheckpointFile:
-    """A Parquet file of actions; reads the leaves asked for, in the row groups that have them."""
+    """A Parquet file of actions; reads the requested leaves, in the row groups that have them."""
 
     def __init__(
         self, store: Store, info: FileInfo, *, footer: Any = None, group: int | None = None
@@ -105,7 +105,7 @@ class ParquetCheckpointFile:
         return self._open().leaves
 
     def _open(self) -> ParquetReader:
-        # A reader serves one thread at a time; what its footer says serves all.
+        # A reader is for one thread at a time, so each call opens one; the footer is shared.
         size = self._info.size_bytes or None
         reader = open_parquet(self._store, self._info.path, size_bytes=size, footer=self._footer)
         self._footer = reader.metadata
@@ -118,8 +118,8 @@ class ParquetCheckpointFile:
     def values(self, kinds: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
         """See `CheckpointFile`.
 
-        Cost: the leaves of these kinds in the row groups that have such actions. The rows are
-        gone through in batches: a checkpoint of a million files has two rows that count here.
+        Cost: the leaves of these kinds, in the row groups that have such actions. They are read in
+        batches: of the rows of a million files, only two may be relevant here.
         """
         reader = self._open()
         found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in kinds}
@@ -160,7 +160,7 @@ class ParquetCheckpointFile:
                 yield actions
 
     def parts(self, kind: str, *, least_bytes: int = PARTS_BYTES) -> Sequence[CheckpointFile]:
-        """See `CheckpointFile`: the row groups with such actions, where there is much in them."""
+        """See `CheckpointFile`: the row groups with such actions, if they are large."""
         reader = self._open()
         groups = self._row_groups(reader, kind)
         stored = sum(reader.metadata.row_group(group).total_byte_size for group in groups)
@@ -185,7 +185,7 @@ class ParquetCheckpointFile:
         return reader.num_rows - sum(count or 0 for count in nulls)
 
     def _row_groups(self, reader: ParquetReader, kind: str) -> list[int]:
-        """Row groups that may hold such actions, by the null counts of the footer."""
+        """The row groups that may have such actions, by the null counts of the footer."""
         marker = reader.leaf_indices([(kind, MARKERS[kind])])
         if len(marker) != 1:
             return []
@@ -203,14 +203,14 @@ class ParquetCheckpointFile:
 
 
 def _with_marker(reader: ParquetReader, kind: str, fields: Sequence[Leaf]) -> Sequence[Leaf]:
-    """The fields, and the marker leaf if nothing else is there or tells where the rows are."""
+    """The fields, with the marker leaf if nothing else shows which rows have such an action."""
     if not reader.arrow_schema.field(kind).nullable or not reader.leaf_indices(fields):
         return [*fields, (kind, MARKERS[kind])]
     return fields
 
 
 class JsonCheckpointFile:
-    """A V2 checkpoint's top-level file in JSON; small, so it is read whole."""
+    """The top-level file of a V2 checkpoint in JSON; it is small, so it is read whole."""
 
     def __init__(self, store: Store, info: FileInfo) -> None:
         self._store = store

@@ -1,8 +1,8 @@
-"""A checkpoint, read by column: only what is asked for, and each column once.
+"""Reading a checkpoint by column: only requested columns, and each of them once.
 
-Owns where the actions of a checkpoint are, across its files and sidecars, and keeps the columns
-that were read. Whatever makes it unusable leaves as `CheckpointUnreadableError`: then there may be
-an older checkpoint. What is live is for `snapshot`.
+Owns where the actions of a checkpoint are, across its files and sidecars, and caches the columns
+that it read. Every failure is raised as `CheckpointUnreadableError`, so that the caller can fall
+back to an older checkpoint. `snapshot` decides which files are live.
 
 Protocol: Checkpoints, V2 Spec, Checkpoint Schema
 """
@@ -52,12 +52,12 @@ _SCHEMAS: Final = {"add": FILE_SCHEMA, "remove": REMOVE_SCHEMA}
 
 @dataclass(frozen=True, slots=True)
 class AddBatch:
-    """Some live files on their way out of the log.
+    """A batch of add actions, not decoded yet.
 
     Args:
-        num_rows: how many.
-        decode: gives a table of `FILE_SCHEMA` and a column per leaf of the statistics; may be
-            called in another thread.
+        num_rows: of the batch.
+        decode: returns a table of `FILE_SCHEMA` and a column per statistics leaf; may be called in
+            another thread.
     """
 
     num_rows: int
@@ -67,12 +67,12 @@ class AddBatch:
 class Checkpoint:
     """The actions of one checkpoint, read on demand.
 
-    Columns that were read stay in memory; a pickled copy starts without them. Two threads that
-    ask for the same column at once may both read it: they get equal columns.
+    Columns stay in memory once read; a pickled copy starts without them. Two threads that request
+    the same column at once may both read it: the columns are equal.
 
     Args:
         store: of the table.
-        files: which files it has.
+        files: of the checkpoint.
     """
 
     def __init__(self, store: Store, files: CheckpointFiles) -> None:
@@ -84,24 +84,24 @@ class Checkpoint:
 
     @property
     def version(self) -> int:
-        """The table version that it holds."""
+        """The table version of the checkpoint."""
         return self.files.version
 
     @property
     def holds_columns(self) -> bool:
-        """Whether any column of file actions is in memory."""
+        """Whether any column of file actions is cached."""
         return bool(self._columns or self._stats)
 
     def __getstate__(self) -> tuple[Store, CheckpointFiles]:
         return self._store, self.files
 
     def __setstate__(self, state: tuple[Store, CheckpointFiles]) -> None:
-        self.__init__(*state)  # type: ignore[misc]  # a copy is made anew, without the columns
+        self.__init__(*state)  # type: ignore[misc]  # a copy starts without columns
 
     def values(self, kinds: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
         """The actions of these kinds as dicts (`protocol`, `metaData`, `txn`, …; not files).
 
-        Cost: their leaves, in the row groups that have any; never a sidecar.
+        Cost: their leaves, in the row groups that have such actions; no sidecar is read.
         """
         missing = [kind for kind in kinds if kind not in self._values]
         if missing:
@@ -123,7 +123,7 @@ class Checkpoint:
         Returns:
             One row per action; every call gives the same rows in the same order.
 
-        Cost: the leaves of the columns that were not read before.
+        Cost: the leaves of the columns that are not cached.
         """
         schema = _SCHEMAS[kind]
         missing = [name for name in names if (kind, name) not in self._columns]
@@ -134,20 +134,20 @@ class Checkpoint:
             for number, field in enumerate(wanted):
                 chunks = [chunk for part in parts for chunk in part[number].chunks]
                 self._columns[kind, field.name] = chunked(chunks, field.type)
-        with self._unreadable():  # a damaged footer can tell columns of different lengths
+        with self._unreadable():  # with a corrupt footer, columns may differ in length
             return pa.Table.from_arrays([self._columns[kind, name] for name in names], list(names))
 
     def iter_adds(self, leaves: Sequence[StatsLeaf], *, batch_rows: int) -> Iterator[AddBatch]:
-        """Every `add` whole, in the order of `columns`, with its statistics, for a single pass.
+        """All `add` actions with members and statistics, in the order of `columns`, for one pass.
 
         Args:
-            leaves: of the statistics that are wanted.
-            batch_rows: how many at a time.
+            leaves: of the statistics.
+            batch_rows: most rows of a batch.
 
         Returns:
-            Batches that are read and yet to be decoded.
+            Batches that are read but not decoded.
 
-        Cost: the leaves that are not in memory; what is read is not kept.
+        Cost: the leaves that are not cached; they are not cached here either.
         """
         held = [name for name in FILE_SCHEMA.names if ("add", name) in self._columns]
         missing = [field for field in FILE_SCHEMA if field.name not in held]
@@ -176,9 +176,9 @@ class Checkpoint:
             return pa.Table.from_arrays(columns, schema=FILE_SCHEMA), stats_of(actions, leaves)
 
     def num_actions(self, kind: str) -> int:
-        """How many `add` or `remove` actions there are.
+        """The number of `add` or `remove` actions.
 
-        Cost: the footers, or one small column where they do not tell.
+        Cost: the footers, or one small column if they have no null counts.
         """
         with self._unreadable():
             return sum(map_in_pool(lambda file: file.count(kind), self._sources(kind)))
@@ -189,13 +189,13 @@ class Checkpoint:
         Args:
             leaves: paths with types, as in `stats.schema`.
 
-        Cost: what was not read before; see `checkpoints.stats`.
+        Cost: the leaves that are not cached; see `checkpoints.stats`.
         """
         missing = [leaf for leaf in leaves if leaf not in self._stats]
         if missing:
             with self._unreadable():
                 files = [part for file in self._sources("add") for part in file.parts("add")]
-                # Few at a time: the texts are many times bigger than what is taken from them.
+                # Few at a time: JSON texts are many times larger than the columns parsed from them.
                 parts = list(
                     read_ahead(lambda file: read_stats(file, missing), files, depth=_STATS_AHEAD)
                 )
@@ -219,21 +219,19 @@ class Checkpoint:
                 sidecar_from_json(JsonObject(row, f"{self.files.name}: sidecar")) for row in rows
             ]
             return [
-                FileInfo(
-                    sidecar_location(sidecar), sidecar.size_bytes, sidecar.modification_time_ms
-                )
-                for sidecar in sidecars
+                FileInfo(sidecar_location(one), one.size_bytes, one.modification_time_ms)
+                for one in sidecars
             ]
 
     @cached_property
     def _data_files(self) -> Sequence[CheckpointFile]:
         infos = self.data_files
         if infos is self.files.files:
-            return self._top_files  # their footers may be known
+            return self._top_files  # their footers may be cached
         return [open_checkpoint_file(self._store, info) for info in infos]
 
     def _sources(self, kind: str) -> Sequence[CheckpointFile]:
-        """Where the actions of a kind are read from."""
+        """The files from which actions of a kind are read."""
         del kind
         return self._data_files
 
@@ -259,17 +257,16 @@ def _read_members(
     kind: str, fields: Sequence[pa.Field[Any]], file: CheckpointFile
 ) -> list[pa.ChunkedArray[Any]]:
     """One column per member, one row per action of the file."""
-    sources = _member_sources(kind, fields, file)
-    return _members_of(kind, fields, file.actions(kind, sources))
+    return _members_of(kind, fields, file.actions(kind, _member_sources(kind, fields, file)))
 
 
 def _member_sources(kind: str, fields: Sequence[pa.Field[Any]], file: CheckpointFile) -> list[Leaf]:
-    """What has to be read of a file to make the members."""
-    if kind != "add" or {field.name for field in fields}.isdisjoint(_STAND_INS):
+    """The leaves of a file from which the members can be made."""
+    if kind != "add" or {field.name for field in fields}.isdisjoint(_FROM_TYPED):
         return [(kind, field.name) for field in fields]
     present = {leaf[1] for leaf in file.leaves(kind)}
     names = [
-        field.name if field.name in present else _STAND_INS.get(field.name, (field.name,))[0]
+        field.name if field.name in present else _FROM_TYPED.get(field.name, (field.name,))[0]
         for field in fields
     ]
     return [(kind, name) for name in names]
@@ -278,11 +275,11 @@ def _member_sources(kind: str, fields: Sequence[pa.Field[Any]], file: Checkpoint
 def _members_of(
     kind: str, fields: Sequence[pa.Field[Any]], actions: pa.ChunkedArray[Any]
 ) -> list[pa.ChunkedArray[Any]]:
-    """The members, from what `_member_sources` named."""
+    """The members, from the leaves of `_member_sources`."""
     present = {field.name for field in actions.type}
     columns = []
     for field in fields:
-        parsed, texts_of = _STAND_INS.get(field.name, ("", None))
+        parsed, texts_of = _FROM_TYPED.get(field.name, ("", None))
         if kind == "add" and texts_of and field.name not in present and parsed in present:
             columns.append(texts_of(actions))
         else:
@@ -290,8 +287,8 @@ def _members_of(
     return columns
 
 
-# What a writer may leave out when it has it typed, and how to make it again.
-_STAND_INS: Final[Mapping[str, tuple[str, Callable[..., pa.ChunkedArray[Any]]]]] = {
+# A writer may omit these members if it writes the typed ones: how to make them from those.
+_FROM_TYPED: Final[Mapping[str, tuple[str, Callable[..., pa.ChunkedArray[Any]]]]] = {
     PARTITION_VALUES: (PARTITION_VALUES_PARSED, texts_of_values),
     "stats": ("stats_parsed", texts_of_stats),
 }

@@ -1,6 +1,6 @@
-"""The Parquet files of a checkpoint, written row group by row group.
+"""Writing the Parquet files of a checkpoint, row group by row group.
 
-Owns row groups and Parquet's options. Knows nothing of what the rows say.
+Owns row groups and Parquet options. Knows nothing of what the rows mean.
 
 Protocol: Checkpoint Schema
 """
@@ -17,17 +17,16 @@ from deltalog.actions.model import Sidecar
 from deltalog.errors import DeltaError
 from deltalog.log import names
 from deltalog.storage.parquet import ParquetSink
+from deltalog.storage.parquet_parts import leaf_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from deltalog.paths import FileInfo
     from deltalog.storage.store import Store
 
 _FEW_ROWS: Final = 1 << 15
 _GROUP_ROWS: Final = 1 << 17
 _GROUP_BYTES: Final = 64 << 20
-# Columns whose values come again and again, as Parquet spells them.
+# Columns with few distinct values, by Parquet path: dictionaries pay off only for these.
 _REPETITIVE: Final = (
     "add.partitionValues.",
     "add.partitionValues_parsed.",
@@ -38,7 +37,7 @@ _REPETITIVE: Final = (
 
 
 class RowFile:
-    """One Parquet file of actions; its rows are gathered to row groups.
+    """A Parquet file of actions; rows are buffered until they fill a row group.
 
     Attributes:
         info: path, size and time, once closed.
@@ -63,10 +62,10 @@ class RowFile:
             self._flush()
 
     def begin_kind(self) -> None:
-        """Rows of another kind follow: where there are many, in row groups of their own.
+        """Announce rows of another kind; if they are many, they get row groups of their own.
 
-        Then readers of the few small actions pass the files by, and columns of files have no
-        rows that are something else.
+        Then readers of the few small actions skip the row groups of files, and the columns of files
+        have no rows of other kinds.
         """
         self._groups.append([])
 
@@ -80,13 +79,13 @@ class RowFile:
         self._groups, self._rows, self._bytes = [[]], 0, 0
 
     def close(self) -> FileInfo:
-        """Write the rest, and put the file in place."""
+        """Write the rest, and publish the file."""
         self._flush()
         self.info = self._sink.close()
         return self.info
 
     def abandon(self) -> None:
-        """Leave nothing behind."""
+        """Discard the file."""
         self._sink.abandon()
 
     def __enter__(self) -> Self:
@@ -100,7 +99,7 @@ class RowFile:
 
 
 class Sidecars:
-    """The sidecars of one checkpoint, one after the other as they fill."""
+    """Writes the sidecars of one checkpoint, each up to a number of rows."""
 
     def __init__(self, store: Store, schema: pa.Schema, part_rows: int) -> None:
         self.num_rows = 0
@@ -134,19 +133,15 @@ class Sidecars:
             self._open.begin_kind()
 
     def close(self) -> list[Sidecar]:
-        """Finish the last one; what names them all."""
+        """Finish the last one, and return the actions that name them all."""
         self._finish()
         return [
-            Sidecar(
-                path=info.name,
-                size_bytes=info.size_bytes,
-                modification_time_ms=info.modified_ms,
-            )
-            for info in self._written
+            Sidecar(path=i.name, size_bytes=i.size_bytes, modification_time_ms=i.modified_ms)
+            for i in self._written
         ]
 
     def abandon(self) -> None:
-        """Nothing points to the sidecars: remove those that were written."""
+        """Delete the sidecars that are written: no checkpoint names them."""
         if self._open is not None:
             self._open.abandon()
         with contextlib.suppress(DeltaError):
@@ -155,23 +150,10 @@ class Sidecars:
 
 def _file_options(schema: pa.Schema) -> dict[str, Any]:
     """Parquet options: dictionaries and statistics only where they can be of use."""
-    leaves = [leaf for field in schema for leaf in _leaf_paths(field.name, field.type)]
+    leaves = [leaf.path for leaf in leaf_columns(schema)]
     return {
         "compression": "snappy",
         "store_schema": False,
         "use_dictionary": [leaf for leaf in leaves if leaf.startswith(_REPETITIVE)],
         "write_statistics": [leaf for leaf in leaves if leaf != "add.stats"],
     }
-
-
-def _leaf_paths(path: str, data_type: Any) -> Iterator[str]:
-    """Parquet's dotted paths of the leaves below a column."""
-    if pa.types.is_struct(data_type):
-        for field in data_type:
-            yield from _leaf_paths(f"{path}.{field.name}", field.type)
-    elif pa.types.is_map(data_type):
-        yield from (f"{path}.key_value.key", f"{path}.key_value.value")
-    elif pa.types.is_list(data_type):
-        yield f"{path}.list.element"
-    else:
-        yield path

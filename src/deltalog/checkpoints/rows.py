@@ -1,7 +1,7 @@
-"""Actions as rows of a checkpoint: a struct column for each kind of action, one of them filled.
+"""Actions as rows of a checkpoint: a struct column for each kind, one of which is not null.
 
-Owns the columns that a table's properties ask for: statistics as JSON or typed, typed partition
-values. Which actions there are is the caller's; files and names are `writer`'s.
+Owns the columns that table properties require: statistics as JSON or typed, typed partition values.
+The caller decides which actions there are; `writer` owns files and names.
 
 Protocol: Checkpoint Schema
 """
@@ -59,7 +59,7 @@ _V2_TYPES: Final[Mapping[str, pa.DataType]] = {
 
 
 def stats_leaves(configuration: TableConfiguration) -> list[StatsLeaf]:
-    """The leaves of `stats_parsed`, by physical names; none where structs are not written.
+    """The leaves of `stats_parsed`, by physical names; none if typed statistics are not written.
 
     Protocol: Checkpoint Schema (`stats_parsed`), Table Properties
     """
@@ -88,18 +88,18 @@ def _chosen_columns(configuration: TableConfiguration) -> list[tuple[str, ...]] 
         try:
             path = physical_path(configuration.schema, column, configuration.column_mapping_mode)
         except InvalidInputError:
-            continue  # a column that was dropped
+            continue  # the column was dropped
         found.append(path)
     return found
 
 
 class ActionRows:
-    """Makes tables of actions, all with the same schema.
+    """Makes tables of actions, all of one schema.
 
     Args:
-        configuration: of the table; its properties decide on statistics.
-        kinds: the columns, each for one kind of action.
-        domains: the table's; the draft's configurations are maps, today's are texts.
+        configuration: of the table; its properties decide which statistics are written.
+        kinds: of action, a column for each.
+        domains: of the table; in the draft their configuration is a map, today it is a string.
 
     Attributes:
         schema: of the tables.
@@ -155,7 +155,7 @@ class ActionRows:
             stats: a column for each of `leaves`.
 
         Raises:
-            InvalidPartitionValueError: a text is no value of its column's type.
+            InvalidPartitionValueError: a text cannot be parsed as its column's type.
         """
         members: dict[str, Any] = {field.name: files.column(field.name) for field in ADD_TYPE}
         members["dataChange"] = _all_false(files.num_rows)
@@ -205,7 +205,7 @@ class ActionRows:
         columns = [_one_chunk(members[field.name]) for field in fields]
         actions = pa.StructArray.from_arrays(columns, fields=list(fields))
         rows = len(actions)
-        nothing = self._nothing  # made once and cut; several threads may be here
+        nothing = self._nothing  # shared between calls; threads may replace it
         if nothing.num_rows < rows:
             columns = [nulls(rows, field.type) for field in self.schema]
             nothing = self._nothing = pa.Table.from_arrays(columns, schema=self.schema)
@@ -215,7 +215,7 @@ class ActionRows:
 
 
 def _parsed_partitions(configuration: TableConfiguration) -> StructType:
-    """The partition columns that are written typed, by physical names."""
+    """The partition columns whose values are written typed, by physical names."""
     if not configuration.properties.checkpoint_write_stats_as_struct:
         return StructType([])
     by_name = {field.name: field for field in configuration.physical_schema.fields}
@@ -234,18 +234,18 @@ def _domain_type(domains: Sequence[DomainMetadata]) -> pa.DataType:
 
 
 def _arrow_value(value: Any, data_type: Any) -> Any:
-    """A member of a JSON object in the form that Arrow takes."""
+    """A member of a JSON object as the Python value that Arrow expects."""
     if isinstance(value, dict):
         if pa.types.is_map(data_type):
             return list(value.items())
-        if pa.types.is_string(data_type):  # a map among texts: a domain of the draft
+        if pa.types.is_string(data_type):  # a domain of the draft beside today's
             return dumps(value).decode()
         return {field.name: _arrow_value(value.get(field.name), field.type) for field in data_type}
     return value
 
 
 def _all_false(rows: int) -> pa.Array[Any]:
-    # What a checkpoint adds was in the table before: the change of data was an earlier version's.
+    # A checkpoint changes no data: earlier versions added or removed these files.
     return pa.repeat(pa.scalar(value=False), rows)
 
 

@@ -1,7 +1,7 @@
-"""Columns of a checkpoint: which leaves an action is read from, and their form in memory.
+"""The columns of a checkpoint as they are in memory, whatever its writer.
 
-Owns leaf selection and the cast to the types of `actions.arrow`: writers differ in flavour (large
-or dictionary strings, names of list elements, required or optional members), readers do not see it.
+Owns the cast to the types of `actions.arrow`: writers differ in large or dictionary-encoded
+strings, names of list elements, and required or optional members.
 
 Protocol: Checkpoint Schema
 """
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog.actions.arrow import DELETION_VECTOR_TYPE, STRING_MAP, map_array
-from deltalog.kernels import compute
+from deltalog.kernels import arrow, compute
 from deltalog.partition_values import encode_value
 from deltalog.schema import from_arrow_type
 
@@ -22,12 +22,10 @@ if TYPE_CHECKING:
 
     Column = pa.Array[Any] | pa.ChunkedArray[Any]
 
-# The stubs know no chunked column beside a Python scalar.
-
 PARTITION_VALUES: Final = "partitionValues"
 PARTITION_VALUES_PARSED: Final = "partitionValues_parsed"
 
-# A member that every action of the kind has: its null count tells where the actions are.
+# A member that every action of the kind has: its null count shows which rows hold such actions.
 MARKERS: Final[Mapping[str, str]] = {
     "add": "path",
     "remove": "path",
@@ -42,21 +40,17 @@ MARKERS: Final[Mapping[str, str]] = {
 
 
 def chunked(chunks: Sequence[pa.Array[Any]], data_type: pa.DataType) -> pa.ChunkedArray[Any]:
-    """The chunks as one column; empty with its type if there are none."""
-    make: Any = pa.chunked_array  # the stubs have an overload per type, and none for any type
-    result: pa.ChunkedArray[Any] = make(chunks, type=data_type)
-    return result
+    """The chunks as one column, which has its type even without chunks."""
+    return arrow.chunked_array(chunks, data_type)
 
 
 def nulls(rows: int, data_type: pa.DataType) -> pa.Array[Any]:
-    """A column that holds nothing."""
-    make: Any = pa.nulls  # as above
-    result: pa.Array[Any] = make(rows, data_type)
-    return result
+    """A column of nulls."""
+    return arrow.nulls(rows, data_type)
 
 
 def member(actions: Column, name: str, data_type: pa.DataType) -> pa.ChunkedArray[Any]:
-    """One member of a struct column in the type asked for; all null where it is not there."""
+    """One member of a struct column as `data_type`; all null if the struct does not have it."""
     struct_type = actions.type
     if not pa.types.is_struct(struct_type) or struct_type.get_field_index(name) < 0:
         return chunked([nulls(len(actions), data_type)], data_type)
@@ -66,10 +60,10 @@ def member(actions: Column, name: str, data_type: pa.DataType) -> pa.ChunkedArra
 
 
 def conform(values: pa.Array[Any], data_type: pa.DataType) -> pa.Array[Any]:
-    """`values` as `data_type`, whatever the writer's flavour of it.
+    """The values as `data_type`, from whatever type the writer chose.
 
     Raises:
-        pa.ArrowException: there is no such form of these values.
+        pa.ArrowException: the values cannot be converted.
     """
     if values.type.equals(data_type):
         return values
@@ -95,7 +89,7 @@ def _conform_struct(values: Any, data_type: Any) -> pa.Array[Any]:
     ]
     absent = values.is_null()
     if data_type.equals(DELETION_VECTOR_TYPE):
-        # Some writers have a struct of nulls where there is no vector.
+        # Some writers store a struct of nulls where there is no vector.
         absent = children[0].is_null()
     result: pa.Array[Any] = pa.StructArray.from_arrays(
         children, fields=list(data_type), mask=absent
@@ -106,7 +100,7 @@ def _conform_struct(values: Any, data_type: Any) -> pa.Array[Any]:
 def valid_rows(table: pa.Table, kind: str) -> pa.ChunkedArray[Any]:
     """The rows of the struct column `kind` that hold such an action.
 
-    Cost: nothing is copied where they lie together, as in the checkpoints of all known writers.
+    Cost: no copy if they are contiguous, as in the checkpoints of all known writers.
     """
     column = table.column(kind)
     return chunked([_valid_run(chunk) for chunk in column.chunks], column.type)
@@ -122,9 +116,9 @@ def _valid_run(chunk: pa.Array[Any]) -> pa.Array[Any]:
 
 
 def texts_of_values(actions: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
-    """`partitionValues_parsed` as the map of texts that `partitionValues` would be.
+    """`partitionValues_parsed` as the map of strings that `partitionValues` would be.
 
-    Cost: Python touches each value; only checkpoints without the map need it.
+    Cost: Python for each value; needed only for checkpoints without the map.
     """
     if actions.type.get_field_index(PARTITION_VALUES_PARSED) < 0:
         return chunked([], STRING_MAP)

@@ -1,7 +1,7 @@
-"""Statistics of a checkpoint's files, typed.
+"""Typed statistics of the files in a checkpoint.
 
-Owns the choice of the source: the leaves of `stats_parsed` where the file has them, the JSON texts
-for what it has not. What neither has is NULL.
+Owns the choice of the source: the leaves of `stats_parsed` that the checkpoint has, and its JSON
+texts for the others. A statistic in neither is NULL.
 
 Protocol: Checkpoint Schema, Per-file Statistics
 """
@@ -47,7 +47,7 @@ def read_stats(file: CheckpointFile, leaves: Sequence[StatsLeaf]) -> list[pa.Chu
 def stats_sources(
     have: Collection[tuple[str, ...]], leaves: Sequence[StatsLeaf]
 ) -> list[tuple[str, ...]]:
-    """What has to be read of a file to make `leaves`: the parsed ones, JSON for the others."""
+    """The columns of a file from which `leaves` are made: typed ones, and JSON for the others."""
     stored = [_stored_as(path, have) for path, _ in leaves]
     fields = [source for source in stored if source is not None]
     return [*fields, _JSON] if len(fields) < len(leaves) and _JSON in have else fields
@@ -56,7 +56,7 @@ def stats_sources(
 def stats_of(
     actions: pa.ChunkedArray[Any], leaves: Sequence[StatsLeaf]
 ) -> list[pa.ChunkedArray[Any]]:
-    """One column per leaf, one row per action, from what `stats_sources` named."""
+    """One column per leaf, one row per action, from the columns of `stats_sources`."""
     have = set(_members(actions.type))
     parsed = [leaf for leaf in leaves if _stored_as(leaf[0], have) is not None]
     others = [leaf for leaf in leaves if _stored_as(leaf[0], have) is None]
@@ -83,7 +83,7 @@ def _members(action_type: Any) -> Iterator[tuple[str, ...]]:
 def texts_of_stats(actions: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
     """`stats_parsed` as the JSON texts that `stats` would hold.
 
-    Cost: some kernels per statistic; only checkpoints without the texts need it.
+    Cost: some kernels per statistic; needed only for checkpoints without the texts.
     """
     chunks: list[pa.Array[Any]] = []
     structs: Any = member_of(actions, "stats_parsed").chunks
@@ -94,7 +94,7 @@ def texts_of_stats(actions: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
 
 
 def leaf_of(table: pa.Table, path: Sequence[str]) -> pa.ChunkedArray[Any]:
-    """A leaf of a table of struct columns, NULL where a parent is."""
+    """A leaf of a table of struct columns; NULL where a parent is NULL."""
     column = table.column(path[0])
     for name in path[1:]:
         column = compute.struct_field(column, [column.type.get_field_index(name)])
@@ -102,7 +102,7 @@ def leaf_of(table: pa.Table, path: Sequence[str]) -> pa.ChunkedArray[Any]:
 
 
 def nest(leaves: Sequence[tuple[tuple[str, ...], pa.ChunkedArray[Any]]]) -> pa.Table:
-    """Leaf columns of equal length as the table of struct columns that has them.
+    """The table of struct columns that has the given leaves, all of equal length.
 
     Cost: no copy.
     """
@@ -126,7 +126,7 @@ def _nested(field: Any, path: tuple[str, ...], leaves: dict[tuple[str, ...], Any
 
 
 def member_of(actions: pa.ChunkedArray[Any], name: str) -> pa.ChunkedArray[Any]:
-    """A member of a struct column as it is; empty if no action was found."""
+    """A member of a struct column, not converted; empty if the struct does not have it."""
     if actions.type.get_field_index(name) < 0:
         return chunked([], pa.struct([]))
     member: pa.ChunkedArray[Any] = compute.struct_field(actions, name)
@@ -134,7 +134,7 @@ def member_of(actions: pa.ChunkedArray[Any], name: str) -> pa.ChunkedArray[Any]:
 
 
 def _stored_as(path: tuple[str, ...], have: Collection[tuple[str, ...]]) -> tuple[str, ...] | None:
-    """Where the file has a leaf of the statistics."""
+    """The path at which the file stores a leaf of the statistics; None if it does not."""
     spellings = (path[0], _ALIASES.get(path[0], path[0]))
     for name in spellings:
         if (*_PARSED, name, *path[1:]) in have:

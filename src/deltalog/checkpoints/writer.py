@@ -1,8 +1,7 @@
-"""Writing a checkpoint: the state of one version as one file, as several, or as a V2 checkpoint.
+"""Writing a checkpoint: the state of one version as one file, as parts, or as a V2 checkpoint.
 
-Owns names, files and which row goes where. Rows stream through: what is in memory at a time does
-not grow with the number of files. What the state is, when to write and what points to it are for
-the caller.
+Owns names, files and the distribution of rows. Rows are streamed: memory does not grow with the
+number of files. The caller provides the state, decides when to write, and updates the hint.
 
 Protocol: Checkpoints, V2 Spec, Multi-part checkpoint, Sidecar Files
 """
@@ -24,7 +23,7 @@ from deltalog.checkpoints.row_files import RowFile, Sidecars
 from deltalog.checkpoints.rows import FILE_KINDS, ActionRows
 from deltalog.clock import now_ms
 from deltalog.errors import InvalidInputError
-from deltalog.kernels import compute
+from deltalog.kernels import arrow, compute
 from deltalog.log import names
 from deltalog.log.segment import CheckpointFiles, CheckpointKind
 from deltalog.paths import FileInfo
@@ -48,13 +47,14 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS: Final = 1 << 15
 _SIDECAR_ROWS: Final = 1_000_000
+_CLASSIC_KINDS: Final = ("txn", "add", "remove", "metaData", "protocol", "domainMetadata")
 AFTER_ALL_PATHS: Final = "\U0010ffff"
 
 
 class CheckpointLayout(Enum):
-    """How a checkpoint is laid out."""
+    """The layouts that can be written."""
 
-    CLASSIC = "classic"  # one Parquet file, or a number of parts
+    CLASSIC = "classic"  # one Parquet file, or several parts
     V2_JSON = "v2 json"
     V2_PARQUET = "v2 parquet"
 
@@ -66,12 +66,12 @@ class CheckpointContent:
     Args:
         version: of the table.
         configuration: of the table at that version.
-        transactions: the latest of each application that is still remembered.
-        domains: those that were not removed.
-        high_water_mark: the draft's action, where the table has it.
+        transactions: the latest of each application, without expired ones.
+        domains: without removed ones.
+        high_water_mark: the draft's action, if the table has it.
         tombstones: unexpired ones, with the members of `REMOVE_TYPE`.
-        paths: of the live files; asked for by multi-part checkpoints only.
-        iter_adds: the live files in batches with the statistics asked for.
+        paths: of the live files; called for multi-part checkpoints only.
+        iter_adds: the live files in batches, with the requested statistics.
     """
 
     version: int
@@ -86,13 +86,13 @@ class CheckpointContent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenCheckpoint:
-    """A checkpoint that was written.
+    """The result of writing a checkpoint.
 
     Args:
         files: its top-level files.
         sidecars: of a V2 checkpoint.
-        num_adds: how many live files it holds.
-        num_removes: how many tombstones.
+        num_adds: number of live files.
+        num_removes: number of tombstones.
     """
 
     files: CheckpointFiles
@@ -102,19 +102,19 @@ class WrittenCheckpoint:
 
     @property
     def paths(self) -> list[str]:
-        """Where its files are, relative to the table's root."""
+        """The paths of its files, relative to the table's root."""
         sidecars = [f"{names.SIDECAR_DIRECTORY}/{sidecar.path}" for sidecar in self.sidecars]
         return [*(file.path for file in self.files.files), *sidecars]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenSidecars:
-    """Sidecars of a checkpoint to come.
+    """Sidecars that no checkpoint names yet.
 
     Args:
-        sidecars: what names them.
-        num_adds: how many live files they hold.
-        num_removes: how many tombstones.
+        sidecars: the actions that will name them.
+        num_adds: number of live files.
+        num_removes: number of tombstones.
     """
 
     sidecars: tuple[Sidecar, ...]
@@ -131,28 +131,28 @@ def write_checkpoint(
 ) -> WrittenCheckpoint:
     """Write a checkpoint.
 
-    A V2 checkpoint counts once its top-level file is there, which is written last; a multi-part
-    one with its last part.
+    A V2 checkpoint becomes valid with its top-level file, which is written last; a multi-part one
+    with its last part.
 
     Args:
         store: of the table.
-        content: what it holds.
-        layout: how it is laid out.
-        part_rows: most files of a part or a sidecar; None is one classic file.
+        content: of the checkpoint.
+        layout: of the checkpoint.
+        part_rows: most rows of a part or a sidecar; None is one classic file.
 
     Raises:
-        AlreadyExistsError: there is such a checkpoint.
+        AlreadyExistsError: the checkpoint exists.
         InvalidInputError: the table does not allow the layout.
 
     Protocol: Checkpoints
-    Cost: one pass over the live files; a few batches of them in memory, and one file where the
-    store is remote.
+    Cost: one pass over the live files, with a few batches in memory; for a remote store, also one
+    file.
     """
     check_layout(store, content.configuration, layout, part_rows)
     if layout is CheckpointLayout.CLASSIC:
         return _write_classic(store, content, part_rows)
     sidecars = write_sidecars(store, content, part_rows=part_rows)
-    # If this fails the file may be there all the same: the sidecars stay, as cleanup's affair.
+    # If this fails, the file may exist all the same. So the sidecars stay; cleanup removes orphans.
     return write_v2_top(store, content, layout, [sidecars])
 
 
@@ -162,10 +162,10 @@ def check_layout(
     layout: CheckpointLayout,
     part_rows: int | None,
 ) -> None:
-    """Refuse a layout that the table forbids.
+    """Refuse a layout that the table does not allow.
 
     Raises:
-        InvalidInputError: it does.
+        InvalidInputError: a V2 checkpoint needs the table feature, which forbids parts.
     """
     v2 = configuration.supports("v2Checkpoint")
     if layout is not CheckpointLayout.CLASSIC and not v2:
@@ -181,7 +181,7 @@ def check_layout(
 
 
 def small_actions(content: CheckpointContent) -> list[Action]:
-    """The actions that name no files, each kind in an order that does not depend on history."""
+    """All actions except file actions, in an order that does not depend on the table's history."""
     configuration = content.configuration
     marks = [] if content.high_water_mark is None else [content.high_water_mark]
     return [
@@ -223,11 +223,11 @@ def _write_classic(
 def write_sidecars(
     store: Store, content: CheckpointContent, *, part_rows: int | None = None
 ) -> WrittenSidecars:
-    """Write files and tombstones into sidecars, which nothing names yet.
+    """Write live files and tombstones into sidecars, which no checkpoint names yet.
 
     Args:
         store: of the table.
-        content: its files count, and its tombstones; all of the version's, or some.
+        content: all live files and tombstones of the version, or some; the rest of it is not used.
         part_rows: most rows of a sidecar.
 
     Protocol: Sidecar Files
@@ -255,13 +255,13 @@ def write_v2_top(
     layout: CheckpointLayout,
     written: Sequence[WrittenSidecars],
 ) -> WrittenCheckpoint:
-    """Write the top-level file of a V2 checkpoint, by which it begins to count.
+    """Write the top-level file of a V2 checkpoint, which makes it valid.
 
     Args:
         store: of the table.
-        content: what it holds besides files and tombstones.
+        content: everything except files and tombstones.
         layout: JSON or Parquet.
-        written: everything else.
+        written: the sidecars with files and tombstones.
 
     Protocol: V2 Spec
     """
@@ -279,14 +279,16 @@ def write_v2_top(
 
 def classic_rows(content: CheckpointContent) -> ActionRows:
     """Makes the rows of a classic checkpoint."""
-    kinds = ["txn", "add", "remove", "metaData", "protocol", "domainMetadata"]
-    if content.high_water_mark is not None:
-        kinds.append("rowIdHighWaterMark")
-    return ActionRows(content.configuration, kinds, domains=content.domains)
+    return _rows(content, *_CLASSIC_KINDS)
+
+
+def _rows(content: CheckpointContent, *kinds: str) -> ActionRows:
+    draft = () if content.high_water_mark is None else ("rowIdHighWaterMark",)
+    return ActionRows(content.configuration, (*kinds, *draft), domains=content.domains)
 
 
 def part_paths(version: int, parts: int) -> list[str]:
-    """Where the parts of a multi-part checkpoint are."""
+    """The paths of the parts of a multi-part checkpoint."""
     return [
         names.log_path(names.checkpoint_part_name(version, number + 1, parts))
         for number in range(parts)
@@ -302,11 +304,7 @@ def _write_top(
         data = encode_actions(actions)
         store.put_if_absent(path, data)
         return FileInfo(path, len(data), now_ms())
-    kinds = ["checkpointMetadata", "sidecar", "txn", "add", "remove"]
-    kinds += ["metaData", "protocol", "domainMetadata"]
-    if content.high_water_mark is not None:
-        kinds.append("rowIdHighWaterMark")
-    rows = ActionRows(content.configuration, kinds, domains=content.domains)
+    rows = _rows(content, "checkpointMetadata", "sidecar", *_CLASSIC_KINDS)
     with RowFile(store, path, rows.schema) as file:
         file.write(rows.values(actions))
     return file.info
@@ -325,7 +323,7 @@ def _remove_rows(content: CheckpointContent, rows: ActionRows) -> Iterator[pa.Ta
 
 
 def _add_rows(content: CheckpointContent, rows: ActionRows) -> Iterator[pa.Table]:
-    """The rows of the live files; the next ones are made while some are written."""
+    """The rows of the live files; the next batch is encoded while one is written."""
 
     def encode(batch: AddBatch) -> pa.Table:
         return rows.adds(*batch.decode())
@@ -333,7 +331,7 @@ def _add_rows(content: CheckpointContent, rows: ActionRows) -> Iterator[pa.Table
     batches = content.iter_adds(rows.leaves, _BATCH_ROWS)
     head = list(islice(batches, 2))
     if len(head) < 2:
-        yield from map(encode, head)  # not worth a thread
+        yield from map(encode, head)  # too few for a thread
     else:
         yield from read_ahead(encode, chain(head, batches), depth=1)
 
@@ -341,7 +339,7 @@ def _add_rows(content: CheckpointContent, rows: ActionRows) -> Iterator[pa.Table
 def _part_starts(store: Store, content: CheckpointContent, part_rows: int) -> list[str]:
     """The first path of every part but the first.
 
-    They depend on the live files alone, so that two writers of the same version agree.
+    They depend on the live files only, so that two writers of one version write equal parts.
     """
     paths = content.paths()
     parts = count_parts(store, content.version, len(paths), part_rows)
@@ -352,9 +350,10 @@ def _part_starts(store: Store, content: CheckpointContent, part_rows: int) -> li
 
 
 def count_parts(store: Store, version: int, num_files: int, part_rows: int) -> int:
-    """How many parts a multi-part checkpoint gets."""
+    """The number of parts of a multi-part checkpoint."""
     parts = max(1, -(-num_files // max(part_rows, 1)))
-    # What a torn attempt left, ours or another engine's with other ranges, must not mix with this.
+    # Parts that a failed attempt left, perhaps another engine's with other path ranges, must not
+    # be mixed with these: the number of parts is in the name, so another number keeps them apart.
     taken = {
         file.parts
         for info in store.list_from(names.LOG_DIRECTORY, names.first_name_of(version))
@@ -366,12 +365,12 @@ def count_parts(store: Store, version: int, num_files: int, part_rows: int) -> i
 
 
 def part_places(num_files: int, parts: int) -> list[int]:
-    """The places, among all paths in order, at which every part but the first begins."""
+    """The positions, in the sorted paths, at which every part but the first begins."""
     return [num_files * number // parts for number in range(1, parts)]
 
 
 def _spread(files: Sequence[RowFile], starts: Sequence[str], rows: pa.Table) -> None:
-    """Give each part the rows whose paths are in its range.
+    """Write each row to the part whose range has its path.
 
     Protocol: Multi-part checkpoint (rows are clustered by path; one logical file has one path)
     """
@@ -397,7 +396,7 @@ def part_numbers(starts: Sequence[str], rows: pa.Table) -> Any:
     paths = compute.coalesce(
         *(compute.struct_field(rows.column(kind), "path") for kind in FILE_KINDS)
     )
-    part: Any = pa.repeat(pa.scalar(0), len(paths))
+    part = arrow.repeat(pa.scalar(0), len(paths))
     for start in starts:
         part = compute.add(part, compute.greater_equal(paths, start).cast(pa.int64()))
     return part

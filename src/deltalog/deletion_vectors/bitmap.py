@@ -1,11 +1,12 @@
-"""The set of deleted rows of one file, and its bytes.
+"""The set of deleted rows of one file, its bytes, and its use as a mask.
 
-Owns the three serialised forms that exist and the one that is written, and every use of pyroaring.
-Knows no files and no descriptors: those are `codec`.
+Owns the three serialised forms that are read and the one that is written, and every use of
+pyroaring. Knows no files and no descriptors: those are `codec`.
 
-The row numbers are physical positions in the data file, counted over all its row groups.
+Row numbers are physical positions in the data file, counted over all its row groups. So masks apply
+before any filter or limit.
 
-Protocol: Deletion Vector Format, Roaring Bitmaps
+Protocol: Deletion Vector Format, Roaring Bitmaps, Deletion Vectors (Reader Requirements)
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from deltalog.errors import DeletionVectorError, InvalidInputError
+from deltalog.kernels import arrow, compute
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,7 +34,7 @@ _MAX_ROWS: Final = 1 << 63
 class DeletionBitmap:
     """An immutable set of row numbers, 0 to 2^63-1.
 
-    Cost: kept compressed; set operations and counts never unpack the rows.
+    Cost: compressed in memory; set operations and counts never unpack the rows.
     """
 
     __slots__ = ("_rows",)
@@ -40,9 +42,9 @@ class DeletionBitmap:
     _rows: BitMap64
 
     def __init__(self, rows: Iterable[int] | BitMap64 = ()) -> None:
-        """Take a few row numbers, or a bitmap that nobody changes any more.
+        """Make a set of a few row numbers, or of a bitmap that the caller no longer changes.
 
-        For many rows see `from_arrow`.
+        For many rows, use `from_arrow`.
 
         Raises:
             InvalidInputError: a row number is negative or beyond 2^63-1.
@@ -87,13 +89,14 @@ class DeletionBitmap:
 
     @classmethod
     def parse(cls, data: bytes | memoryview) -> Self:
-        """Read any of the three forms in the wild; trailing bytes are padding.
+        """Parse any of the three forms that exist; trailing bytes are padding.
 
-        Little-endian portable is the protocol's. Delta also reads a little-endian native form, and
-        the protocol's own inline example turns out to be native and big-endian.
+        The protocol specifies the little-endian portable form. Delta Spark also reads a
+        little-endian native form, and the inline example in the protocol is native and big-endian
+        (ledger D-01).
 
         Raises:
-            DeletionVectorError: unknown magic number, torn or corrupt bitmap, or a row number
+            DeletionVectorError: unknown magic number, truncated or corrupt bitmap, or a row number
                 beyond 2^63-1.
         """
         view = memoryview(data)
@@ -113,7 +116,7 @@ class DeletionBitmap:
                 f"or {MAGIC_NATIVE}, found {little}"
             )
         try:
-            # IndexError is what pyroaring raises for no bytes at all.
+            # pyroaring raises IndexError for an empty input.
             rows = BitMap64.deserialize(bytes(body))
         except (ValueError, IndexError) as error:
             raise DeletionVectorError(
@@ -127,7 +130,7 @@ class DeletionBitmap:
         return cls(rows)
 
     def encode(self) -> bytes:
-        """The little-endian portable form, run-length packed where that is shorter."""
+        """The little-endian portable form, run-length encoded where that is shorter."""
         rows = self._rows.copy()
         rows.run_optimize()
         return MAGIC_PORTABLE.to_bytes(_MAGIC_BYTES, "little") + bytes(rows.serialize())
@@ -135,7 +138,7 @@ class DeletionBitmap:
     def to_arrow(self) -> pa.Int64Array:
         """The row numbers, ascending."""
         numbers = self._rows.to_array()
-        # Values stay below 2^63 (checked at every entry), so signed and unsigned agree.
+        # Values are below 2^63 (the constructor checks), so unsigned bytes are valid signed ones.
         return pa.Array.from_buffers(  # type: ignore[return-value]  # int64 is asked for
             pa.int64(), len(numbers), [None, pa.py_buffer(numbers)], null_count=0
         )
@@ -203,12 +206,32 @@ class DeletionBitmap:
         return f"DeletionBitmap(cardinality={self.cardinality}, max_row={self.max_row})"
 
 
+def keep_mask(bitmap: DeletionBitmap, start_row: int, num_rows: int) -> pa.BooleanArray | None:
+    """Mark the rows that are not deleted, of `num_rows` rows from `start_row` on.
+
+    Returns:
+        One boolean per row, never null; None if all rows live, so that nothing has to be copied.
+
+    Cost: time and memory grow with the range, not with the vector.
+    """
+    deleted = bitmap.count_between(start_row, start_row + num_rows)
+    if deleted == 0:
+        return None
+    marks: pa.BooleanArray = arrow.repeat(pa.scalar(value=False), deleted)
+    if deleted == num_rows:
+        return marks
+    rows = compute.subtract(bitmap.between(start_row, start_row + num_rows).to_arrow(), start_row)
+    options = compute.ScatterOptions(max_index=num_rows - 1)
+    # Positions that no index names are NULL afterwards: those are the rows that live.
+    return compute.call_function("scatter", [marks, rows], options).is_null()
+
+
 def _rows_of(bitmap: DeletionBitmap) -> BitMap64:
     return bitmap._rows  # noqa: SLF001 -- of this file's own class
 
 
 def _portable_of_native(body: memoryview, order: str) -> bytes:
-    """Native form (count, then length and bitmap each; the key is the position) as portable."""
+    """The portable form of a native one: a count, then a length and a bitmap for each key."""
     integer = struct.Struct(order + "i")
     parts: list[bytes] = []
     position = integer.size
@@ -216,7 +239,7 @@ def _portable_of_native(body: memoryview, order: str) -> bytes:
         (count,) = integer.unpack_from(body, 0)
         if count < 0:
             raise DeletionVectorError(f"cannot read a deletion vector of {count} bitmaps")
-        # Every bitmap takes bytes, so a false count ends at the end of the data.
+        # Each bitmap consumes bytes, so a wrong count cannot run past the end of the data.
         for key in range(count):
             (length,) = integer.unpack_from(body, position)
             bitmap = bytes(body[position + integer.size : position + integer.size + length])

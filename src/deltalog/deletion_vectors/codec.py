@@ -1,9 +1,10 @@
-"""Deletion vectors as they are stored: in the log, and in files.
+"""The stored form of deletion vectors: descriptors in the log, and files.
 
 Owns Z85, the meaning of a descriptor (inline bytes, file name, absolute path), and the framing of
-deletion vector files. Reads and writes no files itself.
+deletion vector files. Does no I/O.
 
-Integers of a file are big-endian (size, checksum), those of a bitmap little-endian.
+Integers of a file are big-endian (size, checksum), those of a bitmap little-endian: the reference
+writes the former with Java's `DataOutputStream` (ledger B-28).
 
 Protocol: Deletion Vectors (Deletion Vector Descriptor Schema, Deletion Vector File Storage Format)
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -31,7 +32,7 @@ ABSOLUTE_PATH: Final = "p"
 
 _UUID_CHARS: Final = 20
 _INT_BYTES: Final = 4
-# ZeroMQ RFC 32. Python's base85 packs the same way with another alphabet.
+# ZeroMQ RFC 32. Python's base85 packs bits in the same way, but with another alphabet.
 _Z85: Final = (
     "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 )
@@ -46,7 +47,7 @@ def encode_z85(data: bytes) -> str:
     """Five printable characters for every four bytes.
 
     Raises:
-        DeletionVectorError: the length is no multiple of four.
+        DeletionVectorError: the length is not a multiple of four.
     """
     if len(data) % 4:
         raise DeletionVectorError(
@@ -59,8 +60,8 @@ def decode_z85(text: str) -> bytes:
     """The bytes of a Z85 text.
 
     Raises:
-        DeletionVectorError: the length is no multiple of five, a character is not of the
-            alphabet, or five characters mean more than 32 bits.
+        DeletionVectorError: the length is not a multiple of five, a character is not in the
+            alphabet, or five characters exceed 32 bits.
     """
     if len(text) % 5:
         raise DeletionVectorError(
@@ -82,12 +83,12 @@ def file_name(uuid: UUID, prefix: str = "") -> str:
 
 
 def location(descriptor: DeletionVectorDescriptor) -> str | None:
-    """Decoded path of the file that holds the vector; None if the descriptor holds it itself.
+    """Decoded path of the file that holds the vector; None if the vector is inline.
 
     Raises:
-        DeletionVectorError: the descriptor names no file that could be.
-        UnsafePathError: the path leads out of where it says it leads.
-        UnsupportedFeatureError: a storage type of a feature that deltalog does not know.
+        DeletionVectorError: the descriptor does not name a valid file.
+        UnsafePathError: the path leads out of the directory that it names.
+        UnsupportedFeatureError: the storage type belongs to an unsupported table feature.
     """
     text = descriptor.path_or_inline_dv
     match descriptor.storage_type:
@@ -110,7 +111,7 @@ def location(descriptor: DeletionVectorDescriptor) -> str | None:
 
 
 def byte_range(descriptor: DeletionVectorDescriptor) -> tuple[int, int]:
-    """Position and length in bytes of the framed vector: size field, bitmap, checksum."""
+    """Position and length in bytes of the vector's frame: size field, bitmap, checksum."""
     if descriptor.size_bytes < 0 or (descriptor.offset or 0) < 0:
         raise DeletionVectorError(
             f"cannot find the deletion vector {descriptor.unique_id!r}: "
@@ -123,7 +124,7 @@ def parse_inline(descriptor: DeletionVectorDescriptor) -> DeletionBitmap:
     """The vector that an inline descriptor holds.
 
     Raises:
-        DeletionVectorError: it is no Z85 text, is shorter than its size, or is no bitmap.
+        DeletionVectorError: it is not Z85, is shorter than its size, or is not a bitmap.
     """
     data = decode_z85(descriptor.path_or_inline_dv)
     if not 0 <= descriptor.size_bytes <= len(data):
@@ -137,7 +138,7 @@ def parse_inline(descriptor: DeletionVectorDescriptor) -> DeletionBitmap:
 
 
 def check_file_version(data: bytes | memoryview) -> None:
-    """Raise DeletionVectorError unless a file's first byte is a format version known here."""
+    """Raise DeletionVectorError unless a file's first byte is a supported format version."""
     found = bytes(data[:1])
     if found != bytes([FORMAT_VERSION]):
         raise DeletionVectorError(
@@ -149,12 +150,12 @@ def check_file_version(data: bytes | memoryview) -> None:
 def parse_framed(
     data: bytes | memoryview, descriptor: DeletionVectorDescriptor, *, data_offset: int = 0
 ) -> DeletionBitmap:
-    """The vector in a part of its file, checked against its descriptor.
+    """The vector in a range of its file, checked against its descriptor.
 
     Args:
-        data: the file, or the part that `byte_range` names.
+        data: the file, or the range that `byte_range` gives.
         descriptor: of the vector.
-        data_offset: position in the file of the first byte of `data`.
+        data_offset: position of `data` in the file.
 
     Raises:
         DeletionVectorError: the file is too short, or size, checksum, magic number, bitmap or
@@ -205,12 +206,12 @@ def inline_descriptor(bitmap: DeletionBitmap) -> DeletionVectorDescriptor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionVectorFile:
-    """One new file with vectors of many data files.
+    """A new file that holds the vectors of several data files.
 
     Args:
         path: relative to the table's root.
         data: the whole content.
-        descriptors: one for each vector, in the order they came.
+        descriptors: one for each vector, in the order of the vectors.
     """
 
     path: str
@@ -221,11 +222,11 @@ class DeletionVectorFile:
 def encode_file(
     bitmaps: Sequence[DeletionBitmap], uuid: UUID, *, prefix: str = ""
 ) -> DeletionVectorFile:
-    """Put vectors into one file, and describe each.
+    """Encode several vectors as one file, with a descriptor for each.
 
     Args:
         bitmaps: one for each data file.
-        uuid: a new one; names the file.
+        uuid: a new one, from which the file gets its name.
         prefix: directory below the table's root, for tables with random file prefixes.
     """
     parts = [bytes([FORMAT_VERSION])]
@@ -256,22 +257,19 @@ def encode_file(
 def absolute_descriptor(
     descriptor: DeletionVectorDescriptor, root: str
 ) -> DeletionVectorDescriptor:
-    """The same vector seen from another table, as a shallow clone names it.
+    """The descriptor of the same vector for another table: a shallow clone needs it.
 
     Args:
-        descriptor: of a table at `root`; inline and absolute ones come back as they are.
+        descriptor: of a table at `root`; inline and absolute ones are returned as they are.
         root: absolute, decoded location of that table.
     """
     path = location(descriptor)
     if path is None or descriptor.storage_type != UUID_FILE:
         return descriptor
-    return DeletionVectorDescriptor(
+    return replace(
+        descriptor,
         storage_type=ABSOLUTE_PATH,
         path_or_inline_dv=encode_path(f"{root.rstrip('/')}/{path}"),
-        offset=descriptor.offset,
-        size_bytes=descriptor.size_bytes,
-        cardinality=descriptor.cardinality,
-        max_row_index=descriptor.max_row_index,
     )
 
 
@@ -291,7 +289,7 @@ def _unreadable(descriptor: DeletionVectorDescriptor, reason: str) -> DeletionVe
 
 
 def _unknown_storage_type(storage_type: str) -> Exception:
-    # `r` is the only further one proposed; it comes with its own reader feature.
+    # The adaptive metadata RFC proposes `r`, which needs its own reader feature.
     if storage_type == "r":
         return UnsupportedFeatureError(
             table="a table with deletion vectors of storage type 'r'",

@@ -11,15 +11,7 @@ import datetime as dt
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import coercion
-from deltalog.expressions.coercion import (
-    BOOLEAN,
-    DATE,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    VOID,
-)
+from deltalog.expressions import coercion, nodes
 from deltalog.expressions.functions import find_function
 from deltalog.expressions.implicit import (
     arithmetic_of,
@@ -31,26 +23,21 @@ from deltalog.expressions.implicit import (
 )
 from deltalog.expressions.literals import from_scalar, natural_type, plain_value, to_scalar
 from deltalog.expressions.macros import ALIASES, MACROS, add_interval, expand
-from deltalog.expressions.nodes import (
-    And,
-    Arithmetic,
-    Call,
-    Case,
-    Cast,
-    Column,
-    Comparison,
-    Expression,
-    In,
-    IsNull,
-    Like,
-    Literal,
-    Not,
-    Or,
-)
+from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
 from deltalog.expressions.trees import NON_DETERMINISTIC
 from deltalog.schema.columns import find_field
-from deltalog.schema.types import DataType, MapType, StructType
+from deltalog.schema.types import (
+    BOOLEAN,
+    DATE,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    DataType,
+    MapType,
+    StructType,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -160,7 +147,7 @@ class _Resolver:
             return Literal(value, natural), natural
         return Literal(from_scalar(to_scalar(value, node.type)), node.type), node.type
 
-    def comparison(self, node: Comparison) -> Typed:
+    def comparison(self, node: nodes.Comparison) -> Typed:
         if node.operator not in {"=", "<>", "<", "<=", ">", ">=", "<=>"}:
             raise InvalidInputError(f"there is no comparison operator {node.operator!r}")
         left, right = self.typed(node.left), self.typed(node.right)
@@ -172,33 +159,33 @@ class _Resolver:
         (new_left, new_right), common = met
         if _has_map(common):
             raise InvalidInputError(f"cannot compare maps in {to_sql(node)}")
-        return Comparison(node.operator, new_left, new_right), BOOLEAN
+        return nodes.Comparison(node.operator, new_left, new_right), BOOLEAN
 
-    def conjunction(self, node: And | Or) -> Typed:
+    def conjunction(self, node: nodes.And | nodes.Or) -> Typed:
         return type(node)(tuple(map(self.condition, node.operands))), BOOLEAN
 
-    def negation(self, node: Not) -> Typed:
-        return Not(self.condition(node.operand)), BOOLEAN
+    def negation(self, node: nodes.Not) -> Typed:
+        return nodes.Not(self.condition(node.operand)), BOOLEAN
 
-    def is_null(self, node: IsNull) -> Typed:
-        return IsNull(self.typed(node.operand)[0]), BOOLEAN
+    def is_null(self, node: nodes.IsNull) -> Typed:
+        return nodes.IsNull(self.typed(node.operand)[0]), BOOLEAN
 
-    def membership(self, node: In) -> Typed:
+    def membership(self, node: nodes.In) -> Typed:
         met = meet([self.typed(node.operand), *map(self.typed, node.options)])
         if met is None:
             raise InvalidInputError(f"the values of {to_sql(node)} have no common type")
         (operand, *options), _ = met
-        return In(operand, tuple(options)), BOOLEAN
+        return nodes.In(operand, tuple(options)), BOOLEAN
 
-    def like(self, node: Like) -> Typed:
+    def like(self, node: nodes.Like) -> Typed:
         operand = self._argument(node.operand, STRING)
         pattern = self._argument(node.pattern, STRING)
-        return Like(operand, pattern, node.escape, node.ignore_case), BOOLEAN
+        return nodes.Like(operand, pattern, node.escape, node.ignore_case), BOOLEAN
 
     def _argument(self, node: Expression, to: DataType) -> Expression:
         return coerce(*self.typed(node), to)
 
-    def arithmetic(self, node: Arithmetic) -> Typed:
+    def arithmetic(self, node: nodes.Arithmetic) -> Typed:
         for moment, interval in ((node.left, node.right), (node.right, node.left)):
             if isinstance(interval, Call) and interval.function == "interval":
                 return self._moved(node, moment, interval)
@@ -206,7 +193,7 @@ class _Resolver:
         is_constant = isinstance(node.left, Literal), isinstance(node.right, Literal)
         return arithmetic_of(node.operator, left, right, is_constant)
 
-    def _moved(self, node: Arithmetic, moment: Expression, interval: Call) -> Typed:
+    def _moved(self, node: nodes.Arithmetic, moment: Expression, interval: Call) -> Typed:
         _, data_type = self.typed(moment)
         is_order = node.operator == "+" or (node.operator == "-" and interval is node.right)
         if data_type not in coercion.DATETIMES or not is_order:
@@ -217,7 +204,7 @@ class _Resolver:
         sign = 1 if node.operator == "+" else -1
         return self.typed(add_interval(moment, interval, sign, is_date=data_type == DATE))
 
-    def cast(self, node: Cast) -> Typed:
+    def cast(self, node: nodes.Cast) -> Typed:
         operand, source = self.typed(node.operand)
         if not coercion.can_cast(source, node.to):
             raise InvalidInputError(
@@ -225,14 +212,14 @@ class _Resolver:
             )
         return make_cast(operand, source, node.to, is_try=node.is_try), node.to
 
-    def case(self, node: Case) -> Typed:
+    def case(self, node: nodes.Case) -> Typed:
         conditions = [self.condition(condition) for condition, _ in node.branches]
         values = [self.typed(value) for _, value in node.branches]
         if node.otherwise is not None:
             values.append(self.typed(node.otherwise))
         found, common = unify(values, to_sql(node))
         otherwise = found.pop() if node.otherwise is not None else None
-        return Case(tuple(zip(conditions, found, strict=True)), otherwise), common
+        return nodes.Case(tuple(zip(conditions, found, strict=True)), otherwise), common
 
     def call(self, node: Call) -> Typed:
         name = node.function.lower()
@@ -294,16 +281,16 @@ def _has_map(data_type: DataType) -> bool:
 _RULES: Final[dict[type[Expression], Callable[[Any, Any], Typed]]] = {
     Column: _Resolver.column,
     Literal: _Resolver.literal,
-    Comparison: _Resolver.comparison,
-    And: _Resolver.conjunction,
-    Or: _Resolver.conjunction,
-    Not: _Resolver.negation,
-    IsNull: _Resolver.is_null,
-    In: _Resolver.membership,
-    Like: _Resolver.like,
-    Arithmetic: _Resolver.arithmetic,
-    Cast: _Resolver.cast,
-    Case: _Resolver.case,
+    nodes.Comparison: _Resolver.comparison,
+    nodes.And: _Resolver.conjunction,
+    nodes.Or: _Resolver.conjunction,
+    nodes.Not: _Resolver.negation,
+    nodes.IsNull: _Resolver.is_null,
+    nodes.In: _Resolver.membership,
+    nodes.Like: _Resolver.like,
+    nodes.Arithmetic: _Resolver.arithmetic,
+    nodes.Cast: _Resolver.cast,
+    nodes.Case: _Resolver.case,
     Call: _Resolver.call,
 }
 __all__ = ["cast_literal", "natural_type", "resolve", "resolve_predicate", "type_of"]

@@ -11,14 +11,16 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.casts import to_decimal
 from deltalog.expressions.coercion import arithmetic_type
-from deltalog.expressions.rows import Datum, by_row, pc
+from deltalog.expressions.rows import by_row
+from deltalog.kernels import Datum, compute
 from deltalog.schema.arrow import from_arrow_type, to_arrow_type
-from deltalog.schema.types import PrimitiveType
+from deltalog.schema.types import PrimitiveType, decimal_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,10 +31,10 @@ _CHECKED: Final[dict[str, Callable[..., Any]]] = {
     "*": pc.multiply_checked,
 }
 _FLOATING: Final[dict[str, Callable[..., Any]]] = {
-    "+": pc.add,
-    "-": pc.subtract,
-    "*": pc.multiply,
-    "/": pc.divide,
+    "+": compute.add,
+    "-": compute.subtract,
+    "*": compute.multiply,
+    "/": compute.divide,
 }
 _WIDEST: Final = 76
 _EXACT: Final = decimal.Context(prec=160, rounding=decimal.ROUND_HALF_UP)
@@ -65,8 +67,8 @@ def calculate(operator: str, left: Datum, right: Datum) -> Datum:
 
 
 def _check_divisor(left: Datum, right: Datum) -> None:
-    is_zero = pc.equal(right, pa.scalar(0, right.type))
-    if pc.any(pc.and_(is_zero, pc.is_valid(left))).as_py():
+    is_zero = compute.equal(right, pa.scalar(0, right.type))
+    if compute.any(compute.and_(is_zero, compute.is_valid(left))).as_py():
         raise InvalidInputError("division by zero: guard it with NULLIF or CASE")
 
 
@@ -78,10 +80,10 @@ def remainder(left: Datum, right: Datum) -> Datum:
     if pt.is_floating(left.type):
         return by_row(fmod, left.type, left, right)
     # The smallest integer divided by -1 overflows, and its remainder is 0 as for any other.
-    is_one = pc.equal(right, pa.scalar(-1, right.type))
-    is_unfit = pc.or_kleene(is_one, pc.equal(right, pa.scalar(0, right.type)))
-    divisor = pc.if_else(is_unfit, pa.scalar(1, right.type), right)
-    return pc.subtract(left, pc.multiply(pc.divide(left, divisor), divisor))
+    is_one = compute.equal(right, pa.scalar(-1, right.type))
+    is_unfit = pc.or_kleene(is_one, compute.equal(right, pa.scalar(0, right.type)))
+    divisor = compute.if_else(is_unfit, pa.scalar(1, right.type), right)
+    return compute.subtract(left, compute.multiply(compute.divide(left, divisor), divisor))
 
 
 def fmod(left: float, right: float) -> float:
@@ -102,31 +104,31 @@ def _decimals(operator: str, left: Datum, right: Datum) -> Datum:
 
 def _wide(side: Datum) -> Datum:
     arrow_type: Any = side.type
-    return pc.cast(side, pa.decimal256(arrow_type.precision, arrow_type.scale))
+    return compute.cast(side, pa.decimal256(arrow_type.precision, arrow_type.scale))
 
 
 def _fitted(exact: Datum, result: PrimitiveType) -> Datum:
     if isinstance(exact, pa.Scalar):
         return _fitted(pa.array([exact], exact.type), result)[0]
     arrow_type: Any = exact.type
-    wide = PrimitiveType("decimal(38,0)")
+    wide = decimal_type(38, 0)
     if arrow_type.scale <= wide.precision:
-        wide = PrimitiveType(f"decimal(38,{arrow_type.scale})")
+        wide = decimal_type(38, arrow_type.scale)
     values, refused = to_decimal(exact, wide, result)
-    if refused is not None and pc.any(refused).as_py():
+    if refused is not None and compute.any(refused).as_py():
         raise InvalidInputError(f"the result does not fit {result}: cast an operand")
     return values
 
 
 def _by_exact_row(
-    compute: Callable[[decimal.Decimal, decimal.Decimal], decimal.Decimal],
+    operation: Callable[[decimal.Decimal, decimal.Decimal], decimal.Decimal],
 ) -> Callable[[PrimitiveType], Callable[..., decimal.Decimal]]:
     def bind(result: PrimitiveType) -> Callable[..., decimal.Decimal]:
         unit = decimal.Decimal(1).scaleb(-result.scale)
         whole = result.precision - result.scale
 
         def run(left: decimal.Decimal, right: decimal.Decimal) -> decimal.Decimal:
-            value = compute(left, right).quantize(unit, context=_EXACT)
+            value = operation(left, right).quantize(unit, context=_EXACT)
             if value and value.adjusted() >= whole:
                 raise InvalidInputError(f"{value} does not fit {result}: cast an operand")
             return value

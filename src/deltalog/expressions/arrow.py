@@ -9,42 +9,46 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from deltalog.errors import InternalError, InvalidInputError
-from deltalog.expressions import comparing
+from deltalog.expressions import (
+    calendars,
+    comparing,
+    containers,
+    datetimes,
+    nodes,
+    numbers,
+    regexps,
+    strings,
+)
 from deltalog.expressions.analyze import type_of
 from deltalog.expressions.arithmetic import calculate
 from deltalog.expressions.casts import cast
-from deltalog.expressions.coercion import BOOLEAN, VOID
-from deltalog.expressions.kernels import KERNELS
-from deltalog.expressions.literals import to_scalar
-from deltalog.expressions.nodes import (
-    And,
-    Arithmetic,
-    Call,
-    Case,
-    Cast,
-    Column,
-    Comparison,
-    Expression,
-    In,
-    IsNull,
-    Like,
-    Literal,
-    Not,
-    Or,
-)
+from deltalog.expressions.literals import from_scalar, to_scalar
+from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
-from deltalog.expressions.rows import NO, YES, Datum, as_array, nulls, pc
-from deltalog.expressions.trees import columns, walk
+from deltalog.expressions.rows import NO, YES, as_array, nulls
+from deltalog.expressions.trees import children, columns, rebuild, walk
+from deltalog.kernels import Datum, compute
 from deltalog.schema.arrow import from_arrow_schema, from_arrow_type, to_arrow_type
+from deltalog.schema.types import BOOLEAN, VOID, PrimitiveType, StructType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 # Smaller batches than this are joined: a kernel call costs more than copying so few rows.
 _MIN_BATCH_ROWS: Final = 16_384
-_SAFE: Final = (Column, Literal, Comparison, And, Or, Not, IsNull)
+_KERNELS: Final[dict[str, Callable[..., Any]]] = {
+    **numbers.KERNELS,
+    **strings.KERNELS,
+    **datetimes.KERNELS,
+    **containers.KERNELS,
+    **calendars.KERNELS,
+    **regexps.KERNELS,
+}
+_NO_COLUMNS: Final = StructType()
+_SAFE: Final = (Column, Literal, nodes.Comparison, nodes.And, nodes.Or, nodes.Not, nodes.IsNull)
 
 
 def evaluate(
@@ -85,8 +89,9 @@ def filter_mask(
     resolved: Expression, data: pa.RecordBatch | pa.Table
 ) -> pa.BooleanArray | pa.ChunkedArray[Any]:
     """Which rows the condition is true for: unknown counts as false, and nothing is null."""
-    mask: pa.BooleanArray = pc.fill_null(evaluate(resolved, data), NO)
-    return mask
+    mask: Any = compute.fill_null(evaluate(resolved, data), NO)
+    found: pa.BooleanArray = mask
+    return found
 
 
 def _evaluate(node: Expression, data: Any) -> Datum:
@@ -104,7 +109,7 @@ def _column(node: Column, data: Any) -> Datum:
     except KeyError as error:
         raise InternalError(f"the data has no column {node.path[0]!r}") from error
     for name in node.path[1:]:
-        found = pc.struct_field(found, [name])
+        found = compute.struct_field(found, [name])
     return found
 
 
@@ -112,15 +117,15 @@ def _literal(node: Literal, _data: Any) -> Datum:
     return to_scalar(node.value, node.type or VOID)
 
 
-def _comparison(node: Comparison, data: Any) -> Datum:
+def _comparison(node: nodes.Comparison, data: Any) -> Datum:
     return comparing.compare(node.operator, _evaluate(node.left, data), _evaluate(node.right, data))
 
 
-def _and(node: And, data: Any) -> Datum:
+def _and(node: nodes.And, data: Any) -> Datum:
     return _connect(node.operands, data, pc.and_kleene, ends=False)
 
 
-def _or(node: Or, data: Any) -> Datum:
+def _or(node: nodes.Or, data: Any) -> Datum:
     return _connect(node.operands, data, pc.or_kleene, ends=True)
 
 
@@ -130,7 +135,7 @@ def _connect(
     found: Any = pa.scalar(not ends)
     for operand in operands:
         if can_fail(operand):
-            undecided = pc.fill_null(pc.not_equal(found, ends), YES)
+            undecided = compute.fill_null(compute.not_equal(found, ends), YES)
             part = evaluate_where(operand, data, undecided)
         else:
             part = _evaluate(operand, data)
@@ -139,7 +144,7 @@ def _connect(
 
 
 def _as_boolean(datum: Datum) -> Datum:
-    return pc.cast(datum, pa.bool_()) if pa.types.is_null(datum.type) else datum
+    return compute.cast(datum, pa.bool_()) if pa.types.is_null(datum.type) else datum
 
 
 def can_fail(node: Expression) -> bool:
@@ -157,26 +162,26 @@ def evaluate_where(node: Expression, data: Any, mask: Datum) -> Datum:
     """
     if isinstance(mask, pa.Scalar):
         mask = as_array(mask, data.num_rows)
-    if pc.all(mask, min_count=0).as_py() and data.num_rows:
+    if compute.all(mask, min_count=0).as_py() and data.num_rows:
         return _evaluate(node, data)
-    if not pc.any(mask, min_count=0).as_py():
+    if not compute.any(mask, min_count=0).as_py():
         # Constants have no rows: they must not be computed where no row asks for them.
         return nulls(data.num_rows, to_arrow_type(type_of(node, from_arrow_schema(data.schema))))
     picked = data.filter(mask)
     values = as_array(_evaluate(node, picked), picked.num_rows)
-    positions = pc.subtract(pc.cumulative_sum(pc.cast(mask, pa.int64())), 1)
-    return values.take(pc.if_else(mask, positions, pa.scalar(None, pa.int64())))
+    positions = compute.subtract(compute.cumulative_sum(compute.cast(mask, pa.int64())), 1)
+    return values.take(compute.if_else(mask, positions, pa.scalar(None, pa.int64())))
 
 
-def _not(node: Not, data: Any) -> Datum:
-    return pc.invert(_as_boolean(_evaluate(node.operand, data)))
+def _not(node: nodes.Not, data: Any) -> Datum:
+    return compute.invert(_as_boolean(_evaluate(node.operand, data)))
 
 
-def _is_null(node: IsNull, data: Any) -> Datum:
-    return pc.is_null(_evaluate(node.operand, data))
+def _is_null(node: nodes.IsNull, data: Any) -> Datum:
+    return compute.is_null(_evaluate(node.operand, data))
 
 
-def _in(node: In, data: Any) -> Datum:
+def _in(node: nodes.In, data: Any) -> Datum:
     operand = _evaluate(node.operand, data)
     constants = [option for option in node.options if isinstance(option, Literal)]
     found = comparing.is_member(
@@ -184,13 +189,13 @@ def _in(node: In, data: Any) -> Datum:
     )
     for option in node.options:
         if not isinstance(option, Literal):
-            undecided = pc.fill_null(pc.invert(found), YES)
+            undecided = compute.fill_null(compute.invert(found), YES)
             value = evaluate_where(option, data, undecided)
             found = pc.or_kleene(found, comparing.compare("=", operand, value))
     return found
 
 
-def _like(node: Like, data: Any) -> Datum:
+def _like(node: nodes.Like, data: Any) -> Datum:
     operand = _evaluate(node.operand, data)
     pattern = _evaluate(node.pattern, data)
     if isinstance(pattern, pa.Scalar):
@@ -200,12 +205,12 @@ def _like(node: Like, data: Any) -> Datum:
     return comparing.like_by_row(operand, pattern, node.escape, ignore_case=node.ignore_case)
 
 
-def _cast(node: Cast, data: Any) -> Datum:
+def _cast(node: nodes.Cast, data: Any) -> Datum:
     operand = _evaluate(node.operand, data)
     return cast(operand, from_arrow_type(operand.type), node.to, is_try=node.is_try)
 
 
-def _case(node: Case, data: Any) -> Datum:
+def _case(node: nodes.Case, data: Any) -> Datum:
     branches = list(node.branches)
     if node.otherwise is not None:
         branches.append((Literal(YES, BOOLEAN), node.otherwise))
@@ -213,16 +218,16 @@ def _case(node: Case, data: Any) -> Datum:
     found: Any = None
     for condition, value in branches:
         holds = evaluate_where(condition, data, pending)
-        holds = pc.and_(pending, pc.fill_null(_as_boolean(holds), NO))
+        holds = compute.and_(pending, compute.fill_null(_as_boolean(holds), NO))
         part = as_array(evaluate_where(value, data, holds), data.num_rows)
-        found = part if found is None else pc.if_else(holds, part, found)
+        found = part if found is None else compute.if_else(holds, part, found)
         if found is part:
-            found = pc.if_else(holds, part, pa.scalar(None, part.type))
-        pending = pc.and_(pending, pc.invert(holds))
+            found = compute.if_else(holds, part, pa.scalar(None, part.type))
+        pending = compute.and_(pending, compute.invert(holds))
     return found
 
 
-def _arithmetic(node: Arithmetic, data: Any) -> Datum:
+def _arithmetic(node: nodes.Arithmetic, data: Any) -> Datum:
     left, right = _evaluate(node.left, data), _evaluate(node.right, data)
     return calculate(node.operator, left, right)
 
@@ -232,38 +237,65 @@ def _call(node: Call, data: Any) -> Datum:
         return _coalesce(node, data)
     if node.function == "nanvl":
         return _nanvl(node, data)
-    return KERNELS[node.function](*(_evaluate(argument, data) for argument in node.arguments))
+    return _KERNELS[node.function](*(_evaluate(argument, data) for argument in node.arguments))
 
 
 def _coalesce(node: Call, data: Any) -> Datum:
     found = as_array(_evaluate(node.arguments[0], data), data.num_rows)
     for argument in node.arguments[1:]:
-        is_open = pc.is_null(found)
-        if not pc.any(is_open).as_py():
+        is_open = compute.is_null(found)
+        if not compute.any(is_open).as_py():
             break
-        found = pc.if_else(is_open, evaluate_where(argument, data, is_open), found)
+        found = compute.if_else(is_open, evaluate_where(argument, data, is_open), found)
     return found
 
 
 def _nanvl(node: Call, data: Any) -> Datum:
     value, other = node.arguments
     found = as_array(_evaluate(value, data), data.num_rows)
-    is_nan = pc.fill_null(pc.is_nan(found), NO)
-    return pc.if_else(is_nan, evaluate_where(other, data, is_nan), found)
+    is_nan = compute.fill_null(compute.is_nan(found), NO)
+    return compute.if_else(is_nan, evaluate_where(other, data, is_nan), found)
+
+
+def fold(resolved: Expression) -> Expression:
+    """The same expression with every constant part replaced by its value.
+
+    A part whose value is an error stays: it belongs to the rows that reach it.
+    """
+    if isinstance(resolved, Literal):
+        return resolved
+    node = rebuild(resolved, fold)
+    if not _is_constant(node):
+        return node
+    data_type = type_of(node, _NO_COLUMNS)
+    if not isinstance(data_type, PrimitiveType):
+        return node
+    try:
+        # Made here: pyarrow imports pandas to look at the first list it converts.
+        value = from_scalar(evaluate(node, pa.table({"": [0]}))[0])
+    except InvalidInputError:
+        return node
+    return Literal(value, data_type)
+
+
+def _is_constant(node: Expression) -> bool:
+    # Arrays and structs have no constant of their own, so their parts are looked at too.
+    has_parts = next(children(node), None) is not None
+    return has_parts and not any(isinstance(part, Column) for part in walk(node))
 
 
 _RULES: Final[dict[type[Expression], Callable[[Any, Any], Datum]]] = {
     Column: _column,
     Literal: _literal,
-    Comparison: _comparison,
-    And: _and,
-    Or: _or,
-    Not: _not,
-    IsNull: _is_null,
-    In: _in,
-    Like: _like,
-    Cast: _cast,
-    Case: _case,
-    Arithmetic: _arithmetic,
+    nodes.Comparison: _comparison,
+    nodes.And: _and,
+    nodes.Or: _or,
+    nodes.Not: _not,
+    nodes.IsNull: _is_null,
+    nodes.In: _in,
+    nodes.Like: _like,
+    nodes.Cast: _cast,
+    nodes.Case: _case,
+    nodes.Arithmetic: _arithmetic,
     Call: _call,
 }

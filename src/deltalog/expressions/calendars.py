@@ -6,11 +6,13 @@ import decimal
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import texts
 from deltalog.expressions.casts import MICROS_PER_DAY, MICROS_PER_SECOND
-from deltalog.expressions.rows import Datum, by_row, is_constant, pc
+from deltalog.expressions.rows import by_row, is_constant
+from deltalog.kernels import Datum, compute
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +31,9 @@ def next_day(date: Datum, day: Datum) -> Datum:
     Raises:
         InvalidInputError: there is no such day of the week.
     """
-    return pc.cast(by_row(_next_day, pa.int32(), pc.cast(date, pa.int32()), day), pa.date32())
+    return compute.cast(
+        by_row(_next_day, pa.int32(), compute.cast(date, pa.int32()), day), pa.date32()
+    )
 
 
 def _next_day(days: int, name: str) -> int:
@@ -43,7 +47,7 @@ def _next_day(days: int, name: str) -> int:
 def months_between(end: Datum, start: Datum, is_rounded: Datum | None = None) -> Datum:
     """Months from `start` to `end`, with a month of 31 days for what is left. Cost: by row."""
     rounded = pa.scalar(value=True) if is_rounded is None else is_rounded
-    micros = pc.cast(end, pa.int64()), pc.cast(start, pa.int64())
+    micros = compute.cast(end, pa.int64()), compute.cast(start, pa.int64())
     return by_row(_months_between, pa.float64(), *micros, rounded)
 
 
@@ -75,7 +79,7 @@ def make_timestamp(*parts: Datum) -> Datum:
     Raises:
         InvalidInputError: there is no such moment.
     """
-    return pc.cast(by_row(_micros, pa.int64(), *parts), pa.timestamp("us", "UTC"))
+    return compute.cast(by_row(_micros, pa.int64(), *parts), pa.timestamp("us", "UTC"))
 
 
 def _micros(
@@ -93,22 +97,22 @@ def _micros(
 def from_utc_timestamp(moment: Datum, zone: Datum) -> Datum:
     """The wall time of a zone at a moment, as if it were UTC."""
     if not is_constant(zone):
-        return pc.if_else(pc.is_valid(moment), pa.scalar(None, moment.type), None)
-    there = pc.cast(moment, pa.timestamp("us", _zone(zone)))
-    return pc.cast(pc.local_timestamp(there), moment.type)
+        return compute.if_else(compute.is_valid(moment), pa.scalar(None, moment.type), None)
+    there = compute.cast(moment, pa.timestamp("us", _zone(zone)))
+    return compute.cast(compute.local_timestamp(there), moment.type)
 
 
 def to_utc_timestamp(moment: Datum, zone: Datum) -> Datum:
     """The moment at which a zone's wall time is what the timestamp says in UTC."""
     if not is_constant(zone):
-        return pc.if_else(pc.is_valid(moment), pa.scalar(None, moment.type), None)
-    wall = pc.cast(moment, pa.timestamp("us"))
+        return compute.if_else(compute.is_valid(moment), pa.scalar(None, moment.type), None)
+    wall = compute.cast(moment, pa.timestamp("us"))
     found = _in_zone(wall, _zone(zone))
     # A wall time that the clocks skip counts as if they had not been put forward yet.
     day = pa.scalar(MICROS_PER_DAY, pa.duration("us"))
-    skipped = pc.add(_in_zone(pc.subtract(wall, day), _zone(zone)), day)
-    is_there = pc.equal(pc.local_timestamp(found), wall)
-    return pc.cast(pc.if_else(is_there, found, skipped), moment.type)
+    skipped = compute.add(_in_zone(compute.subtract(wall, day), _zone(zone)), day)
+    is_there = compute.equal(compute.local_timestamp(found), wall)
+    return compute.cast(compute.if_else(is_there, found, skipped), moment.type)
 
 
 def _in_zone(wall: Datum, zone: str) -> Datum:

@@ -11,21 +11,23 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.rows import NO, Datum, by_row, pc
+from deltalog.expressions.rows import NO, by_row
+from deltalog.kernels import Datum, compute
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _KERNELS: Final[dict[str, Callable[..., Any]]] = {
-    "=": pc.equal,
-    "<>": pc.not_equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
+    "=": compute.equal,
+    "<>": compute.not_equal,
+    "<": compute.less,
+    "<=": compute.less_equal,
+    ">": compute.greater,
+    ">=": compute.greater_equal,
 }
 _ORDERED: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "=": operators.eq,
@@ -74,29 +76,29 @@ def _with_nan(operator: str, left: Datum, right: Datum, found: Any) -> Datum:
         case "=":
             return pc.or_kleene(found, both)
         case "<>":
-            return pc.and_kleene(found, pc.invert(both))
+            return pc.and_kleene(found, compute.invert(both))
         case "<" | ">":
-            answer = pc.or_kleene(found, pc.and_kleene(right_nan, pc.invert(left_nan)))
+            answer = pc.or_kleene(found, pc.and_kleene(right_nan, compute.invert(left_nan)))
         case _:
             answer = pc.or_kleene(found, right_nan)
     # NULL beside NaN is neither less nor greater.
-    return pc.if_else(pc.is_valid(found), answer, pa.scalar(None, pa.bool_()))
+    return compute.if_else(compute.is_valid(found), answer, pa.scalar(None, pa.bool_()))
 
 
 def _nan(side: Datum) -> Datum | None:
     """Which rows are NaN, or None if no row is: the usual case costs one pass."""
-    is_nan = pc.is_nan(side)
+    is_nan: Any = compute.is_nan(side)
     if isinstance(is_nan, pa.Scalar):
         return is_nan if is_nan.as_py() else None
-    return is_nan if pc.any(is_nan).as_py() else None
+    return is_nan if compute.any(is_nan).as_py() else None
 
 
 def _null_safe_equal(left: Datum, right: Datum) -> Datum:
-    both_null = pc.and_(pc.is_null(left), pc.is_null(right))
+    both_null = compute.and_(compute.is_null(left), compute.is_null(right))
     if pt.is_null(left.type) or pt.is_null(right.type):
         return both_null
     equal = compare("=", left, right)
-    return pc.or_(both_null, pc.fill_null(equal, NO))
+    return compute.or_(both_null, compute.fill_null(equal, NO))
 
 
 def _compare_nested(operator: str, left: Datum, right: Datum) -> Datum:
@@ -137,17 +139,17 @@ def is_member(operand: Datum, options: list[pa.Scalar[Any]]) -> Datum:
     values: Any = pa.array([option.as_py() for option in known], operand.type)
     if pt.is_floating(operand.type):
         # Hashing tells -0.0 from 0.0; adding zero makes them one.
-        operand = pc.add(operand, pa.scalar(0.0, operand.type))
-        values = pc.add(values, pa.scalar(0.0, operand.type))
-    found = pc.is_in(operand, value_set=values)
+        operand = compute.add(operand, pa.scalar(0.0, operand.type))
+        values = compute.add(values, pa.scalar(0.0, operand.type))
+    found = compute.is_in(operand, value_set=values)
     return _unknown_where_null(found, operand, len(known) < len(options))
 
 
 def _unknown_where_null(found: Any, operand: Datum, has_null: bool) -> Datum:  # noqa: FBT001  # private
-    is_known: Any = pc.is_valid(operand)
+    is_known: Any = compute.is_valid(operand)
     if has_null:
-        is_known = pc.and_(is_known, found)
-    return pc.if_else(is_known, found, pa.scalar(None, pa.bool_()))
+        is_known = compute.and_(is_known, found)
+    return compute.if_else(is_known, found, pa.scalar(None, pa.bool_()))
 
 
 def like(operand: Datum, pattern: str, escape: str, *, ignore_case: bool) -> Datum:
@@ -163,10 +165,10 @@ def like(operand: Datum, pattern: str, escape: str, *, ignore_case: bool) -> Dat
             return pc.match_substring(operand, text)
         if parts[0] == "%":
             return pc.ends_with(operand, text)
-        return pc.starts_with(operand, text)
+        return compute.starts_with(operand, text)
     if parts == body and "_" not in body:
-        return pc.equal(operand, "".join(part[1:] for part in body))
-    return pc.match_substring_regex(operand, _like_regex(parts))
+        return compute.equal(operand, "".join(part[1:] for part in body))
+    return compute.match_substring_regex(operand, _like_regex(parts))
 
 
 def _like_regex(parts: list[str]) -> str:

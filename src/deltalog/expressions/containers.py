@@ -5,21 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.comparing import compare
-from deltalog.expressions.rows import (
-    NO,
-    Array,
-    Datum,
-    as_array,
-    by_row,
-    on_array,
-    pc,
-    python_values,
-    row_numbers,
-)
+from deltalog.expressions.rows import NO, as_array, by_row, on_array, python_values, row_numbers
+from deltalog.kernels import Array, Datum, compute
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,15 +20,15 @@ if TYPE_CHECKING:
 def size(value: Datum) -> Datum:
     """How many elements or entries; NULL of NULL."""
     if pt.is_null(value.type):
-        return pc.cast(value, pa.int32())
-    return pc.cast(on_array(_lengths, value), pa.int32())
+        return compute.cast(value, pa.int32())
+    return compute.cast(on_array(_lengths, value), pa.int32())
 
 
 def _lengths(array: Array) -> Array:
     if not pt.is_map(array.type):
-        return pc.list_value_length(array)
-    lengths = pc.subtract(array.offsets[1:], array.offsets[:-1])
-    return pc.if_else(pc.is_valid(array), lengths, pa.scalar(None, lengths.type))
+        return compute.list_value_length(array)
+    lengths = compute.subtract(array.offsets[1:], array.offsets[:-1])
+    return compute.if_else(compute.is_valid(array), lengths, pa.scalar(None, lengths.type))
 
 
 def contains(array: Datum, wanted: Datum) -> Datum:
@@ -44,18 +36,18 @@ def contains(array: Datum, wanted: Datum) -> Datum:
     if isinstance(array, pa.Scalar) and isinstance(wanted, pa.Scalar):
         return contains(as_array(array, 1), wanted)[0]
     lists = as_array(array, 0 if isinstance(wanted, pa.Scalar) else len(wanted))
-    parents, elements = pc.list_parent_indices(lists), pc.list_flatten(lists)
+    parents, elements = compute.list_parent_indices(lists), compute.list_flatten(lists)
     value = wanted if isinstance(wanted, pa.Scalar) else wanted.take(parents)
     found = compare("=", elements, value)
-    is_hit = _rows_with(parents.filter(pc.fill_null(found, NO)), len(lists))
-    is_open = _rows_with(parents.filter(pc.is_null(elements)), len(lists))
-    is_known = pc.and_(pc.is_valid(lists), as_array(pc.is_valid(wanted), len(lists)))
-    is_known = pc.and_(is_known, pc.or_(is_hit, pc.invert(is_open)))
-    return pc.if_else(is_known, is_hit, pa.scalar(None, pa.bool_()))
+    is_hit = _rows_with(parents.filter(compute.fill_null(found, NO)), len(lists))
+    is_open = _rows_with(parents.filter(compute.is_null(elements)), len(lists))
+    is_known = compute.and_(compute.is_valid(lists), as_array(compute.is_valid(wanted), len(lists)))
+    is_known = compute.and_(is_known, compute.or_(is_hit, compute.invert(is_open)))
+    return compute.if_else(is_known, is_hit, pa.scalar(None, pa.bool_()))
 
 
 def _rows_with(parents: Array, rows: int) -> Array:
-    return pc.is_in(row_numbers(rows), value_set=pc.cast(parents, pa.uint64()))
+    return compute.is_in(row_numbers(rows), value_set=compute.cast(parents, pa.uint64()))
 
 
 def item(holder: Datum, key: Datum) -> Datum:
@@ -94,20 +86,22 @@ def _field(holder: Datum, name: str) -> Datum:
     names = [field.name for field in holder.type]
     for index, known in enumerate(names):
         if known.lower() == name.lower():
-            return pc.struct_field(holder, [index])
+            return compute.struct_field(holder, [index])
     raise InvalidInputError(f"there is no field {name!r} among {names}")
 
 
 def _index_from_zero(index: Array, lengths: Array) -> tuple[Array, Array]:
-    is_wrong = pc.or_(pc.less(index, 0), pc.greater_equal(index, lengths))
+    is_wrong = compute.or_(compute.less(index, 0), compute.greater_equal(index, lengths))
     return index, is_wrong
 
 
 def _index_from_one(index: Array, lengths: Array) -> tuple[Array, Array]:
-    is_wrong = pc.greater(pc.abs(index), lengths)
-    if pc.any(pc.and_kleene(pc.equal(index, 0), pc.is_valid(lengths))).as_py():
+    is_wrong = compute.greater(compute.abs(index), lengths)
+    if compute.any(pc.and_kleene(compute.equal(index, 0), compute.is_valid(lengths))).as_py():
         raise InvalidInputError("element_at counts from 1, or from -1 at the end; 0 is neither")
-    found = pc.if_else(pc.greater(index, 0), pc.subtract(index, 1), pc.add(lengths, index))
+    found = compute.if_else(
+        compute.greater(index, 0), compute.subtract(index, 1), compute.add(lengths, index)
+    )
     return found, is_wrong
 
 
@@ -122,18 +116,18 @@ def _element(
         return _element(as_array(holder, 1), key, locate, is_try=is_try)[0]
     rows = len(key) if isinstance(holder, pa.Scalar) else len(holder)
     lists = as_array(holder, rows)
-    lengths = pc.list_value_length(lists)
-    index, is_wrong = locate(pc.cast(as_array(key, rows), lengths.type), lengths)
-    is_there = pc.fill_null(pc.invert(is_wrong), NO)
-    index = pc.if_else(is_there, index, pa.scalar(None, index.type))
-    if not is_try and pc.any(is_wrong).as_py():
+    lengths = compute.list_value_length(lists)
+    index, is_wrong = locate(compute.cast(as_array(key, rows), lengths.type), lengths)
+    is_there = compute.fill_null(compute.invert(is_wrong), NO)
+    index = compute.if_else(is_there, index, pa.scalar(None, index.type))
+    if not is_try and compute.any(is_wrong).as_py():
         raise InvalidInputError(
             "an array has no such element: compare the index with size(…) first"
         )
     # Positions in the flat values: NULL lists have none there, whatever their offsets say.
-    ends = pc.cumulative_sum(pc.cast(pc.fill_null(lengths, 0), pa.int64()))
-    starts = pc.subtract(ends, pc.fill_null(lengths, 0))
-    return pc.list_flatten(lists).take(pc.add(starts, pc.cast(index, pa.int64())))
+    ends = compute.cumulative_sum(compute.cast(compute.fill_null(lengths, 0), pa.int64()))
+    starts = compute.subtract(ends, compute.fill_null(lengths, 0))
+    return compute.list_flatten(lists).take(compute.add(starts, compute.cast(index, pa.int64())))
 
 
 def _entry(holder: Datum, key: Datum) -> Datum:
@@ -159,11 +153,11 @@ def make_array(*values: Datum) -> Datum:
     flat = pa.concat_arrays(columns)
     # Column after column becomes row after row: slot n of the result is row n // width.
     slots = row_numbers(len(flat))
-    row = pc.divide(slots, len(values))
-    column = pc.subtract(slots, pc.multiply(row, len(values)))
-    order = pc.add(pc.multiply(column, rows), row)
-    offsets = pc.multiply(row_numbers(rows + 1), len(values))
-    found = pa.ListArray.from_arrays(pc.cast(offsets, pa.int32()), flat.take(order))
+    row = compute.divide(slots, len(values))
+    column = compute.subtract(slots, compute.multiply(row, len(values)))
+    order = compute.add(compute.multiply(column, rows), row)
+    offsets = compute.multiply(row_numbers(rows + 1), len(values))
+    found = pa.ListArray.from_arrays(compute.cast(offsets, pa.int32()), flat.take(order))
     return found.cast(pa.list_(element))
 
 
@@ -207,10 +201,12 @@ def map_values(value: Datum) -> Datum:
 
 def _entries(maps: Array, values: Array, field: Any) -> Array:
     nullable = pa.field("element", field.type, field.nullable)
-    offsets = pc.subtract(maps.offsets, maps.offsets[0])
+    offsets = compute.subtract(maps.offsets, maps.offsets[0])
     first = maps.offsets[0].as_py()
     flat = values.slice(first, maps.offsets[-1].as_py() - first)
-    return pa.ListArray.from_arrays(offsets, flat, mask=pc.is_null(maps)).cast(pa.list_(nullable))
+    return pa.ListArray.from_arrays(offsets, flat, mask=compute.is_null(maps)).cast(
+        pa.list_(nullable)
+    )
 
 
 KERNELS: Final[dict[str, Callable[..., Any]]] = {

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.analyze import resolve_predicate
-from deltalog.expressions.coercion import STRING
-from deltalog.expressions.folding import fold
+from deltalog.expressions.arrow import fold
 from deltalog.expressions.nodes import (
     And,
     Column,
@@ -31,6 +30,7 @@ from deltalog.expressions.sql import parse_sql
 from deltalog.expressions.substrait import from_arrow_expression
 from deltalog.schema.arrow import to_arrow_schema
 from deltalog.schema.columns import find_field
+from deltalog.schema.types import STRING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

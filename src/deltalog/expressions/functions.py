@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import signatures as rules
-from deltalog.expressions.coercion import (
+from deltalog.expressions.signatures import Function, fixed, function, many, same
+from deltalog.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,
@@ -21,10 +22,9 @@ from deltalog.expressions.coercion import (
     LONG,
     STRING,
     TIMESTAMP,
-    decimal,
+    ArrayType,
+    decimal_type,
 )
-from deltalog.expressions.signatures import Function, fixed, function, many, same
-from deltalog.schema.types import ArrayType
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -58,11 +58,9 @@ def find_function(name: str, count: int, others: Collection[str] = ()) -> Functi
 
 _DATE_PART: Final = fixed(DATE, result=INTEGER)
 _TIME_PART: Final = function(rules.moment_types(INTEGER), 1, 1)
-_TEXT: Final = fixed(STRING, result=STRING)
-_TEXT_TEST: Final = fixed(STRING, STRING, result=BOOLEAN)
+_STRING_TEST: Final = fixed(STRING, STRING, result=BOOLEAN)
 _TRIM: Final = fixed(STRING, STRING, result=STRING, optional=1)
 _PAD: Final = fixed(STRING, INTEGER, STRING, result=STRING, optional=1)
-_UNIX: Final = fixed(TIMESTAMP, result=LONG)
 
 FUNCTIONS: Final[dict[str, Function]] = {
     "coalesce": same(1, texts_too=True),
@@ -70,70 +68,40 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "least": same(2, texts_too=False),
     "isnan": function(rules.nan_types, 1, 1),
     "nanvl": function(rules.nan_types, 2, 2),
-    "abs": function(rules.unary_number(lambda own: own), 1, 1),
-    "negative": function(rules.unary_number(lambda own: own), 1, 1),
-    "positive": function(rules.unary_number(lambda own: own), 1, 1),
+    **dict.fromkeys(
+        ("abs", "negative", "positive"), function(rules.unary_number(lambda own: own), 1, 1)
+    ),
     "ceil": function(rules.ceiling_types, 1, 1),
     "floor": function(rules.ceiling_types, 1, 1),
     "round": function(rules.round_types, 1, 2, constants=(1,)),
-    "&": function(rules.bit_types, 2, 2),
-    "|": function(rules.bit_types, 2, 2),
-    "^": function(rules.bit_types, 2, 2),
+    **dict.fromkeys(("&", "|", "^"), function(rules.bit_types, 2, 2)),
     "~": function(rules.bit_types, 1, 1),
     "pmod": function(rules.pmod_types, 2, 2),
     "div": function(rules.division_types, 2, 2),
     "pow": fixed(DOUBLE, DOUBLE, result=DOUBLE),
-    "sqrt": fixed(DOUBLE, result=DOUBLE),
-    "sign": fixed(DOUBLE, result=DOUBLE),
-    "exp": fixed(DOUBLE, result=DOUBLE),
-    "ln": fixed(DOUBLE, result=DOUBLE),
+    **dict.fromkeys(("sqrt", "sign", "exp", "ln", "log2", "log10"), fixed(DOUBLE, result=DOUBLE)),
     "log": fixed(DOUBLE, DOUBLE, result=DOUBLE),
-    "log2": fixed(DOUBLE, result=DOUBLE),
-    "log10": fixed(DOUBLE, result=DOUBLE),
-    "upper": _TEXT,
-    "lower": _TEXT,
-    "reverse": _TEXT,
-    "trim": _TRIM,
-    "ltrim": _TRIM,
-    "rtrim": _TRIM,
-    "btrim": _TRIM,
-    "initcap": _TEXT,
+    **dict.fromkeys(("upper", "lower", "reverse", "initcap"), fixed(STRING, result=STRING)),
+    **dict.fromkeys(("trim", "ltrim", "rtrim", "btrim"), _TRIM),
     "ascii": fixed(STRING, result=INTEGER),
     "chr": fixed(LONG, result=STRING),
-    "bit_length": rules.text_or_binary(result=INTEGER),
-    "length": rules.text_or_binary(result=INTEGER),
-    "octet_length": rules.text_or_binary(result=INTEGER),
+    **dict.fromkeys(("bit_length", "length", "octet_length"), rules.text_or_binary(result=INTEGER)),
     "substring": rules.text_or_binary(INTEGER, INTEGER, result=None, optional=1),
-    "left": fixed(STRING, INTEGER, result=STRING),
-    "right": fixed(STRING, INTEGER, result=STRING),
-    "repeat": fixed(STRING, INTEGER, result=STRING),
+    **dict.fromkeys(("left", "right", "repeat"), fixed(STRING, INTEGER, result=STRING)),
     "concat": function(rules.concat_types, 0, None),
     "concat_ws": many(STRING, STRING, least=1),
     "replace": fixed(STRING, STRING, STRING, result=STRING, optional=1),
-    "startswith": _TEXT_TEST,
-    "endswith": _TEXT_TEST,
-    "contains": _TEXT_TEST,
-    "rlike": _TEXT_TEST,
+    **dict.fromkeys(("startswith", "endswith", "contains", "rlike"), _STRING_TEST),
     "regexp_extract": fixed(STRING, STRING, INTEGER, result=STRING, optional=1, constants=(1, 2)),
     "regexp_replace": fixed(STRING, STRING, STRING, result=STRING, constants=(1, 2)),
     "instr": fixed(STRING, STRING, result=INTEGER),
     "find_from": fixed(STRING, STRING, INTEGER, result=INTEGER),
     "split": fixed(STRING, STRING, INTEGER, result=ArrayType(STRING), optional=1, constants=(1, 2)),
     "split_part": fixed(STRING, STRING, INTEGER, result=STRING),
-    "lpad": _PAD,
-    "rpad": _PAD,
-    "year": _DATE_PART,
-    "quarter": _DATE_PART,
-    "month": _DATE_PART,
-    "dayofmonth": _DATE_PART,
-    "dayofyear": _DATE_PART,
-    "dayofweek": _DATE_PART,
-    "weekday": _DATE_PART,
-    "weekofyear": _DATE_PART,
-    "yearofweek": _DATE_PART,
-    "hour": _TIME_PART,
-    "minute": _TIME_PART,
-    "second": _TIME_PART,
+    **dict.fromkeys(("lpad", "rpad"), _PAD),
+    **dict.fromkeys(("year", "quarter", "month", "dayofmonth", "dayofyear"), _DATE_PART),
+    **dict.fromkeys(("dayofweek", "weekday", "weekofyear", "yearofweek"), _DATE_PART),
+    **dict.fromkeys(("hour", "minute", "second"), _TIME_PART),
     "last_day": fixed(DATE, result=DATE),
     "date_trunc": fixed(STRING, TIMESTAMP, result=TIMESTAMP),
     "trunc": fixed(DATE, STRING, result=DATE),
@@ -148,7 +116,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "from_utc_timestamp": fixed(TIMESTAMP, STRING, result=TIMESTAMP, constants=(1,)),
     "to_utc_timestamp": fixed(TIMESTAMP, STRING, result=TIMESTAMP, constants=(1,)),
     "make_timestamp": fixed(
-        INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, decimal(16, 6), result=TIMESTAMP
+        INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, decimal_type(16, 6), result=TIMESTAMP
     ),
     "make_date": fixed(INTEGER, INTEGER, INTEGER, result=DATE),
     "to_date": function(rules.parse_types(DATE), 2, 2, constants=(1,)),
@@ -156,18 +124,14 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "date_format": fixed(TIMESTAMP, STRING, result=STRING, constants=(1,)),
     "unix_timestamp": function(rules.unix_types, 1, 2, constants=(1,)),
     "from_unixtime": fixed(LONG, STRING, result=STRING, optional=1, constants=(1,)),
-    "unix_seconds": _UNIX,
-    "unix_millis": _UNIX,
-    "unix_micros": _UNIX,
+    **dict.fromkeys(("unix_seconds", "unix_millis", "unix_micros"), fixed(TIMESTAMP, result=LONG)),
     "unix_date": fixed(DATE, result=INTEGER),
     "date_from_unix_date": fixed(INTEGER, result=DATE),
     "timestamp_millis": fixed(LONG, result=TIMESTAMP),
     "timestamp_micros": fixed(LONG, result=TIMESTAMP),
     "size": function(rules.size_types, 1, 1),
     "array_contains": function(rules.contains_types, 2, 2),
-    "[]": function(rules.item_types, 2, 2),
-    "element_at": function(rules.item_types, 2, 2),
-    "try_element_at": function(rules.item_types, 2, 2),
+    **dict.fromkeys(("[]", "element_at", "try_element_at"), function(rules.item_types, 2, 2)),
     "get": function(rules.get_types, 2, 2),
     "array": function(rules.array_types, 0, None),
     "map": function(rules.map_types, 0, None),

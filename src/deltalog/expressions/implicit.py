@@ -15,16 +15,8 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import coercion
 from deltalog.expressions.casts import cast
 from deltalog.expressions.coercion import (
-    DATE,
-    DOUBLE,
-    FLOAT,
     FRACTIONALS,
     INTEGRALS,
-    LONG,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    VOID,
     can_assign,
     common_type,
     is_decimal,
@@ -33,7 +25,21 @@ from deltalog.expressions.coercion import (
 from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
 from deltalog.expressions.nodes import Arithmetic, Call, Cast, Expression, Literal
 from deltalog.expressions.render import to_sql
-from deltalog.schema.types import DataType, PrimitiveType
+from deltalog.schema.types import (
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    DataType,
+    PrimitiveType,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +48,7 @@ Typed = tuple[Expression, DataType]
 # Below this every long is a double of its own; from here on two of them may be one double.
 _MAX_EXACT_DOUBLE: Final = 1 << 53
 _EXACT_DOUBLE_DIGITS: Final = 15
-_DAY_COUNTS: Final = (coercion.BYTE, coercion.SHORT, coercion.INTEGER)
+_DAY_COUNTS: Final = (BYTE, SHORT, INTEGER)
 
 
 def cast_literal(literal: Literal, to: DataType, *, is_try: bool = False) -> Literal:
@@ -245,10 +251,10 @@ def _as_decimal(
 def _date_arithmetic(operator: str, left: Typed, right: Typed) -> Typed:
     (lhs, left_type), (rhs, right_type) = left, right
     if operator == "+" and left_type in _DAY_COUNTS:
-        return Call("date_add", (rhs, make_cast(lhs, left_type, coercion.INTEGER))), DATE
+        return Call("date_add", (rhs, make_cast(lhs, left_type, INTEGER))), DATE
     if right_type in _DAY_COUNTS:
         name = "date_add" if operator == "+" else "date_sub"
-        return Call(name, (lhs, make_cast(rhs, right_type, coercion.INTEGER))), DATE
+        return Call(name, (lhs, make_cast(rhs, right_type, INTEGER))), DATE
     raise InvalidInputError(
         f"cannot compute {to_sql(Arithmetic(operator, lhs, rhs))}: a date moves by an integer or "
         "an INTERVAL; use datediff for the days between two dates"

@@ -10,94 +10,67 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.nodes import (
-    Arithmetic,
-    Call,
-    Case,
-    Cast,
-    Column,
-    Comparison,
-    Expression,
-    IsNull,
-    Like,
-    Literal,
-    Not,
-)
+from deltalog.expressions import nodes
+from deltalog.expressions.coercion import FRACTIONALS, INTEGRALS
+from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
-from deltalog.schema.types import as_type
+from deltalog.schema.types import BINARY, BOOLEAN, DATE, STRING, TIMESTAMP, decimal_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-ALIASES: Final[dict[str, str]] = {
-    "nvl": "coalesce",
-    "ifnull": "coalesce",
-    "ucase": "upper",
-    "lcase": "lower",
-    "len": "length",
-    "char": "chr",
-    "sha": "sha1",
-    "char_length": "length",
-    "character_length": "length",
-    "substr": "substring",
-    "regexp": "rlike",
-    "regexp_like": "rlike",
-    "ceiling": "ceil",
-    "power": "pow",
-    "signum": "sign",
-    "day": "dayofmonth",
-    "date_diff": "datediff",
-    "dateadd": "date_add",
-    "to_unix_timestamp": "unix_timestamp",
-    "cardinality": "size",
-    "array_size": "size",
-    "now": "current_timestamp",
-    "curdate": "current_date",
-}
+
+def _by_word(words: dict[str, str]) -> dict[str, str]:
+    """Each of the words, separated by blanks, with what it stands for."""
+    return {word: name for name, spelled in words.items() for word in spelled.split()}
+
+
+ALIASES: Final[dict[str, str]] = _by_word(
+    {
+        "coalesce": "nvl ifnull",
+        "upper": "ucase",
+        "lower": "lcase",
+        "length": "len char_length character_length",
+        "chr": "char",
+        "sha1": "sha",
+        "substring": "substr",
+        "rlike": "regexp regexp_like",
+        "ceil": "ceiling",
+        "pow": "power",
+        "sign": "signum",
+        "dayofmonth": "day",
+        "datediff": "date_diff",
+        "date_add": "dateadd",
+        "unix_timestamp": "to_unix_timestamp",
+        "size": "cardinality array_size",
+        "current_timestamp": "now",
+        "current_date": "curdate",
+    }
+)
+# Each of these types is a function that casts to it.
+_CAST_TYPES: Final = (
+    *INTEGRALS, *FRACTIONALS, decimal_type(10, 0), BOOLEAN, STRING, BINARY, DATE, TIMESTAMP,
+)  # fmt: skip
 _CASTS: Final = {
-    "boolean": "boolean",
-    "tinyint": "byte",
-    "smallint": "short",
-    "int": "integer",
-    "bigint": "long",
-    "float": "float",
-    "double": "double",
-    "decimal": "decimal",
-    "string": "string",
-    "binary": "binary",
-    "date": "date",
-    "timestamp": "timestamp",
-    "to_date": "date",
-    "to_timestamp": "timestamp",
-    "timestamp_seconds": "timestamp",
+    **{kind.primitive.sql_words[0].lower(): kind for kind in _CAST_TYPES},
+    "to_date": DATE,
+    "to_timestamp": TIMESTAMP,
+    "timestamp_seconds": TIMESTAMP,
 }
-_PARTS: Final = {
-    "year": "year",
-    "years": "year",
-    "yr": "year",
-    "quarter": "quarter",
-    "qtr": "quarter",
-    "month": "month",
-    "months": "month",
-    "mon": "month",
-    "week": "weekofyear",
-    "weeks": "weekofyear",
-    "w": "weekofyear",
-    "day": "dayofmonth",
-    "days": "dayofmonth",
-    "d": "dayofmonth",
-    "yearofweek": "yearofweek",
-    "dow": "dayofweek",
-    "dayofweek": "dayofweek",
-    "doy": "dayofyear",
-    "hour": "hour",
-    "hours": "hour",
-    "h": "hour",
-    "minute": "minute",
-    "minutes": "minute",
-    "min": "minute",
-    "m": "minute",
-}
+_PARTS: Final[dict[str, str]] = _by_word(
+    {
+        "year": "year years yr",
+        "quarter": "quarter qtr",
+        "month": "month months mon",
+        "weekofyear": "week weeks w",
+        "dayofmonth": "day days d",
+        "yearofweek": "yearofweek",
+        "dayofweek": "dow dayofweek",
+        "dayofyear": "doy",
+        "hour": "hour hours h",
+        "minute": "minute minutes min m",
+    }
+)
 _FIRST_UNITS: Final = {"dateadd": "timestampadd", "datediff": "timestampdiff"}
 _MONTHS: Final = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}
 _MICROS: Final = {"SECOND": 1_000_000, "MILLISECOND": 1000, "MICROSECOND": 1}
@@ -118,22 +91,22 @@ def expand(name: str, arguments: Sequence[Expression]) -> Expression | None:
     if name in ALIASES:
         return Call(ALIASES[name], tuple(arguments))
     if name in _CASTS and len(arguments) == 1:
-        return Cast(arguments[0], as_type(_CASTS[name]))
+        return nodes.Cast(arguments[0], _CASTS[name])
     return None
 
 
 def _nullif(value: Expression, other: Expression) -> Expression:
-    return Case(((Comparison("=", value, other), Literal(None)),), value)
+    return nodes.Case(((nodes.Comparison("=", value, other), Literal(None)),), value)
 
 
 def _date_part(part: Expression, source: Expression) -> Expression:
     word = part.value.lower() if isinstance(part, Literal) and isinstance(part.value, str) else ""
     if word in {"second", "seconds", "s", "sec"}:
         # Unlike second(…), this keeps the fraction: decimal(8,6).
-        seconds = Cast(Cast(source, as_type("timestamp")), as_type("decimal(20,6)"))
-        return Cast(Call("pmod", (seconds, Literal(Decimal(60)))), as_type("decimal(8,6)"))
+        seconds = nodes.Cast(nodes.Cast(source, TIMESTAMP), decimal_type(20, 6))
+        return nodes.Cast(Call("pmod", (seconds, Literal(Decimal(60)))), decimal_type(8, 6))
     if word in {"dow_iso", "dayofweek_iso"}:
-        return Arithmetic("+", Call("weekday", (source,)), Literal(1))
+        return nodes.Arithmetic("+", Call("weekday", (source,)), Literal(1))
     if word not in _PARTS:
         raise InvalidInputError(f"there is no part {to_sql(part)} of a date in deltalog")
     return Call(_PARTS[word], (source,))
@@ -142,7 +115,7 @@ def _date_part(part: Expression, source: Expression) -> Expression:
 def _locate(part: Expression, text: Expression, start: Expression) -> Expression:
     # Without a place to start there is nothing to be found: 0, not NULL.
     found = Call("find_from", (part, text, start))
-    return Case(((IsNull(start), Literal(0)),), found)
+    return nodes.Case(((nodes.IsNull(start), Literal(0)),), found)
 
 
 def _struct(arguments: Sequence[Expression]) -> Expression:
@@ -158,17 +131,19 @@ def _with_unit(name: str) -> Callable[..., Expression]:
 
 
 MACROS: Final[dict[tuple[str, int], Callable[..., Expression]]] = {
-    ("nvl2", 3): lambda value, known, null: Case(((Not(IsNull(value)), known),), null),
+    ("nvl2", 3): lambda value, known, null: nodes.Case(
+        ((nodes.Not(nodes.IsNull(value)), known),), null
+    ),
     ("nullif", 2): _nullif,
-    ("if", 3): lambda condition, yes, no: Case(((condition, yes),), no),
-    ("iff", 3): lambda condition, yes, no: Case(((condition, yes),), no),
-    ("isnull", 1): IsNull,
-    ("isnotnull", 1): lambda value: Not(IsNull(value)),
-    ("equal_null", 2): lambda left, right: Comparison("<=>", left, right),
-    ("mod", 2): lambda left, right: Arithmetic("%", left, right),
-    ("like", 2): Like,
-    ("like", 3): lambda value, pattern, escape: Like(value, pattern, _text(escape)),
-    ("ilike", 2): lambda value, pattern: Like(value, pattern, ignore_case=True),
+    ("if", 3): lambda condition, yes, no: nodes.Case(((condition, yes),), no),
+    ("iff", 3): lambda condition, yes, no: nodes.Case(((condition, yes),), no),
+    ("isnull", 1): nodes.IsNull,
+    ("isnotnull", 1): lambda value: nodes.Not(nodes.IsNull(value)),
+    ("equal_null", 2): lambda left, right: nodes.Comparison("<=>", left, right),
+    ("mod", 2): lambda left, right: nodes.Arithmetic("%", left, right),
+    ("like", 2): nodes.Like,
+    ("like", 3): lambda value, pattern, escape: nodes.Like(value, pattern, _text(escape)),
+    ("ilike", 2): lambda value, pattern: nodes.Like(value, pattern, ignore_case=True),
     ("date_part", 2): _date_part,
     ("datepart", 2): _date_part,
     ("dateadd", 3): _with_unit("dateadd"),

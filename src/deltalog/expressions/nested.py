@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from deltalog.expressions.rows import Array, pc
+from deltalog.kernels import Array, compute
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.types import ArrayType, DataType, MapType, StructType
 
@@ -23,28 +23,30 @@ def cast_nested(array: Array, source: DataType, to: DataType, convert: Convert) 
     """Values of a nested type with every part converted."""
     match source, to:
         case ArrayType(), ArrayType():
-            values = convert(pc.list_flatten(array), source.element_type, to.element_type)
-            return pc.cast(_as_lists(array, values), to_arrow_type(to))
+            values = convert(compute.list_flatten(array), source.element_type, to.element_type)
+            return compute.cast(_as_lists(array, values), to_arrow_type(to))
         case MapType(), MapType():
             return _cast_map(array, source, to, convert)
         case StructType(), StructType():
             parts = [
-                convert(pc.struct_field(array, [index]), mine.type, theirs.type)
+                convert(compute.struct_field(array, [index]), mine.type, theirs.type)
                 for index, (mine, theirs) in enumerate(zip(source, to, strict=True))
             ]
             fields: Any = to_arrow_type(to)
-            return pa.StructArray.from_arrays(parts, fields=list(fields), mask=pc.is_null(array))
+            return pa.StructArray.from_arrays(
+                parts, fields=list(fields), mask=compute.is_null(array)
+            )
         case _:
             raise TypeError(f"{source} and {to} are not nested alike")
 
 
 def _as_lists(array: Array, values: Array) -> pa.ListArray[Any]:
-    offsets = _offsets(pc.fill_null(pc.list_value_length(array), 0))
-    return pa.ListArray.from_arrays(offsets, values, mask=pc.is_null(array))
+    offsets = _offsets(compute.fill_null(compute.list_value_length(array), 0))
+    return pa.ListArray.from_arrays(offsets, values, mask=compute.is_null(array))
 
 
 def _offsets(lengths: Array) -> Array:
-    ends = pc.cumulative_sum(pc.cast(lengths, pa.int32()))
+    ends = compute.cumulative_sum(compute.cast(lengths, pa.int32()))
     return pa.concat_arrays([pa.array([0], pa.int32()), ends])
 
 
@@ -52,14 +54,14 @@ def _cast_map(array: Array, source: MapType, to: MapType, convert: Convert) -> A
     keys, items, lengths = map_parts(array)
     keys = convert(keys, source.key_type, to.key_type)
     items = convert(items, source.value_type, to.value_type)
-    built = pa.MapArray.from_arrays(_offsets(lengths), keys, items, mask=pc.is_null(array))
-    return pc.cast(built, to_arrow_type(to))
+    built = pa.MapArray.from_arrays(_offsets(lengths), keys, items, mask=compute.is_null(array))
+    return compute.cast(built, to_arrow_type(to))
 
 
 def map_parts(array: Array) -> tuple[Array, Array, Array]:
     """The keys and items of maps as flat arrays without gaps, and each map's entries."""
-    lengths = pc.subtract(array.offsets[1:], array.offsets[:-1])
-    lengths = pc.if_else(pc.is_valid(array), lengths, pa.scalar(0, lengths.type))
+    lengths = compute.subtract(array.offsets[1:], array.offsets[:-1])
+    lengths = compute.if_else(compute.is_valid(array), lengths, pa.scalar(0, lengths.type))
     known = array.drop_null()
     if len(known) == 0:
         return array.keys.slice(0, 0), array.items.slice(0, 0), lengths
@@ -73,11 +75,11 @@ def nested_texts(
     array: Array, source: DataType, texts_of: Callable[[Array, DataType], list[str | None]]
 ) -> list[str | None]:
     """Nested values as Spark shows them: `[1, null]`, `{a -> 1}`, `{1, x}`. Cost: by row."""
-    valid = pc.is_valid(array).to_pylist()
+    valid = compute.is_valid(array).to_pylist()
     match source:
         case ArrayType():
-            shown = _shown(texts_of(pc.list_flatten(array), source.element_type))
-            lengths = pc.fill_null(pc.list_value_length(array), 0).to_pylist()
+            shown = _shown(texts_of(compute.list_flatten(array), source.element_type))
+            lengths: Any = compute.fill_null(compute.list_value_length(array), 0).to_pylist()
             rows = [f"[{', '.join(part)}]" for part in _slices(shown, lengths)]
         case MapType():
             keys, items, counts = map_parts(array)
@@ -90,7 +92,7 @@ def nested_texts(
             rows = [f"{{{', '.join(part)}}}" for part in _slices(shown, counts.to_pylist())]
         case StructType():
             columns = [
-                _shown(texts_of(pc.struct_field(array, [index]), field.type))
+                _shown(texts_of(compute.struct_field(array, [index]), field.type))
                 for index, field in enumerate(source)
             ]
             rows = [f"{{{', '.join(row)}}}" for row in zip(*columns, strict=True)]

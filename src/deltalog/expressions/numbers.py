@@ -7,16 +7,17 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.arithmetic import calculate, fmod
 from deltalog.expressions.casts import cast, to_decimal
-from deltalog.expressions.coercion import LONG
 from deltalog.expressions.comparing import compare
-from deltalog.expressions.rows import NO, Datum, by_row, on_array, pc
+from deltalog.expressions.rows import NO, by_row, on_array, refusing
+from deltalog.kernels import Datum, compute
 from deltalog.schema.arrow import from_arrow_type
-from deltalog.schema.types import PrimitiveType
+from deltalog.schema.types import LONG, PrimitiveType, decimal_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,16 +37,9 @@ def negative(value: Datum) -> Datum:
     return _checked(pc.negate_checked, "negation", value)
 
 
-def positive(value: Datum) -> Datum:
-    """The value as it is."""
-    return value
-
-
 def _checked(kernel: Callable[[Datum], Datum], name: str, value: Datum) -> Datum:
-    try:
+    with refusing(f"{name} overflows {from_arrow_type(value.type)}"):
         return kernel(value)
-    except pa.ArrowInvalid as error:
-        raise InvalidInputError(f"{name} overflows {from_arrow_type(value.type)}") from error
 
 
 def ceiling(value: Datum) -> Datum:
@@ -66,10 +60,10 @@ def _to_whole(kernel: Callable[[Datum], Datum], value: Datum, *, up: bool) -> Da
     # Java saturates, and NaN becomes 0.
     whole = kernel(value)
     low, high = pa.scalar(float(_MIN_LONG)), pa.scalar(float(_MAX_LONG))
-    is_high = pc.greater_equal(whole, high)
-    safe = pc.if_else(pc.or_(is_high, pc.is_nan(whole)), pa.scalar(0.0), whole)
-    safe = pc.if_else(pc.less(safe, low), low, safe)
-    return pc.if_else(is_high, pa.scalar(_MAX_LONG), pc.cast(safe, pa.int64()))
+    is_high = compute.greater_equal(whole, high)
+    safe = compute.if_else(compute.or_(is_high, compute.is_nan(whole)), pa.scalar(0.0), whole)
+    safe = compute.if_else(compute.less(safe, low), low, safe)
+    return compute.if_else(is_high, pa.scalar(_MAX_LONG), compute.cast(safe, pa.int64()))
 
 
 def _decimal_to_whole(array: Datum, *, up: bool) -> Datum:
@@ -77,9 +71,9 @@ def _decimal_to_whole(array: Datum, *, up: bool) -> Datum:
     if arrow_type.scale == 0:
         return array
     precision = min(arrow_type.precision - arrow_type.scale + 1, 38)
-    wide = pc.cast(array, pa.decimal256(arrow_type.precision + 1, arrow_type.scale))
+    wide = compute.cast(array, pa.decimal256(arrow_type.precision + 1, arrow_type.scale))
     rounded = pc.round(wide, ndigits=0, round_mode="up" if up else "down")
-    return pc.cast(rounded, pa.decimal128(precision, 0))
+    return compute.cast(rounded, pa.decimal128(precision, 0))
 
 
 def round_half_up(value: Datum, digits: Datum | None = None) -> Datum:
@@ -94,7 +88,7 @@ def round_half_up(value: Datum, digits: Datum | None = None) -> Datum:
         return value if places >= 0 else _round_integer(value, places)
     if pt.is_float64(value.type):
         return by_row(lambda number: _round_double(number, repr(number), places), value.type, value)
-    texts = pc.cast(value, pa.string())
+    texts = compute.cast(value, pa.string())
     return by_row(
         lambda number, text: _round_double(number, text, places), value.type, value, texts
     )
@@ -116,10 +110,8 @@ def _round_integer(value: Datum, places: int) -> Datum:
         pa.decimal128(38, 0),
         value,
     )
-    try:
-        return pc.cast(exact, value.type)
-    except pa.ArrowInvalid as error:
-        raise InvalidInputError(f"round overflows {from_arrow_type(value.type)}") from error
+    with refusing(f"round overflows {from_arrow_type(value.type)}"):
+        return compute.cast(exact, value.type)
 
 
 def _round_decimal(array: Datum, places: int) -> Datum:
@@ -128,14 +120,14 @@ def _round_decimal(array: Datum, places: int) -> Datum:
     whole = source.precision - source.scale + 1
     if places >= 0:
         scale = min(source.scale, places)
-        result = PrimitiveType(f"decimal({min(whole + scale, 38)},{scale})")
+        result = decimal_type(min(whole + scale, 38), scale)
         values, refused = to_decimal(array, source, result)
     else:
-        result = PrimitiveType(f"decimal({min(max(whole, 1 - places), 38)},0)")
-        wide = pc.cast(array, pa.decimal256(min(source.precision + 1, 76), source.scale))
+        result = decimal_type(min(max(whole, 1 - places), 38), 0)
+        wide = compute.cast(array, pa.decimal256(min(source.precision + 1, 76), source.scale))
         rounded = pc.round(wide, ndigits=places, round_mode="half_towards_infinity")
         values, refused = to_decimal(rounded, source, result)
-    if refused is not None and pc.any(refused).as_py():
+    if refused is not None and compute.any(refused).as_py():
         raise InvalidInputError(f"the rounded value does not fit {result}")
     return values
 
@@ -149,8 +141,8 @@ def positive_remainder(left: Datum, right: Datum) -> Datum:
         return by_row(_shifted_float, rest.type, rest, right)
     # One below zero plus the divisor cannot overflow when their signs differ; when both are
     # negative the sum may, so it is not taken for those rows: the remainder stands.
-    is_apart = pc.and_kleene(pc.less(rest, _zero(rest)), pc.greater(right, _zero(right)))
-    return pc.if_else(is_apart, pc.add(rest, right), rest)
+    is_apart = pc.and_kleene(compute.less(rest, _zero(rest)), compute.greater(right, _zero(right)))
+    return compute.if_else(is_apart, compute.add(rest, right), rest)
 
 
 def _shifted_decimal(rest: decimal.Decimal, right: decimal.Decimal) -> decimal.Decimal:
@@ -167,36 +159,19 @@ def _zero(value: Datum) -> Datum:
 
 def whole_quotient(left: Datum, right: Datum) -> Datum:
     """`div`: the quotient without its fraction, as a long."""
-    is_zero = pc.and_kleene(pc.equal(right, _zero(right)), pc.is_valid(left))
-    if pc.any(is_zero).as_py():
+    is_zero = pc.and_kleene(compute.equal(right, _zero(right)), compute.is_valid(left))
+    if compute.any(is_zero).as_py():
         raise InvalidInputError("division by zero: guard it with NULLIF or CASE")
     if pt.is_decimal(left.type):
         quotient = by_row(_whole_quotient, pa.decimal128(38, 0), left, right)
-        return cast(quotient, PrimitiveType("decimal(38,0)"), LONG)
-    safe = pc.if_else(pc.is_valid(left), right, pa.scalar(None, right.type))
-    try:
+        return cast(quotient, decimal_type(38, 0), LONG)
+    safe = compute.if_else(compute.is_valid(left), right, pa.scalar(None, right.type))
+    with refusing("div overflows long"):
         return pc.divide_checked(left, safe)
-    except pa.ArrowInvalid as error:
-        raise InvalidInputError("div overflows long") from error
 
 
 def _whole_quotient(left: decimal.Decimal, right: decimal.Decimal) -> decimal.Decimal:
     return _EXACT.divide_int(left, right)
-
-
-def power(base: Datum, exponent: Datum) -> Datum:
-    """`pow` of doubles."""
-    return pc.power(base, exponent)
-
-
-def square_root(value: Datum) -> Datum:
-    """`sqrt`: NaN below zero."""
-    return pc.sqrt(value)
-
-
-def exponential(value: Datum) -> Datum:
-    """`exp`."""
-    return pc.exp(value)
 
 
 def _logarithm(kernel: Callable[..., Datum]) -> Callable[..., Datum]:
@@ -204,7 +179,7 @@ def _logarithm(kernel: Callable[..., Datum]) -> Callable[..., Datum]:
 
     def run(value: Datum) -> Datum:
         null = pa.scalar(None, pa.float64())
-        return kernel(pc.if_else(pc.less_equal(value, 0.0), null, value))
+        return kernel(compute.if_else(compute.less_equal(value, 0.0), null, value))
 
     return run
 
@@ -212,17 +187,17 @@ def _logarithm(kernel: Callable[..., Datum]) -> Callable[..., Datum]:
 def logarithm_to_base(base: Datum, value: Datum) -> Datum:
     """`log(base, value)`; NULL if one of them is zero or below."""
     natural = _logarithm(pc.ln)
-    return pc.divide(natural(value), natural(base))
+    return compute.divide(natural(value), natural(base))
 
 
 def sign(value: Datum) -> Datum:
     """-1.0, 0.0 or 1.0; NaN stays, and so does the sign of zero."""
-    return pc.if_else(pc.equal(value, 0.0), value, pc.sign(value))
+    return compute.if_else(compute.equal(value, 0.0), value, pc.sign(value))
 
 
 def is_nan(value: Datum) -> Datum:
     """Whether it is NaN; never NULL."""
-    return pc.fill_null(pc.is_nan(value), NO)
+    return compute.fill_null(compute.is_nan(value), NO)
 
 
 def greatest(*values: Datum) -> Datum:
@@ -238,28 +213,28 @@ def least(*values: Datum) -> Datum:
 def _extreme(operator: str, *values: Datum) -> Datum:
     found, *others = values
     for other in others:
-        is_better = pc.fill_null(compare(operator, other, found), NO)
-        is_better = pc.or_(is_better, pc.is_null(found))
-        found = pc.if_else(is_better, other, found)
+        is_better = compute.fill_null(compare(operator, other, found), NO)
+        is_better = compute.or_(is_better, compute.is_null(found))
+        found = compute.if_else(is_better, other, found)
     return found
 
 
 KERNELS: Final[dict[str, Callable[..., Any]]] = {
     "abs": absolute,
     "negative": negative,
-    "positive": positive,
+    "positive": lambda value: value,
     "ceil": ceiling,
     "floor": floor,
     "round": round_half_up,
-    "&": pc.bit_wise_and,
-    "|": pc.bit_wise_or,
+    "&": compute.bit_wise_and,
+    "|": compute.bit_wise_or,
     "^": pc.bit_wise_xor,
     "~": pc.bit_wise_not,
     "pmod": positive_remainder,
     "div": whole_quotient,
-    "pow": power,
-    "sqrt": square_root,
-    "exp": exponential,
+    "pow": pc.power,
+    "sqrt": pc.sqrt,  # NaN below zero
+    "exp": pc.exp,
     "ln": _logarithm(pc.ln),
     "log": logarithm_to_base,
     "log2": _logarithm(pc.log2),

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute
+
+from deltalog.errors import InvalidInputError
+from deltalog.kernels import Array, Datum, compute
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-# The stubs of pyarrow type each kernel by the class of its array, which only a run can tell.
-pc: Final[Any] = pyarrow.compute
-Array = Any
-Datum = Any
 YES: Final = True
 NO: Final = False
 
 
-def by_row(compute: Callable[..., Any], result: pa.DataType, *arguments: Datum) -> Datum:
+def by_row(function: Callable[..., Any], result: pa.DataType, *arguments: Datum) -> Datum:
     """A Python function of each row's values; NULL where any of them is.
 
     Cost: by row. Constants stay constants.
@@ -26,14 +25,23 @@ def by_row(compute: Callable[..., Any], result: pa.DataType, *arguments: Datum) 
     if all(isinstance(argument, pa.Scalar) for argument in arguments):
         values = [argument.as_py() for argument in arguments]
         is_null = any(value is None for value in values)
-        return pa.scalar(None if is_null else compute(*values), result)
+        return pa.scalar(None if is_null else function(*values), result)
     rows = max(len(argument) for argument in arguments if not isinstance(argument, pa.Scalar))
     columns = [python_values(argument, rows) for argument in arguments]
     found = [
-        None if any(value is None for value in row) else compute(*row)
+        None if any(value is None for value in row) else function(*row)
         for row in zip(*columns, strict=True)
     ]
     return pa.array(found, result)
+
+
+@contextmanager
+def refusing(message: str) -> Iterator[None]:
+    """Raise what Arrow refuses inside as an InvalidInputError with a message of our own."""
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        raise InvalidInputError(message) from error
 
 
 def is_constant(*arguments: Datum) -> bool:
@@ -62,13 +70,13 @@ def nulls(rows: int, arrow_type: Any) -> Array:
     return pa.nulls(rows, arrow_type)
 
 
-def on_array(compute: Callable[[Array], Array], datum: Datum) -> Datum:
+def on_array(function: Callable[[Array], Array], datum: Datum) -> Datum:
     """A function of arrays, applied to a constant too."""
     if isinstance(datum, pa.Scalar):
-        return compute(as_array(datum, 1))[0]
-    return compute(datum)
+        return function(as_array(datum, 1))[0]
+    return function(datum)
 
 
 def row_numbers(rows: int) -> Array:
     """0, 1, 2, … as unsigned integers."""
-    return pc.indices_nonzero(pa.repeat(YES, rows))
+    return compute.indices_nonzero(pa.repeat(YES, rows))

@@ -14,24 +14,8 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import sql_constants, sql_types
-from deltalog.expressions.nodes import (
-    And,
-    Arithmetic,
-    Call,
-    Case,
-    Cast,
-    Column,
-    Comparison,
-    Expression,
-    In,
-    IsNull,
-    Like,
-    Literal,
-    Not,
-    Or,
-    lit,
-)
+from deltalog.expressions import nodes, sql_constants, sql_types
+from deltalog.expressions.nodes import Call, Column, Expression, Literal, lit
 from deltalog.expressions.spark_dialect import node_of, tokens_of
 from deltalog.expressions.spark_tokens import error_at
 
@@ -66,7 +50,10 @@ _CALLS: Final[dict[type[Expr], str]] = {
     exp.BitwiseXor: "^",
     exp.RegexpLike: "rlike",
 }
-_CHAINS: Final[dict[type[Expr], type[And | Or]]] = {exp.And: And, exp.Or: Or}
+_CHAINS: Final[dict[type[Expr], type[nodes.And | nodes.Or]]] = {
+    exp.And: nodes.And,
+    exp.Or: nodes.Or,
+}
 _BINARY: Final = frozenset({*_COMPARISONS, *_ARITHMETIC, *_CALLS, *_CHAINS})
 _BARE_CALLS: Final = frozenset({"current_date", "current_timestamp", "localtimestamp"})
 _UNIT_FIRST: Final = frozenset(
@@ -295,7 +282,7 @@ class _Reader:
     def cast(self, node: Expr) -> Expression:
         to = node.args["to"]
         data_type: DataType = self._attempt(to, sql_types.to_type, to)
-        return Cast(self.read(node.this), data_type, isinstance(node, exp.TryCast))
+        return nodes.Cast(self.read(node.this), data_type, isinstance(node, exp.TryCast))
 
     def case(self, node: Expr) -> Expression:
         subject = self.read(node.this) if node.this else None
@@ -303,13 +290,13 @@ class _Reader:
         for branch in node.args["ifs"]:
             condition = self.read(branch.this)
             if subject is not None:
-                condition = Comparison("=", subject, condition)
+                condition = nodes.Comparison("=", subject, condition)
             branches.append((condition, self.read(branch.args["true"])))
         default = node.args.get("default")
-        return Case(tuple(branches), None if default is None else self.read(default))
+        return nodes.Case(tuple(branches), None if default is None else self.read(default))
 
     def negation(self, node: Expr) -> Expression:
-        return Not(self.read(node.this))
+        return nodes.Not(self.read(node.this))
 
     def negative(self, node: Expr) -> Expression:
         inner = node.this
@@ -323,16 +310,18 @@ class _Reader:
     def test(self, node: Expr) -> Expression:
         operand = self.read(node.this)
         if isinstance(node.expression, exp.Null):
-            return IsNull(operand)
-        return Comparison("<=>", operand, self.read(node.expression))
+            return nodes.IsNull(operand)
+        return nodes.Comparison("<=>", operand, self.read(node.expression))
 
     def membership(self, node: Expr) -> Expression:
-        return In(self.read(node.this), tuple(map(self.read, node.expressions)))
+        return nodes.In(self.read(node.this), tuple(map(self.read, node.expressions)))
 
     def between(self, node: Expr) -> Expression:
         operand = self.read(node.this)
         low, high = self.read(node.args["low"]), self.read(node.args["high"])
-        return And((Comparison(">=", operand, low), Comparison("<=", operand, high)))
+        return nodes.And(
+            (nodes.Comparison(">=", operand, low), nodes.Comparison("<=", operand, high))
+        )
 
     def escape(self, node: Expr) -> Expression:
         return self.like(node.this, self.text(node.expression))
@@ -341,23 +330,23 @@ class _Reader:
         operand, patterns = self.read(node.this), node.expression
         is_negated, ignore_case = bool(node.args.get("negate")), isinstance(node, exp.ILike)
         if not isinstance(patterns, exp.Any | exp.All):
-            like = Like(operand, self.read(patterns), escape, ignore_case)
-            return Not(like) if is_negated else like
+            like = nodes.Like(operand, self.read(patterns), escape, ignore_case)
+            return nodes.Not(like) if is_negated else like
         # NOT LIKE ANY is true if one of the patterns does not match: NOT stands inside.
         likes: list[Expression] = []
         for pattern in patterns.this.expressions:
-            like = Like(operand, self.read(pattern), ignore_case=ignore_case)
-            likes.append(Not(like) if is_negated else like)
+            like = nodes.Like(operand, self.read(pattern), ignore_case=ignore_case)
+            likes.append(nodes.Not(like) if is_negated else like)
         if len(likes) == 1:
             return likes[0]
-        return (And if isinstance(patterns, exp.All) else Or)(tuple(likes))
+        return (nodes.And if isinstance(patterns, exp.All) else nodes.Or)(tuple(likes))
 
 
 def _joined(kind: type[Expr], left: Expression, right: Expression) -> Expression:
     if kind in _COMPARISONS:
-        return Comparison(_COMPARISONS[kind], left, right)
+        return nodes.Comparison(_COMPARISONS[kind], left, right)
     if kind in _ARITHMETIC:
-        return Arithmetic(_ARITHMETIC[kind], left, right)
+        return nodes.Arithmetic(_ARITHMETIC[kind], left, right)
     return Call(_CALLS[kind], (left, right))
 
 

@@ -13,9 +13,10 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.rows import Array, Datum, pc
+from deltalog.kernels import Array, Datum, compute
 
 _SPACE: Final = "".join(map(chr, range(0x21))) + "\x7f"
 _EXACT: Final = Context(prec=100)
@@ -122,7 +123,7 @@ def decimal_of(text: str, precision: int, scale: int) -> Decimal | None:
 def of_fractionals(array: Array) -> Array:
     """Floats and doubles as Java 19 and later print them. Cost: by row."""
     # Arrow prints the shortest digits of each width; Java only places them otherwise.
-    digits = pc.cast(array, pa.string()).to_pylist()
+    digits = compute.cast(array, pa.string()).to_pylist()
     values = array.to_pylist()
     return pa.array(
         [
@@ -159,8 +160,8 @@ def _java_text(number: float, text: str) -> str:
 
 def of_decimals(array: Array) -> Array:
     """Decimals in plain notation."""
-    printed = pc.cast(array, pa.string())
-    if not pc.any(pc.match_substring(printed, "E")).as_py():
+    printed = compute.cast(array, pa.string())
+    if not compute.any(pc.match_substring(printed, "E")).as_py():
         return printed
     return pa.array(
         [None if text is None else format(Decimal(text), "f") for text in printed.to_pylist()],
@@ -171,7 +172,7 @@ def of_decimals(array: Array) -> Array:
 def of_dates(array: Array) -> Array:
     """Dates as `2024-01-31`; years after 9999 have a sign."""
     check_years(array)
-    return _signed(pc.cast(array, pa.string()))
+    return _signed(compute.cast(array, pa.string()))
 
 
 def check_years(moments: Datum) -> None:
@@ -180,10 +181,10 @@ def check_years(moments: Datum) -> None:
     Raises:
         InvalidInputError: a date or timestamp is outside of the years -32767 to 32767.
     """
-    days = pc.cast(moments, pa.date32(), safe=False)
+    days = compute.cast(moments, pa.date32(), safe=False)
     if isinstance(days, pa.Scalar):
         days = pa.array([days], pa.date32())
-    extremes = pc.min_max(pc.cast(days, pa.int32()))
+    extremes = compute.min_max(compute.cast(days, pa.int32()))
     low, high = extremes["min"].as_py(), extremes["max"].as_py()
     if low is not None and (low < _FIRST_DAY or high > _LAST_DAY):
         raise InvalidInputError(
@@ -192,13 +193,13 @@ def check_years(moments: Datum) -> None:
 
 
 def _signed(texts: Array) -> Array:
-    return pc.replace_substring_regex(texts, r"\A([0-9]{5,}-)", r"+\1")
+    return compute.replace_substring_regex(texts, r"\A([0-9]{5,}-)", r"+\1")
 
 
 def of_timestamps(array: Array) -> Array:
     """Timestamps as `2024-01-31 10:00:00.5`, in UTC."""
     check_years(array)
-    printed = pc.cast(pc.cast(array, pa.timestamp("us")), pa.string())
+    printed = compute.cast(compute.cast(array, pa.timestamp("us")), pa.string())
     trimmed = pc.utf8_rtrim(pc.utf8_rtrim(printed, characters="0"), characters=".")
     # 12:30:00 printed without a fraction would lose its zeros; Arrow always prints six digits.
     return _signed(trimmed)
@@ -207,15 +208,17 @@ def of_timestamps(array: Array) -> Array:
 def to_dates(array: Array) -> tuple[Array, Array | None]:
     """Texts as dates, and which of them are none."""
     trimmed = trim_all(array)
-    plain = pc.match_substring_regex(trimmed, _PLAIN_DATE)
-    if pc.all(plain, min_count=0).as_py():
+    plain = compute.match_substring_regex(trimmed, _PLAIN_DATE)
+    if compute.all(plain, min_count=0).as_py():
         try:
-            return pc.cast(trimmed, pa.date32()), None
+            return compute.cast(trimmed, pa.date32()), None
         except pa.ArrowInvalid:
             pass
     days = [None if text is None else days_of(text) for text in trimmed.to_pylist()]
     values = pa.array(days, pa.int32())
-    return pc.cast(values, pa.date32()), pc.and_(pc.is_null(values), pc.is_valid(array))
+    return compute.cast(values, pa.date32()), compute.and_(
+        compute.is_null(values), compute.is_valid(array)
+    )
 
 
 def to_micros(array: Array, *, has_zone: bool) -> tuple[Array, Array | None]:
@@ -226,18 +229,18 @@ def to_micros(array: Array, *, has_zone: bool) -> tuple[Array, Array | None]:
         has_zone: whether a zone in the text moves the value; without, it is read over.
     """
     trimmed = trim_all(array)
-    plain = pc.match_substring_regex(trimmed, _PLAIN_MOMENT)
-    if pc.all(plain, min_count=0).as_py():
+    plain = compute.match_substring_regex(trimmed, _PLAIN_MOMENT)
+    if compute.all(plain, min_count=0).as_py():
         try:
             bare = pc.utf8_rtrim(trimmed, characters="Z")
-            return pc.cast(pc.cast(bare, pa.timestamp("us")), pa.int64()), None
+            return compute.cast(compute.cast(bare, pa.timestamp("us")), pa.int64()), None
         except pa.ArrowInvalid:
             pass
     rows = [
         None if text is None else micros_of(text, has_zone=has_zone) for text in trimmed.to_pylist()
     ]
     values = pa.array(rows, pa.int64())
-    return values, pc.and_(pc.is_null(values), pc.is_valid(array))
+    return values, compute.and_(compute.is_null(values), compute.is_valid(array))
 
 
 def days_from_civil(year: int, month: int, day: int) -> int | None:

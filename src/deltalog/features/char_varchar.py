@@ -1,7 +1,7 @@
-"""Texts of limited length: `char(n)` and `varchar(n)`, which are stored as `string`.
+"""Strings of limited length: `char(n)` and `varchar(n)`, which are stored as `string`.
 
-Owns how the limits are written down. Spark enforces them in writing and pads `char` in reading;
-values are stored as they are given (ledger D-39, F-02).
+Owns how limits are stored. Spark enforces them on write, stores `char` values unpadded, and pads
+them on read (ledger D-39, F-02).
 
 Protocol: Column Metadata
 """
@@ -24,10 +24,10 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LengthLimit:
-    """The longest text that a column, or a part of it, may hold.
+    """The greatest length of a string in a column.
 
     Args:
-        path: of the text; inside containers with `element`, `key` and `value`.
+        path: of the string; inside containers with `element`, `key` and `value`.
         length: in characters.
         type_name: `char(3)` or `varchar(3)`, for messages.
     """
@@ -38,13 +38,13 @@ class LengthLimit:
 
 
 def length_limits(schema: StructType) -> tuple[LengthLimit, ...]:
-    """Every limit that column metadata states, in the schema's order.
+    """All limits in column metadata, in the schema's order.
 
-    A column's metadata holds its whole type, as in `array<varchar(3)>`; a field of a struct may
+    The entry of a column is its whole type, such as `array<varchar(3)>`; a field of a struct may
     have an entry of its own too.
 
     Raises:
-        InvalidMetadataError: an entry is no type.
+        InvalidMetadataError: an entry is not a type.
     """
     found: dict[Path, LengthLimit] = {}
     for path, field in walk(schema):

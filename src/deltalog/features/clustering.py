@@ -1,7 +1,7 @@
-"""Clustering: the columns by which rows are kept close.
+"""Clustering: the columns by which the rows of a table are clustered.
 
-Owns the two forms of the domain's configuration: a list of names, as the protocol's example has
-it, and a list of paths, as writers write it (ledger D-55). Names are physical.
+Owns the two forms of the domain's configuration: a list of names, as in the protocol's example, and
+a list of paths, as Delta Spark writes it (ledger D-55). Names are physical.
 
 Protocol: Clustered Table
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from deltalog.schema.types import StructType
 
 CLUSTERING_DOMAIN: Final = "delta.clustering"
-_MAX_COLUMNS: Final = 4  # as Delta Spark; more would hardly keep rows close by any of them
+_MAX_COLUMNS: Final = 4  # as in Delta Spark
 
 
 def clustering_columns(domains: Mapping[str, DomainMetadata]) -> tuple[tuple[str, ...], ...] | None:
@@ -32,7 +32,7 @@ def clustering_columns(domains: Mapping[str, DomainMetadata]) -> tuple[tuple[str
     Empty after `CLUSTER BY NONE`.
 
     Raises:
-        MalformedLogError: the domain's configuration is none of clustering.
+        MalformedLogError: the domain's configuration is malformed.
     """
     domain = domains.get(CLUSTERING_DOMAIN)
     if domain is None or domain.removed:
@@ -45,7 +45,7 @@ def clustering_columns(domains: Mapping[str, DomainMetadata]) -> tuple[tuple[str
 
 
 def clustering_action(columns: Sequence[Sequence[str]]) -> DomainMetadata:
-    """The action that sets the clustering columns, in the form that other writers write."""
+    """The action that sets the clustering columns, in the form that Delta Spark writes."""
     values = {
         "clusteringColumns": [list(path) for path in columns],
         "domainName": CLUSTERING_DOMAIN,
@@ -59,11 +59,11 @@ def check_clustering_columns(
     partition_columns: Sequence[str],
     properties: TableProperties,
 ) -> tuple[tuple[str, ...], ...]:
-    """The logical paths of the columns to cluster by, in the schema's spelling.
+    """The logical paths of the columns to cluster by, spelled as in the schema.
 
     Raises:
-        InvalidInputError: a column is not there, is there twice or has no minimum and maximum; the
-            table is partitioned; or there are too many.
+        InvalidInputError: a column does not exist, is repeated, or has no minimum and maximum; the
+            table is partitioned; or there are too many columns.
 
     Protocol: Writer Requirements for Clustered Table
     """

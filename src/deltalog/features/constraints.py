@@ -1,6 +1,6 @@
 """Conditions that every row must satisfy: CHECK constraints and column invariants.
 
-Owns where they stand and what they are called. Evaluating them is a writer's affair.
+Owns where they are stored and what they are called; writers evaluate them.
 
 Protocol: CHECK Constraints, Column Invariants
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._json import JsonObject, loads
-from deltalog.actions.properties import CONSTRAINT_PREFIX
+from deltalog.actions.properties import TableProperties
 from deltalog.errors import InvalidMetadataError
 from deltalog.features.schema_traits import INVARIANTS_KEY
 from deltalog.schema.columns import walk
@@ -27,10 +27,10 @@ INVARIANT: Final = "INVARIANT"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A condition in SQL that must be true, not just not false, for every row.
+    """A condition in SQL that must be true for every row: NULL violates it too (ledger CON-02).
 
     Args:
-        name: of a constraint as the table spells it; of an invariant, its column.
+        name: of a constraint, as stored; for an invariant, its column.
         text: Spark SQL.
         kind: `CHECK` or `INVARIANT`.
     """
@@ -43,24 +43,20 @@ class Check:
 def table_checks(
     configuration: Mapping[str, str], schema: StructType, *, invariants: bool = True
 ) -> tuple[Check, ...]:
-    """Every condition on the rows of a table.
-
-    CHECK constraints count wherever they stand, as in the reference (ledger CON-06).
+    """All conditions on the rows of a table.
 
     Args:
         configuration: the table's properties.
         schema: of the table.
-        invariants: whether the protocol supports column invariants; where it does not, the
-            metadata means nothing (ledger INV-02).
+        invariants: whether the protocol supports column invariants; otherwise their metadata has
+            no meaning (ledger INV-02).
 
     Raises:
-        InvalidMetadataError: an invariant is none.
+        InvalidMetadataError: an invariant is malformed.
     """
-    checks = [
-        Check(name=key[len(CONSTRAINT_PREFIX) :], text=text)
-        for key, text in configuration.items()
-        if key.lower().startswith(CONSTRAINT_PREFIX)
-    ]
+    # Delta Spark enforces constraints even if the protocol does not have the feature (CON-06).
+    stored = TableProperties(configuration).constraints
+    checks = [Check(name=name, text=text) for name, text in stored.items()]
     if invariants:
         checks += [
             Check(
@@ -75,7 +71,7 @@ def table_checks(
 
 
 def _invariant_text(stored: Any, path: tuple[str, ...]) -> str:
-    """The condition in `{"expression": {"expression": "x > 3"}}`, a text or a tree."""
+    """The condition in `{"expression": {"expression": "x > 3"}}`, JSON text or parsed."""
     where = f"column {'.'.join(path)!r}: {INVARIANTS_KEY}"
     tree = loads(stored, where) if isinstance(stored, str) else stored
     outer = JsonObject(tree, where, InvalidMetadataError)

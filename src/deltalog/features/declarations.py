@@ -1,7 +1,7 @@
-"""Whether what a schema declares can be kept: generated, identity and default columns, conditions.
+"""Checks of what a schema declares: generated, identity and default columns, and constraints.
 
-A declaration that deltalog could not evaluate would make the table unwritable, so it is refused
-where it is made. Evaluating is a writer's affair.
+A declaration that deltalog cannot evaluate would make the table unwritable, so it is refused when
+it is made. Writers evaluate the declarations.
 
 Protocol: Generated Columns, Identity Columns, Default Columns, CHECK Constraints
 """
@@ -25,9 +25,8 @@ from deltalog.expressions import (
     type_of,
 )
 from deltalog.expressions.nodes import Cast
+from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.constraints import table_checks
-from deltalog.features.default_columns import default_expressions
-from deltalog.features.generated_columns import generation_expressions
 from deltalog.features.identity_columns import identity_columns
 from deltalog.features.schema_traits import has_generated_columns
 from deltalog.schema.columns import find_field, walk
@@ -40,25 +39,25 @@ from deltalog.schema.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Mapping
 
     from deltalog.expressions import Expression
     from deltalog.schema.columns import Path
     from deltalog.schema.types import DataType, StructType
 
-# Any moment: what is evaluated here is thrown away.
+# Any timestamp will do: the results are discarded.
 _SOME_TIME: Final = dt.datetime(2001, 2, 3, tzinfo=dt.UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependent:
-    """A rule of the table that is written in terms of its columns.
+    """A constraint or generated column, with the columns that it names.
 
     Args:
-        what: as people call it, such as `the CHECK constraint 'positive'`.
+        what: for messages, such as `the CHECK constraint 'positive'`.
         text: Spark SQL.
-        paths: of the columns that it names, in its own spelling.
-        owner: the generated column, or None for a condition.
+        paths: of the columns that it names, as it spells them.
+        owner: the generated column; None for a constraint.
     """
 
     what: str
@@ -67,23 +66,27 @@ class Dependent:
     owner: str | None = None
 
     def needs(self, path: Path) -> bool:
-        """Whether the rule names the column, a part of it, or what it is a part of."""
+        """Whether the rule names the column, one of its fields, or a parent of it."""
         wanted = _fold(path)
         return any(found[: len(wanted)] == wanted[: len(found)] for found in map(_fold, self.paths))
 
 
 def dependents(configuration: Mapping[str, str], schema: StructType) -> tuple[Dependent, ...]:
-    """The conditions and generated columns of a table, with the columns that they name.
+    """The constraints and generated columns of a table, with the columns that they name.
 
-    What cannot be understood is left out: it was there before, and writing refuses it.
+    SQL that cannot be parsed is skipped: such a table cannot be written anyway.
     """
-    found: list[Dependent] = []
-    for check in table_checks(configuration, schema):
-        what = f"the {check.kind} constraint {check.name!r}"
-        found += _dependent(what, check.text, schema, None)
+    rules: list[tuple[str, str, str | None]] = [
+        (f"the {check.kind} constraint {check.name!r}", check.text, None)
+        for check in table_checks(configuration, schema)
+    ]
     for name, text in generation_expressions(schema).items():
-        found += _dependent(f"the generated column {name!r}", text, schema, name)
-    return tuple(found)
+        rules.append((f"the generated column {name!r}", text, name))
+    return tuple(
+        Dependent(what=what, text=text, paths=paths, owner=owner)
+        for what, text, owner in rules
+        if (paths := _paths_in(text, schema)) is not None
+    )
 
 
 def check_declarations(
@@ -94,14 +97,15 @@ def check_declarations(
     known: StructType | None = None,
     known_configuration: Mapping[str, str] | None = None,
 ) -> None:
-    """Refuse declarations that no writer could keep.
+    """Refuse declarations that no writer could honour.
 
     Args:
-        configuration: the table's properties.
-        schema: of the table.
-        partition_columns: in the schema's spelling.
-        known: the schema before, whose declarations are not looked at again.
-        known_configuration: the properties before, likewise.
+        configuration: the new properties.
+        schema: the new schema.
+        partition_columns: spelled as in the schema.
+        known: the current schema; unchanged declarations are not checked again, because another
+            engine may have made them.
+        known_configuration: the current properties, likewise.
 
     Raises:
         InvalidInputError: it names the column or the constraint, and says why.
@@ -125,8 +129,8 @@ def check_condition(what: str, text: str, schema: StructType) -> Expression:
     """The resolved condition of a constraint.
 
     Raises:
-        InvalidInputError: the text is no condition over the table's columns, or its value would
-            differ from moment to moment.
+        InvalidInputError: the text is not a condition over the table's columns, or is not
+            deterministic.
     """
     try:
         return resolve_predicate(parse_sql(text, columns=schema.names), schema)
@@ -172,7 +176,8 @@ def _check_identity(schema: StructType, partition_columns: Collection[str]) -> N
 
 def _check_generated(name: str, text: str, schema: StructType) -> None:
     what = f"the generated column {name!r} ({text})"
-    # Without the generated columns, so that one which needs another is told what is wrong.
+    # Resolved with all columns first, so that the use of another generated column gets its own
+    # error below instead of "unknown column".
     plain = {
         field.name
         for field in schema.fields
@@ -207,7 +212,7 @@ def _check_default(path: Path, text: str, schema: StructType) -> None:
 
 
 def _unfit_default(text: str, declared: DataType, schema: StructType) -> str:
-    """Why the text is no default of the type; empty if it is one."""
+    """Why the text cannot be a default of the type; empty if it can."""
     parsed = parse_sql(text)
     if columns_of(parsed):
         return "it names a column, and a default is a constant"
@@ -221,20 +226,14 @@ def _unfit_default(text: str, declared: DataType, schema: StructType) -> str:
     return ""
 
 
-def _dependent(what: str, text: str, schema: StructType, owner: str | None) -> Iterator[Dependent]:
-    paths = _paths_in(text, schema)
-    if paths is not None:
-        yield Dependent(what=what, text=text, paths=paths, owner=owner)
-
-
 def _is_as_before(text: str, schema: StructType, unchanged: Collection[str]) -> bool:
-    """Whether every column that a rule of before names is as it was, or the rule is unreadable."""
+    """Whether no column that the rule names has changed; true if the rule cannot be parsed."""
     folded = {name.lower() for name in unchanged}
     return all(path[0].lower() in folded for path in _paths_in(text, schema) or ())
 
 
 def _paths_in(text: str, schema: StructType) -> tuple[Path, ...] | None:
-    """The columns that a text names, as it spells them; None if it is no SQL that we know."""
+    """The columns that a text names, as it spells them; None if it cannot be parsed."""
     try:
         return tuple(columns_of(parse_sql(text, columns=schema.names)))
     except InvalidInputError:

@@ -1,4 +1,4 @@
-"""Tables that Iceberg's readers can follow: what V1 and V2 ask of schema and properties.
+"""Iceberg compatibility: what V1 and V2 require of schema and properties.
 
 Protocol: Iceberg Compatibility V1, Iceberg Compatibility V2
 """
@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from deltalog.column_mapping import Mode, field_id, map_fields, physical_name
+from deltalog.column_mapping import Mode, field_id, physical_name
 from deltalog.errors import InvalidInputError
-from deltalog.features.schema_traits import all_types
-from deltalog.schema.columns import walk
+from deltalog.schema.columns import map_fields, walk, walk_types
 from deltalog.schema.types import (
+    VOID,
     ArrayType,
     Field,
     MapType,
@@ -29,11 +29,10 @@ if TYPE_CHECKING:
     from deltalog.schema.types import DataType
 
 NESTED_IDS_KEY: Final = "delta.columnMapping.nested.ids"
-_VOID: Final = PrimitiveType("void")
 
 
 def enabled_versions(properties: TableProperties) -> tuple[int, ...]:
-    """Which versions of the compatibility are switched on."""
+    """The versions of Iceberg compatibility that are enabled."""
     flags = (
         properties.enable_iceberg_compat_v1,
         properties.enable_iceberg_compat_v2,
@@ -47,7 +46,7 @@ def with_required_properties(
 ) -> dict[str, str]:
     """The properties of a new table, with column mapping if Iceberg compatibility needs it.
 
-    What is said explicitly stays, and is refused later if it does not fit.
+    An explicit mode stays; `check` refuses it if it does not fit.
     """
     if not enabled_versions(properties):
         return dict(configuration)
@@ -55,7 +54,7 @@ def with_required_properties(
 
 
 def check(features: Collection[str], properties: TableProperties, schema: StructType) -> None:
-    """Refuse a table that Iceberg's readers could not follow.
+    """Refuse a table that Iceberg readers could not read.
 
     Args:
         features: current names of the features that the protocol supports.
@@ -63,8 +62,8 @@ def check(features: Collection[str], properties: TableProperties, schema: Struct
         schema: of the table.
 
     Raises:
-        InvalidInputError: column mapping is off, deletion vectors are on, two versions are on, or
-            a column has a type without counterpart.
+        InvalidInputError: column mapping is off, deletion vectors are on, two versions are
+            enabled, or a column has a type that Iceberg does not have.
 
     Protocol: Writer Requirements for IcebergCompatV1, Writer Requirements for IcebergCompatV2
     """
@@ -93,7 +92,7 @@ def check(features: Collection[str], properties: TableProperties, schema: Struct
 def with_nested_ids(schema: StructType, highest: int) -> tuple[StructType, int]:
     """The schema with an id for each list element, map key and map value, and the highest id.
 
-    A field holds those of its own lists and maps, by physical path; ids given before stay.
+    A field stores the ids of its own lists and maps, by physical path; existing ids stay.
 
     Protocol: Iceberg Compatibility V2 (`delta.columnMapping.nested.ids`)
     """
@@ -125,7 +124,7 @@ def _nested_ids(field: Field) -> dict[str, int]:
 
 
 def _nested_paths(data_type: DataType, path: str) -> Iterator[str]:
-    """Breadth before depth inside maps, as Delta Spark numbers them."""
+    """Key and value of a map before what is inside of them, as Delta Spark numbers them."""
     match data_type:
         case ArrayType():
             yield f"{path}.element"
@@ -141,13 +140,9 @@ def _nested_paths(data_type: DataType, path: str) -> Iterator[str]:
 
 def _check_types(name: str, schema: StructType, *, allows_nested: bool) -> None:
     for path, field in walk(schema):
-        for found in all_types(field.type):
+        for _, found in walk_types(field.type):
             is_nested = isinstance(found, ArrayType | MapType)
-            if (
-                isinstance(found, VariantType)
-                or found == _VOID
-                or (is_nested and not allows_nested)
-            ):
+            if isinstance(found, VariantType) or found == VOID or (is_nested and not allows_nested):
                 raise InvalidInputError(
                     f"{name} has no place for the type {found} of column {'.'.join(path)!r}"
                 )
@@ -160,12 +155,10 @@ def _check_types(name: str, schema: StructType, *, allows_nested: bool) -> None:
 
 
 def _is_iceberg_change(before: DataType, after: DataType) -> bool:
-    """Whether Iceberg promotes the type as well: int to long, float to double, more digits."""
+    """Whether Iceberg has the type promotion too: int to long, float to double, more digits."""
     if not isinstance(before, PrimitiveType) or not isinstance(after, PrimitiveType):
         return False
     if before.is_decimal and after.is_decimal:
         return before.scale == after.scale
-    integers = {"byte", "short", "integer"}
-    if before.type in integers:
-        return after.type in {*integers, "long"}
-    return (before.type, after.type) == ("float", "double")
+    one, other = before.primitive, after.primitive
+    return one.family is other.family and 0 < one.bits < other.bits

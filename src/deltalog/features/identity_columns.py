@@ -1,7 +1,6 @@
-"""Columns that number new rows.
+"""Identity columns: columns that number new rows.
 
-Owns the sequence: which values come next, that they never wrap around, and how far the table has
-come.
+Owns the sequence: the next values, its overflow, and the high water mark.
 
 Protocol: Identity Columns
 """
@@ -16,12 +15,13 @@ import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError, InvalidMetadataError
 from deltalog.features.schema_traits import IDENTITY_HIGH_WATER_MARK_KEY
+from deltalog.kernels import arrow
 from deltalog.schema.types import (
     IDENTITY_ALLOW_EXPLICIT_INSERT_KEY,
     IDENTITY_START_KEY,
     IDENTITY_STEP_KEY,
+    LONG,
     Field,
-    PrimitiveType,
     StructType,
 )
 
@@ -40,8 +40,8 @@ class IdentityColumn:
         name: logical.
         start: the first member.
         step: from one member to the next; never 0.
-        high_water_mark: the last value that was given; None if none was.
-        allow_explicit_insert: whether a writer may bring values of its own.
+        high_water_mark: the last value that was generated; None if none was.
+        allow_explicit_insert: whether users may insert values of their own.
     """
 
     name: str
@@ -52,13 +52,13 @@ class IdentityColumn:
 
     @property
     def next_value(self) -> int:
-        """The value of the next row; it may lie beyond what a long holds."""
+        """The value of the next row; it may exceed 64 bits."""
         if self.high_water_mark is None:
             return self.start
         return self.high_water_mark + self.step
 
     def member_from(self, value: int) -> int:
-        """The first member of the sequence at or after a value, in the direction of its steps."""
+        """The first member at or after a value, in the direction of the step (ledger IDN-06)."""
         return self.start - (self.start - value) // self.step * self.step
 
     def further(self, one: int, other: int) -> int:
@@ -70,7 +70,7 @@ def identity_columns(schema: StructType) -> tuple[IdentityColumn, ...]:
     """The identity columns of a table, in the schema's order.
 
     Raises:
-        InvalidMetadataError: a column's metadata describes no sequence of longs.
+        InvalidMetadataError: a column's metadata does not describe a sequence of longs.
     """
     return tuple(
         _identity_column(field) for field in schema.fields if IDENTITY_STEP_KEY in field.metadata
@@ -81,7 +81,8 @@ def next_values(column: IdentityColumn, start: int, count: int) -> pa.Int64Array
     """`count` members of the sequence from `start` on.
 
     Raises:
-        InvalidInputError: a value would be beyond what a long holds.
+        InvalidInputError: a value would exceed 64 bits. "Overflow when calculating generated
+            Identity values should be detected and such writes should not be allowed."
     """
     last = start + (count - 1) * column.step
     if count and not (MIN_VALUE <= start <= MAX_VALUE and MIN_VALUE <= last <= MAX_VALUE):
@@ -89,15 +90,15 @@ def next_values(column: IdentityColumn, start: int, count: int) -> pa.Int64Array
             f"the identity column {column.name!r} has no values left: {count} more from {start} "
             f"on in steps of {column.step} do not fit 64 bits"
         )
-    # Both ends fit, so the sums do too, even where a product wraps around.
-    steps = pa.arange(0, count)  # type: ignore[attr-defined]  # newer than the stubs
+    # Both ends fit into 64 bits, so all sums do: a product that wraps around wraps back.
+    steps = arrow.arange(0, count)
     products = pc.multiply(steps, pa.scalar(column.step, pa.int64()))
     values: pa.Int64Array = pc.add(products, pa.scalar(start if count else 0, pa.int64()))
     return values
 
 
 def with_high_water_marks(schema: StructType, marks: Mapping[str, int]) -> StructType:
-    """The schema that remembers the last values given; a mark never goes back.
+    """The schema with new high water marks; a mark never moves back.
 
     Args:
         schema: of the table.
@@ -121,7 +122,7 @@ def with_high_water_marks(schema: StructType, marks: Mapping[str, int]) -> Struc
 
 
 def _identity_column(field: Field) -> IdentityColumn:
-    if field.type != PrimitiveType("long"):
+    if field.type != LONG:
         raise InvalidMetadataError(
             f"identity column {field.name!r}: expected the type long, found {field.type}"
         )
@@ -137,7 +138,7 @@ def _identity_column(field: Field) -> IdentityColumn:
         start=start,
         step=step,
         high_water_mark=_number(field, IDENTITY_HIGH_WATER_MARK_KEY),
-        # Some writers quote what is no text in field metadata.
+        # Some writers quote booleans in field metadata.
         allow_explicit_insert=str(allowed).lower() == "true",
     )
 

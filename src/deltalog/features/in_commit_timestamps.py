@@ -1,4 +1,4 @@
-"""In-commit timestamps: from which version commits carry their own time.
+"""In-commit timestamps: since which version commits have them, and the next one.
 
 Protocol: In-Commit Timestamps
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InCommitTimestamps:
-    """From when on the time of a commit is `commitInfo.inCommitTimestamp`, not its file's time.
+    """Since when the time of a commit is `commitInfo.inCommitTimestamp` instead of its file's time.
 
     Args:
         version: the first such version.
@@ -27,22 +27,23 @@ class InCommitTimestamps:
     timestamp_ms: int | None = None
 
     def covers(self, version: int) -> bool:
-        """Whether the commit of this version carries its own time."""
+        """Whether the commit of this version has an in-commit timestamp."""
         return version >= self.version
 
 
 def enablement(properties: TableProperties, *, supported: bool) -> InCommitTimestamps | None:
-    """From when on commits carry their own time, or None if they do not.
+    """Since when commits have in-commit timestamps, or None if they have none.
 
     Args:
         properties: of the table.
         supported: whether the protocol has the feature; without it the property has no effect.
 
     Raises:
-        InvalidMetadataError: only one of version and time is recorded; they go together.
+        InvalidMetadataError: only one of enablement version and timestamp is set.
     """
     if not supported or not properties.enable_in_commit_timestamps:
         return None
+    # Both are absent if the feature is enabled since version 0 (ledger B-22).
     version = properties.in_commit_timestamp_enablement_version
     timestamp_ms = properties.in_commit_timestamp_enablement_timestamp
     if (version is None) != (timestamp_ms is None):
@@ -54,5 +55,5 @@ def enablement(properties: TableProperties, *, supported: bool) -> InCommitTimes
 
 
 def next_timestamp_ms(now_ms: int, previous_ms: int | None) -> int:
-    """The time of a new commit: later than the one before, whatever the clock says."""
+    """The time of a new commit: later than the previous one, even if the clock is behind."""
     return now_ms if previous_ms is None else max(now_ms, previous_ms + 1)

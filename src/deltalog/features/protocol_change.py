@@ -1,8 +1,8 @@
-"""Protocols as sets of features: the least protocol, merging, and how a set is written down.
+"""Protocols as sets of features: merging, the least protocol of a table, and the stored form.
 
-Versions below (3,7) imply features; version 7 lists them. A protocol is changed as a set (that is
-denormalising), and written in its weakest form that says the same (normalising), as Delta Spark
-does since 4.0 (ledger B-08).
+Versions below (3,7) imply features; version 7 lists them. A protocol is changed as a set of
+features (denormalised), and stored in the weakest form with the same features (normalised), as
+Delta Spark does since 4.0 (ledger B-08).
 
 Protocol: Table Features, Protocol Evolution
 """
@@ -33,7 +33,7 @@ NEW_TABLE: Final = Protocol(min_reader_version=1, min_writer_version=2)
 
 
 def implied_features(reader_version: int, writer_version: int) -> frozenset[str]:
-    """The features that versions before table features imply.
+    """The features that protocol versions without feature lists imply.
 
     Protocol: Reader Version Requirements, Writer Version Requirements
     """
@@ -49,7 +49,7 @@ def implied_features(reader_version: int, writer_version: int) -> frozenset[str]
 
 
 def supported_features(protocol: Protocol) -> dict[str, str]:
-    """Every feature of a protocol, implied or listed: current name → the table's own spelling."""
+    """Every feature of a protocol, implied or listed: current name → the protocol's spelling."""
     implied = implied_features(protocol.min_reader_version, protocol.min_writer_version)
     listed = (*(protocol.reader_features or ()), *(protocol.writer_features or ()))
     return {name: name for name in sorted(implied)} | {
@@ -58,20 +58,21 @@ def supported_features(protocol: Protocol) -> dict[str, str]:
 
 
 def denormalise(protocol: Protocol) -> Protocol:
-    """The same protocol as (3,7) with every feature listed."""
+    """The protocol as (3,7), with every feature listed."""
     return _listing(_with_kinds(protocol), READER_FEATURES_VERSION)
 
 
 def normalise(protocol: Protocol) -> Protocol:
-    """The weakest protocol that says the same: (2,3) is (1,3), and (3,7,[],[rowTracking]) is (1,7).
+    """The weakest protocol with the same features.
 
-    Unknown features keep their place.
+    (2,3) becomes (1,3), and (3,7,[],[rowTracking]) becomes (1,7,[rowTracking]). Unknown features
+    stay in the lists that they are in.
     """
     return _weakest(_with_kinds(protocol))
 
 
 def merge(first: Protocol, *others: Protocol) -> Protocol:
-    """The weakest protocol that has the features of all; it never loses one."""
+    """The weakest protocol with the features of all protocols."""
     features: dict[str, Kind] = {}
     for protocol in (first, *others):
         known = {canonical_name(name) for name in features}
@@ -84,7 +85,7 @@ def merge(first: Protocol, *others: Protocol) -> Protocol:
 
 
 def with_features(protocol: Protocol, names: Iterable[str]) -> Protocol:
-    """The protocol with more features, and with all that those require.
+    """The protocol with more features, and with the features that those require.
 
     Raises:
         InvalidInputError: a name is unknown.
@@ -100,7 +101,7 @@ def with_features(protocol: Protocol, names: Iterable[str]) -> Protocol:
 
 
 def without_feature(protocol: Protocol, name: str) -> Protocol:
-    """The protocol after a feature was dropped; what the caller must do first is not checked here.
+    """The protocol without a feature; the caller has removed every trace of it from the table.
 
     Raises:
         InvalidInputError: the protocol does not have it, or another feature requires it.
@@ -122,7 +123,7 @@ def without_feature(protocol: Protocol, name: str) -> Protocol:
 
 
 def needed_features(properties: TableProperties, schema: StructType) -> tuple[str, ...]:
-    """The features that a table's properties and schema put to use."""
+    """The features that a table's properties and schema need."""
     return tuple(
         feature.name
         for feature in FEATURES.values()
@@ -133,15 +134,15 @@ def needed_features(properties: TableProperties, schema: StructType) -> tuple[st
 def least_protocol(
     properties: TableProperties, schema: StructType, *, current: Protocol = NEW_TABLE
 ) -> Protocol:
-    """The weakest protocol that can hold a table (ledger UPG-03).
+    """The weakest protocol that supports a table (ledger UPG-03).
 
     Args:
         properties: with or without requests (`delta.feature.…`, `delta.minReaderVersion`).
         schema: of the table.
-        current: where the table stands; its features stay.
+        current: protocol of the table, whose features stay.
 
     Raises:
-        InvalidInputError: a feature is asked for that nobody knows.
+        InvalidInputError: a requested feature is unknown.
     """
     requested, names = requested_protocol(properties.configuration)
     base = merge(current, requested) if requested is not None else current
@@ -150,13 +151,13 @@ def least_protocol(
 
 
 def requested_protocol(configuration: Mapping[str, str]) -> tuple[Protocol | None, list[str]]:
-    """What `delta.minReaderVersion`, `delta.minWriterVersion` and `delta.feature.…` ask for.
+    """The protocol that `delta.minReaderVersion`, `…WriterVersion` and `delta.feature.…` request.
 
     Returns:
         A protocol from the versions, or None; and the names of features.
 
     Raises:
-        InvalidInputError: a version is no number or out of range, or a value is not `supported`.
+        InvalidInputError: a version is not a number or out of range, or a value is not `supported`.
     """
     names: list[str] = []
     for key, value in configuration.items():
@@ -175,7 +176,7 @@ def requested_protocol(configuration: Mapping[str, str]) -> tuple[Protocol | Non
 
 
 def without_requests(configuration: Mapping[str, str]) -> dict[str, str]:
-    """The configuration as it is stored: what asks for a protocol is not part of it."""
+    """The configuration to store: without the keys that only request a protocol."""
     return {
         key: value
         for key, value in configuration.items()
@@ -202,7 +203,7 @@ def _version(configuration: Mapping[str, str], key: str, default: int, highest: 
 
 
 def _spelled(name: str) -> str:
-    """The name of a feature in its own spelling; properties come in any case."""
+    """The name of a feature in its own spelling; the keys of properties may have any case."""
     if find_feature(name) is not None:
         return name
     folded = name.lower()
@@ -214,7 +215,7 @@ def _spelled(name: str) -> str:
 
 
 def _closure(name: str) -> list[str]:
-    """The feature and all that it requires, those first."""
+    """The feature, after all features that it requires."""
     feature = find_feature(name)
     if feature is None:
         raise InvalidInputError(f"there is no table feature {name!r}")
@@ -223,7 +224,7 @@ def _closure(name: str) -> list[str]:
 
 
 def _with_kinds(protocol: Protocol) -> dict[str, Kind]:
-    """Every feature in the table's spelling, with its kind."""
+    """Every feature in the protocol's spelling, with its kind."""
     reader = {canonical_name(name) for name in protocol.reader_features or ()}
     kinds: dict[str, Kind] = {}
     for name, spelled in supported_features(protocol).items():

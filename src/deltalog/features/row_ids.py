@@ -1,7 +1,7 @@
 """Row ids and row commit versions, in the draft's dialect and in today's.
 
-Owns which dialect a table speaks, the names of its hidden columns, and the two forms of the high
-water mark. Giving ids to new files is a writer's affair.
+Owns which dialect a table uses, the names of its hidden columns, and the two forms of the high
+water mark. Writers assign the ids of new files.
 
 Protocol: Row Tracking; Row IDs (draft)
 """
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 ROW_TRACKING_DOMAIN: Final = "delta.rowTracking"
 PRESERVED_TAG: Final = "delta.rowTracking.preserved"
 NO_ROW_ID: Final = -1
-"""The high water mark of a table that has given no row id."""
+"""The high water mark of a table that has assigned no row id."""
 
 
 class Dialect(StrEnum):
-    """How row ids are kept in the log."""
+    """How the log stores row ids."""
 
     CURRENT = "rowTracking"
     DRAFT = "rowIds"
@@ -43,7 +43,7 @@ def dialect_of(features: Collection[str]) -> Dialect | None:
 
 
 def is_enabled(dialect: Dialect | None, properties: TableProperties) -> bool:
-    """Whether every row has a lasting id; where it is only supported, ids may not last."""
+    """Whether every row has a stable id; where ids are only supported, a rewrite may lose them."""
     if dialect is None:
         return False
     draft = dialect is Dialect.DRAFT
@@ -51,12 +51,12 @@ def is_enabled(dialect: Dialect | None, properties: TableProperties) -> bool:
 
 
 def is_assigning(dialect: Dialect | None, properties: TableProperties) -> bool:
-    """Whether new files get row ids: wherever they are supported and not suspended."""
+    """Whether new files get row ids: if row ids are supported and not suspended."""
     return dialect is not None and not properties.row_tracking_suspended
 
 
 def row_id_column(dialect: Dialect | None, properties: TableProperties) -> str | None:
-    """The hidden column of data files with kept row ids, or None if none was ever named."""
+    """The hidden column of data files that stores row ids of moved rows, or None if unnamed."""
     if dialect is None:
         return None
     if dialect is Dialect.DRAFT:
@@ -65,7 +65,7 @@ def row_id_column(dialect: Dialect | None, properties: TableProperties) -> str |
 
 
 def row_commit_version_column(dialect: Dialect | None, properties: TableProperties) -> str | None:
-    """The hidden column of data files with kept row commit versions; the draft has none."""
+    """The hidden column that stores row commit versions of moved rows; the draft has none."""
     if dialect is not Dialect.CURRENT:
         return None
     return properties.materialized_row_commit_version_column_name
@@ -74,12 +74,12 @@ def row_commit_version_column(dialect: Dialect | None, properties: TableProperti
 def high_water_mark(
     domains: Mapping[str, DomainMetadata], action: RowIdHighWaterMark | None = None
 ) -> int | None:
-    """The highest row id that may be in use, or None if none was ever given.
+    """The highest row id that may be in use, or None if none was ever assigned.
 
-    A table that changed its dialect has both forms; the higher one holds (ledger B-72).
+    A table that changed its dialect has both forms; the higher mark counts (ledger B-72).
 
     Raises:
-        MalformedLogError: the domain's configuration is none of row tracking.
+        MalformedLogError: the domain's configuration has no row tracking mark.
     """
     marks = [] if action is None else [action.high_water_mark]
     domain = domains.get(ROW_TRACKING_DOMAIN)
@@ -98,7 +98,7 @@ def high_water_mark_action(
     Args:
         dialect: of the table.
         mark: the highest row id that may be in use.
-        preserved: whether copied rows kept their ids; today that is a tag of the commit.
+        preserved: whether copied rows kept their ids; only the draft stores it in this action.
     """
     if dialect is Dialect.DRAFT:
         return RowIdHighWaterMark(high_water_mark=mark, preserved_row_ids=preserved)
@@ -109,9 +109,9 @@ def high_water_mark_action(
 def preserved_row_ids(
     commit: CommitInfo | None, action: RowIdHighWaterMark | None = None
 ) -> bool | None:
-    """Whether a commit kept the ids of the rows it copied; None if it does not say.
+    """Whether a commit kept the ids of the rows that it copied; None if that is not recorded.
 
-    The draft says it in its action, today's commits in a tag of commitInfo (ledger B-73).
+    The draft records it in its own action, today's commits in a tag of commitInfo (ledger B-73).
     """
     if action is not None:
         return action.preserved_row_ids
@@ -121,7 +121,7 @@ def preserved_row_ids(
 
 
 def check_enabled(dialect: Dialect | None, properties: TableProperties, table: str) -> None:
-    """Refuse to show row ids that may not last.
+    """Refuse to read row ids that may not be stable.
 
     Raises:
         DeltaProtocolError: row ids are not enabled.

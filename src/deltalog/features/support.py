@@ -1,14 +1,14 @@
-"""May deltalog read this table, may it write it, and if not, why.
+"""Whether deltalog can read or write a table, and if not, why.
 
-Owns the checks of protocol, features, types and format before any data is touched. Unknown actions
-and members are ignored elsewhere; unknown features never are.
+Owns the checks of protocol, features, types and format, before any data is read. "Readers and
+writers must not ignore table features when they are present."
 
 Protocol: Protocol Evolution, Table Features, Requirements for Readers
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypedDict
 
 from deltalog.actions.model import Protocol as ProtocolAction
 from deltalog.errors import (
@@ -24,9 +24,8 @@ from deltalog.features.protocol_change import (
     WRITER_FEATURES_VERSION,
     supported_features,
 )
-from deltalog.features.registry import Engine, Kind, Support, canonical_name, find_feature
-from deltalog.features.schema_traits import all_types
-from deltalog.schema.columns import walk
+from deltalog.features.registry import Kind, OtherEngine, Support, canonical_name, find_feature
+from deltalog.schema.columns import walk, walk_types
 from deltalog.schema.types import UnknownType
 from deltalog.schema.widening import check_readable_changes
 
@@ -37,8 +36,16 @@ if TYPE_CHECKING:
 _CATALOG_MANAGED: Final = "catalogManaged"
 
 
+class _Where(TypedDict):
+    """What every refusal names."""
+
+    table: str
+    version: int | None
+    operation: str
+
+
 class TableFacts(Protocol):
-    """What the checks ask of a table; `configuration.TableConfiguration` answers it."""
+    """What the checks need to know of a table; `configuration.TableConfiguration` provides it."""
 
     @property
     def protocol(self) -> ProtocolAction:
@@ -57,13 +64,14 @@ def check_protocol(protocol: ProtocolAction) -> None:
     """Refuse a protocol that contradicts itself.
 
     Raises:
-        InvalidProtocolError: versions and lists do not go together.
+        InvalidProtocolError: versions and feature lists do not match.
 
     Protocol: Table Features
     """
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
     if reader < 1 or writer < 1:
         raise _invalid(protocol, "expected versions of 1 or more")
+    # "Creating a table with a Reader Version 3 and Writer Version less than 7 is not allowed."
     if reader == READER_FEATURES_VERSION and writer < WRITER_FEATURES_VERSION:
         raise _invalid(protocol, "reader version 3 needs writer version 7")
     lists = (
@@ -85,22 +93,22 @@ def check_readable(
     operation: str = "read",
     has_log_tail: bool = False,
 ) -> None:
-    """Refuse what deltalog would read wrongly, before any data is read.
+    """Refuse a table that deltalog cannot read correctly, before any data is read.
 
     Args:
         configuration: of the table at that version.
-        table: where the table is, for the message.
+        table: its location, for the message.
         version: of the table, for the message.
         operation: what is attempted, as a verb.
-        has_log_tail: whether a catalog told which commits count.
+        has_log_tail: whether a catalog provided its log tail.
 
     Raises:
         UnsupportedProtocolError: the reader version is too high.
         InvalidProtocolError: the protocol contradicts itself.
-        CatalogManagedError: only a catalog may say which commits count.
-        UnsupportedFeatureError: a reader feature, or the format of the files, is unknown.
-        UnsupportedTypeError: a column has an unknown type, or changed its type in an unknown way.
-        InvalidMetadataError: the schema is none.
+        CatalogManagedError: the table needs a catalog's log tail.
+        UnsupportedFeatureError: a reader feature, or the format of data files, is not supported.
+        UnsupportedTypeError: a column has an unknown type, or an unsupported type change.
+        InvalidMetadataError: the schema is malformed.
 
     Protocol: Reader Version Requirements
     """
@@ -112,33 +120,18 @@ def check_readable(
             f"{READER_FEATURES_VERSION}; use a newer deltalog"
         )
     check_protocol(protocol)
+    where: _Where = {"table": table, "version": version, "operation": operation}
     blockers = reader_blockers(protocol, has_log_tail=has_log_tail)
     if blockers and all(canonical_name(name) == _CATALOG_MANAGED for name in blockers):
-        raise CatalogManagedError(
-            table=table,
-            version=version,
-            operation=operation,
-            features=blockers,
-            hint="a catalog decides which commits count: hand in its log tail",
-        )
+        hint = "a catalog decides which commits count: hand in its log tail"
+        raise CatalogManagedError(**where, features=blockers, hint=hint)
     if blockers:
-        raise UnsupportedFeatureError(
-            table=table,
-            version=version,
-            operation=operation,
-            features=blockers,
-            hint=_engines_hint(blockers),
-        )
+        raise UnsupportedFeatureError(**where, features=blockers, hint=_engines_hint(blockers))
     provider = configuration.metadata.format.provider
     if provider.lower() != "parquet":
-        raise UnsupportedFeatureError(
-            table=table,
-            version=version,
-            operation=operation,
-            features=[f"format {provider}"],
-            hint="only Parquet files can be read",
-        )
-    check_types(configuration.schema, table=table, version=version, operation=operation)
+        hint = "only Parquet files can be read"
+        raise UnsupportedFeatureError(**where, features=[f"format {provider}"], hint=hint)
+    check_types(configuration.schema, **where)
     if "typeWidening" in supported_features(protocol):
         check_readable_changes(configuration.schema)
 
@@ -146,10 +139,10 @@ def check_readable(
 def check_deletion_vectors(
     configuration: TableFacts, *, table: str, version: int | None = None
 ) -> None:
-    """Refuse a deletion vector in the log of a table that must have none.
+    """Refuse a deletion vector in the log of a table without the table feature.
 
     Raises:
-        MalformedLogError: the protocol lacks the feature.
+        MalformedLogError: the protocol does not have it.
 
     Protocol: Deletion Vectors
     """
@@ -163,7 +156,7 @@ def check_deletion_vectors(
 def check_types(
     schema: StructType, *, table: str, version: int | None = None, operation: str = "read"
 ) -> None:
-    """Refuse columns of types that deltalog does not know.
+    """Refuse columns of unknown types.
 
     Raises:
         UnsupportedTypeError: it names the columns and their types.
@@ -171,7 +164,7 @@ def check_types(
     unknown = [
         f"{'.'.join(path)} ({found})"
         for path, field in walk(schema)
-        for found in all_types(field.type)
+        for _, found in walk_types(field.type)
         if isinstance(found, UnknownType)
     ]
     if unknown:
@@ -189,22 +182,20 @@ def check_writable(
     operation: str = "write",
     has_log_tail: bool = False,
 ) -> None:
-    """Refuse to write what deltalog would write wrongly; who writes must be able to read, too.
+    """Refuse a table that deltalog cannot write correctly.
+
+    "Because writers have to read the table (or only the Delta log) before write, they must
+    implement and respect all reader features as well."
 
     Raises:
         UnsupportedProtocolError: a version is too high.
-        UnsupportedFeatureError: a feature cannot be honoured in writing.
+        UnsupportedFeatureError: a feature is not supported for writing.
         DeltaProtocolError: also whatever `check_readable` raises.
 
     Protocol: Writer Version Requirements
     """
-    check_readable(
-        configuration,
-        table=table,
-        version=version,
-        operation=operation,
-        has_log_tail=has_log_tail,
-    )
+    where: _Where = {"table": table, "version": version, "operation": operation}
+    check_readable(configuration, **where, has_log_tail=has_log_tail)
     protocol = configuration.protocol
     if protocol.min_writer_version > WRITER_FEATURES_VERSION:
         raise UnsupportedProtocolError(
@@ -214,17 +205,12 @@ def check_writable(
         )
     blockers = writer_blockers(protocol)
     if blockers:
-        raise UnsupportedFeatureError(
-            table=table,
-            version=version,
-            operation=operation,
-            features=blockers,
-            hint=_engines_hint(blockers, writing=True),
-        )
+        hint = _engines_hint(blockers, writing=True)
+        raise UnsupportedFeatureError(**where, features=blockers, hint=hint)
 
 
 def reader_blockers(protocol: ProtocolAction, *, has_log_tail: bool = False) -> tuple[str, ...]:
-    """The features, as the table spells them, that keep deltalog from reading."""
+    """The features, as the protocol spells them, because of which deltalog cannot read."""
     blockers: list[str] = []
     for name in protocol.reader_features or ():
         feature = find_feature(name)
@@ -235,21 +221,20 @@ def reader_blockers(protocol: ProtocolAction, *, has_log_tail: bool = False) -> 
 
 
 def writer_blockers(protocol: ProtocolAction) -> tuple[str, ...]:
-    """The features, as the table spells them, that keep deltalog from writing."""
-    blockers: list[str] = []
-    for spelled in supported_features(protocol).values():
-        feature = find_feature(spelled)
-        if feature is None or feature.write is not Support.FULL:
-            blockers.append(spelled)
-    return tuple(blockers)
+    """The features, as the protocol spells them, because of which deltalog cannot write."""
+    spelled = supported_features(protocol).values()
+    found = [(name, find_feature(name)) for name in spelled]
+    return tuple(
+        name for name, feature in found if feature is None or feature.write is not Support.FULL
+    )
 
 
-def engines_for(features: tuple[str, ...], *, writing: bool = False) -> tuple[Engine, ...]:
+def engines_for(features: tuple[str, ...], *, writing: bool = False) -> tuple[OtherEngine, ...]:
     """The other engines that can read, or write, a table with these features."""
     known = [find_feature(name) for name in features]
     return tuple(
         engine
-        for engine in Engine
+        for engine in OtherEngine
         if all(
             feature is not None and engine in (feature.written_by if writing else feature.read_by)
             for feature in known
@@ -258,9 +243,10 @@ def engines_for(features: tuple[str, ...], *, writing: bool = False) -> tuple[En
 
 
 def misplaced_reader_features(protocol: ProtocolAction) -> tuple[str, ...]:
-    """Features that stand in one list only although readers and writers must know them.
+    """Reader features that the protocol has in one list only.
 
-    A reader follows either list; `doctor` reports it and a writer does not make such protocols.
+    "Reader features should be added to both `readerFeatures` and `writerFeatures` simultaneously."
+    deltalog reads such tables, never writes such a protocol, and `doctor` reports it.
     """
     reader, writer = set(protocol.reader_features or ()), set(protocol.writer_features or ())
     if protocol.min_reader_version < READER_FEATURES_VERSION:

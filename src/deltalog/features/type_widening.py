@@ -1,18 +1,18 @@
-"""Type widening: which changes of a schema are changes of type, and whether the table allows them.
+"""Type widening: which schema changes change a type, and whether the table allows them.
 
-Which type is wider than which is `schema.widening`'s answer.
+`schema.widening` decides which type is wider than which.
 
 Protocol: Type Widening
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from deltalog.column_mapping import without_metadata
 from deltalog.errors import InvalidInputError
 from deltalog.schema.columns import walk
-from deltalog.schema.types import ArrayType, Field, MapType, PrimitiveType, StructType
+from deltalog.schema.types import VOID, ArrayType, Field, MapType, StructType
 from deltalog.schema.widening import TypeChange, is_widening, widening_changes, with_change
 
 if TYPE_CHECKING:
@@ -21,39 +21,39 @@ if TYPE_CHECKING:
     from deltalog.schema.columns import Path
     from deltalog.schema.types import DataType
 
-_VOID: Final = PrimitiveType("void")
 
+def record_type_changes(name: str, before: Field, after: Field, *, is_enabled: bool) -> Field:
+    """The new field with every change of its own type recorded in its metadata.
 
-def remember_changes(name: str, before: Field, after: Field, *, is_enabled: bool) -> Field:
-    """The field of today with every change of its own type remembered.
-
-    Fields of structs inside it are fields of their own, and not looked at.
+    Fields of structs inside it record their changes themselves, so they are left out.
 
     Args:
         name: of the column, for the message.
-        before: the field as it was.
-        after: the field as it shall be; what it remembers already is not remembered twice.
+        before: the old field.
+        after: the new field; a change that it already records is not recorded twice.
         is_enabled: whether the table may widen types.
 
     Raises:
-        InvalidInputError: the type becomes another one that is no wider, or widening is off.
+        InvalidInputError: the new type is not a wider one, or type widening is off.
 
     Protocol: Writer Requirements for Type Widening
     """
     result = after
     for change in _changes(before.type, after.type, ()):
         whole = ".".join((name, *change.path))
-        if not is_widening(change.from_type, change.to_type):
+        is_wider = is_widening(change.from_type, change.to_type)
+        if not (is_wider and is_enabled):
+            why = (
+                "set delta.enableTypeWidening = true first"
+                if is_wider
+                else "that is no widening; write the data into a new column"
+            )
             raise InvalidInputError(
                 f"cannot change the type of {whole!r} from {change.from_type} to "
-                f"{change.to_type}: that is no widening; write the data into a new column"
+                f"{change.to_type}: {why}"
             )
-        if not is_enabled:
-            raise InvalidInputError(
-                f"cannot change the type of {whole!r} from {change.from_type} to "
-                f"{change.to_type}: set delta.enableTypeWidening = true first"
-            )
-        if not _is_remembered(before, result, change):
+        # Every change is recorded as it happens: an older entry of the same change does not count.
+        if change not in widening_changes(result)[len(widening_changes(before)) :]:
             result = with_change(result, change)
     return result
 
@@ -61,24 +61,18 @@ def remember_changes(name: str, before: Field, after: Field, *, is_enabled: bool
 def changes_own_type(before: Field, after: Field) -> bool:
     """Whether the type of a field changes, apart from fields of structs inside it."""
     return any(True for _ in _changes(before.type, after.type, ())) or (
-        before.type == _VOID != after.type
+        before.type == VOID != after.type
     )
 
 
-def forget_changes(field: Field) -> Field:
-    """The field without the changes it remembers: once no file holds an older type."""
-    metadata = {key: value for key, value in field.metadata.items() if key != "delta.typeChanges"}
-    return replace(field, metadata=metadata)
+def without_type_changes(field: Field) -> Field:
+    """The field without its recorded type changes; correct once no file holds an older type."""
+    return without_metadata(field, ("delta.typeChanges",))
 
 
-def has_changes(schema: StructType) -> bool:
-    """Whether a field remembers another type, which files may hold."""
+def has_type_changes(schema: StructType) -> bool:
+    """Whether a field records an older type, which files may still hold."""
     return any(widening_changes(field) for _, field in walk(schema))
-
-
-def _is_remembered(before: Field, after: Field, change: TypeChange) -> bool:
-    known = len(widening_changes(before))
-    return change in widening_changes(after)[known:]
 
 
 def _changes(before: DataType, after: DataType, path: Path) -> Iterator[TypeChange]:
@@ -90,7 +84,7 @@ def _changes(before: DataType, after: DataType, path: Path) -> Iterator[TypeChan
         case MapType(), MapType():
             yield from _changes(before.key_type, after.key_type, (*path, "key"))
             yield from _changes(before.value_type, after.value_type, (*path, "value"))
-        case _ if before not in (after, _VOID):
+        case _ if before not in (after, VOID):
             yield TypeChange(before, after, path)
         case _:
             return

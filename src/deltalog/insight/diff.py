@@ -19,17 +19,10 @@ import pyarrow as pa
 from deltalog.errors import InvalidInputError
 from deltalog.insight.metadata_diff import schema_changes, setting_changes, shared_columns
 from deltalog.kernels import compute
+from deltalog.metadata_columns import CHANGE_TYPE, METADATA, ROW_ID
 from deltalog.paths import canonical_paths
 from deltalog.replay import file_keys
-from deltalog.rows.row_diff import (
-    AFTER,
-    BEFORE,
-    CHANGE_TYPE,
-    DELETE,
-    INSERT,
-    match_rows,
-    with_change_type,
-)
+from deltalog.rows.row_diff import AFTER, BEFORE, DELETE, INSERT, match_rows, with_change_type
 from deltalog.scan.plan import TASK_COLUMNS, check_snapshot, descriptor_of, make_task, read_spec
 from deltalog.scan.reader import read_tasks
 from deltalog.scan.rows import Rows
@@ -41,7 +34,6 @@ if TYPE_CHECKING:
     from deltalog.scan.task import ReadSpec, ScanTask
     from deltalog.snapshot import Snapshot
 
-ROW_ID: Final = "_metadata.row_id"
 _MEMORY_BYTES: Final = 256 << 20
 _SHOWN: Final = 8
 
@@ -259,7 +251,6 @@ def diff_snapshots(
     *,
     key: Sequence[str] = (),
     columns: Sequence[str] | None = None,
-    time_zone: str = "UTC",
     memory_bytes: int = _MEMORY_BYTES,
 ) -> TableDiff:
     """The difference between two versions of one table.
@@ -273,7 +264,6 @@ def diff_snapshots(
         after: the later one.
         key: columns that identify a row, instead of row ids.
         columns: only these are compared and shown, and `key`; None is all.
-        time_zone: of partition values without a zone.
         memory_bytes: what the comparison may hold before it uses the disk.
 
     Raises:
@@ -303,7 +293,7 @@ def diff_snapshots(
     if compared and not identity and _have_row_ids(before, after):
         compared.append(ROW_ID)
         identity = [ROW_ID]
-    new_spec = read_spec(after, columns=compared, predicate=None, time_zone=time_zone)
+    new_spec = read_spec(after, columns=compared, predicate=None)
     if shared.reads_alike:
         old_spec = replace(
             new_spec,
@@ -311,7 +301,7 @@ def diff_snapshots(
             row_commit_version_column=before.configuration.row_commit_version_column,
         )
     else:
-        old_spec = read_spec(before, columns=compared, predicate=None, time_zone=time_zone)
+        old_spec = read_spec(before, columns=compared, predicate=None)
     return TableDiff(
         before=before,
         after=after,
@@ -325,7 +315,7 @@ def diff_snapshots(
 
 def _have_row_ids(before: Snapshot, after: Snapshot) -> bool:
     same = before.metadata.id == after.metadata.id
-    own = any(name.casefold() == "_metadata" for name in after.configuration.schema.names)
+    own = any(name.casefold() == METADATA for name in after.configuration.schema.names)
     both = before.configuration.row_ids_enabled and after.configuration.row_ids_enabled
     return same and both and not own
 

@@ -1,7 +1,7 @@
-"""The version checksum (`.crc`): what one version holds, told beside its commit.
+"""The version checksum (`.crc`): a summary of one version beside its commit.
 
-Owns the file's form. It is no part of the state: a reader works without it, and what it says is
-never taken against the log. How one follows from the one before is `upkeep.checksum`'s.
+Owns the file's form. A checksum is not part of the table's state: readers work without it, and the
+log wins where the two disagree. `upkeep.checksum` computes each from the one before.
 
 Protocol: Version Checksum File
 """
@@ -25,21 +25,21 @@ from deltalog.errors import MalformedLogError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionChecksum:
-    """What the checksum of a version says of it.
+    """The summary of a version. None is a value that the writer did not record.
 
     Args:
-        table_size_bytes: of all live files together.
-        num_files: how many files are live.
+        table_size_bytes: of all live files.
+        num_files: number of live files.
         protocol: of the version.
         metadata: of the version.
-        txn_id: the writer's name of the commit attempt.
-        in_commit_timestamp_ms: the commit's own time.
-        set_transactions: None if the writer did not record them; so are the four that follow.
-        domain_metadata: removed ones are left out.
-        num_deleted_records: rows that deletion vectors hide.
-        num_deletion_vectors: how many files have one.
-        file_size_histogram: as it stands.
-        deleted_record_counts: how many files have so many rows hidden, by bin.
+        txn_id: the writer's id of the commit attempt.
+        in_commit_timestamp_ms: of the commit.
+        set_transactions: of all applications.
+        domain_metadata: without removed domains.
+        num_deleted_records: rows deleted by deletion vectors.
+        num_deletion_vectors: number of files that have one.
+        file_size_histogram: as stored.
+        deleted_record_counts: number of files by number of deleted rows, for each bin.
     """
 
     table_size_bytes: int
@@ -57,14 +57,14 @@ class VersionChecksum:
 
 
 def parse_checksum(data: bytes, where: str = "checksum") -> VersionChecksum | None:
-    """The checksum in `data`, or None if anything that it must have is wrong or missing."""
+    """The checksum in `data`, or None if a required member is wrong or missing."""
     try:
         node = JsonObject(loads(data, where), where)
         protocol = node.child("protocol", protocol_from_json)
         metadata = node.child("metadata", metadata_from_json)
         if protocol is None or metadata is None:
             return None
-        # Older Spark says histogramOpt (ledger B-19).
+        # Older versions of Delta Spark write histogramOpt (ledger B-19).
         histogram = node.values.get("fileSizeHistogram", node.values.get("histogramOpt"))
         return VersionChecksum(
             table_size_bytes=node.required("tableSizeBytes", int),
@@ -85,7 +85,7 @@ def parse_checksum(data: bytes, where: str = "checksum") -> VersionChecksum | No
 
 
 def encode_checksum(checksum: VersionChecksum) -> bytes:
-    """The file's content; what is not known is left out.
+    """The file's content; values that are None are omitted.
 
     Protocol: Version Checksum Schema
     """

@@ -1,7 +1,7 @@
-"""`_last_checkpoint`: where a reader may start listing.
+"""`_last_checkpoint`: the version at which a reader may start to list the log.
 
-Owns the file's form and its checksum. It is a hint only: whatever is wrong with it, the answer is
-None and the log is listed from its start.
+Owns the file's form and its checksum. It is only a hint: if anything is wrong with it, the result
+is None, and the log is listed from its start (ledger LAST-06).
 
 Protocol: Last Checkpoint File, JSON Checksum
 """
@@ -31,14 +31,14 @@ _CHECKSUM_KEY: Final = "checksum"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastCheckpointHint:
-    """What `_last_checkpoint` says of the newest checkpoint; all of it may be out of date.
+    """The newest checkpoint according to `_last_checkpoint`, which may be out of date.
 
     Args:
-        version: the checkpoint's version.
-        size_actions: how many actions it holds.
-        parts: how many files, for a multi-part checkpoint.
-        size_bytes: of its files together.
-        num_add_files: how many of the actions are adds.
+        version: of the checkpoint.
+        size_actions: number of its actions.
+        parts: number of its files, for a multi-part checkpoint.
+        size_bytes: of all its files.
+        num_add_files: number of its add actions.
     """
 
     version: int
@@ -49,7 +49,7 @@ class LastCheckpointHint:
 
 
 def read_hint(store: Store) -> LastCheckpointHint | None:
-    """The hint, or None if there is none or anything is wrong with it.
+    """The hint, or None if there is none or it is invalid.
 
     Cost: one request.
     """
@@ -67,7 +67,7 @@ def read_hint(store: Store) -> LastCheckpointHint | None:
 
 
 def parse_hint(data: bytes) -> LastCheckpointHint | None:
-    """The hint in `data`, or None: torn, duplicate keys, no version, or a wrong checksum."""
+    """The hint in `data`; None if truncated, with duplicate keys or a wrong checksum."""
     try:
         tree = parse_lexemes(data.decode("utf-8"))
     except (DeltaError, UnicodeDecodeError, RecursionError):
@@ -93,8 +93,8 @@ def encode_hint(hint: LastCheckpointHint, *, v2_file: FileInfo | None = None) ->
     """The content of `_last_checkpoint`, its checksum included.
 
     Args:
-        hint: what it says; members that are None are left out.
-        v2_file: the top-level file, for a V2 checkpoint.
+        hint: its content; members that are None are omitted.
+        v2_file: the top-level file of a V2 checkpoint.
 
     Protocol: Last Checkpoint File
     """
@@ -116,10 +116,10 @@ def encode_hint(hint: LastCheckpointHint, *, v2_file: FileInfo | None = None) ->
 
 
 def checksum_of(text: str) -> str:
-    """The checksum to write beside the JSON object `text`, in the order that Spark sorts.
+    """The checksum to write for the JSON object `text`, with its pairs sorted as Spark does.
 
     Raises:
-        MalformedLogError: `text` is no JSON, or has a key twice.
+        MalformedLogError: `text` is not JSON, or has a key twice.
 
     Protocol: JSON Checksum
     """
@@ -127,13 +127,13 @@ def checksum_of(text: str) -> str:
 
 
 def canonical_form(text: str) -> str:
-    """The text whose MD5 is the checksum: `path=value` pairs in the protocol's order."""
+    """The text whose MD5 is the checksum: `path=value` pairs, sorted as the protocol says."""
     return ",".join(_by_path(_pairs(parse_lexemes(text))))
 
 
 def _digests(tree: Mapping[str, Any]) -> set[str]:
-    # The protocol sorts by path, Spark sorts the whole "path=value" texts: they differ where an
-    # array has more than ten members ("f"+1= against "f"+10=). Both writers are about.
+    # The protocol sorts by path, Spark sorts the whole "path=value" texts: the order differs where
+    # an array has more than ten members ("f"+1= against "f"+10=). Both exist (ledger D-03).
     pairs = list(_pairs(tree))
     return {_md5(sorted(pairs)), _md5(_by_path(pairs))}
 
@@ -166,7 +166,7 @@ def _walk(node: Any, path: str) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str:
-    # `=` and `+` are percent-encoded in names, so that the first "=" of a pair ends its path.
+    # `=` and `+` are percent-encoded in names, so the first "=" of a pair ends its path.
     encoded = quote(text.encode("utf-8", "surrogatepass"), safe="")
     return f'"{encoded}"'
 
@@ -180,7 +180,7 @@ def _literal(value: Any) -> str:
 
 
 def _integer(value: Any) -> int | None:
-    """An int from its lexeme; None for anything else."""
+    """The integer that a number is written as; None for anything else."""
     if not isinstance(value, Lexeme):
         return None
     try:

@@ -1,7 +1,6 @@
-"""Histograms of a version checksum: how large files are, and how many rows their vectors hide.
+"""Histograms of a version checksum: file sizes, and rows deleted by deletion vectors.
 
-Owns the bins. A histogram is counted once over all files, and then carried on from commit to
-commit.
+Owns the bins. A histogram is computed once over all files, and then updated by each commit.
 
 Protocol: Version Checksum File (File Size Histogram Schema, Deleted Record Counts Histogram)
 """
@@ -25,7 +24,7 @@ _MIB: Final = 1 << 20
 _GIB: Final = 1 << 30
 _FEW: Final = 1000
 
-# Where the reference's bins begin: fine around the sizes that writers aim at.
+# Delta Spark's bins: narrow around the usual target file sizes.
 FILE_SIZE_BOUNDARIES: Final = (
     0,
     *(8 * _KIB << step for step in range(10)),
@@ -44,11 +43,11 @@ DELETED_COUNT_BOUNDARIES: Final = (0, *(10**power for power in range(8)), 2**31 
 
 
 def histogram(values: pa.ChunkedArray[Any], boundaries: Sequence[int]) -> tuple[list[int], ...]:
-    """How many values lie in each bin, and their sum; a bin goes up to the next one's start.
+    """The number of values in each bin, and their sum; a bin ends where the next one starts.
 
     Args:
-        values: whole numbers; NULLs are left out.
-        boundaries: where bins start, ascending.
+        values: integers; NULLs are ignored.
+        boundaries: the start of each bin, ascending.
 
     Returns:
         The counts and the sums.
@@ -61,7 +60,7 @@ def histogram(values: pa.ChunkedArray[Any], boundaries: Sequence[int]) -> tuple[
         )
     above: list[tuple[int, int]] = []
     rest: Any = values.drop_null()
-    for start in boundaries:  # each bin is looked for in what the bins before have left
+    for start in boundaries:  # the values at or above each start, which shrink from bin to bin
         rest = rest.filter(compute.greater_equal(rest, start))
         above.append((len(rest), compute.sum(rest).as_py() or 0))
     above.append((0, 0))

@@ -1,7 +1,8 @@
-"""When commits happened, and what they say of themselves.
+"""Commit times, `commitInfo`, and the version at a timestamp.
 
-Owns commit times: a commit's own time where the table has in-commit timestamps, before that the
-time of its file, made to grow. Time travel and the history of a table rest on the same times.
+Owns commit times: the in-commit timestamp where the table has them, otherwise the modification
+time of the commit's file, adjusted so that times increase. Time travel and a table's history use
+the same times.
 
 Protocol: In-Commit Timestamps, Commit Provenance Information
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._json import iter_objects
 from deltalog.errors import MalformedLogError, ObjectNotFoundError, VersionNotFoundError
@@ -29,7 +30,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def file_times_ms(commits: Iterable[LogFile]) -> dict[int, int]:
-    """Times of commits by their files: each at least one millisecond after the one before.
+    """Commit times by the modification times of files, made strictly increasing (ledger D-50).
 
     Args:
         commits: ascending.
@@ -52,18 +53,18 @@ def read_history(
     limit: int | None = None,
     in_commit_timestamps: InCommitTimestamps | None = None,
 ) -> list[dict[str, Any]]:
-    """What the commits up to `version` say of themselves, newest first.
+    """The history of the table up to `version`, newest first.
 
     Args:
         store: of the table.
-        listing: of the commits wanted; those that were cleaned up are not in it.
-        version: the newest one wanted.
+        listing: of the log; commits that were cleaned up are not in it.
+        version: the newest one to return.
         limit: how many at most.
-        in_commit_timestamps: from when on commits carry their own time.
+        in_commit_timestamps: from which version on commits have them.
 
     Returns:
-        A dict per commit: `version`, `timestamp` (milliseconds since 1970, UTC, as time travel
-        sees it), and every member of its `commitInfo`. A commit without one has the first two.
+        A dict per commit: `version`, `timestamp` (milliseconds since 1970, UTC, the time that time
+        travel uses), and every member of its `commitInfo`, if it has one.
 
     Cost: one request per commit.
     """
@@ -82,10 +83,10 @@ def read_history(
 
 
 def commit_info_of(data: bytes, version: int) -> Mapping[str, Any]:
-    """The `commitInfo` of a commit; empty if there is none, or if it is no object.
+    """The `commitInfo` of a commit; empty if there is none, or if it is not an object.
 
     Raises:
-        MalformedLogError: the commit is no NDJSON.
+        MalformedLogError: the commit is not NDJSON.
     """
     for values in iter_objects(data, f"version {version}"):
         info = values.get("commitInfo")
@@ -122,7 +123,7 @@ def read_commit_time_ms(
             return own
     if commit is not None:
         return commit.modified_ms
-    # Of this version only the checkpoint is left: no time is nearer.
+    # Only the checkpoint of this version is left: its file time is the best estimate.
     return segment.checkpoint.files[0].modified_ms if segment.checkpoint is not None else 0
 
 
@@ -142,21 +143,21 @@ def find_version_at(
     in_commit_timestamps: InCommitTimestamps | None,
     now_ms: int,
 ) -> int:
-    """The last version whose commit is not after the moment.
+    """The last version that was committed at or before a timestamp.
 
     Args:
         store: of the table.
         listing: of the whole log.
         timestamp_ms: milliseconds since 1970, UTC.
         in_commit_timestamps: of the latest version.
-        now_ms: a moment after the last commit gives the last version if it has passed.
+        now_ms: a timestamp between the last commit and now gives the last version.
 
     Raises:
-        VersionNotFoundError: the moment is before the first version that can be read, or after
-            the last one and still to come.
+        VersionNotFoundError: the timestamp is before the first version that can be read, or after
+            now and after the last commit.
 
     Protocol: In-Commit Timestamps (recommendations for time travel)
-    Cost: with in-commit timestamps a request per step of a binary search; none without.
+    Cost: with in-commit timestamps, one request per step of a binary search; otherwise none.
     """
     commits = _readable_commits(listing)
     times = file_times_ms(commits)
@@ -167,11 +168,12 @@ def find_version_at(
     if earlier and (not later or (since_ms is not None and timestamp_ms < since_ms)):
         found = bisect_right(earlier, timestamp_ms, key=lambda commit: times[commit.version])
         if found == 0:
-            raise _before(listing, timestamp_ms, earlier[0].version, times[earlier[0].version])
+            first = earlier[0].version
+            raise _no_version(listing, timestamp_ms, _BEFORE_ALL, first, times[first])
         last, last_ms = earlier[-1].version, times[earlier[-1].version]
         if found < len(earlier) or later or timestamp_ms == last_ms or timestamp_ms <= now_ms:
             return earlier[found - 1].version
-        raise _after(listing, timestamp_ms, last, last_ms)
+        raise _no_version(listing, timestamp_ms, _AFTER_ALL, last, last_ms)
     if not later:
         raise VersionNotFoundError(
             f"cannot read {listing.table} as of {_shown(timestamp_ms)}: no commit is left whose "
@@ -205,16 +207,17 @@ def _search_own_times(
     last = commits[-1]
     if timestamp_ms >= time_ms(last):
         if timestamp_ms > max(time_ms(last), now_ms):
-            raise _after(listing, timestamp_ms, last.version, time_ms(last))
+            raise _no_version(listing, timestamp_ms, _AFTER_ALL, last.version, time_ms(last))
         return last.version
     found = bisect_right(commits, timestamp_ms, key=time_ms)
     if found == 0:
-        raise _before(listing, timestamp_ms, commits[0].version, time_ms(commits[0]))
+        first = commits[0]
+        raise _no_version(listing, timestamp_ms, _BEFORE_ALL, first.version, time_ms(first))
     return commits[found - 1].version
 
 
 def _readable_commits(listing: LogListing) -> list[LogFile]:
-    """The commits whose version can be made from what is left, ascending."""
+    """The commits whose versions can still be loaded, ascending."""
     commits = list(listing.commits.values())
     start = len(commits)
     while start > 1 and commits[start - 2].version == commits[start - 1].version - 1:
@@ -226,21 +229,16 @@ def _readable_commits(listing: LogListing) -> list[LogFile]:
     return [commit for commit in run if starts and commit.version >= starts[0]]
 
 
-def _before(
-    listing: LogListing, timestamp_ms: int, version: int, time_ms: int
-) -> VersionNotFoundError:
-    return VersionNotFoundError(
-        f"cannot read {listing.table} as of {_shown(timestamp_ms)}: the earliest version that can "
-        f"be read is {version}, committed at {_shown(time_ms)}"
-    )
+_BEFORE_ALL: Final = "the earliest version that can be read is"
+_AFTER_ALL: Final = "that moment is still to come; the latest version is"
 
 
-def _after(
-    listing: LogListing, timestamp_ms: int, version: int, time_ms: int
+def _no_version(
+    listing: LogListing, timestamp_ms: int, why: str, version: int, time_ms: int
 ) -> VersionNotFoundError:
     return VersionNotFoundError(
-        f"cannot read {listing.table} as of {_shown(timestamp_ms)}: that moment is still to come; "
-        f"the latest version is {version}, committed at {_shown(time_ms)}"
+        f"cannot read {listing.table} as of {_shown(timestamp_ms)}: {why} {version}, committed at "
+        f"{_shown(time_ms)}"
     )
 
 

@@ -1,6 +1,6 @@
-"""What is in `_delta_log` now: one listing, from the hint or from the start, or a few names.
+"""Listing `_delta_log`: from the hint, from the start, or a few commits by name.
 
-Owns how the log is listed and where from. The choice of files is `segment`'s.
+Owns how the log is listed and from where. `segment` chooses among the files.
 
 Protocol: Last Checkpoint File, Checkpoints
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deltalog.log.hint import LastCheckpointHint
     from deltalog.storage.store import Store
 
-_MOST_TEARS: Final = 100
+_MAX_MISSING: Final = 100
 _NAMES_AT_ONCE: Final = (1, 1, 4, 10)
 
 
@@ -34,19 +34,19 @@ def list_log(
     hint: LastCheckpointHint | None = None,
     log_tail: LogTail | None = None,
 ) -> LogListing:
-    """The files of the log by kind.
+    """List the log.
 
     Args:
         store: of the table.
         from_version: list files of this version and later, whatever the hint says.
-        version: the version that is wanted; None is the latest.
-        hint: start at its checkpoint, if that can make `version`.
-        log_tail: a catalog's newest commits; then nothing after them counts.
+        version: the version to load; None is the latest.
+        hint: start at its checkpoint, unless that is after `version`.
+        log_tail: a catalog's newest commits; commits after them are ignored.
 
     Returns:
-        A listing that starts at a checkpoint which is really there, or at version 0.
+        A listing that starts at an existing checkpoint, or at version 0.
 
-    Cost: one listing; two if the hint names a checkpoint that is gone.
+    Cost: one listing; two if the checkpoint of the hint does not exist.
     """
     if from_version is not None:
         return _list(store, from_version, log_tail)
@@ -58,23 +58,23 @@ def list_log(
 
 
 def list_newer(store: Store, version: int, *, log_tail: LogTail | None = None) -> LogListing:
-    """The commits from `version` on, for who knows of that version and expects few after it.
+    """The commits from `version` on, for a caller that expects few of them.
 
-    They are asked for by name: not every store can list from the middle of a directory, and a long
-    log would be listed whole for two or three commits.
+    Few commits are requested by name: not every store can list from the middle of a directory, and
+    a long log would be listed whole for two or three commits.
 
     Args:
         store: of the table.
-        version: of the first commit that is asked for.
-        log_tail: a catalog's newest commits; then nothing after them counts.
+        version: of the first commit.
+        log_tail: a catalog's newest commits; commits after them are ignored.
 
     Returns:
-        Commits alone, up to the first that is missing, where they are few; whatever a listing
-        shows where they are many, or where there is a catalog.
+        If they are few, only the commits up to the first missing one. If they are many, or there is
+        a catalog, everything that a listing shows.
 
-    Cost: one request for each commit and one more, where there are several also for names that
-    are not there yet: who asks for one after the other is overtaken by those who write them. A
-    listing besides where they are many.
+    Cost: a request for each commit, for one more, and for some that do not exist yet: several are
+    requested at once, because writers would overtake a reader that asks for one after the other. If
+    they are many, also a listing.
     """
     if log_tail is not None:
         return _list(store, version, log_tail)
@@ -89,17 +89,17 @@ def list_newer(store: Store, version: int, *, log_tail: LogTail | None = None) -
 
 
 def list_commits(store: Store, version: int, *, log_tail: LogTail | None = None) -> list[LogFile]:
-    """The commits from `version` on, oldest first, without a hole.
+    """The commits from `version` on, oldest first, without a gap.
 
     Args:
         store: of the table.
-        version: of a commit that is known to be there, whatever a listing shows.
-        log_tail: a catalog's newest commits; then nothing after them counts.
+        version: of a commit that exists, even if a listing does not show it yet.
+        log_tail: a catalog's newest commits; commits after them are ignored.
 
     Raises:
-        ObjectNotFoundError: `version` is not there.
+        ObjectNotFoundError: `version` does not exist.
 
-    Cost: as of `list_newer`.
+    Cost: as `list_newer`.
     """
     commits = dict(list_newer(store, version, log_tail=log_tail).commits)
     if version not in commits:
@@ -134,20 +134,20 @@ def _list(store: Store, first: int, log_tail: LogTail | None) -> LogListing:
         ],
         last=None if log_tail is None else log_tail.last_version,
     )
-    return _without_tears(store, listing)
+    return _with_missed_commits(store, listing)
 
 
-def _without_tears(store: Store, listing: LogListing) -> LogListing:
-    """The listing with commits that it should have shown.
+def _with_missed_commits(store: Store, listing: LogListing) -> LogListing:
+    """The listing with existing commits that it does not show.
 
-    A directory that is read while others write into it may show a later file and not an earlier
-    one, so a hole after the newest checkpoint is looked at before anybody calls it one.
+    A listing that runs while others write may show a later file but not an earlier one. So each
+    commit that seems to be missing after the newest checkpoint is requested by name.
     """
     start = listing.checkpoints[-1].version if listing.checkpoints else listing.first
     seen = [version for version in listing.commits if version >= start]
     if not seen or len(seen) == seen[-1] - seen[0] + 1:
         return listing
-    missing = sorted(set(range(seen[0], seen[-1])) - set(seen))[:_MOST_TEARS]
+    missing = sorted(set(range(seen[0], seen[-1])) - set(seen))[:_MAX_MISSING]
     found: dict[int, LogFile] = {}
     for version in missing:
         try:

@@ -1,7 +1,7 @@
-"""Names in `_delta_log`: what kind of file a name tells, and the names of new ones.
+"""File names in `_delta_log`: parsing them, and making new ones.
 
-Owns the naming rules. Knows nothing of what is in the files. A name that is none of these belongs
-to somebody else and is ignored.
+Owns the naming rules. Knows nothing of what is in the files. Any other name is ignored: readers
+must tolerate files that they do not know (ledger LOG-10).
 
 Protocol: Delta Log Entries, Checkpoints (naming schemes), Log Compaction Files, Version Checksum
 File
@@ -36,7 +36,7 @@ _OTHER: Final = re.compile(
 
 
 class LogFileKind(Enum):
-    """What a file of the log is."""
+    """The kinds of files in the log."""
 
     COMMIT = "commit"
     CHECKPOINT = "checkpoint"
@@ -48,13 +48,13 @@ class LogFileKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """A file of the log and what its name tells.
+    """A file of the log, and what its name says.
 
     Args:
-        kind: what the file is.
-        version: the table version; the first one of a compaction.
+        kind: of the file.
+        version: the table version; of a compaction, the first one.
         info: path, size and time.
-        part: number of this part, from 1, and of how many (multi-part checkpoints).
+        part: of a multi-part checkpoint, the number of this part, from 1.
         parts: how many parts the checkpoint has.
         end_version: the last version of a compaction.
     """
@@ -68,10 +68,10 @@ class LogFile:
 
 
 def parse_log_name(info: FileInfo) -> LogFile | None:
-    """What the file's name tells, or None for a name that means nothing in the log."""
+    """The file with what its name says, or None for a name that the protocol does not define."""
     name = info.name
     stem = name[:_DIGITS]
-    # Most files of a log are commits; the pattern is for the rest.
+    # Most files of a log are commits, so those are parsed without the pattern.
     if len(name) == _DIGITS + 5 and name.endswith(".json") and _is_number(stem):
         return LogFile(LogFileKind.COMMIT, int(stem), info)
     match = _OTHER.fullmatch(name)
@@ -109,7 +109,7 @@ def commit_name(version: int) -> str:
 
 
 def commit_path(version: int) -> str:
-    """Where the commit of `version` is, relative to the table's root."""
+    """The path of the commit of `version`, relative to the table's root."""
     return log_path(commit_name(version))
 
 
@@ -139,5 +139,5 @@ def compaction_name(first: int, last: int) -> str:
 
 
 def first_name_of(version: int) -> str:
-    """Where a listing has to start to see every file of `version` and later."""
+    """The name at which a listing must start to show every file of `version` and later."""
     return f"{version:020d}."

@@ -1,7 +1,7 @@
-"""Commits → columns: what a run of commits says, split by kind of action.
+"""Reading commits: the actions of a range of commits as columns, by kind of action.
 
-Owns how commits are read and taken apart. Files become Arrow tables at once, and nothing of the
-parsed lines is kept; the few other actions are values. What wins is for `replay`.
+Owns how commits are read and parsed. File actions become Arrow tables, and the parsed lines are
+dropped; the few other actions are values. `replay` decides which action wins.
 
 Protocol: Delta Log Entries, Actions
 """
@@ -23,13 +23,14 @@ from deltalog.actions.arrow import (
     removes_from_json,
 )
 from deltalog.actions.codec import (
+    ERRORS,
     domain_from_json,
     high_water_mark_from_json,
     metadata_from_json,
     protocol_from_json,
     txn_from_json,
 )
-from deltalog.errors import InvalidMetadataError, InvalidProtocolError, MalformedLogError
+from deltalog.errors import MalformedLogError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -51,16 +52,16 @@ _BATCH_FILES: Final = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitTable:
-    """The actions of a run of commits; a compaction's count as those of its last version.
+    """The actions of a range of commits; those of a compaction have its last version.
 
     Args:
         adds: `FILE_SCHEMA` and `version`, oldest version first.
         removes: `REMOVE_SCHEMA` and `version`.
         cdc: `CDC_SCHEMA` and `version`.
-        protocol_nodes: with their versions, oldest first; so are the four that follow. Not
-            checked yet: one that was replaced later may be incomplete.
-        metadata_nodes: as above.
-        commit_infos: the parsed `commitInfo` by version, as they are.
+        protocol_nodes: with their versions, oldest first, as the four that follow. They are not
+            checked yet, because one that was replaced later may be incomplete.
+        metadata_nodes: likewise.
+        commit_infos: the parsed `commitInfo` by version.
     """
 
     adds: pa.Table
@@ -95,9 +96,9 @@ class CommitTable:
 def read_in_batches(
     store: Store, files: Sequence[LogFile]
 ) -> Iterator[list[tuple[LogFile, bytes]]]:
-    """The files with their bytes, in order, as many at a time as memory allows.
+    """The files with their bytes, in order, in batches of bounded size.
 
-    Cost: one request per file, those of a batch together.
+    Cost: one request per file; those of a batch run together.
     """
     batch: list[LogFile] = []
     size = 0
@@ -118,15 +119,15 @@ def _read(store: Store, files: Sequence[LogFile]) -> list[tuple[LogFile, bytes]]
 def read_commits(
     store: Store, files: Sequence[LogFile], *, commit_infos: bool = False
 ) -> CommitTable:
-    """What the files say, in columns.
+    """Read and parse commits.
 
     Args:
         store: of the table.
         files: commits and compactions, oldest first.
-        commit_infos: keep the `commitInfo` of each.
+        commit_infos: whether to keep the `commitInfo` of each.
 
     Raises:
-        MalformedLogError: a line is no JSON object, or an action lacks what it needs.
+        MalformedLogError: a line is not a JSON object, or an action lacks a required member.
     """
     tables = [
         parse_commits(batch, commit_infos=commit_infos) for batch in read_in_batches(store, files)
@@ -137,19 +138,19 @@ def read_commits(
 def parse_commits(
     commits: Iterable[tuple[LogFile, bytes]], *, commit_infos: bool = False
 ) -> CommitTable:
-    """What commits say that were read already, oldest first; see `read_commits`."""
-    gathered = _Gathered(keep_commit_infos=commit_infos)
+    """Parse commits that are already read, oldest first; see `read_commits`."""
+    actions = _ActionLists(keep_commit_infos=commit_infos)
     for file, data in commits:
-        gathered.add_commit(file.end_version or file.version, data)
-    return gathered.table()
+        actions.add_commit(file.end_version or file.version, data)
+    return actions.table()
 
 
 def concat_commits(tables: Sequence[CommitTable]) -> CommitTable:
-    """Several runs of commits, oldest first, as one."""
+    """Several ranges of commits, oldest first, as one."""
     if len(tables) == 1:
         return tables[0]
     if not tables:
-        return _Gathered().table()
+        return _ActionLists().table()
     infos: dict[int, Mapping[str, Any]] = {}
     for table in tables:
         infos.update(table.commit_infos)
@@ -171,7 +172,7 @@ def find_protocol_and_metadata(
 ) -> tuple[JsonObject | None, JsonObject | None]:
     """The protocol and the metadata of one commit, not checked yet.
 
-    Cost: two searches through the bytes of most commits; only one that may have either is parsed.
+    Cost: most commits are only searched for the two keys; a commit is parsed if it has one.
     """
     if b'"protocol"' not in data and b'"metaData"' not in data:
         return None, None
@@ -184,11 +185,11 @@ def find_protocol_and_metadata(
 
 
 def _node(kind: str, value: Any, version: int, line: int) -> JsonObject:
-    error = _ERRORS.get(kind, MalformedLogError)
+    error = ERRORS.get(kind, MalformedLogError)
     return JsonObject(value, f"version {version}, line {line}: {kind}", error)
 
 
-class _Files:
+class _FileActions:
     """The parsed file actions of one kind, with their version and line."""
 
     def __init__(self, kind: str) -> None:
@@ -208,11 +209,11 @@ class _Files:
         )
 
 
-class _Gathered:
-    """Collects the actions of commits until they become a `CommitTable`."""
+class _ActionLists:
+    """Collects the actions of commits for a `CommitTable`."""
 
     def __init__(self, *, keep_commit_infos: bool = False) -> None:
-        self._files = {kind: _Files(kind) for kind in ("add", "remove", "cdc")}
+        self._files = {kind: _FileActions(kind) for kind in ("add", "remove", "cdc")}
         self._values: dict[str, list[tuple[int, Any]]] = {kind: [] for kind in _SMALL}
         self._infos: dict[int, Mapping[str, Any]] = {}
         self._keep_infos = keep_commit_infos
@@ -253,8 +254,4 @@ _SMALL: Final[Mapping[str, Callable[[JsonObject], Any]]] = {
     "txn": txn_from_json,
     "domainMetadata": domain_from_json,
     "rowIdHighWaterMark": high_water_mark_from_json,
-}
-_ERRORS: Final[Mapping[str, type[MalformedLogError]]] = {
-    "protocol": InvalidProtocolError,
-    "metaData": InvalidMetadataError,
 }

@@ -1,7 +1,7 @@
-"""Which files of the log make one version: a checkpoint, and every commit after it.
+"""The files of the log that make up one version: a checkpoint, and every commit after it.
 
 Owns the choice and its completeness: a missing commit is an error, never a smaller table. Does no
-I/O; says nothing of what is in the files.
+I/O, and knows nothing of what is in the files.
 
 Protocol: Action Reconciliation, Checkpoints, Log Compaction Files
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class CheckpointKind(IntEnum):
-    """How a checkpoint is laid out; of one version, the greatest is taken, as Spark does."""
+    """The layout of a checkpoint; of one version, the greatest is preferred, as in Spark (B-16)."""
 
     CLASSIC = 1
     MULTI_PART = 2
@@ -41,7 +41,7 @@ class CheckpointKind(IntEnum):
 class CheckpointFiles:
     """A complete checkpoint: all its top-level files, by part number.
 
-    A file with the classic name may hold a V2 checkpoint: only its content tells.
+    A file with the classic name may hold a V2 checkpoint; only its content shows that.
     """
 
     version: int
@@ -61,14 +61,14 @@ class CheckpointFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSegment:
-    """The files that make one version.
+    """The files that make up one version.
 
     Args:
-        version: the version that they make.
-        checkpoint: what to start from, or None for the empty table before version 0.
+        version: of the table.
+        checkpoint: to start from; None is the empty table before version 0.
         commits: every commit after the checkpoint up to `version`, ascending.
-        compactions: files that may stand for several of `commits`, by first version.
-        target_commit: the commit file of `version`; None if cleaned up (a checkpoint is there).
+        compactions: files that may replace several of `commits`, by first version.
+        target_commit: the commit file of `version`; None if only the checkpoint is left of it.
         checksum: the version checksum of `version`.
     """
 
@@ -85,9 +85,9 @@ class LogSegment:
         return 0 if self.checkpoint is None else self.checkpoint.version + 1
 
     def files_newest_first(self) -> list[LogFile]:
-        """Commits and compactions that cover `commits` once, newest first, with few files."""
+        """Commits and compactions that cover `commits` exactly once, newest first."""
         by_end: dict[int, LogFile] = {}
-        for compaction in self.compactions:  # ascending: the longest one of an end stays
+        for compaction in self.compactions:  # ascending: of one end, the longest comes first
             by_end.setdefault(compaction.end_version, compaction)
         commits = {commit.version: commit for commit in self.commits}
         chosen: list[LogFile] = []
@@ -101,12 +101,12 @@ class LogSegment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogListing:
-    """What a listing of the log showed, sorted by kind.
+    """A listing of the log, sorted by kind.
 
     Args:
         table: the table's location, for messages.
-        first: the listing saw every file of this version and later.
-        commits: by version; published commits, and ratified ones that a catalog handed in.
+        first: the listing shows every file of this version and later.
+        commits: by version; published commits, and ratified ones from a catalog.
         checkpoints: complete ones, in the order of `CheckpointFiles.order`.
         compactions: by first version, then the longest first.
         checksums: by version.
@@ -121,7 +121,7 @@ class LogListing:
 
     @property
     def latest_version(self) -> int | None:
-        """The highest version that a commit or a checkpoint tells of."""
+        """The highest version that has a commit or a checkpoint."""
         versions = [max(self.commits, default=-1)]
         versions += [checkpoint.version for checkpoint in self.checkpoints[-1:]]
         return max(versions) if max(versions) >= 0 else None
@@ -135,14 +135,14 @@ def sort_listing(
     ratified: Sequence[LogFile] = (),
     last: int | None = None,
 ) -> LogListing:
-    """Sort the files of a listing by kind; unknown names and empty checkpoints are left out.
+    """Sort the files of a listing by kind; unknown names and empty checkpoints are ignored.
 
     Args:
         files: in any order.
         table: the table's location, for messages.
-        first: the version that the listing started at.
-        ratified: commits of a catalog; of one version, the published file is taken.
-        last: versions after this one do not count (a catalog has not ratified them).
+        first: the version at which the listing started.
+        ratified: commits of a catalog; of one version, the published file is preferred.
+        last: later versions are ignored, because the catalog has not ratified them.
     """
     commits: dict[int, LogFile] = {file.version: file for file in ratified}
     checkpoints: list[CheckpointFiles] = []
@@ -160,22 +160,18 @@ def sort_listing(
         elif file.kind is LogFileKind.COMPACTION:
             compactions.append(file)
         elif info.size_bytes == 0:
-            continue  # a writer died while writing it
+            continue  # its writer died, or the store is not atomic (ledger B-17)
         elif file.kind is LogFileKind.CHECKPOINT_PART:
             parts[file.version, file.parts][file.part] = info
         else:
-            kind = (
-                CheckpointKind.CLASSIC if file.kind is LogFileKind.CHECKPOINT else CheckpointKind.V2
-            )
-            checkpoints.append(
-                CheckpointFiles(version=file.version, kind=kind, files=(info,)),
-            )
+            is_v2 = file.kind is LogFileKind.CHECKPOINT_V2
+            kind = CheckpointKind.V2 if is_v2 else CheckpointKind.CLASSIC
+            checkpoints.append(CheckpointFiles(version=file.version, kind=kind, files=(info,)))
     for (version, count), found in parts.items():
         if len(found) == count:
             in_order = tuple(found[part] for part in sorted(found))
-            checkpoints.append(
-                CheckpointFiles(version=version, kind=CheckpointKind.MULTI_PART, files=in_order),
-            )
+            kind = CheckpointKind.MULTI_PART
+            checkpoints.append(CheckpointFiles(version=version, kind=kind, files=in_order))
     return LogListing(
         table=table,
         first=first,
@@ -192,17 +188,18 @@ def build_segment(
     *,
     unreadable: Mapping[str, str] | None = None,
 ) -> LogSegment:
-    """The files that make `version`, or the latest version.
+    """The files that make up `version`, or the latest version.
 
     Args:
-        listing: the log from its start, or from a checkpoint that `version` can start from.
+        listing: of the log from its start, or from a checkpoint at or before `version`.
         version: None is the latest.
-        unreadable: names of checkpoints that turned out to be unusable, with the reason.
+        unreadable: names of checkpoints that cannot be read, with the reason.
 
     Raises:
         TableNotFoundError: the log is empty.
         VersionNotFoundError: `version` is after the latest.
-        LogGapError: commits are missing between others, at or before the latest version.
+        LogGapError: a commit is missing between others that the version needs. Holes after it
+            do not matter.
         CheckpointMissingError: the first commits are gone and no complete checkpoint covers them.
         CheckpointUnreadableError: the same, because those that do are in `unreadable`.
 
@@ -225,9 +222,6 @@ def build_segment(
             f"cannot read version {version} of {listing.table}: the latest version is {latest}"
         )
     unreadable = unreadable or {}
-    # A hole after the newest checkpoint breaks the table, whatever version is asked for:
-    # nobody can say what the log would have been.
-    _commits_after(listing, _checkpoint_for(listing, latest, unreadable), latest, unreadable)
     checkpoint = _checkpoint_for(listing, version, unreadable)
     commits = _commits_after(listing, checkpoint, version, unreadable)
     start = 0 if checkpoint is None else checkpoint.version + 1
@@ -283,4 +277,27 @@ def _commits_after(
             f"{what}: {begins}, and no complete checkpoint covers what was before{left}"
         )
     since = "the start" if checkpoint is None else f"the checkpoint of version {checkpoint.version}"
-    raise LogGapError(f"{what}: expected every commit from {since} on, commit {missing} is missing")
+    raise LogGapError(
+        f"{what}: expected every commit from {since} on, commit {missing} is missing"
+        f"{readable_versions(listing, missing)}"
+    )
+
+
+def readable_versions(listing: LogListing, broken: int) -> str:
+    """Which versions can be opened although a commit is missing or damaged, for messages.
+
+    Args:
+        listing: of the whole log.
+        broken: the first version whose commit is of no use.
+    """
+    runs: list[tuple[int, int]] = []
+    for start in [-1, *(checkpoint.version for checkpoint in listing.checkpoints)]:
+        last = start
+        while last + 1 in listing.commits and last + 1 != broken:
+            last += 1
+        if runs and start <= runs[-1][1] + 1:
+            runs[-1] = runs[-1][0], max(last, runs[-1][1])
+        elif last >= 0:
+            runs.append((max(start, 0), last))
+    shown = ", ".join(f"{first} to {last}" if first < last else f"{first}" for first, last in runs)
+    return f"; versions that can be opened: {shown}" if shown else ""

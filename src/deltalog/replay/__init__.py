@@ -1,4 +1,4 @@
-"""Replay: what is left of the actions of many commits. Pure; columns in, columns out."""
+"""Replay: reconciles the file actions of many commits. Core: columns in, columns out, no I/O."""
 
 from __future__ import annotations
 

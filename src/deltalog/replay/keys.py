@@ -1,4 +1,4 @@
-"""What tells logical files apart: the canonical path and the deletion vector, as one column.
+"""The key of a logical file, as one column: the canonical path and the deletion vector.
 
 Owns the key. Knows nothing of versions or of which action wins.
 
@@ -18,22 +18,21 @@ if TYPE_CHECKING:
     StringColumn = pa.StringArray | pa.ChunkedArray[pa.StringScalar]
     Column = pa.Array[Any] | pa.ChunkedArray[Any]
 
-SEPARATOR: Final = "\0"  # in no path and in no vector's id
-# The stubs know no chunked column beside a Python scalar.
+SEPARATOR: Final = "\0"  # occurs in no path and in no id of a vector
 
 
 def file_keys(paths: StringColumn, deletion_vectors: Column | None, root: str) -> StringColumn:
-    """One text for each logical file: the canonical path, and the vector's id if there is one.
+    """The key of each logical file: its canonical path, and the vector's id if there is one.
 
     Outside of the root, `/x` and `file:/x` are two files here, as for the Delta kernels: `/x` names
-    no file system, so what it is the same as depends on the engine (ledger D-06).
+    no file system, so each engine resolves it against its own default (ledger D-06).
 
     Args:
-        paths: as they stand in the log (encoded).
+        paths: encoded, as in the log.
         deletion_vectors: descriptors of the same rows; None if no row has one.
         root: the table's location.
 
-    Cost: one pass over the paths; the vectors cost only where a row has one.
+    Cost: one pass over the paths; vectors cost something only if a row has one.
     """
     keys = canonical_paths(paths, root)
     bare = compute.starts_with(paths, "/")

@@ -1,7 +1,7 @@
-"""Reconciliation: of all the actions that name a logical file, the newest one decides.
+"""Reconciliation: of all actions that name a logical file, the newest one decides.
 
-Owns the rule. Within one version removes beat adds, so that the order of lines never matters
-(ledger D-19).
+Owns the rule. Within one version a remove wins over an add, because the actions of a commit are an
+unordered set: the order of lines must not matter (ledger LOG-05, D-19).
 
 Protocol: Action Reconciliation
 """
@@ -21,21 +21,20 @@ if TYPE_CHECKING:
 
 _ROW_BITS: Final = 32
 _ROW_MASK: Final = (1 << _ROW_BITS) - 1
-# The stubs know no chunked column beside a Python scalar.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survivors:
-    """What reconciliation leaves.
+    """The result of reconciliation.
 
     Args:
-        adds: row numbers of the adds that are live, ascending.
+        adds: row numbers of the adds that are live files, ascending.
         removes: row numbers of the removes that are tombstones, ascending.
-        keys: every key that any action named, once each.
+        keys: every key that an action names, once each.
     """
 
-    adds: pa.Int64Array
-    removes: pa.Int64Array
+    adds: pa.Array[Any]
+    removes: pa.Array[Any]
     keys: StringColumn
 
 
@@ -44,7 +43,7 @@ def reconcile(
 ) -> Survivors:
     """The adds and removes that are the newest action of their key.
 
-    If one version adds a key twice, the later row is taken.
+    If one version adds a key twice, the later row wins.
 
     Args:
         add_keys: `file_keys` of the adds, in any order.
@@ -72,7 +71,7 @@ def reconcile(
 
 
 def not_mentioned(keys: StringColumn, mentioned: StringColumn) -> Column:
-    """Which of the checkpoint's `keys` no later action names: those stay as they are."""
+    """Which of the checkpoint's `keys` no later action names, so that the checkpoint decides."""
     distinct = mentioned.combine_chunks() if isinstance(mentioned, pa.ChunkedArray) else mentioned
     result: Column = compute.invert(compute.is_in(keys, value_set=distinct))
     return result
@@ -84,13 +83,13 @@ def _keyed(keys: StringColumn, order: Column) -> pa.Table:
 
 
 def _first_of_each_key(table: pa.Table) -> pa.Table:
-    # Not `group_by`, which loads Arrow's query engine: a tenth of a second in a new process.
+    # `group_by` would load Arrow's query engine: a tenth of a second in a new process.
     codes: Any = table.column("key").combine_chunks().dictionary_encode()
     if isinstance(codes, pa.ChunkedArray):
         codes = codes.combine_chunks()
     if not len(codes):
         return table
-    # A key is met for the first time where its code is higher than all codes before.
+    # Codes are assigned in order, so a key occurs first where its code exceeds all before it.
     highest = compute.cumulative_max(codes.indices)
     risen = compute.greater(highest[1:], highest[:-1])
     first = pa.concat_arrays([pa.array([True]), risen])
@@ -98,7 +97,7 @@ def _first_of_each_key(table: pa.Table) -> pa.Table:
 
 
 def _order(versions: Column, oldest: int, *, is_remove: int) -> Column:
-    """A number that grows with version, then from add to remove, then with the row."""
+    """Sort keys: by version, then adds before removes, then by row; the row is in the low bits."""
     rows = pa.array(range(len(versions)), pa.int64())
     rank = compute.add(compute.multiply(compute.subtract(versions, oldest), 2), is_remove)
     shifted = compute.shift_left(rank, pa.scalar(_ROW_BITS, pa.int64()))
@@ -106,9 +105,8 @@ def _order(versions: Column, oldest: int, *, is_remove: int) -> Column:
     return result
 
 
-def _rows(order: Column) -> pa.Int64Array:
+def _rows(order: Column) -> pa.Array[Any]:
     rows = compute.bit_wise_and(order, _ROW_MASK)
     if isinstance(rows, pa.ChunkedArray):
         rows = rows.combine_chunks()
-    result: pa.Int64Array = rows.take(compute.sort_indices(rows))
-    return result
+    return rows.take(compute.sort_indices(rows))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
+from deltalog.metadata_columns import ROW_COMMIT_VERSION, ROW_ID
 from deltalog.progress import Steps
 from deltalog.scan.deletion_vectors import load_bitmap
 from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from deltalog.snapshot import Snapshot
     from deltalog.write.files import FileWriter
 
-ROW_ID: Final = "_metadata.row_id"
-ROW_COMMIT_VERSION: Final = "_metadata.row_commit_version"
 
 ROW_GROUP_BYTES: Final = 16 * 1024 * 1024
 """Of row groups that are filled from existing files, in memory.
@@ -51,7 +50,6 @@ def read_rows(
     *,
     predicate: Expression | None = None,
     more_columns: Sequence[str] = (),
-    time_zone: str = "UTC",
     steps: Steps | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """All columns of the rows of some files.
@@ -61,7 +59,6 @@ def read_rows(
         files: rows of `snapshot.files`, at least with `TASK_COLUMNS`.
         predicate: only rows for which it is true; resolved against the snapshot's schema.
         more_columns: of `METADATA_COLUMNS`, after the table's own.
-        time_zone: of partition values without a zone.
         steps: counts the files.
 
     Cost: bounded memory, like any scan.
@@ -70,7 +67,6 @@ def read_rows(
         snapshot,
         columns=[*snapshot.configuration.schema.names, *more_columns],
         predicate=predicate,
-        time_zone=time_zone,
     )
     steps = steps or Steps(None)
     steps.expect(files.num_rows)
@@ -84,7 +80,6 @@ def copy_rows(
     schema: pa.Schema,
     *,
     without: Sequence[pa.Int64Array | None] | None = None,
-    time_zone: str = "UTC",
     steps: Steps | None = None,
 ) -> int:
     """Write the rows of some files once more, in the schema that the table will have.
@@ -95,7 +90,6 @@ def copy_rows(
         writer: takes the rows.
         schema: that the writer takes; it may have more columns than the snapshot's.
         without: for each file, positions of rows that are left out besides those of its vector.
-        time_zone: of partition values without a zone.
         steps: counts the files.
 
     Returns:
@@ -106,7 +100,6 @@ def copy_rows(
         snapshot,
         columns=[*snapshot.configuration.schema.names, *ids],
         predicate=None,
-        time_zone=time_zone,
     )
     tasks = tasks_of(snapshot, spec, files)
     if without is not None:

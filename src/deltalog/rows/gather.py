@@ -8,15 +8,17 @@ Protocol: none; Delta Spark's `delta.autoOptimize.optimizeWrite`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from deltalog.kernels import arrow
+from deltalog.metadata_columns import METADATA
 from deltalog.rows.external_sort import SortLimits, sort_batches
 from deltalog.write.enforce import Enforcer
 from deltalog.write.files import FileWriter, write_files
 from deltalog.write.partition import split
-from deltalog.write.parts import Limits
+from deltalog.write.rows_to_files import WriteLimits
 from deltalog.write.source import open_source
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from deltalog.write.spec import WriteSpec
     from deltalog.write.written import WrittenFiles
 
-_KEY: Final = "_metadata.partition"  # no column of a table has this name
+_KEY: Final = f"{METADATA}.partition"  # no column of a table has this name
 
 
 def optimizes_writes(configuration: TableConfiguration) -> bool:
@@ -56,7 +58,7 @@ def write_optimized(
     if not reader.schema.names:
         return write_files(spec, reader)
     partition_columns = spec.configuration.partition_columns
-    with FileWriter(spec, limits=Limits(lanes=1)) as writer:
+    with FileWriter(spec, limits=WriteLimits(files_at_once=1)) as writer:
         enforcer = Enforcer.of_spec(spec, reader.schema)
         batches: Iterable[pa.RecordBatch] = map(enforcer.apply, reader)
         if partition_columns:
@@ -87,7 +89,7 @@ def gathered(
             for group in split(batch, fields):
                 number = numbers.setdefault(group.values, len(numbers))
                 rows = batch if group.rows is None else batch.take(group.rows)
-                key: Any = pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows)
+                key = arrow.repeat(pa.scalar(number, pa.int64()), rows.num_rows)
                 yield rows.append_column(_KEY, key)
 
     for batch in sort_batches(keyed(), _KEY, limits):

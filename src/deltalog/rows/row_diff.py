@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog.kernels import arrow, compute
+from deltalog.metadata_columns import CHANGE_TYPE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-CHANGE_TYPE: Final = "_change_type"
 DELETE, INSERT, BEFORE, AFTER = "delete", "insert", "update_preimage", "update_postimage"
 
 _BUCKETS: Final = 64

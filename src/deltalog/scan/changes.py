@@ -29,6 +29,7 @@ from deltalog.features import check_readable
 from deltalog.log.history import file_times_ms
 from deltalog.log.listing import list_log
 from deltalog.log.reader import VERSION_COLUMN, read_commits
+from deltalog.metadata_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from deltalog.paths import canonical_path, decode_path
 from deltalog.scan.plan import check_snapshot, descriptor_of, make_task, read_spec
 from deltalog.scan.reader import read_tasks
@@ -55,9 +56,9 @@ if TYPE_CHECKING:
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 CHANGE_COLUMNS: Final[Mapping[str, pa.DataType]] = {
-    "_change_type": pa.string(),
-    "_commit_version": pa.int64(),
-    "_commit_timestamp": pa.timestamp("us", "UTC"),
+    CHANGE_TYPE: pa.string(),
+    COMMIT_VERSION: pa.int64(),
+    COMMIT_TIMESTAMP: pa.timestamp("us", "UTC"),
 }
 
 
@@ -148,8 +149,8 @@ class Changes(Rows):
 
     def _tasks_of(self, version: int, table: CommitTable, time_ms: int) -> Iterator[ScanTask]:
         commit = (
-            ("_commit_version", pa.scalar(version, pa.int64())),
-            ("_commit_timestamp", pa.scalar(time_ms * 1000, CHANGE_COLUMNS["_commit_timestamp"])),
+            (COMMIT_VERSION, pa.scalar(version, pa.int64())),
+            (COMMIT_TIMESTAMP, pa.scalar(time_ms * 1000, CHANGE_COLUMNS[COMMIT_TIMESTAMP])),
         )
         adds = _changing(_rows_of(table.adds, version, FILE_SCHEMA.names))
         removes = _changing(_rows_of(table.removes, version, REMOVE_SCHEMA.names))
@@ -166,7 +167,7 @@ class Changes(Rows):
         """A remove without its partition values takes them from the add that it ends."""
         if row["partitionValues"] is not None or not self.spec.partition_columns.names:
             return row
-        before = load_snapshot(self.snapshot.store, version=version - 1)
+        before = load_snapshot(self.snapshot.context, version=version - 1)
         files = before.files(["path", "partitionValues"])
         found = files.filter(pc.field("path") == row["path"]).to_pylist()
         return {**row, "partitionValues": found[0]["partitionValues"]} if found else row
@@ -196,8 +197,8 @@ def change_tasks(
         for row in cdc:
             yield make_task(snapshot, own, {**row, "deletionVector": None}, constants=constants)
         return
-    inserted = (*constants, ("_change_type", pa.scalar("insert")))
-    deleted = (*constants, ("_change_type", pa.scalar("delete")))
+    inserted = (*constants, (CHANGE_TYPE, pa.scalar("insert")))
+    deleted = (*constants, (CHANGE_TYPE, pa.scalar("delete")))
 
     def between(row: dict[str, Any], vector: Any, without: Any, kind: Constants) -> ScanTask:
         """The rows that one deletion vector names and the other does not."""
@@ -242,7 +243,6 @@ def open_changes(
     columns: Sequence[str] | None = None,
     predicate: Expression | None = None,
     allow_out_of_range: bool = False,
-    time_zone: str = "UTC",
 ) -> Changes:
     """The changes of a range of versions, both ends included.
 
@@ -256,7 +256,6 @@ def open_changes(
         columns: of the table and of `CHANGE_COLUMNS`; None is all of both.
         predicate: over the same columns.
         allow_out_of_range: versions after `latest` are no error: they have no changes yet.
-        time_zone: of partition values without a zone.
 
     Raises:
         InvalidInputError: unknown columns, or an end before the start.
@@ -282,16 +281,15 @@ def open_changes(
     if not is_empty:
         asked = f"{start} to {last if end is None else end}"
         _check_range(latest, first, last, times, asked)
-    store, log_tail = latest.store, latest.log_tail
     shown = latest
     if latest.configuration.column_mapping_mode is not Mode.NONE and not is_empty:
-        shown = load_snapshot(store, version=last, log_tail=log_tail)
-    spec = changes_spec(shown, columns, predicate, time_zone)
+        shown = load_snapshot(latest.context, version=last)
+    spec = changes_spec(shown, columns, predicate)
     if is_empty:
         return Changes(shown, shown, shown.version - 1, (), {}, spec)
     return Changes(
         snapshot=shown,
-        first=load_snapshot(store, version=first, log_tail=log_tail),
+        first=load_snapshot(latest.context, version=first),
         end=last,
         commits=tuple(listing.commits[version] for version in range(first, last + 1)),
         file_times_ms=times,
@@ -331,7 +329,6 @@ def changes_spec(
     snapshot: Snapshot,
     columns: Sequence[str] | None,
     predicate: Expression | None,
-    time_zone: str,
 ) -> ReadSpec:
     """Columns and predicate of a change feed, checked against the snapshot that it is shown in.
 
@@ -339,7 +336,6 @@ def changes_spec(
         snapshot: of the version whose schema is shown.
         columns: of the table and of `CHANGE_COLUMNS`; None is all of both.
         predicate: over the same columns.
-        time_zone: of partition values without a zone.
 
     Raises:
         InvalidInputError: an unknown column, or one that change files do not keep.
@@ -349,7 +345,6 @@ def changes_spec(
         snapshot,
         columns=None if columns is None else own,
         predicate=predicate,
-        time_zone=time_zone,
         more_columns=CHANGE_COLUMNS,
     )
     if spec.metadata_columns:  # change files keep no row ids, and lie elsewhere than the rows

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from deltalog import metadata_columns
 from deltalog.column_mapping import Mode
 from deltalog.deletion_vectors import keep_mask
 from deltalog.errors import DeltaError, InvalidPartitionValueError
@@ -27,7 +28,8 @@ from deltalog.scan.rebase import file_rebase
 from deltalog.scan.row_groups import surviving_row_groups
 from deltalog.scan.task import METADATA_COLUMNS
 from deltalog.scan.transform import FileProjection, project_file
-from deltalog.schema import Field, PrimitiveType, StructType, to_arrow_type
+from deltalog.schema import Field, StructType, to_arrow_type
+from deltalog.schema.types import LONG, STRING
 from deltalog.storage.parquet import open_parquet
 from deltalog.storage.pool import read_ahead
 
@@ -44,10 +46,6 @@ _PIECE_ROWS: Final = 1 << 20
 """Row groups are read together up to so many rows: that bounds what is decoded at once."""
 _MOST: Final = 0.97
 """From this share of kept rows on, a filter is quickest column by column."""
-
-
-_ROW_ID: Final = "_metadata.row_id"
-_ROW_COMMIT_VERSION: Final = "_metadata.row_commit_version"
 
 
 def read_tasks(
@@ -70,7 +68,7 @@ def read_task(task: ScanTask) -> Iterator[pa.RecordBatch]:
         yield from piece.read()
 
 
-def _open(task: ScanTask) -> _OpenFile:
+def _open(task: ScanTask) -> _OpenTask:
     spec = task.spec
     try:
         reader = open_parquet(task.store, task.path, size_bytes=task.size_bytes)
@@ -80,7 +78,7 @@ def _open(task: ScanTask) -> _OpenFile:
         matched = project_file(first, schema, spec.mode, path=task.path, rebase=rebase)
         selected = _bitmap(task)
         groups = surviving_row_groups(spec.predicate, first, matched.leaf_of, reader)
-        return _OpenFile(
+        return _OpenTask(
             task=task,
             reader=reader,
             first=matched,
@@ -111,16 +109,15 @@ def _split(spec: ReadSpec) -> tuple[StructType, StructType]:
 
 def _unmapped(spec: ReadSpec, schema: pa.Schema, path: str) -> FileProjection:
     """Columns that are no part of the table's schema and always go by their name."""
-    long, string = PrimitiveType("long"), PrimitiveType("string")
     wanted = []
-    if _ROW_ID in spec.metadata_columns:
-        wanted += [Field(name, long) for name in schema.names if name == spec.row_id_column]
-    if _ROW_COMMIT_VERSION in spec.metadata_columns:
+    if metadata_columns.ROW_ID in spec.metadata_columns:
+        wanted += [Field(name, LONG) for name in schema.names if name == spec.row_id_column]
+    if metadata_columns.ROW_COMMIT_VERSION in spec.metadata_columns:
         wanted += [
-            Field(name, long) for name in schema.names if name == spec.row_commit_version_column
+            Field(name, LONG) for name in schema.names if name == spec.row_commit_version_column
         ]
     if spec.reads_change_type:
-        wanted.append(Field("_change_type", string))
+        wanted.append(Field(metadata_columns.CHANGE_TYPE, STRING))
     return project_file(StructType(wanted), schema, Mode.NONE, path=path)
 
 
@@ -144,7 +141,7 @@ def _bitmap(task: ScanTask) -> DeletionBitmap | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _OpenFile:
+class _OpenTask:
     """A file with its footer, its deletion vector and its matched columns at hand."""
 
     task: ScanTask
@@ -195,7 +192,7 @@ class _OpenFile:
 class _Piece:
     """Some row groups of a file."""
 
-    file: _OpenFile
+    file: _OpenTask
     row_groups: tuple[int, ...]
 
     def read(self) -> list[pa.RecordBatch]:
@@ -218,7 +215,7 @@ class _Piece:
             return []
         found = self._columns(file.first) | self._columns(file.unmapped)
         if spec.predicate is not None:
-            rows = _Rows(file.task, found, first_row, num_rows, None, {})
+            rows = _TaskRows(file.task, found, first_row, num_rows, None, {})
             used = sorted({path[0] for path in columns(spec.predicate)})
             hits = filter_mask(spec.predicate, rows.table(used))
             mask = as_mask(hits if mask is None else compute.and_(mask, hits))
@@ -227,7 +224,7 @@ class _Piece:
         if mask is not None and mask.true_count == num_rows:
             mask = None
         rest = self._rest(mask, first_row)
-        rows = _Rows(file.task, found, first_row, num_rows, mask, rest)
+        rows = _TaskRows(file.task, found, first_row, num_rows, mask, rest)
         output = rows.table(spec.output.names)
         if spec.output.names:
             # The columns are in these types already; only NOT NULL is the schema's to say.
@@ -265,7 +262,7 @@ class _Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _TaskRows:
     """Any column of a run of physical rows, of which `mask` keeps some.
 
     Args:
@@ -305,7 +302,7 @@ class _Rows:
             return _repeat(constants[name], self.count)
         if name in METADATA_COLUMNS:
             return self._metadata(name)
-        if name == "_metadata":
+        if name == metadata_columns.METADATA:
             parts = [self._metadata(part) for part in self.task.spec.metadata_columns]
             names = [part.partition(".")[2] for part in self.task.spec.metadata_columns]
             return pa.StructArray.from_arrays(parts, names)
@@ -314,13 +311,13 @@ class _Rows:
     def _metadata(self, name: str) -> pa.Array[Any]:
         task = self.task
         match name:
-            case "_metadata.row_index":
+            case metadata_columns.ROW_INDEX:
                 return self._row_index()
-            case "_metadata.row_id":
+            case metadata_columns.ROW_ID:
                 base = task.base_row_id
                 fresh = None if base is None else compute.add(self._row_index(), base)
                 return self._kept_or(task.spec.row_id_column, fresh)
-            case "_metadata.row_commit_version":
+            case metadata_columns.ROW_COMMIT_VERSION:
                 version = pa.scalar(task.default_row_commit_version, pa.int64())
                 fresh = _repeat(version, self.count)
                 return self._kept_or(task.spec.row_commit_version_column, fresh)
@@ -365,11 +362,11 @@ def _repeat(value: pa.Scalar[Any], count: int) -> pa.Array[Any]:
 def _file_metadata(task: ScanTask, name: str) -> pa.Scalar[Any]:
     kind = METADATA_COLUMNS[name]
     match name:
-        case "_metadata.file_path":
+        case metadata_columns.FILE_PATH:
             return pa.scalar(join(task.store.root, task.path), kind)
-        case "_metadata.file_name":
+        case metadata_columns.FILE_NAME:
             return pa.scalar(task.path.rpartition("/")[2], kind)
-        case "_metadata.file_size":
+        case metadata_columns.FILE_SIZE:
             return pa.scalar(task.size_bytes, kind)
         case _:
             changed_ms = task.modification_time_ms

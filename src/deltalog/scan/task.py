@@ -14,6 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog.expressions import columns
+from deltalog.metadata_columns import (
+    FILE_MODIFICATION_TIME,
+    FILE_NAME,
+    FILE_PATH,
+    FILE_SIZE,
+    METADATA,
+    ROW_COMMIT_VERSION,
+    ROW_ID,
+    ROW_INDEX,
+)
 from deltalog.schema import Field, StructType, from_arrow_type
 
 if TYPE_CHECKING:
@@ -28,20 +38,20 @@ Constants = tuple[tuple[str, Any], ...]
 """Columns with one Arrow scalar for all rows of a file."""
 
 METADATA_COLUMNS: Final[Mapping[str, pa.DataType]] = {
-    "_metadata.file_path": pa.string(),
-    "_metadata.file_name": pa.string(),
-    "_metadata.file_size": pa.int64(),
-    "_metadata.file_modification_time": pa.timestamp("us", "UTC"),
-    "_metadata.row_index": pa.int64(),
-    "_metadata.row_id": pa.int64(),
-    "_metadata.row_commit_version": pa.int64(),
+    FILE_PATH: pa.string(),
+    FILE_NAME: pa.string(),
+    FILE_SIZE: pa.int64(),
+    FILE_MODIFICATION_TIME: pa.timestamp("us", "UTC"),
+    ROW_INDEX: pa.int64(),
+    ROW_ID: pa.int64(),
+    ROW_COMMIT_VERSION: pa.int64(),
 }
 """Columns that a scan gives when asked by name: where a row lies and what identifies it."""
 
 
 def metadata_columns_of(schema: StructType) -> Mapping[str, pa.DataType]:
     """`METADATA_COLUMNS`, unless the table has a column of its own that is called `_metadata`."""
-    own = any(name.casefold() == "_metadata" for name in schema.names)
+    own = any(name.casefold() == METADATA for name in schema.names)
     return {} if own else METADATA_COLUMNS
 
 
@@ -50,10 +60,10 @@ def with_metadata_columns(schema: StructType) -> StructType:
     if not metadata_columns_of(schema):
         return schema
     parts = [
-        Field(name.removeprefix("_metadata."), from_arrow_type(kind))
+        Field(name.removeprefix(f"{METADATA}."), from_arrow_type(kind))
         for name, kind in METADATA_COLUMNS.items()
     ]
-    return StructType([*schema, Field("_metadata", StructType(parts), nullable=False)])
+    return StructType([*schema, Field(METADATA, StructType(parts), nullable=False)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +79,7 @@ class ReadSpec:
         predicate: resolved; rows for which it is not true are dropped.
         mode: the table's column mapping.
         physical_names: of the partition columns, by logical name.
+        time_zone: of partition values without a zone.
         row_id_column: where rewritten files keep row ids, if the table says so.
         row_commit_version_column: likewise for the version that last changed a row.
         reads_change_type: the files are change files, and say themselves what happened to a row.
@@ -82,10 +93,10 @@ class ReadSpec:
     predicate: Expression | None
     mode: Mode
     physical_names: Mapping[str, str]
+    time_zone: str
     row_id_column: str | None = None
     row_commit_version_column: str | None = None
     reads_change_type: bool = False
-    time_zone: str = "UTC"
 
     def without_output(self) -> ReadSpec:
         """The same rows without their columns: only what the predicate needs is read."""

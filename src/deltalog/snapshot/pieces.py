@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 
-from deltalog.checkpoints.shares import PartialCheckpoint, cut_checkpoint
+from deltalog.checkpoints.splits import PartialCheckpoint, split_checkpoint
 from deltalog.log.hint import read_hint
 from deltalog.log.reader import concat_commits
 from deltalog.replay import Survivors
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from deltalog.checkpoints.reader import Checkpoint
-    from deltalog.checkpoints.shares import Share
+    from deltalog.checkpoints.splits import Split
     from deltalog.log.reader import CommitTable
 
     Keys = pa.StringArray | pa.ChunkedArray[pa.StringScalar]
@@ -76,7 +76,7 @@ class CutSnapshot:
     """
 
     snapshot: Snapshot
-    shares: tuple[Share, ...]
+    shares: tuple[Split, ...]
     newer: CommitTable
     named: Keys
 
@@ -124,7 +124,7 @@ def cut_snapshot(
         removes=commits.removes.take(survivors.removes),
     )
     checkpoint = state.checkpoint
-    shares = [] if checkpoint is None else cut_checkpoint(checkpoint, share_bytes)
+    shares = [] if checkpoint is None else split_checkpoint(checkpoint, share_bytes)
     return CutSnapshot(snapshot=snapshot, shares=tuple(shares), newer=newer, named=survivors.keys)
 
 
@@ -140,11 +140,10 @@ class SnapshotPiece(Snapshot):
     def __init__(self, cut: CutSnapshot, checkpoint: Checkpoint | None, newer: CommitTable) -> None:
         whole = cut.snapshot
         super().__init__(
-            whole.store,
+            whole.context,
             _PieceState(whole, checkpoint, newer, cut.named),
             protocol=whole.protocol,
             metadata=whole.metadata,
-            log_tail=whole.log_tail,
         )
         self.__dict__["configuration"] = whole.configuration
 

@@ -1,4 +1,4 @@
-"""A table's protocol and metadata, made and changed so that they agree.
+"""Creating and changing a table's protocol and metadata.
 
 Protocol: Change Metadata, Protocol Evolution, Column Mapping
 """
@@ -25,7 +25,7 @@ from deltalog.features.protocol_change import (
 )
 from deltalog.schema import encode_schema
 from deltalog.table_change import checks, columns, properties
-from deltalog.table_change.follow import followed
+from deltalog.table_change.schema_change import change_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,41 +50,43 @@ def new_table(
     table_id: str | None = None,
     arbitrary_properties: bool = False,
 ) -> TableConfiguration:
-    """The configuration of a table that is to be created.
+    """The configuration of a new table.
 
     Args:
-        schema: logical; ids and physical names of another table are left out.
+        schema: logical; ids and physical names of another table are dropped.
         partition_columns: by name, in any case.
         configuration: properties as a user gives them, requests (`delta.feature.…`) included.
         name: of the table.
         description: of the table.
-        clustering_columns: by name or path; None is a table without clustering. They are checked
-            here; the domain that holds them is the operation's to write.
-        features: to support beyond what is needed.
+        clustering_columns: by name or path; None is a table without clustering. They are only
+            checked here; the operation writes the domain that holds them.
+        features: to support besides those that are needed.
         created_time_ms: milliseconds since 1970, UTC.
         table_id: of the table; a new one by default.
-        arbitrary_properties: whether `delta.` properties that nobody knows are stored as well.
+        arbitrary_properties: whether to store unknown `delta.` properties too.
 
     Raises:
-        InvalidInputError: a property, column or feature is none, or some do not go together.
+        InvalidInputError: a property, column or feature is invalid, or they contradict each other.
         UnsupportedFeatureError: deltalog could not write the table.
 
     Protocol: Change Metadata
     """
-    given = properties.checked_change({}, configuration or {}, is_lenient=arbitrary_properties)
+    given = properties.checked_configuration(
+        {}, configuration or {}, is_lenient=arbitrary_properties
+    )
     asked = iceberg_compat.with_required_properties(given, TableProperties(given))
     wanted = (*features, *((_CLUSTERING,) if clustering_columns is not None else ()))
     properties.check_dialect(asked, NEW_TABLE, wanted)
-    own = columns.unbound(schema)
+    own = columns.without_table_metadata(schema)
     protocol = least_protocol(TableProperties(asked), own, current=with_features(NEW_TABLE, wanted))
-    stored = properties.completed(without_requests(asked), protocol)
+    stored = properties.stored_configuration(without_requests(asked), protocol)
     mapped, stored = columns.with_mapping(own, stored, keep_names=False)
     made = TableConfiguration(
         protocol,
         Metadata(
             id=table_id or str(uuid.uuid4()),
             schema_string=encode_schema(mapped),
-            partition_columns=columns.spelled(mapped, partition_columns),
+            partition_columns=columns.canonical_names(mapped, partition_columns),
             configuration=stored,
             name=name,
             description=description,
@@ -108,44 +110,44 @@ def changed_table(
     replaces_data: bool = False,
     arbitrary_properties: bool = False,
 ) -> TableConfiguration:
-    """The configuration of a table after a change. What is None stays; no feature is ever lost.
+    """The configuration of a table after a change. What is None stays; no feature is ever dropped.
 
     Args:
-        current: what the table is now.
-        schema: the whole new one; fields that stay carry their metadata.
+        current: the table as it is.
+        schema: the whole new one; fields that stay must carry their metadata.
         partition_columns: only where the data is replaced.
-        configuration: the whole new mapping, requests (`delta.feature.…`) included; what only
-            writers set stays by itself.
+        configuration: the whole new mapping, requests (`delta.feature.…`) included; properties
+            that only writers set stay by themselves.
         name: of the table.
         description: of the table.
         features: to support as well.
-        protocol: to be merged in.
-        replaces_data: every row of the table is removed by the same commit, so that columns,
-            types and partitioning need not follow the old ones.
-        arbitrary_properties: whether `delta.` properties that nobody knows are stored as well.
+        protocol: to merge with the current one.
+        replaces_data: whether the same commit removes every row of the table; then columns, types
+            and partitioning are free.
+        arbitrary_properties: whether to store unknown `delta.` properties too.
 
     Raises:
-        InvalidInputError: the change is none that is allowed.
-        UnsupportedFeatureError: deltalog could not write the table any more.
+        InvalidInputError: the change is not allowed.
+        UnsupportedFeatureError: deltalog could no longer write the table.
 
     Protocol: Change Metadata, Protocol Evolution
     """
     before = current.metadata
     asked = dict(before.configuration)
     if configuration is not None:
-        asked = properties.checked_change(
+        asked = properties.checked_configuration(
             before.configuration, configuration, is_lenient=arbitrary_properties
         )
     base = current.protocol if protocol is None else merge(current.protocol, protocol)
     if features:
         base = with_features(base, features)
     properties.check_dialect(asked, base, features)
-    wanted, touched = _next_schema(current, schema, asked, replaces_data=replaces_data)
+    wanted, changed_columns = _next_schema(current, schema, asked, replaces_data=replaces_data)
     new_protocol = _next_protocol(
         current.protocol,
         least_protocol(TableProperties(asked), wanted, current=base),
     )
-    stored = properties.completed(without_requests(asked), new_protocol, before=current)
+    stored = properties.stored_configuration(without_requests(asked), new_protocol, before=current)
     mapped, stored = columns.with_mapping(
         wanted, stored, keep_names=current.column_mapping_mode is Mode.NONE and not replaces_data
     )
@@ -156,7 +158,7 @@ def changed_table(
             schema_string=before.schema_string
             if mapped == current.schema
             else encode_schema(mapped),
-            partition_columns=columns.spelled(mapped, current.partition_columns)
+            partition_columns=columns.canonical_names(mapped, current.partition_columns)
             if partition_columns is None and replaces_data
             else _next_partition_columns(current, mapped, partition_columns),
             configuration=stored,
@@ -164,13 +166,13 @@ def changed_table(
             description=before.description if description is None else description,
         ),
     )
-    checks.check_change(current, changed, touched, replaces_data=replaces_data)
+    checks.check_change(current, changed, changed_columns, replaces_data=replaces_data)
     checks.check(changed, before=current)
     return changed
 
 
 def _next_protocol(before: Protocol, least: Protocol) -> Protocol:
-    """The protocol to be; one that says the same in other words stays as it is."""
+    """The new protocol; the current one if both support the same features."""
     same = supported_features(before).keys() == supported_features(least).keys()
     return before if same else least
 
@@ -182,27 +184,27 @@ def _next_schema(
     *,
     replaces_data: bool,
 ) -> tuple[StructType, tuple[Path, ...]]:
-    """The schema to be, and the columns of before that are no longer the same."""
+    """The new schema, and the columns of the old one that change."""
     if schema is None:
         return current.schema, ()
     if replaces_data:
-        return columns.replaced(current, schema), ()
-    found = followed(
+        return columns.keep_ids(current, schema), ()
+    found = change_schema(
         current,
-        columns.adopted(current, schema),
+        columns.match_ids(current, schema),
         widens=TableProperties(asked).enable_type_widening,
     )
-    return found.schema, found.touched
+    return found.schema, found.changed
 
 
 def _next_partition_columns(
     current: TableConfiguration, schema: StructType, asked: Sequence[str] | None
 ) -> tuple[str, ...]:
-    """The partition columns to be; those that were renamed stay partition columns."""
+    """The new partition columns; a renamed one stays a partition column."""
     if asked is not None:
-        return columns.spelled(schema, asked)
+        return columns.canonical_names(schema, asked)
     if current.column_mapping_mode is Mode.NONE:
-        return columns.spelled(schema, current.partition_columns)
+        return columns.canonical_names(schema, current.partition_columns)
     by_id = {field_id(field): field.name for field in schema.fields}
     kept = [by_id.get(field_id(field)) for field in current.partition_schema.fields]
     gone = [name for name, now in zip(current.partition_columns, kept, strict=True) if now is None]

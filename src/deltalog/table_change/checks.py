@@ -1,8 +1,9 @@
-"""What a table must be after it was made or changed.
+"""Checks of a table that is to be created or changed.
 
-The rules are the features' own; here they are called, in one order.
+Owns the order in which the rules of the features are called, and that deltalog can still use the
+table afterwards.
 
-Protocol: Table Features
+Protocol: Table Features, Protocol Evolution
 """
 
 from __future__ import annotations
@@ -11,18 +12,22 @@ from typing import TYPE_CHECKING
 
 from deltalog.column_mapping import Mode, check_mode_change
 from deltalog.errors import InvalidInputError
-from deltalog.features import change_data_feed, iceberg_compat
+from deltalog.features import iceberg_compat
 from deltalog.features.clustering import check_clustering_columns
 from deltalog.features.declarations import check_declarations, dependents
+from deltalog.features.guards import check_change_columns
+from deltalog.features.protocol_change import supported_features
+from deltalog.features.support import check_writable, engines_for
 from deltalog.schema.check import check_new_schema
 from deltalog.schema.columns import canonical_path_of
-from deltalog.table_change.access import check_usable
 from deltalog.table_change.columns import check_reserved
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deltalog.actions.model import Protocol
     from deltalog.configuration import TableConfiguration
+    from deltalog.features.registry import OtherEngine
     from deltalog.schema.columns import Path
 
 
@@ -36,10 +41,10 @@ def check(
     """Refuse a table that contradicts itself, or that deltalog could not use.
 
     Args:
-        made: the table to be.
-        before: the table as it was; what is as it was is not checked again.
+        made: the new table.
+        before: the current table; what does not change is not checked again.
         clustering_columns: of a new table.
-        is_whole: whether names and types are checked though the schema is as it was.
+        is_whole: whether to check names and types even if the schema does not change.
 
     Raises:
         InvalidInputError: schema, partitioning and properties do not go together.
@@ -64,7 +69,7 @@ def check(
         known=None if before is None else before.schema,
         known_configuration=None if before is None else before.metadata.configuration,
     )
-    change_data_feed.check_columns(properties, schema)
+    check_change_columns(properties, schema)
     iceberg_compat.check(made.features, properties, schema)
     check_reserved(schema, (made.row_id_column, made.row_commit_version_column))
 
@@ -72,21 +77,21 @@ def check(
 def check_change(
     before: TableConfiguration,
     after: TableConfiguration,
-    touched: Sequence[Path],
+    changed: Sequence[Path],
     *,
     replaces_data: bool,
 ) -> None:
-    """Refuse a change that the files and the rules of the table cannot follow.
+    """Refuse a change that the existing files or rules of the table do not allow.
 
     Args:
-        before: the table as it was.
-        after: the table to be.
-        touched: columns that went, or have another name or type; paths in the schema before.
-        replaces_data: whether all rows go with the same commit.
+        before: the current table.
+        after: the new table.
+        changed: columns that are dropped, renamed or get another type; paths in the old schema.
+        replaces_data: whether the same commit removes all rows.
 
     Raises:
-        InvalidInputError: partitioning or column mapping change while files stay, or a rule names
-            a column that is no longer the same.
+        InvalidInputError: partitioning or column mapping change while files stay, or a constraint
+            or generated column names a changed column.
     """
     check_mode_change(
         before.column_mapping_mode, after.column_mapping_mode, is_rewrite=replaces_data
@@ -97,21 +102,56 @@ def check_change(
             f"cannot change the partition columns from {list(before.partition_columns)} to "
             f"{list(after.partition_columns)}: files are laid out by them; overwrite the table"
         )
-    if touched:
-        _check_dependents(before, after, touched)
+    if changed:
+        _check_dependents(before, after, changed)
 
 
 def _check_dependents(
-    before: TableConfiguration, after: TableConfiguration, touched: Sequence[Path]
+    before: TableConfiguration, after: TableConfiguration, changed: Sequence[Path]
 ) -> None:
     left = {rule.text for rule in dependents(after.metadata.configuration, after.schema)}
     names = set(after.schema.names)
     for rule in dependents(before.metadata.configuration, before.schema):
-        # A rule that goes with the same change holds nothing back.
+        # A rule that the same change removes does not count.
         stays = rule.text in left if rule.owner is None else rule.owner in names
-        broken = [path for path in touched if rule.needs(path)]
+        broken = [path for path in changed if rule.needs(path)]
         if stays and broken:
             raise InvalidInputError(
                 f"cannot change the column {'.'.join(broken[0])!r}: {rule.what} ({rule.text}) "
                 "depends on it; drop that first"
             )
+
+
+def check_usable(
+    configuration: TableConfiguration, *, before: TableConfiguration | None = None
+) -> None:
+    """Refuse a table that deltalog could no longer read and write.
+
+    Otherwise a user could lock themselves out, and could not undo the change.
+
+    Args:
+        configuration: of the new table.
+        before: of the current table. A table that a catalog already manages stays usable.
+
+    Raises:
+        DeltaProtocolError: as `features.support.check_writable`, and where protocol, schema and
+            properties contradict.
+    """
+    check_writable(
+        configuration,
+        table="the table as it would be",
+        has_log_tail=before is not None and before.is_catalog_managed,
+    )
+    # Computed on access; they raise where protocol, schema and properties contradict.
+    _ = configuration.physical_schema
+    _ = configuration.partition_columns
+    _ = configuration.in_commit_timestamps
+
+
+def engines_losing_access(
+    before: Protocol, after: Protocol, *, writing: bool = False
+) -> tuple[OtherEngine, ...]:
+    """The other engines that can read, or write, the current table but not the new one."""
+    could = engines_for(tuple(supported_features(before).values()), writing=writing)
+    can = engines_for(tuple(supported_features(after).values()), writing=writing)
+    return tuple(engine for engine in could if engine not in can)

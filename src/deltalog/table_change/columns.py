@@ -1,4 +1,4 @@
-"""The columns of a table: their ids and physical names, and names that are taken.
+"""Ids and physical names of a table's columns when its schema is made or changed.
 
 Protocol: Column Mapping
 """
@@ -14,13 +14,14 @@ from deltalog.column_mapping import (
     Mode,
     assign,
     field_id,
-    map_fields,
     physical_name,
+    strip,
+    without_metadata,
 )
 from deltalog.errors import InvalidInputError
 from deltalog.features.iceberg_compat import enabled_versions, with_nested_ids
 from deltalog.schema import ArrayType, Field, MapType, StructType
-from deltalog.schema.columns import canonical_path_of, walk
+from deltalog.schema.columns import canonical_path_of, map_fields, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -33,79 +34,78 @@ _TABLE_BOUND: Final = (_MAPPING, "delta.typeChanges", "parquet.", "PARQUET:")
 _HIGH_WATER_MARK: Final = "delta.identity.highWaterMark"
 
 
-def unbound(schema: StructType) -> StructType:
-    """The schema free of what belongs to the files of another table."""
-    return map_fields(schema, lambda field: _without(field, (*_TABLE_BOUND, _HIGH_WATER_MARK)))
+def without_table_metadata(schema: StructType) -> StructType:
+    """The schema without column metadata that is true for the files of another table only."""
+    return map_fields(
+        schema, lambda field: without_metadata(field, (*_TABLE_BOUND, _HIGH_WATER_MARK))
+    )
 
 
-def unmapped(schema: StructType) -> StructType:
-    """The schema without ids and physical names."""
-    return map_fields(schema, lambda field: _without(field, (_MAPPING,)))
+def match_ids(before: TableConfiguration, schema: StructType) -> StructType:
+    """The new schema with the ids and physical names of the table's columns.
 
-
-def adopted(before: TableConfiguration, schema: StructType) -> StructType:
-    """The schema with the ids and physical names of those columns that the table knows.
-
-    A field with an id and a physical name of this table is that column. A field without is the
-    column of its name, unless that one is there under another name; else it is new, and what it
-    has of another table is left out.
+    A field that carries an id and a physical name of this table is that column. Any other field is
+    the column of the same name, unless another field of the new schema already is that column; else
+    it is a new column, and an id that it carries belongs to another table and is dropped.
     """
     if before.column_mapping_mode is Mode.NONE:
-        return unmapped(schema)
+        return strip(schema)
     known = {_identity(field) for _, field in walk(before.schema)}
     claimed = {_identity(field) for _, field in walk(schema)} & known
-    return _Adopter(known, claimed).struct(schema, before.schema)
+    return _IdMatcher(known, claimed).struct(schema, before.schema)
 
 
-def replaced(before: TableConfiguration, schema: StructType) -> StructType:
-    """The schema of a table whose rows are all replaced: columns with ids of its own keep them.
+def keep_ids(before: TableConfiguration, schema: StructType) -> StructType:
+    """The new schema of a table whose rows are all replaced: known ids stay, others are dropped.
 
-    Nothing is told by name, since a column of the same name may hold something else now.
+    Columns are not matched by name, because a column of the same name may hold other data now.
     """
     known = {_identity(field) for _, field in walk(before.schema)}
     bare = ("delta.typeChanges",)
     return map_fields(
         schema,
-        lambda field: _without(field, bare if _identity(field) in known else (*bare, _MAPPING)),
+        lambda field: without_metadata(
+            field, bare if _identity(field) in known else (*bare, _MAPPING)
+        ),
     )
 
 
 def with_mapping(
     schema: StructType, configuration: Mapping[str, str], *, keep_names: bool
 ) -> tuple[StructType, dict[str, str]]:
-    """The schema with ids and physical names, where the table maps columns.
+    """The schema with ids and physical names, if the table has column mapping.
 
     Args:
-        schema: with those that were given before.
-        configuration: of the table to be.
-        keep_names: True when a table with files gets column mapping: its columns keep their names
-            in files. New columns of a mapped table get random ones.
+        schema: with the ids that were assigned before.
+        configuration: of the new table.
+        keep_names: True when an existing table gets column mapping: the physical names are then
+            the names that its files use. New columns of a mapped table get random names.
 
     Returns:
-        The schema, and the configuration with the highest id ever given.
+        The schema, and the configuration with the highest id ever assigned.
 
     Protocol: Writer Requirements for Column Mapping
     """
     properties = TableProperties(configuration)
     if properties.column_mapping_mode == Mode.NONE:
         return schema, dict(configuration)
-    own = unmapped(schema) if keep_names else schema
+    own = strip(schema) if keep_names else schema
     mapped, highest = assign(own, properties.column_mapping_max_column_id, keep_names=keep_names)
     if set(enabled_versions(properties)) & {2, 3}:
         mapped, highest = with_nested_ids(mapped, highest)
     return mapped, {**configuration, MAX_COLUMN_ID_PROPERTY: str(highest)}
 
 
-def spelled(schema: StructType, columns: Sequence[str]) -> tuple[str, ...]:
-    """Top-level columns in the schema's own spelling."""
+def canonical_names(schema: StructType, columns: Sequence[str]) -> tuple[str, ...]:
+    """Top-level columns, spelled as in the schema."""
     return tuple(canonical_path_of(schema, (column,))[0] for column in columns)
 
 
 def check_reserved(schema: StructType, names: Iterable[str | None]) -> None:
-    """Refuse columns that are called as the hidden columns of row ids.
+    """Refuse columns that have the name of a hidden column of row ids.
 
     Raises:
-        InvalidInputError: a column has the name, shown or in files.
+        InvalidInputError: a column has such a logical or physical name.
 
     Protocol: Row Tracking (Materialized Row IDs)
     """
@@ -113,11 +113,11 @@ def check_reserved(schema: StructType, names: Iterable[str | None]) -> None:
     for field in schema.fields:
         if hidden & {field.name.lower(), physical_name(field).lower()}:
             raise InvalidInputError(
-                f"cannot have a column {field.name!r}: files keep row ids by that name"
+                f"cannot have a column {field.name!r}: its files store row ids under that name"
             )
 
 
-class _Adopter:
+class _IdMatcher:
     def __init__(self, known: set[Any], claimed: set[Any]) -> None:
         self.known = known
         self.claimed = claimed
@@ -131,7 +131,7 @@ class _Adopter:
             if _identity(field) in self.known:
                 found, kept = by_identity.get(_identity(field)), field
             else:
-                found, kept = by_name.get(field.name.lower()), _without(field, (_MAPPING,))
+                found, kept = by_name.get(field.name.lower()), without_metadata(field, (_MAPPING,))
                 if found is not None and _identity(found) in self.claimed:
                     found = None
                 if found is not None:
@@ -165,11 +165,6 @@ class _Adopter:
 def _identity(field: Field) -> tuple[int, str] | None:
     number = field_id(field)
     return None if number is None else (number, physical_name(field))
-
-
-def _without(field: Field, prefixes: tuple[str, ...]) -> Field:
-    metadata = {key: value for key, value in field.metadata.items() if not key.startswith(prefixes)}
-    return field if len(metadata) == len(field.metadata) else replace(field, metadata=metadata)
 
 
 def _with_mapping_of(field: Field, known: Field) -> Field:

@@ -1,7 +1,7 @@
-"""A table without a feature: the only way in which a protocol shrinks.
+"""Dropping a table feature: the only way in which a protocol shrinks.
 
-Owns which features can be dropped, and what of the metadata goes with each. Whether files and
-history still hold traces is the operation's to see to.
+Owns which features can be dropped, and which properties and column metadata go with each. The
+operation removes what files and history still hold of the feature.
 
 Protocol: Table Features, Checkpoint Protection
 """
@@ -12,21 +12,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.actions.properties import TableProperties
-from deltalog.column_mapping import map_fields, strip
+from deltalog.column_mapping import strip
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import InvalidInputError
 from deltalog.features import protocol_change
-from deltalog.features.checkpoint_protection import (
-    CHECKPOINT_PROTECTION,
-    PROTECTED_BEFORE_PROPERTY,
-)
+from deltalog.features.guards import CHECKPOINT_PROTECTION
 from deltalog.features.registry import canonical_name, find_feature
 from deltalog.features.row_ids import Dialect
-from deltalog.features.type_widening import forget_changes
+from deltalog.features.type_widening import without_type_changes
 from deltalog.schema import encode_schema
+from deltalog.schema.columns import map_fields
 from deltalog.table_change import checks
-from deltalog.table_change.access import check_usable
-from deltalog.table_change.properties import completed
+from deltalog.table_change.checks import check_usable
+from deltalog.table_change.properties import stored_configuration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,12 +37,13 @@ _P = TableProperties
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Droppable:
-    """A feature that can leave a table.
+    """A feature that can be dropped.
 
     Args:
-        properties: that go with it.
-        schema: what becomes of the schema.
-        has_history: whether readers of old versions must know it, so that history counts.
+        properties: that are removed with it.
+        schema: the schema without the feature's column metadata.
+        has_history: whether readers of older versions need the feature, so that the operation must
+            truncate or protect history.
     """
 
     properties: tuple[Property[Any], ...] = ()
@@ -81,40 +80,40 @@ DROPPABLE: Final[Mapping[str, Droppable]] = {
     ),
     "typeWidening": Droppable(
         properties=(_P.enable_type_widening,),
-        schema=lambda schema: map_fields(schema, forget_changes),
+        schema=lambda schema: map_fields(schema, without_type_changes),
         has_history=True,
     ),
     "v2Checkpoint": Droppable(properties=(_P.checkpoint_policy,), has_history=True),
     "vacuumProtocolCheck": Droppable(has_history=True),
 }
-"""Current name → what goes with the feature; the same ones as in Delta Spark."""
+"""The features that can be dropped, by current name; the same as in Delta Spark."""
 
 
 def check_droppable(current: TableConfiguration, feature: str) -> Droppable:
-    """What goes with a feature.
+    """The rules for dropping a feature of the table.
 
     Raises:
-        InvalidInputError: nobody knows it, the table does not have it, another feature requires
-            it, or it stays in every table that ever had it.
+        InvalidInputError: the feature is unknown, the table does not have it, another feature
+            requires it, or it cannot be dropped at all.
     """
     if find_feature(feature) is None:
         raise InvalidInputError(f"cannot drop {feature!r}: there is no such table feature")
-    protocol_change.without_feature(current.protocol, feature)  # raises what stands against it
+    protocol_change.without_feature(current.protocol, feature)
     found = DROPPABLE.get(canonical_name(feature))
     if found is None:
         raise InvalidInputError(
-            f"cannot drop the table feature {feature!r}: it stays in a table that has it; those "
-            f"that can be dropped are {', '.join(DROPPABLE)}"
+            f"cannot drop the table feature {feature!r}: it cannot be dropped; the features that "
+            f"can are {', '.join(DROPPABLE)}"
         )
     return found
 
 
-def unused(current: TableConfiguration, feature: str) -> TableConfiguration:
-    """The table with the feature supported still, and nothing that puts it to use.
+def deactivated(current: TableConfiguration, feature: str) -> TableConfiguration:
+    """The table with the feature still supported, but not active.
 
     Raises:
-        InvalidInputError: as `check_droppable`, or something else needs it: constraints, names
-            that only column mapping allows, Iceberg compatibility.
+        InvalidInputError: as `check_droppable`, or the table still needs the feature: for its
+            constraints, for names that only column mapping allows, for Iceberg compatibility.
     """
     found = check_droppable(current, feature)
     keys = {key for known in found.properties for key in (known.key, *known.aliases)}
@@ -133,10 +132,9 @@ def unused(current: TableConfiguration, feature: str) -> TableConfiguration:
         after.properties, after.schema
     ):
         raise InvalidInputError(
-            f"cannot drop the table feature {feature!r}: the table uses it still"
+            f"cannot drop the table feature {feature!r}: the table still uses it"
             + _why(canonical_name(feature), after)
         )
-    # Names and types must be such as a table without the feature may have.
     checks.check(after, before=current, is_whole=True)
     return after
 
@@ -149,27 +147,28 @@ def without_feature(
     Args:
         current: the table.
         feature: to drop, by any of its names.
-        protected_before_version: of the commit that drops it, where older versions of the history
-            need the feature and stay.
+        protected_before_version: the version that drops the feature, if older versions that need
+            it stay in the history; their checkpoints are then protected.
 
     Raises:
-        InvalidInputError: as `unused`.
+        InvalidInputError: as `deactivated`.
 
     Protocol: Checkpoint Protection
     """
-    after = unused(current, feature)
+    after = deactivated(current, feature)
     protocol = protocol_change.without_feature(after.protocol, feature)
     configuration = dict(after.metadata.configuration)
     if protected_before_version is not None:
         protocol = protocol_change.with_features(protocol, [CHECKPOINT_PROTECTION])
-        configuration[PROTECTED_BEFORE_PROPERTY] = str(protected_before_version)
+        key = _P.require_checkpoint_protection_before_version.key
+        configuration[key] = str(protected_before_version)
     made = TableConfiguration(protocol, replace(after.metadata, configuration=configuration))
     check_usable(made, before=current)
     return made
 
 
 def with_current_row_ids(current: TableConfiguration) -> TableConfiguration:
-    """The table with today's row tracking in place of the draft's row ids; hidden ids stay.
+    """The table with row tracking in place of the draft's row ids, keeping the ids of all rows.
 
     Raises:
         InvalidInputError: the table does not have the draft's row ids.
@@ -186,7 +185,7 @@ def with_current_row_ids(current: TableConfiguration) -> TableConfiguration:
         configuration[_P.materialized_row_id_column_name.key] = current.row_id_column
     if current.row_ids_enabled:
         configuration[_P.enable_row_tracking.key] = "true"
-    stored = completed(configuration, protocol, before=current)
+    stored = stored_configuration(configuration, protocol, before=current)
     made = TableConfiguration(protocol, replace(current.metadata, configuration=stored))
     check_usable(made, before=current)
     return made

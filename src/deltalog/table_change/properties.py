@@ -1,4 +1,4 @@
-"""The configuration of a table: what a user asks for, and what writers add to it.
+"""The configuration of a table: what a user sets, and what writers add.
 
 Protocol: Table Properties, Row Tracking
 """
@@ -20,38 +20,37 @@ if TYPE_CHECKING:
     from deltalog.actions.model import Protocol
     from deltalog.configuration import TableConfiguration
 
-_ROW_ID_COLUMN: Final = "delta.rowTracking.materializedRowIdColumnName"
-_ROW_COMMIT_VERSION_COLUMN: Final = "delta.rowTracking.materializedRowCommitVersionColumnName"
-_DRAFT_ROW_ID_COLUMN: Final = "delta.rowIds.physicalColumnName"
+_P: Final = TableProperties
 _ENABLEMENT: Final = (
-    "delta.inCommitTimestampEnablementVersion",
-    "delta.inCommitTimestampEnablementTimestamp",
+    _P.in_commit_timestamp_enablement_version.key,
+    _P.in_commit_timestamp_enablement_timestamp.key,
 )
 
 
-def kept_by_writers(key: str) -> bool:
+def is_set_by_writers(key: str) -> bool:
     """Whether only writers may set the property."""
     known = PROPERTIES.get(key)
     return known is not None and not known.settable
 
 
-def checked_change(
+def checked_configuration(
     current: Mapping[str, str], asked: Mapping[str, str], *, is_lenient: bool = False
 ) -> dict[str, str]:
-    """The whole configuration that is asked for, in place of the current one.
+    """The new configuration of a table, checked.
 
-    What stays as it is needs no check: other writers may have put it there. What only writers set
-    stays whether it is asked for or not.
+    Only properties that change are checked: another writer may have set the others. Properties
+    that only writers set stay, whether the user names them or not.
 
     Args:
         current: of the table.
-        asked: all of it.
-        is_lenient: whether `delta.` properties that nobody knows are stored as they are.
+        asked: the whole configuration that the user wants.
+        is_lenient: whether unknown `delta.` properties are stored as they are.
 
     Raises:
-        InvalidInputError: a property that changes is unknown, not for users, or has a bad value.
+        InvalidInputError: a property that changes is unknown, set by writers only, or has an
+            invalid value.
     """
-    given: Mapping[str, object] = asked  # what callers bring is not what types promise
+    given: Mapping[str, object] = asked  # callers may ignore the types
     odd = {key: value for key, value in given.items() if not isinstance(value, str)}
     if odd:
         raise InvalidInputError(f"expected table properties as texts, found {odd}")
@@ -61,7 +60,7 @@ def checked_change(
     unchanged = {
         key: text
         for key, text in current.items()
-        if (key in asked and key not in changes) or kept_by_writers(key)
+        if (key in asked and key not in changes) or is_set_by_writers(key)
     }
     return {**unchanged, **unknown, **wanted}
 
@@ -77,10 +76,12 @@ def _is_known(key: str) -> bool:
 def check_dialect(
     configuration: Mapping[str, str], current: Protocol, features: Sequence[str]
 ) -> None:
-    """Refuse the draft's row ids on a table that does not have them: only old drafts know them.
+    """Refuse the draft's row ids on a table that does not use them yet.
+
+    No other engine supports the draft's feature, so such a table could be written by deltalog only.
 
     Raises:
-        InvalidInputError: `delta.enableRowIds` is set and nothing asks for the feature.
+        InvalidInputError: `delta.enableRowIds` is set, and the table does not support the feature.
     """
     if not TableProperties(configuration).enable_row_ids:
         return
@@ -88,32 +89,33 @@ def check_dialect(
     named = {canonical_name(name) for name in (*features, *requested)}
     if "rowIds" not in named and "rowIds" not in supported_features(current):
         raise InvalidInputError(
-            "cannot set delta.enableRowIds: it is a draft's word, and other engines could not "
-            "write the table; set delta.enableRowTracking = true"
+            "cannot set delta.enableRowIds: it belongs to a draft of the protocol, and other "
+            "engines could not write the table; set delta.enableRowTracking = true"
         )
 
 
-def completed(
+def stored_configuration(
     configuration: Mapping[str, str],
     protocol: Protocol,
     *,
     before: TableConfiguration | None = None,
 ) -> dict[str, str]:
-    """The configuration with what the features need: names of the hidden columns of row ids.
+    """The configuration to store: with the names of the hidden columns that row ids need.
 
-    Delta Spark names them as soon as the feature is supported; names are random, so that no
-    column of the table ever has one. When in-commit timestamps began is for the commit to say, and
-    what is left of an earlier time goes.
+    Delta Spark names the hidden columns as soon as the feature is supported. The names are random,
+    so that they never collide with a column of the table. The commit records from which version
+    on in-commit timestamps are enabled; what an earlier period left behind is removed.
 
     Protocol: Row Tracking (Materialized Row IDs)
     """
     features = supported_features(protocol)
     needed: dict[str, str] = {}
     if "rowTracking" in features:
-        needed[_ROW_ID_COLUMN] = f"_row-id-col-{uuid.uuid4()}"
-        needed[_ROW_COMMIT_VERSION_COLUMN] = f"_row-commit-version-col-{uuid.uuid4()}"
+        needed[_P.materialized_row_id_column_name.key] = f"_row-id-col-{uuid.uuid4()}"
+        key = _P.materialized_row_commit_version_column_name.key
+        needed[key] = f"_row-commit-version-col-{uuid.uuid4()}"
     if "rowIds" in features:
-        needed[_DRAFT_ROW_ID_COLUMN] = f"_row-id-col-{uuid.uuid4()}"
+        needed[_P.row_ids_physical_column_name.key] = f"_row-id-col-{uuid.uuid4()}"
     found = {**needed, **configuration}
     if before is None or before.in_commit_timestamps is None:
         for key in _ENABLEMENT:

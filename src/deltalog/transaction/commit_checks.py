@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from deltalog.actions.commit_rules import check_commit
 from deltalog.errors import InternalError, InvalidInputError
-from deltalog.features.append_only import check_may_remove
+from deltalog.features.guards import check_may_remove
 from deltalog.kernels import compute
 from deltalog.paths import encode_path
 from deltalog.replay import file_keys

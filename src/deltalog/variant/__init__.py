@@ -1,4 +1,4 @@
-"""Variants: their binary form ⇄ Python and JSON, and shredded columns put together."""
+"""Variants: their binary form ⇄ Python and JSON, and the reading of shredded columns."""
 
 from __future__ import annotations
 

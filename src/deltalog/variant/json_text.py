@@ -1,7 +1,7 @@
 """Variants as JSON text.
 
-Owns how the types that JSON lacks are written: dates and times as texts in UTC, binaries in
-base64, NaN and infinities as texts, decimals in plain digits.
+Owns how types are written that JSON does not have: dates and times as strings in UTC, binary values
+in base64, NaN and infinities as strings, decimals without exponent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def to_json(metadata: bytes, value: bytes) -> str:
     """The variant as JSON in one line, keys in the order of the binary form.
 
     Raises:
-        DataFileUnreadableError: the bytes are no variant.
+        DataFileUnreadableError: the bytes are not a variant.
     """
     return _text(read(metadata, value, _LEXEMES))
 
@@ -54,7 +54,7 @@ def _floating(value: float, shortest: str) -> str:
 
 
 def _single(value: float) -> str:
-    # The fewest digits that give the same 32 bits.
+    # Python's repr is of the 64-bit value: find the fewest digits that give the same 32 bits.
     for digits in range(6, 9):
         shortest = f"{value:.{digits}g}"
         if struct.pack("<f", float(shortest)) == struct.pack("<f", value):

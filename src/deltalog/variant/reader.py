@@ -1,6 +1,6 @@
-"""The binary form of variants, read: metadata (a dictionary of names) and value.
+"""Reading the binary form of variants: metadata (a dictionary of names) and value.
 
-Owns the bit format for one value at a time. Knows nothing of Arrow or of shredding.
+Owns the bit format of one value. Knows nothing of Arrow or of shredding.
 
 Protocol: Variant Binary Encoding (Apache Parquet, VariantEncoding.md)
 """
@@ -20,7 +20,7 @@ from deltalog.errors import DataFileUnreadableError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    # Primitives by type id: what their bytes, without the first, mean.
+    # Primitives by type id; a reader gets the bytes after the first.
     Readers = Mapping[int, Callable[[bytes], Any]]
 
 VERSION: Final = 1
@@ -38,10 +38,10 @@ MICROSECOND: Final = dt.timedelta(microseconds=1)
 
 @lru_cache(maxsize=1024)
 def names_of(metadata: bytes) -> tuple[str, ...]:
-    """The names that the metadata lists; a field's id is its place in the list.
+    """The names in the metadata; a field's id is its position.
 
     Raises:
-        DataFileUnreadableError: the metadata is torn, or of an unknown version.
+        DataFileUnreadableError: the metadata is truncated, or of an unknown version.
     """
     if not metadata:
         raise _malformed("the metadata is empty")
@@ -69,20 +69,20 @@ def decode(metadata: bytes, value: bytes) -> Any:
     """The Python value of a variant.
 
     Objects are dicts, arrays lists, decimals `Decimal`, `timestamp` an aware datetime in UTC and
-    `timestamp_ntz` a naive one. Nanoseconds are cut to microseconds, which is all that Python has;
+    `timestamp_ntz` a naive one. Nanoseconds are truncated to microseconds, Python's precision;
     `to_json` keeps them.
 
     Raises:
-        DataFileUnreadableError: the bytes are no variant.
+        DataFileUnreadableError: the bytes are not a variant.
     """
     return read(metadata, value, _PYTHON)
 
 
 def read(metadata: bytes, value: bytes, readers: Readers) -> Any:
-    """A variant's value, with its primitives read by `readers` (by type id).
+    """A variant's value, with primitives read by `readers`.
 
     Raises:
-        DataFileUnreadableError: the bytes are no variant.
+        DataFileUnreadableError: the bytes are not a variant.
     """
     try:
         return _read(names_of(metadata), value, readers)
@@ -109,10 +109,10 @@ def _read(names: Sequence[str], value: bytes, readers: Readers) -> Any:
 
 
 def members(metadata: bytes, value: bytes) -> list[tuple[str, bytes]] | None:
-    """The names and encoded values of an object's fields; None if it is no object.
+    """The names and encoded values of an object's fields; None if it is not an object.
 
     Raises:
-        DataFileUnreadableError: the bytes are no variant.
+        DataFileUnreadableError: the bytes are not a variant.
     """
     try:
         if value[0] & 3 != OBJECT:
@@ -133,7 +133,8 @@ def _members(names: Sequence[str], value: bytes) -> Iterator[tuple[str, bytes]]:
     for at in range(count):
         name = names[_uint(value, ids + at * id_width, id_width)]
         first = data + _uint(value, offsets + at * offset_width, offset_width)
-        # Fields may lie in any order, so the next offset is not where this one ends.
+        # Fields are sorted by name, their values may be in any order: so the next offset is not
+        # the end of this value.
         yield name, _slice(value, first, _size(value, first))
 
 
@@ -150,14 +151,14 @@ def _elements(value: bytes) -> Iterator[bytes]:
         yield _slice(value, data + first, last - first)
 
 
-# Of the primitives, by type id and with the first byte; binaries and texts have a length.
+# Bytes of each primitive by type id, the first byte included; 15 and 16 have a length field.
 _PRIMITIVE_SIZES: Final = dict(
     enumerate((1, 1, 1, 2, 3, 5, 9, 9, 6, 10, 18, 5, 9, 9, 5)),
 ) | {17: 9, 18: 9, 19: 9, 20: 17}
 
 
 def _size(value: bytes, at: int) -> int:
-    """Bytes of the encoded value that starts at `at`."""
+    """The number of bytes of the encoded value at `at`."""
     header = value[at]
     basic = header & 3
     if basic == SHORT_STRING:
@@ -206,7 +207,7 @@ def _decimal_reader(width: int) -> Callable[[bytes], Decimal]:
         if scale > 38:
             raise ValueError(scale)
         unscaled = int.from_bytes(_slice(data, 1, width), "little", signed=True)
-        # By digits: arithmetic on decimals would round to the context's precision.
+        # From digits: arithmetic on decimals would round to the context's precision.
         return Decimal((unscaled < 0, tuple(map(int, str(abs(unscaled)))), -scale))
 
     return reader
@@ -238,7 +239,7 @@ PLAIN_READERS: Final[dict[int, Callable[[bytes], Any]]] = {
     19: _int64,
     20: lambda data: UUID(bytes=_slice(data, 0, 16)),
 }
-"""Primitives by type id; dates and times as the whole numbers that stand in the bytes."""
+"""Primitives by type id; dates and times as the integers that are stored."""
 
 _PYTHON: Final[dict[int, Callable[[bytes], Any]]] = {
     **PLAIN_READERS,

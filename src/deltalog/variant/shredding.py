@@ -1,8 +1,7 @@
-"""Shredded variants, put together again.
+"""Reading shredded variants.
 
-Owns the reading of `typed_value` columns: what they hold is encoded as the binary form, so that
-every variant that leaves the library is `struct<metadata, value>`. deltalog writes no shredded
-variants.
+Owns the conversion of `typed_value` columns to the binary form, so that every variant that deltalog
+returns is `struct<metadata, value>`. deltalog does not write shredded variants.
 
 Protocol: Variant Shredding (Apache Parquet, VariantShredding.md)
 """
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog.errors import DataFileUnreadableError
+from deltalog.kernels import arrow
 from deltalog.schema.arrow import VARIANT_STORAGE, is_list
 from deltalog.variant.reader import members, names_of
 from deltalog.variant.writer import (
@@ -33,12 +33,8 @@ if TYPE_CHECKING:
 
     # The encoded value of a row, or None where it is missing.
     Rows = Sequence[bytes | None]
-    # A column that knows how to build the value of a row with the row's metadata.
-    Build = Callable[[int, "_Names"], bytes | None]
-
-
-_chunked_array: Final[Any] = pa.chunked_array
-_timestamp: Final[Any] = pa.timestamp
+    # Builds the value of a row, with the ids of the row's metadata.
+    Build = Callable[[int, "_NameIds"], bytes | None]
 
 
 def unshred(array: Any) -> Any:
@@ -49,14 +45,13 @@ def unshred(array: Any) -> Any:
             a chunked array of it; or either under the extension type.
 
     Raises:
-        DataFileUnreadableError: the columns are none of a variant, or contradict each other.
+        DataFileUnreadableError: the columns are not those of a variant, or contradict each other.
 
     Protocol: Variant Shredding (Reconstructing a Shredded Variant)
-    Cost: nothing is decoded where there is no `typed_value`; one pass of Python over the rows
-        where there is.
+    Cost: without `typed_value` nothing is decoded; with it, Python for each row.
     """
     if isinstance(array, pa.ChunkedArray):
-        return _chunked_array([unshred(chunk) for chunk in array.chunks], VARIANT_STORAGE)
+        return arrow.chunked_array([unshred(chunk) for chunk in array.chunks], VARIANT_STORAGE)
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage
     if array.type == VARIANT_STORAGE:
@@ -103,7 +98,7 @@ def _put_together(metadata: Any, columns: dict[str, Any], array: Any) -> tuple[A
         if here is None:
             values.append(None)
             continue
-        names = _Names(here)
+        names = _NameIds(here)
         values.append(build(row, names))
         if names.added:
             metadata_rows[row] = names.metadata()
@@ -113,8 +108,8 @@ def _put_together(metadata: Any, columns: dict[str, Any], array: Any) -> tuple[A
     return metadata, pa.array(values, pa.binary())
 
 
-class _Names:
-    """The ids of one row's names; names that the writer forgot are added at the end."""
+class _NameIds:
+    """The ids of one row's names; a name that is missing in the metadata is added at the end."""
 
     __slots__ = ("_known", "added", "stored")
 
@@ -149,7 +144,7 @@ def _build_columns(columns: dict[str, Any], rows: int) -> Build:
         return _array_builder(typed, plain)
     encoded = _encode_column(typed)
 
-    def build(row: int, names: _Names) -> bytes | None:
+    def build(row: int, names: _NameIds) -> bytes | None:
         del names
         return encoded[row] if encoded[row] is not None else plain[row]
 
@@ -163,7 +158,7 @@ def _object_builder(typed: Any, plain: Rows) -> Build:
         for name, column in _columns(typed).items()
     ]
 
-    def build(row: int, names: _Names) -> bytes | None:
+    def build(row: int, names: _NameIds) -> bytes | None:
         rest = plain[row]
         if not is_there[row]:
             return rest
@@ -192,7 +187,7 @@ def _array_builder(typed: Any, plain: Rows) -> Build:
     values = typed.values
     element = _build_columns(_columns(values), len(values))
 
-    def build(row: int, names: _Names) -> bytes | None:
+    def build(row: int, names: _NameIds) -> bytes | None:
         if not is_there[row]:
             return plain[row]
         parts = (element(at, names) for at in range(offsets[row], offsets[row + 1]))
@@ -215,14 +210,14 @@ def _encode_column(typed: Any) -> Rows:
 
 
 def _encode_decimals(typed: Any) -> Rows:
-    # The type says how wide the value is: the precision is part of what was shredded.
+    # The column's precision decides the width, not the value: it is the type that was shredded.
     found = typed.type
     kind, width = (8, 4) if found.precision <= 9 else (9, 8) if found.precision <= 18 else (10, 16)
     scale = found.scale
     if not 0 <= scale <= 38:
         raise DataFileUnreadableError(f"cannot read a variant shredded as {found}")
     head = primitive(kind, bytes([scale]))
-    # Without its point, a decimal is a whole number of the same digits.
+    # Viewed with scale 0, a decimal is its unscaled integer.
     digits = typed.cast(pa.decimal128(38, scale)).view(pa.decimal128(38, 0)).to_pylist()
     return [
         None if item is None else head + int(item).to_bytes(width, "little", signed=True)
@@ -233,11 +228,12 @@ def _encode_decimals(typed: Any) -> Rows:
 def _encode_moments(typed: Any) -> Rows:
     found = typed.type
     if pt.is_time(found):
-        kind, wanted = 17, pa.time64("us")
+        kind = 17
+        wanted: pa.DataType = pa.time64("us")
     else:
-        unit = "ns" if found.unit == "ns" else "us"
+        unit: Any = "ns" if found.unit == "ns" else "us"
         kind = (18 if unit == "ns" else 12) + (found.tz is None)
-        wanted = _timestamp(unit, found.tz)
+        wanted = pa.timestamp(unit, found.tz)
     numbers = typed.cast(wanted).cast(pa.int64()).to_pylist()
     return [None if item is None else primitive(kind, struct.pack("<q", item)) for item in numbers]
 

@@ -1,6 +1,6 @@
-"""The binary form of variants, written.
+"""Writing the binary form of variants.
 
-Owns the choice of the narrowest encoding. Metadata is sorted and holds each name once, so equal
+Owns the choice of the narrowest encoding. Metadata is sorted and has each name once, so that equal
 values have equal bytes.
 
 Protocol: Variant Binary Encoding (Apache Parquet, VariantEncoding.md)
@@ -99,7 +99,7 @@ def primitive(kind: int, data: bytes = b"") -> bytes:
 
 
 def encode_text(value: str) -> bytes:
-    """A text, in its short form where that is possible."""
+    """A string, in its short form if it has fewer than 64 bytes."""
     data = value.encode()
     if len(data) < 64:
         return bytes([SHORT_STRING | len(data) << 2]) + data
@@ -107,12 +107,12 @@ def encode_text(value: str) -> bytes:
 
 
 def encode_bytes(value: bytes) -> bytes:
-    """A binary."""
+    """A binary value."""
     return primitive(15, struct.pack("<I", len(value)) + value)
 
 
 def encode_integer(value: int) -> bytes:
-    """A whole number in the narrowest type that holds it."""
+    """An integer, in the narrowest type that can hold it."""
     for kind, width in ((3, 1), (4, 2), (5, 4), (6, 8)):
         if -(1 << (8 * width - 1)) <= value < 1 << (8 * width - 1):
             return primitive(kind, value.to_bytes(width, "little", signed=True))
@@ -120,7 +120,7 @@ def encode_integer(value: int) -> bytes:
 
 
 def encode_decimal(unscaled: int, scale: int) -> bytes:
-    """The decimal `unscaled * 10 ** -scale` in the narrowest type that holds it.
+    """The decimal `unscaled * 10 ** -scale`, in the narrowest type that can hold it.
 
     Raises:
         InvalidInputError: it has more than 38 digits.
@@ -178,7 +178,7 @@ def _encode_time(value: dt.time) -> bytes:
     return primitive(17, struct.pack("<q", since_midnight // MICROSECOND))
 
 
-# In this order: a bool is an int, and a datetime a date.
+# In this order, because a bool is an int, and a datetime is a date.
 _ENCODERS: Final[tuple[tuple[type, Callable[[Any], bytes]], ...]] = (
     (type(None), lambda _: NULL),
     (bool, lambda value: primitive(1 if value else 2)),

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from deltalog import column_mapping
 from deltalog.column_mapping import Mode
 from deltalog.errors import InvalidInputError
+from deltalog.kernels import Array, arrow
 from deltalog.schema import (
     VARIANT_STORAGE,
     ArrayType,
@@ -27,23 +28,20 @@ from deltalog.schema import (
     VariantType,
     to_arrow_type,
 )
+from deltalog.schema.types import VOID
 from deltalog.write.nested_paths import field_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from deltalog.configuration import TableConfiguration
     from deltalog.schema import DataType, Field
 
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
 
 _NESTED_IDS_KEY: Final = "delta.columnMapping.nested.ids"
 _FIELD_ID: Final = "PARQUET:field_id"
-_VOID: Final = PrimitiveType("void")
 # Each of these asks that files hold the partition columns, after the others.
 _MATERIALISING: Final = ("icebergCompatV1", "icebergCompatV2", "icebergCompatV3")
-_map_of: Final[Callable[[pa.Field[Any], pa.Field[Any]], pa.DataType]] = pa.map_  # type: ignore[assignment]  # it takes fields, which the stubs do not know
 
 
 def physical_arrow_schema(
@@ -205,13 +203,13 @@ def _physical_type(
             return pa.list_(part("element", data_type.element_type))
         case MapType():
             key = part("key", data_type.key_type, nullable=False)
-            return _map_of(key, part("value", data_type.value_type))
+            return arrow.map_(key, part("value", data_type.value_type))
         case _:
             return to_arrow_type(data_type)
 
 
 def _is_void(data_type: DataType) -> bool:
-    return data_type == _VOID
+    return data_type == VOID
 
 
 def _physical_array(array: Array, source: DataType, target: Any) -> Array:

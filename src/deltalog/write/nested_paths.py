@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltalog.kernels import Array
 from deltalog.schema import ArrayType, MapType, StructType
 
 if TYPE_CHECKING:
@@ -14,12 +15,10 @@ if TYPE_CHECKING:
 
     from deltalog.schema import DataType
 
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
 Path = tuple[str, ...]
 
 
-def reach(array: Array, path: Sequence[str]) -> tuple[Array, Array | None]:
+def values_at(array: Array, path: Sequence[str]) -> tuple[Array, Array | None]:
     """The values at a path below a column, and the row of each.
 
     A field of a struct that is NULL is NULL. A list or a map that is NULL or empty has no values.
@@ -63,7 +62,7 @@ def rows_where(mask: Array, rows: Array | None) -> Array:
 
     Args:
         mask: one boolean per value; NULL counts as false.
-        rows: of the values, as `reach` gives them.
+        rows: of the values, as `values_at` gives them.
     """
     marked: Array = pc.indices_nonzero(pc.fill_null(mask, pa.scalar(value=False)))
     if rows is None:

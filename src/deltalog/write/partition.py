@@ -8,12 +8,13 @@ Protocol: Partition Value Serialization
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError
+from deltalog.kernels import Array, compute
 from deltalog.partition_values import encode_value
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
     from deltalog.schema import Field
 
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
 Values = tuple[str | None, ...]
 
 
@@ -71,7 +70,7 @@ def split(batch: pa.RecordBatch, columns: Sequence[Field]) -> list[Group]:
 
 def _grouped(codes: Array, texts: Sequence[Values]) -> list[Group]:
     order: Array = pc.array_sort_indices(codes)
-    runs: Array = pc.run_end_encode(codes.take(order))  # type: ignore[attr-defined]  # stubs lack it
+    runs = compute.run_end_encode(codes.take(order))
     ends = runs.run_ends.to_pylist()
     groups: list[Group] = []
     start = 0

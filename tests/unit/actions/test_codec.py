@@ -9,21 +9,23 @@ from deltalog.actions import (
     Action,
     AddCDCFile,
     AddFile,
-    CheckpointMetadata,
     CommitInfo,
     DeletionVectorDescriptor,
     DomainMetadata,
-    Format,
     Metadata,
     Protocol,
-    RemoveFile,
-    RowIdHighWaterMark,
     SetTransaction,
-    Sidecar,
-    action_from_json,
     action_to_json,
     actions_from_json,
     encode_actions,
+)
+from deltalog.actions.codec import action_from_json
+from deltalog.actions.model import (
+    CheckpointMetadata,
+    Format,
+    RemoveFile,
+    RowIdHighWaterMark,
+    Sidecar,
 )
 from deltalog.errors import InvalidMetadataError, InvalidProtocolError, MalformedLogError
 

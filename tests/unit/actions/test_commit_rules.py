@@ -11,10 +11,10 @@ from deltalog.actions import (
     DomainMetadata,
     Metadata,
     Protocol,
-    RemoveFile,
     SetTransaction,
 )
 from deltalog.actions.commit_rules import check_commit
+from deltalog.actions.model import RemoveFile
 from deltalog.errors import InvalidInputError
 
 METADATA = Metadata(id="1", schema_string="{}")

@@ -12,6 +12,7 @@ import pytest
 
 from deltalog.checkpoints.rows import stats_leaves
 from deltalog.checkpoints.writer import CheckpointLayout
+from deltalog.context import utc_context
 from deltalog.errors import InvalidPartitionValueError
 from deltalog.log import names
 from deltalog.snapshot import load_snapshot
@@ -46,7 +47,7 @@ def test_a_file_without_statistics_has_none_that_are_typed() -> None:
         for n, text in enumerate(texts)
     ]
     store = logs.table_of(lines)
-    create_checkpoint(load_snapshot(store))
+    create_checkpoint(load_snapshot(utc_context(store)))
     first, *others = [row["stats_parsed"] for row in adds_of(store)]
     assert first["numRecords"] == 2
     assert first["nullCount"] == {"id": 1, "p": None}
@@ -68,7 +69,7 @@ def test_the_leaves_of_typed_statistics() -> None:
         },
     )
     logs.commit(store, 0, {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}, metadata)
-    leaves = [path for path, _ in stats_leaves(load_snapshot(store).configuration)]
+    leaves = [path for path, _ in stats_leaves(load_snapshot(utc_context(store)).configuration)]
     assert leaves == [
         ("numRecords",),
         ("minValues", "c2"),
@@ -85,10 +86,10 @@ def test_the_leaves_of_typed_statistics() -> None:
 def test_the_drafts_actions_are_kept_as_they_are() -> None:
     mark: Json = {"rowIdHighWaterMark": {"highWaterMark": 11, "preservedRowIds": True}}
     store = logs.table_of([logs.add("a", baseRowId=3), mark, logs.domain("d", {"k": "v"})])
-    before = load_snapshot(store)
+    before = load_snapshot(utc_context(store))
     create_checkpoint(before)
     del store.files[names.commit_path(0)]
-    after = load_snapshot(store)
+    after = load_snapshot(utc_context(store))
     assert after.row_id_high_water_mark == 11
     assert after.domain_metadata == before.domain_metadata
     data = store.files[names.log_path(names.checkpoint_name(0))]
@@ -99,7 +100,7 @@ def test_the_drafts_actions_are_kept_as_they_are() -> None:
 @pytest.mark.protocol("CKPT-11")
 def test_what_a_checkpoint_adds_changes_no_data() -> None:
     store = logs.table_of([logs.add("a"), logs.remove("b", deletionTimestamp=NOW, tags={"x": "y"})])
-    create_checkpoint(load_snapshot(store), at_ms=NOW)
+    create_checkpoint(load_snapshot(utc_context(store)), at_ms=NOW)
     assert [row["dataChange"] for row in adds_of(store)] == [False]
     data = store.files[names.log_path(names.checkpoint_name(0))]
     schema = pq.read_schema(io.BytesIO(data))
@@ -109,7 +110,7 @@ def test_what_a_checkpoint_adds_changes_no_data() -> None:
 def test_types_are_plain_parquet() -> None:
     """No flavour of Arrow's own: no large or view types, no dictionaries, no stored schema."""
     store = logs.table_of([logs.add("a", stats='{"numRecords":1}')])
-    create_checkpoint(load_snapshot(store))
+    create_checkpoint(load_snapshot(utc_context(store)))
     data = store.files[names.log_path(names.checkpoint_name(0))]
     footer = pq.read_metadata(io.BytesIO(data))
     assert footer.metadata is None
@@ -126,7 +127,7 @@ def test_a_corrupt_partition_value_is_no_null() -> None:
     metadata = logs.metadata(schemaString=json.dumps(fields), partitionColumns=["p"])
     logs.commit(store, 0, logs.PROTOCOL, metadata, logs.add("a", partitionValues={"p": "x"}))
     with pytest.raises(InvalidPartitionValueError):
-        create_checkpoint(load_snapshot(store))
+        create_checkpoint(load_snapshot(utc_context(store)))
     assert list(store.files) == [names.commit_path(0)]
 
 
@@ -148,7 +149,7 @@ def test_a_failure_leaves_nothing_behind(
     store = open_store(str(tmp_path))
     store.put_if_absent(names.commit_path(0), commit)
     with pytest.raises(InvalidPartitionValueError):
-        create_checkpoint(load_snapshot(store), layout=layout, part_rows=part_rows)
+        create_checkpoint(load_snapshot(utc_context(store)), layout=layout, part_rows=part_rows)
     left = [path.name for path in tmp_path.rglob("*") if path.is_file()]
     assert left == [names.commit_name(0)]
 
@@ -162,19 +163,19 @@ def test_parts_never_mix_with_those_of_a_torn_attempt(tmp_path: Path) -> None:
         foreign = names.log_path(names.checkpoint_part_name(0, part, 2))
         store.put_if_absent(foreign, logs.checkpoint_parquet(actions[:3]))
         if part == 1:
-            create_checkpoint(load_snapshot(store), part_rows=2)
-    info = load_snapshot(store).segment.checkpoint
+            create_checkpoint(load_snapshot(utc_context(store)), part_rows=2)
+    info = load_snapshot(utc_context(store)).segment.checkpoint
     assert info is not None
     assert len(info.files) == 3
     (tmp_path / names.commit_path(0)).unlink()
-    paths = load_snapshot(store).files(["path"]).column("path")
+    paths = load_snapshot(utc_context(store)).files(["path"]).column("path")
     assert sorted(map(str, paths.to_pylist())) == ["f0", "f1", "f2", "f3"]
 
 
 @pytest.mark.protocol("CKPT-10")
 def test_a_table_without_files_may_have_parts() -> None:
     store = logs.table_of([logs.remove("a", deletionTimestamp=NOW)])
-    create_checkpoint(load_snapshot(store), part_rows=10, at_ms=NOW)
+    create_checkpoint(load_snapshot(utc_context(store)), part_rows=10, at_ms=NOW)
     del store.files[names.commit_path(0)]
-    assert load_snapshot(store).num_files == 0
-    assert load_snapshot(store).tombstones(["path"]).to_pylist() == [{"path": "a"}]
+    assert load_snapshot(utc_context(store)).num_files == 0
+    assert load_snapshot(utc_context(store)).tombstones(["path"]).to_pylist() == [{"path": "a"}]

@@ -10,15 +10,14 @@ from deltalog.deletion_vectors import (
     DeletionBitmap,
     absolute_descriptor,
     byte_range,
-    decode_z85,
     encode_file,
     encode_z85,
     inline_descriptor,
     location,
-    parse_file,
     parse_framed,
     parse_inline,
 )
+from deltalog.deletion_vectors.codec import decode_z85, parse_file
 from deltalog.errors import DeletionVectorError, UnsafePathError, UnsupportedFeatureError
 
 SIX = DeletionBitmap([3, 4, 7, 11, 18, 29])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from deltalog.deletion_vectors import DeletionBitmap, keep_mask, rows_where
+from deltalog.deletion_vectors import DeletionBitmap, keep_mask
 
 BITMAP = DeletionBitmap([0, 5, 6, 2**33])
 
@@ -39,9 +39,3 @@ def test_everything_deleted() -> None:
     mask = keep_mask(DeletionBitmap.from_range(0, 100), 90, 10)
     assert mask is not None
     assert mask.to_pylist() == [False] * 10
-
-
-def test_rows_where_a_condition_is_true() -> None:
-    mask = pa.chunked_array([[True, None], [False, True]])
-    assert rows_where(mask, 10).to_arrow().to_pylist() == [10, 13]
-    assert rows_where(pa.array([], pa.bool_())).cardinality == 0

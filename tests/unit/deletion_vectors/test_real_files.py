@@ -13,9 +13,9 @@ from deltalog.deletion_vectors import (
     encode_file,
     inline_descriptor,
     location,
-    parse_file,
     parse_inline,
 )
+from deltalog.deletion_vectors.codec import parse_file
 
 FOLDERS = [
     Path(os.environ[name])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from deltalog.expressions import parse_sql, parse_type, resolve, to_sql
-from deltalog.expressions.folding import fold
+from deltalog.expressions.arrow import fold
 from deltalog.schema import Field, StructType
 
 SCHEMA = StructType([Field("n", parse_type("int")), Field("d", parse_type("date"))])

@@ -6,8 +6,7 @@ import pytest
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.comparing import like
-from deltalog.expressions.matches import regexp_replace, rlike
-from deltalog.expressions.regexes import to_re2
+from deltalog.expressions.regexps import regexp_replace, rlike, to_re2
 
 
 def _matches(text: str, pattern: str) -> bool:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from deltalog.errors import InvalidMetadataError
-from deltalog.features.default_columns import default_expressions
+from deltalog.features.computed_columns import default_expressions
 from deltalog.schema import Field, StructType
 
 

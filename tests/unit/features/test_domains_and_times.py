@@ -5,14 +5,9 @@ import pytest
 from deltalog.actions import DomainMetadata
 from deltalog.actions.properties import TableProperties
 from deltalog.errors import InvalidMetadataError, MalformedLogError
-from deltalog.features import (
-    CLUSTERING_DOMAIN,
-    InCommitTimestamps,
-    clustering_action,
-    clustering_columns,
-    next_timestamp_ms,
-)
-from deltalog.features.in_commit_timestamps import enablement
+from deltalog.features import clustering_columns
+from deltalog.features.clustering import CLUSTERING_DOMAIN, clustering_action
+from deltalog.features.in_commit_timestamps import InCommitTimestamps, enablement, next_timestamp_ms
 
 
 def domain(text: str, *, removed: bool = False) -> dict[str, DomainMetadata]:

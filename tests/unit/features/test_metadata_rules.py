@@ -8,13 +8,21 @@ import pytest
 
 from deltalog.actions.properties import TableProperties
 from deltalog.errors import InvalidInputError
-from deltalog.features.append_only import check_may_remove, is_append_only
-from deltalog.features.checkpoint_protection import protected_before_version
 from deltalog.features.clustering import check_clustering_columns
 from deltalog.features.declarations import dependents
-from deltalog.features.domain_metadata import check_user_domain, is_system_domain
+from deltalog.features.guards import (
+    check_may_remove,
+    check_user_domain,
+    is_append_only,
+    is_system_domain,
+    protected_before_version,
+)
 from deltalog.features.iceberg_compat import check, with_required_properties
-from deltalog.features.type_widening import forget_changes, has_changes, remember_changes
+from deltalog.features.type_widening import (
+    has_type_changes,
+    record_type_changes,
+    without_type_changes,
+)
 from deltalog.schema import ArrayType, Field, MapType, StructType
 
 TEXTS = StructType([Field(f"c{number}", "string") for number in range(40)])
@@ -88,12 +96,12 @@ def test_clustering_columns_have_statistics() -> None:
     ],
 )
 def test_changes_inside_lists_and_maps_are_remembered(before: Any, after: Any, path: str) -> None:
-    field = remember_changes("c", Field("c", before), Field("c", after), is_enabled=True)
+    field = record_type_changes("c", Field("c", before), Field("c", after), is_enabled=True)
     (entry,) = field.metadata["delta.typeChanges"]
     assert entry["fieldPath"] == path
-    assert has_changes(StructType([field]))
-    assert forget_changes(field) == Field("c", after)
-    again = remember_changes("c", Field("c", before), field, is_enabled=True)
+    assert has_type_changes(StructType([field]))
+    assert without_type_changes(field) == Field("c", after)
+    again = record_type_changes("c", Field("c", before), field, is_enabled=True)
     assert again == field
 
 
@@ -110,7 +118,7 @@ def test_changes_inside_lists_and_maps_are_remembered(before: Any, after: Any, p
     ],
 )
 def test_widenings_that_iceberg_knows(before: str, after: str, *, allowed: bool) -> None:
-    field = remember_changes("c", Field("c", before), Field("c", after), is_enabled=True)
+    field = record_type_changes("c", Field("c", before), Field("c", after), is_enabled=True)
     on = TableProperties(
         with_required_properties(
             {"delta.enableIcebergCompatV2": "true"}, properties(enableIcebergCompatV2="true")

@@ -5,17 +5,17 @@ import pytest
 from deltalog.actions import Protocol
 from deltalog.actions.properties import TableProperties
 from deltalog.errors import InvalidInputError
-from deltalog.features import (
+from deltalog.features import supported_features, with_features
+from deltalog.features.protocol_change import (
     denormalise,
     implied_features,
     least_protocol,
     merge,
     normalise,
-    supported_features,
-    with_features,
+    requested_protocol,
     without_feature,
+    without_requests,
 )
-from deltalog.features.protocol_change import requested_protocol, without_requests
 from deltalog.schema import Field, PrimitiveType, StructType
 
 

@@ -2,13 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from deltalog.actions import CommitInfo, DomainMetadata, RowIdHighWaterMark
+from deltalog.actions import CommitInfo, DomainMetadata
+from deltalog.actions.model import RowIdHighWaterMark
 from deltalog.actions.properties import TableProperties
 from deltalog.errors import DeltaProtocolError, MalformedLogError
-from deltalog.features import ROW_TRACKING_DOMAIN, Dialect, high_water_mark, high_water_mark_action
 from deltalog.features.row_ids import (
+    ROW_TRACKING_DOMAIN,
+    Dialect,
     check_enabled,
     dialect_of,
+    high_water_mark,
+    high_water_mark_action,
     is_assigning,
     is_enabled,
     preserved_row_ids,

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from deltalog.actions import Format, Metadata, Protocol
+from deltalog.actions import Metadata, Protocol
+from deltalog.actions.model import Format
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import (
     CatalogManagedError,
@@ -13,16 +14,14 @@ from deltalog.errors import (
     UnsupportedProtocolError,
     UnsupportedTypeError,
 )
-from deltalog.features import (
-    FEATURES,
-    Engine,
-    Kind,
-    Support,
-    check_deletion_vectors,
-    check_readable,
+from deltalog.features import FEATURES, Kind, Support, check_deletion_vectors, check_readable
+from deltalog.features.registry import OtherEngine
+from deltalog.features.support import (
     check_writable,
+    engines_for,
+    misplaced_reader_features,
+    writer_blockers,
 )
-from deltalog.features.support import engines_for, misplaced_reader_features, writer_blockers
 
 SCHEMA = '{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"metadata":{}}]}'
 
@@ -201,7 +200,7 @@ def test_opening_shows_what_cannot_be_read() -> None:
 
 
 def test_the_message_names_engines_that_can() -> None:
-    assert engines_for(("typeWidening",)) == (Engine.SPARK, Engine.KERNEL)
+    assert engines_for(("typeWidening",)) == (OtherEngine.SPARK, OtherEngine.KERNEL)
     assert engines_for(("typeWidening", "unheardOf")) == ()
     with pytest.raises(UnsupportedFeatureError, match=r"Delta Spark 4\.4 can read it"):
         check_readable(table(3, 7, ("geospatial",), ("geospatial",)), table="t")

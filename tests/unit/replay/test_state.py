@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -25,7 +27,7 @@ def rows(
     return numbers(survivors.adds), numbers(survivors.removes)
 
 
-def numbers(rows: pa.Int64Array) -> list[int]:
+def numbers(rows: pa.Array[Any]) -> list[int]:
     return [row for row in rows.to_pylist() if row is not None]
 
 

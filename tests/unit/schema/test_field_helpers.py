@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 from deltalog import Field, Schema
-from deltalog.features.default_columns import default_expressions
-from deltalog.features.generated_columns import generation_expressions
+from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.identity_columns import identity_columns
 
 

@@ -8,7 +8,7 @@ Protocol: Add CDC File, Row Tracking, Identity Columns
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -16,10 +16,10 @@ from deltalog.deletion_vectors import keep_mask
 from deltalog.errors import InternalError
 from deltalog.expressions import columns, filter_mask
 from deltalog.features.identity_columns import identity_columns
-from deltalog.kernels import compute
+from deltalog.kernels import Array, compute
 from deltalog.rows.apply import Changed
 from deltalog.rows.assign import enforced, updating_enforcer
-from deltalog.rows.merge.clauses import Action
+from deltalog.rows.changes import Action
 from deltalog.rows.merge.scope import SOURCE, TARGET
 from deltalog.write.enforce import Enforcer
 
@@ -29,14 +29,11 @@ if TYPE_CHECKING:
     from deltalog.deletion_vectors import DeletionBitmap
     from deltalog.rows.assign import Assignments
     from deltalog.rows.merge.match import Matches
-    from deltalog.rows.merge.plan import MergePlan, Step
+    from deltalog.rows.merge.plan import MergePlan, MergeStep
     from deltalog.rows.merge.source import MergeSource
     from deltalog.write.changes import ChangeWriter
     from deltalog.write.files import FileWriter
     from deltalog.write.spec import WriteSpec
-
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
 
 
 class MergeChange:
@@ -225,7 +222,7 @@ class Inserts:
                 yield rows
 
 
-def _assigned(step: Step) -> Assignments:
+def _assigned(step: MergeStep) -> Assignments:
     if step.clause.action is not Action.INSERT or step.assigned is None:
         raise InternalError(f"{step.clause} inserts nothing")
     return step.assigned

@@ -7,17 +7,15 @@ as in Spark.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from deltalog.kernels import compute
+from deltalog.kernels import Array, arrow, compute
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
 
 _CROSS_PAIRS: Final = 1 << 20
 _MAX_PLACES: Final = 1 << 29
@@ -174,7 +172,7 @@ def cross(
     step = max(1, most // num_rows)
     for first in range(0, num_others, step):
         count = min(step, num_others - first)
-        numbers: Any = pa.arange(0, num_rows * count)  # type: ignore[attr-defined]  # newer than the stubs
+        numbers = arrow.arange(0, num_rows * count)
         positions = compute.divide(numbers, count)
         others = compute.add(compute.subtract(numbers, compute.multiply(positions, count)), first)
         yield positions, others

@@ -17,8 +17,9 @@ from deltalog.deletion_vectors import DeletionBitmap, keep_mask
 from deltalog.errors import AmbiguousMergeError
 from deltalog.expressions import columns, evaluate, filter_mask, type_of
 from deltalog.expressions.nodes import And
-from deltalog.kernels import compute
-from deltalog.rows.merge.clauses import Action
+from deltalog.kernels import Array, arrow, compute
+from deltalog.metadata_columns import ROW_INDEX
+from deltalog.rows.changes import Action
 from deltalog.rows.merge.join import KeyIndex, cross
 from deltalog.rows.merge.scope import SOURCE, TARGET
 from deltalog.schema import to_arrow_type
@@ -27,14 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deltalog.expressions import Expression
-    from deltalog.rows.merge.plan import MergePlan, Step
+    from deltalog.rows.merge.plan import MergePlan, MergeStep
     from deltalog.rows.merge.source import MergeSource
 
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
 
 FILE: Final = "_file"
-ROW_INDEX: Final = "_metadata.row_index"
 _EXAMPLES: Final = 5
 
 
@@ -156,7 +154,7 @@ class Pairs:
 
     def _codes(
         self,
-        steps: Sequence[Step],
+        steps: Sequence[MergeStep],
         batch: pa.RecordBatch,
         where: Array,
         numbers: Array,
@@ -254,7 +252,7 @@ def _keys_of(plan: MergePlan, source: MergeSource) -> tuple[Array, list[Array]]:
     rows: list[Array] = []
     keys: list[list[Array]] = [[] for _ in condition.keys]
     for start, batch in source.batches(names):
-        here: Any = pa.arange(start, start + batch.num_rows)  # type: ignore[attr-defined]  # newer than the stubs
+        here = arrow.arange(start, start + batch.num_rows)
         picked = batch
         if only:
             mask: Any = filter_mask(_all(only), batch)
@@ -280,8 +278,7 @@ def _without(positions: Array, num_rows: int) -> Array:
     """The rows of a batch that are not among some."""
     taken = keep_mask(DeletionBitmap.from_arrow(positions), 0, num_rows)
     if taken is None:
-        every: Any = pa.arange(0, num_rows)  # type: ignore[attr-defined]  # newer than the stubs
-        return every
+        return arrow.arange(0, num_rows)
     return compute.indices_nonzero(taken).cast(pa.int64())
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from deltalog.expressions import Expression, Literal, columns
 from deltalog.expressions.nodes import And, Comparison, In, IsNull, Or
-from deltalog.kernels import compute
+from deltalog.kernels import Array, arrow, compute
 from deltalog.rows.merge.plan import all_of
 from deltalog.rows.merge.scope import without_side
 from deltalog.schema import from_arrow_type
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from deltalog.rows.merge.plan import Key, MergePlan
     from deltalog.schema import DataType
 
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
 
 _FEW_KEYS: Final = 1_000
 _MANY_KEYS: Final = 20_000
@@ -36,7 +34,7 @@ _MAX_RANGES: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class MergeRange:
     """The rows of the table that a merge may concern.
 
     Args:
@@ -52,7 +50,7 @@ class Reach:
     is_none: bool = False
 
 
-def reach_of(plan: MergePlan, keys: Sequence[Array], num_source_rows: int) -> Reach:
+def range_of(plan: MergePlan, keys: Sequence[Array], num_source_rows: int) -> MergeRange:
     """What to read of the table.
 
     Args:
@@ -78,15 +76,17 @@ def reach_of(plan: MergePlan, keys: Sequence[Array], num_source_rows: int) -> Re
     if not plan.by_source:
         needs_pairs = bool(plan.matched or plan.not_matched)
         always = all_of(list(condition.target_only))
-        return Reach(files=files, rows=rows, always=always, is_none=not (may_match and needs_pairs))
+        return MergeRange(
+            files=files, rows=rows, always=always, is_none=not (may_match and needs_pairs)
+        )
     others = [step.condition for step in plan.by_source]
     if any(other is None for other in others):
-        return Reach(files=None, rows=None)
+        return MergeRange(files=None, rows=None)
     alone = [without_side(other) for other in others if other is not None]
     if not may_match:
         both = _any_of(alone)
-        return Reach(files=both, rows=both, always=both)
-    return Reach(
+        return MergeRange(files=both, rows=both, always=both)
+    return MergeRange(
         files=None if files is None else _any_of([files, *alone]),
         rows=None if rows is None else _any_of([rows, *alone]),
     )
@@ -170,7 +170,7 @@ def _ranges(distinct: Array) -> list[tuple[Any, Any]]:
     )
     gaps = compute.subtract(numbers.slice(1), numbers.slice(0, len(numbers) - 1))
     widest = compute.select_k_unstable(
-        pa.table({"gap": gaps, "at": pa.arange(0, len(gaps))}),  # type: ignore[attr-defined]  # newer than the stubs
+        pa.table({"gap": gaps, "at": arrow.arange(0, len(gaps))}),
         k=_MAX_RANGES - 1,
         sort_keys=[("gap", "descending")],
     )

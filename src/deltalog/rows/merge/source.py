@@ -14,14 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError
+from deltalog.kernels import Array
 from deltalog.schema import StructType, conform, duplicates, from_arrow_schema, to_arrow_schema
 from deltalog.write.source import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
 
 MEMORY_BYTES: Final = 256 * 1024 * 1024
 """Sources up to this size are kept in memory."""

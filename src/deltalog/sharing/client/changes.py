@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deltalog.column_mapping import Mode
+from deltalog.context import TableContext
 from deltalog.expressions import as_expression
 from deltalog.log.names import LogFile, LogFileKind, commit_path
 from deltalog.log.reader import parse_commits
@@ -50,7 +51,7 @@ def load_changes(
     *,
     columns: Sequence[str] | None = None,
     predicate: Any = None,
-    time_zone: str = "UTC",
+    time_zone: str,
 ) -> Changes:
     """Return the changed rows of a range of versions.
 
@@ -78,8 +79,9 @@ def load_changes(
     # Without commits the range is empty: it ends before it starts.
     last = max([answer.version - 1 if end is None else end, *commits])
     files = tuple(_log_file(store, number) for number in commits)
-    first = snapshot_without_files(store, answer.version, answer.protocol, answer.metadata)
-    snapshot = _shown(store, first, shown, last, files)
+    context = TableContext(store=store, time_zone=time_zone)
+    first = snapshot_without_files(context, answer.version, answer.protocol, answer.metadata)
+    snapshot = _shown(context, first, shown, last, files)
     check_snapshot(snapshot)
     if predicate is not None:
         fields = [Field(name, from_arrow_type(kind)) for name, kind in CHANGE_COLUMNS.items()]
@@ -93,23 +95,29 @@ def load_changes(
         file_times_ms={
             number: answer.times_ms.get(number, 0) for number in range(answer.version, last + 1)
         },
-        spec=changes_spec(snapshot, columns, predicate, time_zone),
+        spec=changes_spec(snapshot, columns, predicate),
     )
 
 
 def no_changes(
-    rest: AsyncRestClient, table: Table, shown: TableAnswer, columns: Sequence[str] | None
+    rest: AsyncRestClient,
+    table: Table,
+    shown: TableAnswer,
+    *,
+    columns: Sequence[str] | None,
+    time_zone: str,
 ) -> Changes:
     """Return the changes of a range that lies after the latest version."""
     query = ChangesQuery(starting_version=shown.version)
     store = open_answer(rest, table, query, shown, {})
-    snapshot = snapshot_without_files(store, shown.version, shown.protocol, shown.metadata)
-    empty = changes_spec(snapshot, columns, None, "UTC")
+    context = TableContext(store=store, time_zone=time_zone)
+    snapshot = snapshot_without_files(context, shown.version, shown.protocol, shown.metadata)
+    empty = changes_spec(snapshot, columns, None)
     return SharedChanges(snapshot, snapshot, shown.version - 1, (), {}, empty)
 
 
 def _shown(
-    store: SharedStore,
+    context: TableContext,
     first: Snapshot,
     shown: TableAnswer,
     last: int,
@@ -117,10 +125,10 @@ def _shown(
 ) -> Snapshot:
     """Return the version in whose schema the rows are shown, chosen as by `open_changes`."""
     if first.configuration.column_mapping_mode is Mode.NONE:
-        return snapshot_without_files(store, shown.version, shown.protocol, shown.metadata)
-    commits = parse_commits((file, store.read(file.info.path)) for file in files)
+        return snapshot_without_files(context, shown.version, shown.protocol, shown.metadata)
+    commits = parse_commits((file, context.store.read(file.info.path)) for file in files)
     metadatas = [first.metadata, *(metadata for _, metadata in commits.metadatas)]
-    return snapshot_without_files(store, last, first.protocol, metadatas[-1])
+    return snapshot_without_files(context, last, first.protocol, metadatas[-1])
 
 
 def _log_file(store: SharedStore, version: int) -> LogFile:

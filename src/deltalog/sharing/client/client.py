@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from deltalog.arguments import as_timestamp_ms
 from deltalog.errors import InvalidInputError
+from deltalog.metadata_columns import COMMIT_TIMESTAMP
 from deltalog.sharing.client.aio import AsyncSharingClient
 from deltalog.sharing.client.http import run
 from deltalog.sharing.client.pages import CAPABILITIES
@@ -162,10 +163,10 @@ def load_table_changes_as_pandas(  # noqa: PLR0917  # the official signature
         starting_version, ending_version, starting_timestamp, ending_timestamp
     )
     rows = changes.to_table()
-    times: Any = rows.column("_commit_timestamp")
+    times: Any = rows.column(COMMIT_TIMESTAMP)
     numbers = times.cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
-    position = rows.column_names.index("_commit_timestamp")
-    return rows.set_column(position, "_commit_timestamp", numbers).to_pandas()
+    position = rows.column_names.index(COMMIT_TIMESTAMP)
+    return rows.set_column(position, COMMIT_TIMESTAMP, numbers).to_pandas()
 
 
 def get_table_version(url: str, starting_timestamp: str | None = None) -> int:

@@ -12,6 +12,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from deltalog.context import TableContext
 from deltalog.deletion_vectors import location
 from deltalog.log.names import LogFile, LogFileKind, commit_path, compaction_name, log_path
 from deltalog.log.reader import concat_commits, parse_commits
@@ -67,7 +68,7 @@ def open_answer(
 
 
 def snapshot_of_files(
-    rest: AsyncRestClient, table: Table, query: TableQuery, answer: TableAnswer
+    rest: AsyncRestClient, table: Table, query: TableQuery, answer: TableAnswer, *, time_zone: str
 ) -> Snapshot:
     """Return the snapshot of an answer with the files of one version."""
     version = answer.version
@@ -90,7 +91,8 @@ def snapshot_of_files(
         [parse_commits([(commit, piece)]) for piece in _pieces(answer.commits[version])]
     )
     state = LogState(store, segment, parsed=parsed, parsed_to=version)
-    return Snapshot(store, state, protocol=answer.protocol, metadata=answer.metadata)
+    context = TableContext(store=store, time_zone=time_zone)
+    return Snapshot(context, state, protocol=answer.protocol, metadata=answer.metadata)
 
 
 def _pieces(data: bytes) -> Iterator[bytes]:
@@ -103,11 +105,12 @@ def _pieces(data: bytes) -> Iterator[bytes]:
 
 
 def snapshot_without_files(
-    store: SharedStore, version: int, protocol: Protocol, metadata: Metadata
+    context: TableContext, version: int, protocol: Protocol, metadata: Metadata
 ) -> Snapshot:
     """Return a snapshot with protocol and metadata only."""
     segment = LogSegment(version=version, checkpoint=None, commits=())
-    return Snapshot(store, LogState(store, segment), protocol=protocol, metadata=metadata)
+    state = LogState(context.store, segment)
+    return Snapshot(context, state, protocol=protocol, metadata=metadata)
 
 
 @dataclass(frozen=True)

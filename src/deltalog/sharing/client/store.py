@@ -29,7 +29,7 @@ from deltalog.log.names import LOG_DIRECTORY
 from deltalog.paths import FileInfo
 from deltalog.sharing.client.http import Reply, Request, run, start
 from deltalog.sharing.client.retry import is_retryable
-from deltalog.storage.fsspec_files import RangedFile
+from deltalog.storage.ranged_file import open_ranged
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PIECE_BYTES: Final = 8 << 20
-_BUFFER_BYTES: Final = 1 << 20
 
 
 class _RecentFiles:
@@ -186,11 +185,7 @@ class SharedStore:
         """Return a seekable file for reading."""
         if path in self._log:
             return io.BytesIO(self._log[path][0])
-        file = RangedFile(
-            lambda start, end: self.read_ranges(path, [(start, end)])[0],
-            self.stat(path).size_bytes,
-        )
-        return io.BufferedReader(file, buffer_size=_BUFFER_BYTES)
+        return open_ranged(self, path)
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         """Refuse to write."""

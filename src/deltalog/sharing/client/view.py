@@ -63,12 +63,16 @@ class TableView:
         client: the server.
         table: of a share.
         at: the version to show.
+        time_zone: of partition values without a zone.
     """
 
-    def __init__(self, client: AsyncRestClient, table: Table, at: VersionOrTimestamp) -> None:
+    def __init__(
+        self, client: AsyncRestClient, table: Table, at: VersionOrTimestamp, *, time_zone: str
+    ) -> None:
         self.client = client
         self.table = table
         self.at = at
+        self.time_zone = time_zone
         self._known: TableAnswer | None = None
         self._files: Snapshot | None = None
 
@@ -142,7 +146,7 @@ class TableView:
         if at == self.at:
             # A commit may lie between the first request about the table and this one.
             query, answer = self._for_shown_version(query, answer)
-        return snapshot_of_files(self.client, self.table, query, answer)
+        return snapshot_of_files(self.client, self.table, query, answer, time_zone=self.time_zone)
 
     def _for_shown_version(
         self, query: TableQuery, answer: TableAnswer

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from deltalog.context import utc_context
 from deltalog.errors import VersionNotFoundError
 from deltalog.log.history import file_times_ms
 from deltalog.log.listing import list_log
@@ -77,7 +78,7 @@ class ServedTable:
         """
         with self.opened.lock:
             known = self.opened.latest
-        found = load_snapshot(self.store) if known is None else known.refresh()
+        found = load_snapshot(utc_context(self.store)) if known is None else known.refresh()
         with self.opened.lock:
             newest = self.opened.latest
             if newest is None or newest is known or newest.version < found.version:
@@ -111,7 +112,7 @@ class ServedTable:
         if kept is not None:
             return kept
         try:
-            found = load_snapshot(self.store, version=version)
+            found = load_snapshot(utc_context(self.store), version=version)
         except VersionNotFoundError:
             raise invalid(f"the table has no version {version} that can be read") from None
         with self.opened.lock:
@@ -153,7 +154,7 @@ class ServedTable:
         # The reference server refuses such times, as Delta's time travel does.
         if timestamp_ms > latest.commit_timestamp_ms:
             raise invalid("the timestamp is after the latest version of the table")
-        version = find_version(self.store, timestamp_ms, latest=latest)
+        version = find_version(utc_context(self.store), timestamp_ms, latest=latest)
         self.check_version(version, latest)
         return version
 

@@ -122,7 +122,7 @@ class ViewCommitRange(CommitRange):
         try:
             # Clients take version and time of the commit from the line; `_change_type` is in rows.
             columns = [*view.columns, "_change_type"]
-            return changes_spec(view.snapshot, columns, view.row_filter, "UTC")
+            return changes_spec(view.snapshot, columns, view.row_filter)
         except InvalidInputError:
             raise unsupported("changes are not shared for this table") from None
 

@@ -19,15 +19,17 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
+from deltalog import metadata_columns
 from deltalog.column_mapping import Mode, physical_name
 from deltalog.errors import DataFileMissingError
 from deltalog.features import check_deletion_vectors
 from deltalog.kernels import compute
-from deltalog.paths import check_all_confined, locations, split_location
+from deltalog.paths import check_all_confined, locations, split_location, store_kind
 from deltalog.scan import METADATA_COLUMNS
 from deltalog.scan.plan import TASK_COLUMNS, make_task
-from deltalog.schema import Field, PrimitiveType, StructType
-from deltalog.spark.reading.batch_source import METADATA, rows_schema
+from deltalog.schema import Field, StructType
+from deltalog.schema.types import DOUBLE, FLOAT
+from deltalog.spark.reading.batch_source import rows_schema
 from deltalog.spark.reading.file_keys import FileKey, key_of
 from deltalog.spark.reading.file_values import FileValues
 from deltalog.spark.reading.fitness import (
@@ -55,7 +57,7 @@ if TYPE_CHECKING:
     from deltalog.scan import ReadSpec, Scan
     from deltalog.schema import DataType
 
-_FLOATS: Final = (PrimitiveType("float"), PrimitiveType("double"))
+_FLOATS: Final = (FLOAT, DOUBLE)
 _MOST_NAMESAKES: Final = 4
 """Files of one name, in several directories, up to which they are told apart by planning each
 among others."""
@@ -91,7 +93,7 @@ class NativePlan:
     num_vectors: int
 
     def explain(self) -> list[str]:
-        """Who reads how many files and why, as lines of text."""
+        """Explain who reads how many files, and why."""
         native = sum(group.num_rows for group in self.groups)
         lines = [f"read by Spark's own Parquet reader: {native} files"]
         if self.num_vectors:
@@ -102,7 +104,7 @@ class NativePlan:
 
 
 def plan_native(scan: Scan, *, objection: str | None = None) -> NativePlan:
-    """Which files of a scan Spark reads itself.
+    """Decide which files of a scan Spark reads itself.
 
     Args:
         scan: what is read.
@@ -145,7 +147,7 @@ def plan_native(scan: Scan, *, objection: str | None = None) -> NativePlan:
 
 
 def _named_files(scan: Scan) -> pa.Table:
-    """`TASK_COLUMNS`, with the location and the bare name of each file."""
+    """Return `TASK_COLUMNS` with the location and the bare name of each file."""
     files = scan.pruned.files(TASK_COLUMNS)
     paths = files.column("path")
     check_all_confined(paths)
@@ -166,7 +168,7 @@ def _has_vector(scan: Scan, files: pa.Table) -> pa.BooleanArray:
 
 
 def _by_name(files: pa.Table) -> tuple[list[pa.Table], pa.Table]:
-    """The files in groups without namesakes, and those that have too many."""
+    """Split files into groups of distinct names, and those with too many namesakes."""
     if not files.num_rows:
         return [], files
     names = files.column("name")
@@ -182,7 +184,7 @@ def _by_name(files: pa.Table) -> tuple[list[pa.Table], pa.Table]:
 
 
 def native_frame(spark: SparkSession, plan: NativePlan) -> DataFrame:
-    """The rows of a plan's files; the scan's predicate pruned them, and filters nothing here.
+    """Return the rows of a plan's files; the predicate has pruned files, and filters no row.
 
     Args:
         spark: the session.
@@ -202,7 +204,7 @@ def native_frame(spark: SparkSession, plan: NativePlan) -> DataFrame:
 
 
 def with_comments(frame: DataFrame, rows: StructType) -> DataFrame:
-    """The frame with the table's comments on its columns, which are those of `rows`."""
+    """Return the frame with the table's comments on its columns, which are those of `rows`."""
     fields = to_spark_schema(rows).fields
     return frame.select(
         *(F.col(quoted(one.name)).alias(one.name, metadata=one.metadata) for one in fields)
@@ -210,7 +212,7 @@ def with_comments(frame: DataFrame, rows: StructType) -> DataFrame:
 
 
 def _group_frame(spark: SparkSession, plan: NativePlan, files: pa.Table) -> DataFrame:
-    """The rows of files that Spark reads, under the names of the table's columns."""
+    """Return the rows of files that Spark reads, under the names of the table's columns."""
     spec, snapshot = plan.scan.spec, plan.scan.snapshot
     stored = stored_spark_schema(spec.data_columns, spec.mode)
     for name in _kept_columns(spec):
@@ -225,14 +227,15 @@ def _group_frame(spark: SparkSession, plan: NativePlan, files: pa.Table) -> Data
             for one in to_spark_schema(partitions).fields:
                 stored = stored.add(one)
     raw = _parquet(spark, spec, options, stored, files)
-    hidden = raw.metadataColumn(METADATA)
+    hidden = raw.metadataColumn(metadata_columns.METADATA)
     has_vectors = files.column("deletionVector").null_count < files.num_rows
     columns = [F.col(quoted(name)) for name in stored.names]
     key = FileKey("file_name")
     if has_vectors or values.need_join:
         key = key_of(snapshot.store, files)
         columns.append(key.of_row(hidden))
-    if has_vectors or {"_metadata.row_index", "_metadata.row_id"} & {*spec.metadata_columns}:
+    by_row = {metadata_columns.ROW_INDEX, metadata_columns.ROW_ID}
+    if has_vectors or by_row.intersection(spec.metadata_columns):
         columns.append(hidden["row_index"].alias(ROW))
     frame = raw.select(*columns)
     if has_vectors:
@@ -264,7 +267,7 @@ def _parquet(
 
 
 def _output(spec: ReadSpec, values: FileValues) -> list[Column]:
-    """The output columns over what `_group_frame` put together."""
+    """Return the output columns over the frame that `_group_frame` has put together."""
     data = {field.name: field for field in spec.data_columns}
     found, hidden = [], []
     for name in spec.output.names:
@@ -274,7 +277,7 @@ def _output(spec: ReadSpec, values: FileValues) -> list[Column]:
             hidden.append(_metadata(spec, values, name).alias(name.partition(".")[2]))
         else:
             found.append(_partition(spec, values, name).alias(name))
-    return [*found, F.struct(*hidden).alias(METADATA)] if hidden else found
+    return [*found, F.struct(*hidden).alias(metadata_columns.METADATA)] if hidden else found
 
 
 def _partition(spec: ReadSpec, values: FileValues, name: str) -> Column:
@@ -289,7 +292,7 @@ def _shown(field: Field, mode: Mode) -> Column:
 
 
 def _with_every_nan(column: Column, kind: DataType) -> Column:
-    """The column in a form of which Spark tells its Parquet reader no condition on floats.
+    """Return the column in a form in which Spark pushes no condition on floats to Parquet.
 
     To Spark NaN is the greatest number, and some writers leave it out of a footer's bounds: Spark's
     reader would pass over row groups that hold it.
@@ -307,22 +310,22 @@ def _with_every_nan(column: Column, kind: DataType) -> Column:
 
 
 def _kept_columns(spec: ReadSpec) -> tuple[str | None, str | None]:
-    """Where rewritten files keep row ids and commit versions, if these are asked for."""
+    """Return the columns of row ids and commit versions in rewritten files, if asked for."""
     asked = spec.metadata_columns
     return (
-        spec.row_id_column if "_metadata.row_id" in asked else None,
-        spec.row_commit_version_column if "_metadata.row_commit_version" in asked else None,
+        spec.row_id_column if metadata_columns.ROW_ID in asked else None,
+        spec.row_commit_version_column if metadata_columns.ROW_COMMIT_VERSION in asked else None,
     )
 
 
 def _metadata(spec: ReadSpec, values: FileValues, name: str) -> Column:
     kept_id, kept_version = _kept_columns(spec)
     match name:
-        case "_metadata.row_index":
+        case metadata_columns.ROW_INDEX:
             return F.col(ROW)
-        case "_metadata.row_id":
+        case metadata_columns.ROW_ID:
             fresh, kept = values.column(name) + F.col(ROW), kept_id
-        case "_metadata.row_commit_version":
+        case metadata_columns.ROW_COMMIT_VERSION:
             fresh, kept = values.column(name), kept_version
         case _:
             return values.column(name)
@@ -330,7 +333,7 @@ def _metadata(spec: ReadSpec, values: FileValues, name: str) -> Column:
 
 
 def output_rows(spec: ReadSpec) -> StructType:
-    """The schema of a scan's rows, with metadata columns as the struct `_metadata`."""
+    """Return the schema of a scan's rows, with metadata columns as the struct `_metadata`."""
     known: dict[str, Field] = {f.name: f for f in (*spec.data_columns, *spec.partition_columns)}
     shown = [known[name] for name in spec.output.names if name in known]
     hidden = [name for name in spec.output.names if name in METADATA_COLUMNS]
@@ -338,6 +341,6 @@ def output_rows(spec: ReadSpec) -> StructType:
 
 
 def spark_path(location: str) -> str:
-    """A location as Hadoop's file systems are asked for it."""
-    scheme, _, path = split_location(location)
-    return f"file://{path}" if scheme == "file" else location
+    """Return a location as Hadoop's file systems expect it."""
+    kind = store_kind(location)
+    return f"{kind.name}://{split_location(location)[2]}" if kind.is_native else location

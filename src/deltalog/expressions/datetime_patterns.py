@@ -1,0 +1,274 @@
+"""Date and time patterns of Spark (`yyyy-MM-dd HH:mm`), for printing and for reading.
+
+Owns which letters there are. A letter that is not here, or that Spark refuses, is an error; the
+zone is UTC and names are English.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import texts
+from deltalog.expressions.rows import as_array, by_row
+from deltalog.kernels import Datum, compute
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DEFAULT_PATTERN: Final = "yyyy-MM-dd HH:mm:ss"
+_MICROS_PER_DAY: Final = 86_400_000_000
+_MICROS_PER_SECOND: Final = 1_000_000
+_MONTHS: Final = (
+    *("January", "February", "March", "April", "May", "June", "July", "August"),
+    *("September", "October", "November", "December"),
+)
+_DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_SEGMENT: Final = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+", re.DOTALL)
+_STRFTIME: Final = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
+
+
+class Moment(NamedTuple):
+    """The fields of a moment, in UTC."""
+
+    year: int
+    month: int
+    day: int
+    days: int
+    second_of_day: int
+    micros: int
+
+
+class Segment(NamedTuple):
+    """A run of one letter, or plain text (`letter` is empty)."""
+
+    letter: str
+    width: int
+    text: str
+
+
+def segments(pattern: str) -> list[Segment]:
+    """A pattern in its parts.
+
+    Raises:
+        InvalidInputError: a quote is left open.
+    """
+    found: list[Segment] = []
+    position = 0
+    while position < len(pattern):
+        match = _SEGMENT.match(pattern, position)
+        if match is None:
+            raise InvalidInputError(f"the pattern {pattern!r} has an open quote")
+        if match[2]:
+            found.append(Segment(match[2], len(match[0]), ""))
+        elif match[1] is not None:
+            found.append(Segment("", 0, match[1].replace("''", "'") or "'"))
+        else:
+            found.append(Segment("", 0, match[0]))
+        position = match.end()
+    return found
+
+
+def format_moments(wall: Datum, pattern: str) -> Datum:
+    """Timestamps without zone as texts.
+
+    Raises:
+        InvalidInputError: the pattern has a letter that there is not.
+
+    Cost: by row, unless the pattern has four-digit years and two-digit fields only.
+    """
+    parts = segments(pattern)
+    fast = _strftime(parts)
+    if fast is not None and _is_four_digits(wall):
+        seconds = compute.cast(pc.floor_temporal(wall, unit="second"), pa.timestamp("s"))
+        return pc.strftime(seconds, format=fast)
+    writers = [_writer(part, pattern) for part in parts]
+
+    def row(micros: int) -> str:
+        moment = _moment(micros)
+        return "".join(write(moment) for write in writers)
+
+    return by_row(row, pa.string(), compute.cast(wall, pa.int64()))
+
+
+def _is_four_digits(wall: Datum) -> bool:
+    texts.check_years(wall)
+    year = compute.min_max(pc.year(as_array(wall, 1)))
+    low, high = year["min"].as_py(), year["max"].as_py()
+    return low is None or (low >= 1000 and high <= 9999)
+
+
+def _strftime(parts: list[Segment]) -> str | None:
+    shown: list[str] = []
+    for part in parts:
+        if not part.letter:
+            shown.append(part.text.replace("%", "%%"))
+        else:
+            code = _STRFTIME.get(part.letter * part.width)
+            if code is None:
+                return None
+            shown.append(code)
+    return "".join(shown)
+
+
+def _moment(micros: int) -> Moment:
+    days, clock = divmod(micros, _MICROS_PER_DAY)
+    second, fraction = divmod(clock, _MICROS_PER_SECOND)
+    return Moment(*texts.civil_from_days(days), days, second, fraction)
+
+
+def _writer(part: Segment, pattern: str) -> Callable[[Moment], str]:
+    if not part.letter:
+        return lambda _: part.text
+    number = _NUMBERS.get(part.letter)
+    if number is not None and part.width <= number.most:
+        return lambda moment: f"{number.value(moment):0{part.width}d}"
+    write = _WRITERS.get((part.letter, part.width))
+    if write is None and part.letter == "y" and part.width <= 6:
+        return lambda moment: f"{moment.year:0{part.width}d}"
+    if write is None and part.letter == "S" and part.width <= 9:
+        return lambda moment: f"{moment.micros:06d}000"[: part.width]
+    if write is None:
+        raise InvalidInputError(
+            f"deltalog does not know {part.letter * part.width!r} of the pattern {pattern!r}"
+        )
+    return write
+
+
+class _Number(NamedTuple):
+    value: Callable[[Moment], int]
+    most: int
+
+
+def _day_of_year(moment: Moment) -> int:
+    first = texts.days_from_civil(moment.year, 1, 1) or 0
+    return moment.days - first + 1
+
+
+_NUMBERS: Final[dict[str, _Number]] = {
+    **{letter: _Number(lambda moment: moment.month, 2) for letter in "ML"},
+    "d": _Number(lambda moment: moment.day, 2),
+    "D": _Number(_day_of_year, 3),
+    "H": _Number(lambda moment: moment.second_of_day // 3600, 2),
+    "k": _Number(lambda moment: moment.second_of_day // 3600 or 24, 2),
+    "h": _Number(lambda moment: moment.second_of_day // 3600 % 12 or 12, 2),
+    "K": _Number(lambda moment: moment.second_of_day // 3600 % 12, 2),
+    "m": _Number(lambda moment: moment.second_of_day // 60 % 60, 2),
+    "s": _Number(lambda moment: moment.second_of_day % 60, 2),
+    **{letter: _Number(lambda moment: (moment.month + 2) // 3, 2) for letter in "qQ"},
+}
+
+
+def _day_name(moment: Moment) -> str:
+    return _DAYS[(moment.days + 3) % 7]
+
+
+_WRITERS: Final[dict[tuple[str, int], Callable[[Moment], str]]] = {
+    ("y", 2): lambda moment: f"{moment.year % 100:02d}",
+    **{(letter, 3): lambda moment: _MONTHS[moment.month - 1][:3] for letter in "ML"},
+    **{(letter, 4): lambda moment: _MONTHS[moment.month - 1] for letter in "ML"},
+    **{(letter, 3): lambda moment: f"Q{(moment.month + 2) // 3}" for letter in "qQ"},
+    **{("E", count): lambda moment: _day_name(moment)[:3] for count in (1, 2, 3)},
+    ("E", 4): _day_name,
+    ("a", 1): lambda moment: "AM" if moment.second_of_day < 43_200 else "PM",
+    ("G", 1): lambda moment: "AD" if moment.year > 0 else "BC",
+    **{("X", count): lambda _: "Z" for count in (1, 2, 3)},
+    ("x", 1): lambda _: "+00",
+    ("x", 2): lambda _: "+0000",
+    ("x", 3): lambda _: "+00:00",
+    **{("Z", count): lambda _: "+0000" for count in (1, 2, 3)},
+    ("V", 2): lambda _: "UTC",
+    **{("z", count): lambda _: "UTC" for count in (1, 2, 3)},
+    ("O", 1): lambda _: "GMT",
+}
+
+_READERS: Final[dict[tuple[str, int], str]] = {
+    ("y", 1): r"(?P<y>-?\d{1,6})",
+    ("y", 2): r"(?P<yy>\d{2})",
+    ("y", 4): r"(?P<y>\d{4})",
+    ("M", 3): r"(?P<MMM>[A-Za-z]{3})",
+    ("M", 4): r"(?P<MMM>[A-Za-z]{3,9})",
+    **{(letter, 1): rf"(?P<{letter}>\d{{1,2}})" for letter in "MdHhms"},
+    **{(letter, 2): rf"(?P<{letter}>\d{{2}})" for letter in "MdHhms"},
+    ("a", 1): r"(?P<a>[AaPp][Mm])",
+    ("X", 1): r"(?P<zone>Z|[+-]\d{2}(?:\d{2})?)",
+    ("X", 2): r"(?P<zone>Z|[+-]\d{4})",
+    ("X", 3): r"(?P<zone>Z|[+-]\d{2}:\d{2})",
+    ("Z", 1): r"(?P<zone>[+-]\d{4})",
+}
+
+
+def parse_moments(text: Datum, pattern: str) -> Datum:
+    """Texts as microseconds since 1970 by a pattern.
+
+    Raises:
+        InvalidInputError: the pattern has a letter that cannot be read, or a text does not follow
+            it.
+
+    Cost: by row.
+    """
+    regex = re.compile("".join(_reader(part, pattern) for part in segments(pattern)), re.ASCII)
+
+    def row(value: str) -> int:
+        match = regex.fullmatch(value)
+        micros = None if match is None else _micros(match.groupdict())
+        if micros is None:
+            raise InvalidInputError(f"cannot read {value!r} as {pattern!r}")
+        return micros
+
+    return by_row(row, pa.int64(), text)
+
+
+def _reader(part: Segment, pattern: str) -> str:
+    if not part.letter:
+        return re.escape(part.text)
+    if part.letter == "S" and part.width <= 9:
+        return rf"(?P<S>\d{{1,{part.width}}})"
+    reader = _READERS.get((part.letter, part.width))
+    if reader is None:
+        raise InvalidInputError(
+            f"deltalog cannot read {part.letter * part.width!r} of the pattern {pattern!r}"
+        )
+    return reader
+
+
+def _micros(fields: dict[str, str | None]) -> int | None:
+    year = int(fields.get("y") or 1970)
+    if fields.get("yy"):
+        year = 2000 + int(fields["yy"] or 0)
+    month = _month(fields)
+    hour = _hour(fields)
+    minute, second = int(fields.get("m") or 0), int(fields.get("s") or 0)
+    days = None if month is None else texts.days_from_civil(year, month, int(fields.get("d") or 1))
+    offset = texts.offset_micros(fields.get("zone") or "")
+    if days is None or hour is None or minute > 59 or second > 59 or offset is None:
+        return None
+    fraction = int((fields.get("S") or "0")[:6].ljust(6, "0"))
+    clock = ((hour * 60 + minute) * 60 + second) * _MICROS_PER_SECOND + fraction
+    return days * _MICROS_PER_DAY + clock - offset
+
+
+def _month(fields: dict[str, str | None]) -> int | None:
+    name = fields.get("MMM")
+    if name is None:
+        return int(fields.get("M") or 1)
+    for number, month in enumerate(_MONTHS, 1):
+        if name in {month[:3], month}:
+            return number
+    return None
+
+
+def _hour(fields: dict[str, str | None]) -> int | None:
+    half = fields.get("h")
+    if half is None:
+        hour = int(fields.get("H") or 0)
+        return hour if hour < 24 else None
+    hour = int(half)
+    if not 1 <= hour <= 12:
+        return None
+    is_late = (fields.get("a") or "AM").upper() == "PM"
+    return hour % 12 + (12 if is_late else 0)

@@ -1,0 +1,345 @@
+"""Functions of dates and timestamps as Spark computes them, with UTC as the session's zone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import texts
+from deltalog.expressions.casts import MICROS_PER_DAY, MICROS_PER_SECOND, floor_divide
+from deltalog.expressions.datetime_patterns import DEFAULT_PATTERN, format_moments, parse_moments
+from deltalog.expressions.rows import by_row, on_array, refusing
+from deltalog.kernels import Array, Datum, compute
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_WALL: Final = pa.timestamp("us")
+_UNITS: Final = {
+    "year": "year",
+    "yyyy": "year",
+    "yy": "year",
+    "quarter": "quarter",
+    "month": "month",
+    "mon": "month",
+    "mm": "month",
+    "week": "week",
+}
+_CLOCK_UNITS: Final = {
+    **_UNITS,
+    "day": "day",
+    "dd": "day",
+    "hour": "hour",
+    "minute": "minute",
+    "second": "second",
+    "millisecond": "millisecond",
+    "microsecond": "microsecond",
+}
+_MONTHS: Final = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}
+_MICROS: Final = {
+    "WEEK": 7 * MICROS_PER_DAY,
+    "DAY": MICROS_PER_DAY,
+    "HOUR": 3600 * MICROS_PER_SECOND,
+    "MINUTE": 60 * MICROS_PER_SECOND,
+    "SECOND": MICROS_PER_SECOND,
+    "MILLISECOND": 1000,
+    "MICROSECOND": 1,
+}
+
+
+def _part(kernel: Callable[..., Datum], **options: Any) -> Callable[[Datum], Datum]:
+    def run(value: Datum) -> Datum:
+        texts.check_years(value)
+        wall = compute.cast(value, _WALL) if pt.is_timestamp(value.type) else value
+        return compute.cast(kernel(wall, **options), pa.int32())
+
+    return run
+
+
+def date_trunc(unit: Datum, moment: Datum) -> Datum:
+    """The moment down to the start of its unit; NULL for a unit that there is not.
+
+    Cost: by distinct unit where it is no constant.
+    """
+    return _truncated(moment, unit, _CLOCK_UNITS)
+
+
+def trunc(date: Datum, unit: Datum) -> Datum:
+    """The date down to the first day of its unit; NULL for a unit that there is not."""
+    return _truncated(date, unit, _UNITS)
+
+
+def _truncated(moment: Datum, unit: Datum, units: dict[str, str]) -> Datum:
+    if isinstance(unit, pa.Scalar):
+        name = units.get((unit.as_py() or "").lower())
+        if name is None:
+            return _null_like(moment)
+        return _floor(moment, name)
+    found = _null_like(moment)
+    for word in compute.unique(unit).drop_null().to_pylist():
+        name = units.get(word.lower())
+        if name is not None:
+            found = compute.if_else(compute.equal(unit, word), _floor(moment, name), found)
+    return found
+
+
+def _null_like(value: Datum) -> Datum:
+    null = pa.scalar(None, value.type)
+    return compute.if_else(compute.is_null(value), null, null)
+
+
+def _floor(moment: Datum, unit: str) -> Datum:
+    texts.check_years(moment)
+    named: Any = unit  # the stubs list the units
+    wall = compute.cast(moment, _WALL)
+    return compute.cast(pc.floor_temporal(wall, unit=named, week_starts_monday=True), moment.type)
+
+
+def date_add(date: Datum, days: Datum) -> Datum:
+    """The date so many days later."""
+    return _as_date(pc.add_checked, date, days)
+
+
+def date_sub(date: Datum, days: Datum) -> Datum:
+    """The date so many days earlier."""
+    return _as_date(pc.subtract_checked, date, days)
+
+
+def _as_date(kernel: Callable[..., Datum], date: Datum, days: Datum) -> Datum:
+    with refusing("the date is out of range"):
+        return compute.cast(kernel(compute.cast(date, pa.int32()), days), pa.date32())
+
+
+def datediff(end: Datum, start: Datum) -> Datum:
+    """Days from `start` to `end`."""
+    return compute.subtract(compute.cast(end, pa.int32()), compute.cast(start, pa.int32()))
+
+
+def last_day(date: Datum) -> Datum:
+    """The last day of the date's month."""
+    return date_sub(
+        add_months(_floor(date, "month"), pa.scalar(1, pa.int32())), pa.scalar(1, pa.int32())
+    )
+
+
+def add_months(date: Datum, months: Datum) -> Datum:
+    """The date so many months later; a day that the month does not have becomes its last."""
+    if isinstance(date, pa.Scalar) and isinstance(months, pa.Scalar):
+        return add_months(pa.array([date], date.type), months)[0]
+    texts.check_years(date)
+    year = compute.cast(pc.year(date), pa.int64())
+    month = compute.cast(pc.month(date), pa.int64())
+    total = compute.add(
+        compute.add(compute.multiply(year, 12), compute.subtract(month, 1)),
+        compute.cast(months, pa.int64()),
+    )
+    new_year = floor_divide(total, 12)
+    new_month = compute.add(compute.subtract(total, compute.multiply(new_year, 12)), 1)
+    first = _first_of_month(new_year, new_month)
+    is_december = compute.equal(new_month, 12)
+    following = _first_of_month(
+        compute.add(new_year, compute.cast(is_december, pa.int64())),
+        compute.if_else(is_december, 1, compute.add(new_month, 1)),
+    )
+    day = pc.min_element_wise(
+        compute.cast(pc.day(date), pa.int64()), compute.subtract(following, first), skip_nulls=False
+    )
+    days = compute.subtract(compute.add(first, day), 1)
+    with refusing("the date is out of range"):
+        return compute.cast(compute.cast(days, pa.int32()), pa.date32())
+
+
+def _first_of_month(year: Array, month: Array) -> Array:
+    """Days since 1970 of a month's first day, in the proleptic Gregorian calendar."""
+    # Years begin in March here, so that the leap day is the last of its year.
+    shifted = compute.subtract(year, compute.cast(compute.less_equal(month, 2), pa.int64()))
+    march = compute.add(month, compute.if_else(compute.less_equal(month, 2), 9, -3))
+    era = floor_divide(shifted, 400)
+    year_of_era = compute.subtract(shifted, compute.multiply(era, 400))
+    leap_days = compute.subtract(compute.divide(year_of_era, 4), compute.divide(year_of_era, 100))
+    day_of_year = compute.divide(compute.add(compute.multiply(march, 153), 2), 5)
+    day_of_era = compute.add(
+        compute.add(compute.multiply(year_of_era, 365), leap_days), day_of_year
+    )
+    return compute.subtract(compute.add(compute.multiply(era, 146_097), day_of_era), 719_468)
+
+
+def timestampadd(unit: Datum, amount: Datum, moment: Datum) -> Datum:
+    """The moment so many units later; months keep the time of day."""
+    name = _constant_unit(unit)
+    with refusing("the timestamp is out of range"):
+        if name in _MONTHS:
+            return on_array_pair(lambda m, n: _later_months(m, n, _MONTHS[name]), moment, amount)
+        step = pc.multiply_checked(amount, pa.scalar(_MICROS[name], pa.int64()))
+        return compute.cast(pc.add_checked(compute.cast(moment, pa.int64()), step), moment.type)
+
+
+def on_array_pair(function: Callable[[Array, Datum], Array], first: Datum, second: Datum) -> Datum:
+    """A function whose first argument is an array, applied to constants too."""
+    if not isinstance(first, pa.Scalar):
+        return function(first, second)
+    if isinstance(second, pa.Scalar):
+        return function(pa.array([first], first.type), second)[0]
+    constant: Any = first
+    return function(pa.repeat(constant, len(second)), second)
+
+
+def _later_months(moment: Array, amount: Datum, factor: int) -> Array:
+    micros = compute.cast(moment, pa.int64())
+    days = floor_divide(micros, MICROS_PER_DAY)
+    clock = compute.subtract(micros, compute.multiply(days, MICROS_PER_DAY))
+    date = compute.cast(compute.cast(days, pa.int32()), pa.date32())
+    months = pc.multiply_checked(amount, pa.scalar(factor, pa.int64()))
+    moved = compute.cast(compute.cast(add_months(date, months), pa.int32()), pa.int64())
+    whole = pc.multiply_checked(moved, pa.scalar(MICROS_PER_DAY, pa.int64()))
+    return compute.cast(pc.add_checked(whole, clock), moment.type)
+
+
+def timestampdiff(unit: Datum, start: Datum, end: Datum) -> Datum:
+    """Whole units from `start` to `end`. Cost: by row for months and longer."""
+    name = _constant_unit(unit)
+    first, last = compute.cast(start, pa.int64()), compute.cast(end, pa.int64())
+    if name not in _MONTHS:
+        return compute.divide(
+            pc.subtract_checked(last, first), pa.scalar(_MICROS[name], pa.int64())
+        )
+    return by_row(lambda a, b: _whole_months(a, b, _MONTHS[name]), pa.int64(), first, last)
+
+
+def _whole_months(first: int, last: int, factor: int) -> int:
+    if last < first:
+        return -_whole_months(last, first, factor)
+    (year, month, *rest), (other_year, other_month, *other_rest) = _fields(first), _fields(last)
+    months = (other_year - year) * 12 + other_month - month
+    return (months - (other_rest < rest)) // factor
+
+
+def _fields(micros: int) -> tuple[int, int, int, int]:
+    days, clock = divmod(micros, MICROS_PER_DAY)
+    year, month, day = texts.civil_from_days(days)
+    return year, month, day, clock
+
+
+def _constant_unit(unit: Datum) -> str:
+    name: Any = unit.as_py() if isinstance(unit, pa.Scalar) else None
+    name = name.upper() if isinstance(name, str) else name
+    if name not in _MONTHS and name not in _MICROS:
+        raise InvalidInputError(f"{name!r} is no unit: expected {', '.join([*_MONTHS, *_MICROS])}")
+    return str(name)
+
+
+def make_date(year: Datum, month: Datum, day: Datum) -> Datum:
+    """A date of its parts. Cost: by row."""
+
+    def row(*parts: int) -> int:
+        days = texts.days_from_civil(*parts)
+        if days is None:
+            raise InvalidInputError(f"there is no date {'-'.join(map(str, parts))}")
+        return days
+
+    return compute.cast(by_row(row, pa.int32(), year, month, day), pa.date32())
+
+
+def to_date(value: Datum, pattern: Datum) -> Datum:
+    """A text as a date by a pattern; a date or timestamp as its date. Cost: by row."""
+    if not pt.is_string(value.type):
+        return compute.cast(value, pa.date32(), safe=False)
+    micros = parse_moments(value, _pattern(pattern))
+    days = on_array(lambda array: floor_divide(array, MICROS_PER_DAY), micros)
+    return compute.cast(compute.cast(days, pa.int32()), pa.date32())
+
+
+def to_timestamp(value: Datum, pattern: Datum) -> Datum:
+    """A text as a timestamp by a pattern. Cost: by row."""
+    if not pt.is_string(value.type):
+        return compute.cast(value, pa.timestamp("us", "UTC"))
+    return compute.cast(parse_moments(value, _pattern(pattern)), pa.timestamp("us", "UTC"))
+
+
+def date_format(value: Datum, pattern: Datum) -> Datum:
+    """A timestamp as a text by a pattern. Cost: by row, unless the pattern is plain digits."""
+    return format_moments(compute.cast(value, _WALL), _pattern(pattern))
+
+
+def unix_timestamp(value: Datum, pattern: Datum | None = None) -> Datum:
+    """Seconds since 1970, without their fraction. Cost: by row for texts."""
+    if pt.is_string(value.type):
+        micros = parse_moments(value, DEFAULT_PATTERN if pattern is None else _pattern(pattern))
+    else:
+        micros = compute.cast(compute.cast(value, _WALL), pa.int64())
+    return compute.divide(micros, MICROS_PER_SECOND)
+
+
+def from_unixtime(seconds: Datum, pattern: Datum | None = None) -> Datum:
+    """Seconds since 1970 as a text."""
+    with refusing("the timestamp is out of range"):
+        micros = pc.multiply_checked(seconds, MICROS_PER_SECOND)
+    shape = DEFAULT_PATTERN if pattern is None else _pattern(pattern)
+    return format_moments(compute.cast(micros, _WALL), shape)
+
+
+def _pattern(pattern: Datum) -> str:
+    shape: Any = pattern.as_py() if isinstance(pattern, pa.Scalar) else None
+    if not isinstance(shape, str):
+        raise InvalidInputError("a date or time pattern must be a constant text")
+    return shape
+
+
+def _unix(divisor: int) -> Callable[[Datum], Datum]:
+    def run(moment: Datum) -> Datum:
+        return on_array(
+            lambda array: floor_divide(compute.cast(array, pa.int64()), divisor), moment
+        )
+
+    return run
+
+
+def _from_unix(factor: int) -> Callable[[Datum], Datum]:
+    def run(number: Datum) -> Datum:
+        with refusing("the timestamp is out of range"):
+            micros = pc.multiply_checked(number, factor)
+        return compute.cast(micros, pa.timestamp("us", "UTC"))
+
+    return run
+
+
+KERNELS: Final[dict[str, Callable[..., Any]]] = {
+    "year": _part(pc.year),
+    "quarter": _part(pc.quarter),
+    "month": _part(pc.month),
+    "dayofmonth": _part(pc.day),
+    "dayofyear": _part(pc.day_of_year),
+    "dayofweek": _part(pc.day_of_week, count_from_zero=False, week_start=7),
+    "weekday": _part(pc.day_of_week, count_from_zero=True, week_start=1),
+    "weekofyear": _part(pc.iso_week),
+    "yearofweek": _part(pc.iso_year),
+    "hour": _part(pc.hour),
+    "minute": _part(pc.minute),
+    "second": _part(pc.second),
+    "last_day": last_day,
+    "date_trunc": date_trunc,
+    "trunc": trunc,
+    "date_add": date_add,
+    "date_sub": date_sub,
+    "add_months": add_months,
+    "datediff": datediff,
+    "timestampadd": timestampadd,
+    "timestampdiff": timestampdiff,
+    "make_date": make_date,
+    "to_date": to_date,
+    "to_timestamp": to_timestamp,
+    "date_format": date_format,
+    "unix_timestamp": unix_timestamp,
+    "from_unixtime": from_unixtime,
+    "unix_seconds": _unix(MICROS_PER_SECOND),
+    "unix_millis": _unix(1000),
+    "unix_micros": _unix(1),
+    "unix_date": lambda date: compute.cast(date, pa.int32()),
+    "date_from_unix_date": lambda days: compute.cast(days, pa.date32()),
+    "timestamp_millis": _from_unix(1000),
+    "timestamp_micros": _from_unix(1),
+}
