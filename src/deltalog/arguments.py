@@ -22,15 +22,14 @@ from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import Expression, as_expression, lit, parse_sql
 from deltalog.log.names import LogFileKind, parse_log_name
 from deltalog.paths import canonical_path, is_absolute, parse_table_uri
-from deltalog.scan.changes import Moment
+from deltalog.scan.changes import CHANGE_COLUMNS, Moment
 from deltalog.scan.task import METADATA_COLUMNS, with_metadata_columns
-from deltalog.schema import project, to_arrow_schema
+from deltalog.schema import Field, StructType, from_arrow_type, project, to_arrow_schema
 from deltalog.storage import open_store
 
 if TYPE_CHECKING:
     from pathlib import PurePath
 
-    from deltalog.schema import StructType
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
 
@@ -202,6 +201,19 @@ def as_updates(
     return found
 
 
+def left_for_predicate(parameters: Any, predicate: object, updates: object) -> Any:
+    """Return the parameters that the predicate of an update takes; None if all are for values."""
+    return None if predicate is None and updates and isinstance(parameters, Mapping) else parameters
+
+
+def as_changes_condition(schema: StructType, predicate: Any) -> Expression | None:
+    """Return a condition over the columns of a table and those of its change data feed."""
+    if predicate is None:
+        return None
+    fields = [Field(name, from_arrow_type(kind)) for name, kind in CHANGE_COLUMNS.items()]
+    return as_expression(predicate, StructType([*schema, *fields]))
+
+
 def check_given(predicate: object) -> None:
     """Refuse an empty list of filters where rows change: it would mean all of them."""
     if isinstance(predicate, list | tuple) and not predicate:
@@ -216,6 +228,12 @@ def as_bound(bound: int | str | datetime) -> int | Moment:
     if isinstance(bound, int) and not isinstance(bound, bool):
         return bound
     return Moment(as_timestamp_ms(bound))
+
+
+def as_one_bound(**bounds: Any) -> int | Moment | None:
+    """Return the bound that is given of a version and a moment; InvalidInputError for both."""
+    refuse_both(**bounds)
+    return next((as_bound(bound) for bound in bounds.values() if bound is not None), None)
 
 
 def explain_missing(name: str, names: Sequence[str]) -> str:

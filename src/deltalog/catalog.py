@@ -1,7 +1,8 @@
 """The interface between deltalog and a catalog that manages a table's commits.
 
-Owns what a catalog provides (ratified commits that may not be published in `_delta_log` yet) and
-what it is asked to do (ratify one more). Knows no catalog and opens no connection.
+Owns what a catalog hands in (the ratified commits that may not be published in `_delta_log` yet),
+what it is asked (to ratify one more), and who makes commits happen. Knows no catalog and opens no
+connection.
 
 Protocol: Catalog-managed tables
 """
@@ -15,6 +16,7 @@ from deltalog.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from deltalog.paths import FileInfo
+    from deltalog.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,4 +88,21 @@ class Catalog(Protocol):
             AlreadyExistsError: another commit is ratified for that version.
             StorageError: the outcome is unknown; the same proposal may be sent again.
         """
+        ...
+
+
+class Committer(Protocol):
+    """Makes commits happen, one per version."""
+
+    def commit(self, store: Store, version: int, data: bytes) -> FileInfo:
+        """Make `data` the commit of `version`; where it is then.
+
+        Raises:
+            AlreadyExistsError: the version is taken, perhaps by this very commit.
+            StorageError: perhaps it happened, perhaps not.
+        """
+        ...
+
+    def log_tail(self, store: Store) -> LogTail | None:
+        """The newest commits where a catalog knows them; None if the store's listing does."""
         ...

@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError, UnsafePathError
 from deltalog.kernels import compute
+from deltalog.store_kinds import Address, StoreKind, kind_named
 
 if TYPE_CHECKING:
     StringColumn = pa.StringArray | pa.ChunkedArray[pa.StringScalar]
@@ -199,10 +200,9 @@ def parse_table_uri(text: str) -> TableLocation:
     return TableLocation(text)
 
 
-def canonical_scheme(scheme: str) -> str:
-    """The one name of a service: `s3` for `s3a`, `az` for `abfss`, `file` for a drive or none."""
-    scheme = scheme.lower()
-    return "file" if len(scheme) < 2 else _CANONICAL_SCHEME.get(scheme, scheme)
+def store_kind(location: str) -> StoreKind:
+    """What kind of store a location is in: the row of its scheme."""
+    return kind_named(split_location(location)[0])
 
 
 def split_location(location: str) -> tuple[str, str, str]:
@@ -213,13 +213,16 @@ def split_location(location: str) -> tuple[str, str, str]:
     """
     scheme, rest = _split_scheme(location)
     name = scheme.rstrip(":/").lower()
+    kind = kind_named(name)
     if len(name) < 2:  # none, or a drive letter
-        return "file", "", location
-    if name == "file":
+        return kind.name, "", location
+    if kind.is_native:
         return name, "", "/" + rest.removeprefix("localhost/").lstrip("/")
-    if name == "memory":
+    if kind.address is Address.PATH:
         return name, "", "/" + rest.strip("/")
-    authority, _, path = rest.lstrip("/").partition("/")
+    if kind.address is not Address.HOST:  # `hdfs:///x` names no host: it is the default one's
+        rest = rest.lstrip("/")
+    authority, _, path = rest.partition("/")
     return name, authority, path
 
 
@@ -232,21 +235,6 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # What RFC 2396 allows in a path, without the colon.
 _UNESCAPED: Final = "/-_.!~*'()@&=+$,;"
 _KEEP_ESCAPES: Final = "deltalog.keep_escapes"
-# Several names of one service, from Hadoop's and fsspec's drivers.
-_CANONICAL_SCHEME: Final = {
-    "s3a": "s3",
-    "s3n": "s3",
-    "gcs": "gs",
-    "abfs": "az",
-    "abfss": "az",
-    "adl": "az",
-    "wasb": "az",
-    "wasbs": "az",
-    "azure": "az",
-}
-_FORBIDDEN_SCHEMES: Final = frozenset(
-    {"http", "https", "ftp", "ftps", "sftp", "ssh", "data", "jar", "zip", "github", "git", "smb"}
-)
 _ODD: Final = r"[%:]|^/|//|(?:^|/)\.(?:/|$)|/$"
 
 
@@ -282,29 +270,31 @@ def _tidy(path: str) -> str:
 def _canonical_location(location: str) -> tuple[str, str]:
     """Prefix (`file://`, `s3://bucket`) and normalised path, without its leading slash."""
     scheme, authority, path = split_location(location)
-    scheme = canonical_scheme(scheme)
-    if scheme == "az" and "@" in authority:
+    kind = kind_named(scheme)
+    if kind.address is Address.ACCOUNT and "@" in authority:
         container, _, host = authority.partition("@")
         authority = f"{container}@{host.partition('.')[0].lower()}"
-    return f"{scheme}://{authority}", _tidy(path.strip("/"))
+    return f"{kind.name}://{authority}", _tidy(path.strip("/"))
 
 
 def _is_same_container(one: str, other: str) -> bool:
     if one == other:
         return True
-    if not (one.startswith("az://") and other.startswith("az://")):
-        return False
     container, _, account = one.partition("@")
     other_container, _, other_account = other.partition("@")
-    return container == other_container and not (account and other_account)
+    return (
+        container == other_container
+        and not (account and other_account)
+        and kind_named(one.partition(":")[0]).address is Address.ACCOUNT
+    )
 
 
 def _why_absolute_is_refused(path: str, *, allowed: bool) -> str | None:
     if not allowed:
         return "it is absolute"
-    scheme = _split_scheme(path)[0].rstrip(":/").lower()
-    if scheme in _FORBIDDEN_SCHEMES:
-        return f"a table's files are not read over {scheme!r}"
+    kind = store_kind(path)
+    if not kind.may_be_named:
+        return f"a table's files are not read over {kind.name!r}"
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from deltalog.context import utc_context
 from deltalog.errors import UnsupportedFeatureError
 from deltalog.features.support import writer_blockers
 from deltalog.log.names import LOG_DIRECTORY, commit_path
@@ -31,7 +32,7 @@ def log_of(entry: Entry) -> DictStore:
 @pytest.mark.parametrize("entry", readable_entries(), ids=str)
 def test_our_checkpoint_holds_the_state(entry: Entry) -> None:
     store = log_of(entry)
-    before = load_snapshot(store)
+    before = load_snapshot(utc_context(store))
     if writer_blockers(before.protocol):
         with pytest.raises(UnsupportedFeatureError):
             create_checkpoint(before)
@@ -43,4 +44,4 @@ def test_our_checkpoint_holds_the_state(entry: Entry) -> None:
         return  # it had one, which is taken as it is
     for version in range(before.version + 1):
         store.files.pop(commit_path(version), None)
-    assert_same_state(load_snapshot(store), before)
+    assert_same_state(load_snapshot(utc_context(store)), before)

@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 
+from deltalog.context import utc_context
 from deltalog.snapshot import load_snapshot
 from deltalog.snapshot.pieces import CutSnapshot, cut_snapshot
 from deltalog.stats import indexed_columns, stats_schema
@@ -22,7 +23,7 @@ CHECKPOINTED = [
 @pytest.mark.parametrize("entry", CHECKPOINTED, ids=str)
 def test_pieces_are_the_version(entry: Entry) -> None:
     store = open_store(str(entry.path))
-    whole, other = load_snapshot(store), load_snapshot(store)
+    whole, other = load_snapshot(utc_context(store)), load_snapshot(utc_context(store))
     found: CutSnapshot = pickle.loads(
         pickle.dumps(other.read_log(lambda state: cut_snapshot(other, state, share_bytes=8000)))
     )

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltalog.checkpoints.writer import CheckpointLayout
+from deltalog.context import utc_context
 from deltalog.log.names import LAST_CHECKPOINT_PATH, commit_path, compaction_name, log_path
 from deltalog.snapshot import load_snapshot
 from deltalog.storage import open_store
@@ -76,7 +77,7 @@ def test_deltalake_reads_our_checkpoints(
     tmp_path: Path, configuration: dict[str, str], part_rows: int | None
 ) -> None:
     rows = written_by_deltalake(tmp_path, **configuration)
-    create_checkpoint(load_snapshot(open_store(str(tmp_path))), part_rows=part_rows)
+    create_checkpoint(load_snapshot(utc_context(open_store(str(tmp_path)))), part_rows=part_rows)
     forget_commits(tmp_path, 2)  # the last one stays: a cleanup keeps it, and writers read it
     assert rows_of(tmp_path) == rows
     table = deltalake.DeltaTable(str(tmp_path))
@@ -87,7 +88,7 @@ def test_deltalake_reads_our_checkpoints(
     # It goes on writing and deleting from there, and we read that.
     deltalake.write_deltalake(table, ROWS, mode="append")
     table.delete("id = 22")
-    ours = load_snapshot(open_store(str(tmp_path)))
+    ours = load_snapshot(utc_context(open_store(str(tmp_path))))
     assert ours.version == 5
     assert ours.num_files == len(table.file_uris())
 
@@ -96,7 +97,7 @@ def test_deltalake_reads_our_checkpoints(
 def test_deltalakes_own_checkpoint_holds_the_same_files(tmp_path: Path) -> None:
     written_by_deltalake(tmp_path)
     path = tmp_path / "_delta_log" / f"{3:020d}.checkpoint.parquet"
-    create_checkpoint(load_snapshot(open_store(str(tmp_path))))
+    create_checkpoint(load_snapshot(utc_context(open_store(str(tmp_path)))))
     ours = files_in(path)
     path.unlink()
     (tmp_path / LAST_CHECKPOINT_PATH).unlink()
@@ -120,7 +121,9 @@ def test_deltalake_reads_our_v2_checkpoints(tmp_path: Path, layout: CheckpointLa
     protocol = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **lists}}
     _, vector = table.deletion_vector([0])
     table.commit(1, [protocol, table.add([1, 2], 0, vector), table.add([3], 1), table.add([4], 1)])
-    create_checkpoint(load_snapshot(open_store(str(table.path))), layout=layout, part_rows=2)
+    create_checkpoint(
+        load_snapshot(utc_context(open_store(str(table.path)))), layout=layout, part_rows=2
+    )
     forget_commits(table.path, 1)
     peer = deltalake.DeltaTable(str(table.path))
     assert peer.version() == 1
@@ -136,13 +139,13 @@ def test_deltalake_reads_our_v2_checkpoints(tmp_path: Path, layout: CheckpointLa
 def test_deltalake_reads_a_log_that_was_looked_after(tmp_path: Path) -> None:
     rows = written_by_deltalake(tmp_path)
     store = open_store(str(tmp_path))
-    write_checksum(load_snapshot(store), whole=True)
-    compact_logs(load_snapshot(store), 0, 2)
+    write_checksum(load_snapshot(utc_context(store)), whole=True)
+    compact_logs(load_snapshot(utc_context(store)), 0, 2)
     assert (tmp_path / log_path(compaction_name(0, 2))).exists()
     assert rows_of(tmp_path) == rows
-    create_checkpoint(load_snapshot(store, version=2))
-    at_ms = load_snapshot(store).commit_timestamp_ms + 40 * 86_400_000
-    cleanup_metadata(load_snapshot(store), at_ms=at_ms)
+    create_checkpoint(load_snapshot(utc_context(store), version=2))
+    at_ms = load_snapshot(utc_context(store)).commit_timestamp_ms + 40 * 86_400_000
+    cleanup_metadata(load_snapshot(utc_context(store)), at_ms=at_ms)
     assert not (tmp_path / commit_path(1)).exists()
     assert rows_of(tmp_path) == rows
     assert len(rows_of(tmp_path, version=2)) == 9

@@ -10,6 +10,7 @@ from typing import Any
 
 import fsspec
 import pyarrow as pa
+import pyarrow.fs as pafs
 import pytest
 
 from deltalog.errors import AccessDeniedError, AlreadyExistsError, ObjectNotFoundError, StorageError
@@ -236,6 +237,23 @@ def test_commits_are_conditional_requests(s3: Emulator) -> None:
     store.put_if_absent("_delta_log/0.json", b"1")
     store.put("data", b"1")
     assert [dict(sent).get("If-None-Match") for sent in headers] == [b"*", None]
+
+
+@pytest.mark.protocol("B-01", "D-26")
+def test_a_file_system_of_pyarrows_reads_and_refuses_to_commit(s3: Emulator) -> None:
+    """It looks, and then writes: of eight writers of one version, several would win."""
+    filesystem = pafs.S3FileSystem(
+        access_key=s3.options["AWS_ACCESS_KEY_ID"],
+        secret_key=s3.options["AWS_SECRET_ACCESS_KEY"],
+        endpoint_override=s3.endpoint,
+        region=s3.options["aws_region"],
+    )
+    open_store(s3.url, s3.options).put("d/a", b"1")
+    store = open_store(s3.url.removeprefix("s3://"), filesystem=filesystem)
+    assert [file.path for file in store.list_all("")] == ["d/a"]
+    assert store.read_many(["d/a", "d/a"]) == [b"1", b"1"]
+    with pytest.raises(StorageError, match=r"no atomic put-if-absent .*class ArrowFSWrapper"):
+        store.put_if_absent("_delta_log/0.json", b"")
 
 
 @pytest.mark.protocol("B-01", "D-26")

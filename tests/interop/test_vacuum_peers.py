@@ -17,6 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import deltalog
+from deltalog.context import utc_context
+from deltalog.engine import LocalEngine
 from deltalog.snapshot import load_snapshot
 from deltalog.storage import open_store
 from deltalog.verbs.vacuum import delete_planned, plan_vacuum
@@ -34,12 +36,13 @@ def vacuum(table: Path, *, mode: Literal["lite", "full"], forced: bool = False) 
     """Delete as the facade does it."""
     store = open_store(table)
     plan = plan_vacuum(
-        load_snapshot(store),
+        load_snapshot(utc_context(store)),
         mode=mode,
         retention_hours=0 if forced else None,
         enforce_retention_duration=not forced,
+        engine=LocalEngine(),
     )
-    delete_planned(store, plan)
+    delete_planned(store, plan, LocalEngine())
     return sorted(plan.paths)
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from deltalog.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA
 from deltalog.checkpoints.rows import stats_leaves
 from deltalog.checkpoints.writer import CheckpointLayout
+from deltalog.context import utc_context
 from deltalog.log.names import commit_path
 from deltalog.snapshot import Snapshot, load_snapshot
 from deltalog.stats import schema_of_leaves
@@ -278,11 +279,13 @@ def test_a_checkpoint_is_the_state_that_it_was_written_from(
                 before.files(columns)  # in memory already
             before = before.refresh()
         else:
-            before = load_snapshot(store)
+            before = load_snapshot(utc_context(store))
         create_checkpoint(before, layout=layout[0], part_rows=layout[1], at_ms=NOW)
         forgotten = DictStore(dict(store.files))
         forget_commits(forgotten, version)
-        after = load_snapshot(forgotten)
+        after = load_snapshot(utc_context(forgotten))
         assert_same_state(after, before)
         if data.draw(st.booleans()):
-            before = load_snapshot(store)  # nothing of it in memory, and from the checkpoint
+            before = load_snapshot(
+                utc_context(store)
+            )  # nothing of it in memory, and from the checkpoint

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from deltalog._json import dumps
 from deltalog.actions.arrow import adds_from_json
+from deltalog.context import utc_context
 from deltalog.errors import CommitConflictError
 from deltalog.snapshot import load_snapshot
 from deltalog.transaction import commit
@@ -27,7 +28,7 @@ CONDITIONS = st.sampled_from(
     ["id = 1", "id < 0", "id is null", "p = 'x'", "p <> 'y'", "p is null", "p = 'x' and id > 1",
      "p = 'x' or id > 1", "not (id = 2)", "id in (1, 3) and p in ('y', 'z')"]
 )  # fmt: skip
-SNAPSHOT = load_snapshot(table(partitionColumns=["p"]))
+SNAPSHOT = load_snapshot(utc_context(table(partitionColumns=["p"])))
 
 
 def _file(rows: list[tuple[int | None, str | None]], has_stats: bool) -> tuple[Json, list[Any]]:
@@ -58,7 +59,7 @@ def test_a_file_with_a_row_that_matches_is_never_passed_over(
 ) -> None:
     action, held = _file(rows, has_stats)
     files = adds_from_json([action["add"]])
-    [found] = may_match(condition(text, SNAPSHOT), files, SNAPSHOT.configuration).to_pylist()
+    [found] = may_match(condition(text, SNAPSHOT), files, SNAPSHOT.configuration, "UTC").to_pylist()
     assert found or not any(_holds(text, row) for row in held)
 
 

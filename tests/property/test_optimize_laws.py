@@ -8,16 +8,17 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deltalog.rows.bins import RunOptions
 from deltalog.rows.external_sort import SortLimits
 from deltalog.verbs.optimize import (
+    Cluster,
+    Compact,
     CubeSizes,
     Optimized,
-    RunOptions,
-    stage_cluster,
-    stage_compact,
-    stage_purge,
-    stage_z_order,
+    Purge,
+    ZOrder,
 )
+from deltalog.verbs.verb import Verb
 from tests.support.optimizing import IDS, OptimizedTable, run_options
 from tests.support.statements import FEED, ROW_IDS, VECTORS, in_order
 
@@ -46,9 +47,7 @@ def options(draw: st.DrawFn) -> RunOptions:
     )
 
 
-def all_of(
-    table: OptimizedTable, stage: Callable[..., Optimized], *given: Any, **more: Any
-) -> None:
+def all_of(table: OptimizedTable, stage: type[Verb[Optimized]], *given: Any, **more: Any) -> None:
     """Every commit of an optimization."""
     done = table.optimize(stage, *given, **more)
     while done.left:
@@ -82,19 +81,19 @@ def optimizations(draw: st.DrawFn, kind: str) -> Step:
     match draw(st.sampled_from(["compact", "order", "purge"])):
         case "compact":
             share = draw(st.floats(0, 1))
-            return lambda table: all_of(table, stage_compact, options=run, max_deleted_share=share)
+            return lambda table: all_of(table, Compact, options=run, max_deleted_share=share)
         case "purge":
-            return lambda table: all_of(table, stage_purge, options=run)
+            return lambda table: all_of(table, Purge, options=run)
         case _ if kind == "clustered":
             sizes = CubeSizes(full_bytes=draw(st.sampled_from([1, 1 << 40])), target_bytes=1)
             full = draw(st.booleans())
             return lambda table: all_of(
-                table, stage_cluster, full=full, sizes=sizes, limits=limits, options=run
+                table, Cluster, full=full, sizes=sizes, limits=limits, options=run
             )
         case _:
             columns = st.lists(st.sampled_from(["k", "x", "s.b"]), min_size=1, unique=True)
             wanted = draw(columns)
-            return lambda table: all_of(table, stage_z_order, wanted, limits=limits, options=run)
+            return lambda table: all_of(table, ZOrder, wanted, limits=limits, options=run)
 
 
 @settings(deadline=None)
@@ -124,8 +123,8 @@ def test_a_second_compaction_of_full_files_finds_nothing(
     table = OptimizedTable(COLUMNS, *files, properties=VECTORS if masked else {})
     table.delete("k > 0")
     rows = in_order(table.rows())
-    table.optimize(stage_compact)
+    table.optimize(Compact)
     version = table.version
-    table.optimize(stage_compact, options=run_options(target))
+    table.optimize(Compact, options=run_options(target))
     assert table.version == version
     assert table.rows() == rows

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.checkpoints.rows import stats_leaves
 from deltalog.checkpoints.writer import CheckpointLayout, part_places
+from deltalog.context import utc_context
 from deltalog.expressions import as_expression, resolve_predicate
 from deltalog.log import names
 from deltalog.scan.prune import prune
@@ -56,7 +57,7 @@ def checkpointed(draw: st.DrawFn, layout: tuple[CheckpointLayout, int | None]) -
     store = DictStore()
     logs.commit(store, 0, *first, *draw(commits(columns, partitions)))
     logs.commit(store, 1, *draw(commits(columns, partitions)))
-    create_checkpoint(load_snapshot(store), layout=layout[0], part_rows=layout[1])
+    create_checkpoint(load_snapshot(utc_context(store)), layout=layout[0], part_rows=layout[1])
     if draw(st.booleans()):
         logs.commit(store, 2, *draw(commits(columns, partitions)))
     return store
@@ -80,8 +81,8 @@ def test_all_pieces_are_the_version(
 ) -> None:
     store, models = history
     for version in {0, len(models) - 1}:
-        whole = load_snapshot(store, version=version)
-        found = cut(load_snapshot(store, version=version), share_bytes)
+        whole = load_snapshot(utc_context(store), version=version)
+        found = cut(load_snapshot(utc_context(store), version=version), share_bytes)
         pieces = [found.piece(number) for number in range(found.num_pieces)]
         small = [one for n in range(found.num_pieces) for one in found.small_pieces(n)]
         assert texts(one.files() for one in pieces) == texts([whole.files()])
@@ -96,13 +97,13 @@ def test_pieces_prune_as_the_whole_does(
     layout: tuple[CheckpointLayout, int | None], data: st.DataObject
 ) -> None:
     store = data.draw(checkpointed(layout))
-    whole = load_snapshot(store)
+    whole = load_snapshot(utc_context(store))
     schema = whole.configuration.schema
     predicate = resolve_predicate(as_expression(data.draw(st.sampled_from(WHERE)), schema), schema)
     want = prune(whole, predicate)
     members = tuple(FILE_SCHEMA.names)
-    found = cut(load_snapshot(store), data.draw(st.sampled_from([4000, 1 << 20])))
-    spec = PruneSpec(cut=found, predicate=predicate, time_zone="UTC", names=members, most_rows=None)
+    found = cut(load_snapshot(utc_context(store)), data.draw(st.sampled_from([4000, 1 << 20])))
+    spec = PruneSpec(cut=found, predicate=predicate, names=members, most_rows=None)
     answers = [prune_piece(spec, number) for number in range(found.num_pieces)]
     got = united(whole, answers)
     assert texts([got.files(members)]) == texts([want.files(members)])
@@ -122,9 +123,9 @@ def test_statistics_of_pieces_are_those_of_the_whole(
     layout: tuple[CheckpointLayout, int | None], data: st.DataObject
 ) -> None:
     store = data.draw(checkpointed(layout))
-    whole = load_snapshot(store)
+    whole = load_snapshot(utc_context(store))
     leaves = schema_of_leaves(stats_leaves(whole.configuration))
-    found = cut(load_snapshot(store), 4000)
+    found = cut(load_snapshot(utc_context(store)), 4000)
     small = [one for n in range(found.num_pieces) for one in found.small_pieces(n)]
     assert texts(one.stats(leaves) for one in small) == texts([whole.stats(leaves)])
 
@@ -142,7 +143,7 @@ def test_places_among_all_paths(paths: list[str], parts: int, cuts: int) -> None
     logs.multi_part_checkpoint(
         store, 0, [[*state, *adds[::cuts]], *(adds[n::cuts] for n in range(1, cuts))]
     )
-    whole = load_snapshot(store)
+    whole = load_snapshot(utc_context(store))
     found = cut(whole, 4000)
     places = part_places(len(paths), parts)
     got = paths_at(
@@ -160,7 +161,7 @@ def test_how_many_files_there_are_is_known_without_reading_them() -> None:
     adds = [logs.add(f"{n:032x}.parquet") for n in range(50)]
     store = logs.table_of([])
     logs.v2_checkpoint(store, 0, [logs.PROTOCOL, logs.metadata(), *adds], sidecars=2)
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     assert holds_more_files(snapshot, 49)
     assert not holds_more_files(snapshot, 50)
     assert not holds_more_files(snapshot, 1 << 40)
@@ -171,7 +172,7 @@ def test_how_many_files_there_are_is_known_without_reading_them() -> None:
 def test_a_piece_is_not_sent_as_the_whole(kind: str) -> None:
     store = logs.table_of([logs.add("a")])
     logs.classic_checkpoint(store, 0, [logs.PROTOCOL, logs.metadata(), logs.add("a")])
-    piece: Any = cut(load_snapshot(store), 4000).piece(0)
+    piece: Any = cut(load_snapshot(utc_context(store)), 4000).piece(0)
     with pytest.raises(TypeError, match="not picklable"):
         pickle.dumps(piece if kind == "piece" else piece._state.checkpoint)
 
@@ -185,7 +186,7 @@ def test_row_groups_are_shared_out(share_bytes: int) -> None:
     rows = [logs.PROTOCOL, *adds[:5], *removes, logs.metadata(), *adds[5:]]
     path = names.log_path(names.checkpoint_name(0))
     store.put(path, logs.checkpoint_parquet(rows, row_group_rows=4))
-    whole = load_snapshot(store)
+    whole = load_snapshot(utc_context(store))
     found = cut(whole, share_bytes)
     small = [list(found.small_pieces(number)) for number in range(found.num_pieces)]
     assert texts(one.files() for group in small for one in group) == texts([whole.files()])

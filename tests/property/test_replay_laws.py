@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltalog._json import dumps
+from deltalog.context import utc_context
 from deltalog.log.hint import canonical_form, checksum_of, parse_hint
 from deltalog.replay import reconcile
 from deltalog.snapshot import Snapshot, load_snapshot
@@ -133,7 +134,7 @@ def seen(snapshot: Snapshot) -> Model:
 def test_every_version_equals_the_model(history: tuple[DictStore, list[Model]]) -> None:
     store, models = history
     for version, model in enumerate(models):
-        assert seen(load_snapshot(store, version=version)) == model
+        assert seen(load_snapshot(utc_context(store), version=version)) == model
 
 
 @pytest.mark.protocol("REC-06", "OV-07")
@@ -143,7 +144,7 @@ def test_following_equals_opening(
     history: tuple[DictStore, list[Model]], data: st.DataObject
 ) -> None:
     store, models = history
-    snapshot = load_snapshot(store, version=data.draw(st.integers(0, len(models) - 1)))
+    snapshot = load_snapshot(utc_context(store), version=data.draw(st.integers(0, len(models) - 1)))
     if data.draw(st.booleans()):
         assert snapshot.num_files == len(seen(snapshot).adds)
     assert seen(snapshot.refresh()) == models[-1]

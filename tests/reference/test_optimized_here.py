@@ -9,11 +9,11 @@ import pytest
 
 from deltalog import DeltaTable
 from deltalog.verbs.optimize import (
+    Cluster,
+    Compact,
     Optimized,
-    stage_cluster,
-    stage_compact,
-    stage_purge,
-    stage_z_order,
+    Purge,
+    ZOrder,
 )
 from tests.support.reference import Spark
 
@@ -59,11 +59,11 @@ def own_rows(path: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("stage", "arguments", "statement", "how"),
     [
-        (stage_compact, (), "OPTIMIZE T", ""),
-        (stage_compact, (), "OPTIMIZE T", "PARTITIONED BY (d)"),
-        (stage_z_order, (["id", "c"],), "OPTIMIZE T ZORDER BY (id, c)", ""),
-        (stage_purge, (), "REORG TABLE T APPLY (PURGE)", ""),
-        (stage_cluster, (), "OPTIMIZE T", "CLUSTER BY (c, d)"),
+        (Compact, (), "OPTIMIZE T", ""),
+        (Compact, (), "OPTIMIZE T", "PARTITIONED BY (d)"),
+        (ZOrder, (["id", "c"],), "OPTIMIZE T ZORDER BY (id, c)", ""),
+        (Purge, (), "REORG TABLE T APPLY (PURGE)", ""),
+        (Cluster, (), "OPTIMIZE T", "CLUSTER BY (c, d)"),
     ],
     ids=["compact", "partitions", "z-order", "purge", "cluster"],
 )
@@ -96,7 +96,7 @@ def test_both_do_the_same(
 def test_both_cluster_one_table(spark: Spark, tmp_path: Path) -> None:
     path = tmp_path / "table"
     make(spark, path, "CLUSTER BY (c, d)")
-    optimize(path, stage_cluster)
+    optimize(path, Cluster)
     version = DeltaTable(path).version()
     # It knows our cube, and leaves it alone.
     spark.tell(path, "OPTIMIZE T")
@@ -105,8 +105,8 @@ def test_both_cluster_one_table(spark: Spark, tmp_path: Path) -> None:
     assert DeltaTable(path).snapshot.num_files == 1
     before = rows(spark, path)
     # And we know that it is clustered now.
-    assert optimize(path, stage_cluster).removed_sizes == ()
+    assert optimize(path, Cluster).removed_sizes == ()
     spark.tell(path, INSERTS[1])
-    assert len(optimize(path, stage_cluster).added_sizes) == 1
+    assert len(optimize(path, Cluster).added_sizes) == 1
     assert DeltaTable(path).snapshot.num_files == 1
     assert len(rows(spark, path)) == len(before) + 20

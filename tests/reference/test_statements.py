@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltalog.rows.merge.clauses import Action, Clause, When
+from deltalog.context import utc_context
+from deltalog.rows.changes import Action, Clause, When
 from deltalog.scan import open_changes
 from deltalog.snapshot import load_snapshot
 from deltalog.storage import open_store
@@ -139,7 +140,7 @@ def feed(table: StatedTable) -> list[dict[str, Any]]:
 def opened(path: Path) -> StatedTable:
     table = StatedTable.__new__(StatedTable)
     table.store = open_store(str(path))
-    table.snapshot = load_snapshot(table.store)
+    table.snapshot = load_snapshot(utc_context(table.store))
     return table
 
 

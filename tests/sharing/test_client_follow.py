@@ -85,7 +85,7 @@ class Growing:
         self, start: Any = None, *, until: int | None = None, **options: Any
     ) -> SharedFollower:
         client = AsyncRestClient(read_profile(self.server.profile()), QUICK, clock=self.clock)
-        view = TableView(client, Table(share="s", schema="d", name="t"), Moment())
+        view = TableView(client, Table(share="s", schema="d", name="t"), Moment(), time_zone="UTC")
         chosen = SharedFollowOptions(**options)
         return SharedFollower(view, start=start, options=chosen, until=until)
 

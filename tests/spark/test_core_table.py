@@ -11,13 +11,14 @@ from pyspark.sql import SparkSession
 
 import deltalog.spark
 from deltalog import DeltaTable as CoreTable
-from deltalog import write_deltalake
+from deltalog import PostCommitHookProperties, write_deltalake
 from deltalog.spark import DeltaTable
 from deltalog.spark.reading.state import MOST_FILES_HERE
 from deltalog.storage import open_store
 from deltalog.testing import CountingStore
 from tests.support.statements import in_order
 
+LATER = PostCommitHookProperties(auto_compact=False)
 EVERY_OTHER = {"delta.checkpointInterval": "2"}
 
 
@@ -63,7 +64,7 @@ def test_smaller_tables_have_one_file(spark: SparkSession, tmp_path: Path) -> No
 def test_tasks_compact_after_a_write(spark: SparkSession, tmp_path: Path) -> None:
     wanted = {"delta.autoOptimize.autoCompact": "true"}
     core = CoreTable.create(tmp_path, pa.schema([("id", pa.int64())]), configuration=wanted)
-    with core.transaction() as transaction:
+    with core.transaction(post_commithook_properties=LATER) as transaction:
         for number in range(60):
             transaction.append(pa.table({"id": [number]}))
     store = CountingStore(open_store(str(tmp_path)))

@@ -12,9 +12,11 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 import deltalog.spark
 from deltalog import DeltaTable as CoreTable
 from deltalog.errors import AmbiguousMergeError, InvalidInputError
+from deltalog.rows.changes import RowChanges
 from deltalog.spark import DeltaTable, IdentityGenerator
-from deltalog.spark.engine.merge_plan import SparkMerge
+from deltalog.spark.engine.engine import SparkEngine
 from deltalog.spark.merge import DeltaMergeBuilder
+from deltalog.verbs.merge import upsert
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -108,9 +110,8 @@ def test_only_files_that_the_keys_allow_are_touched(spark: SparkSession, tmp_pat
 
 
 def test_a_builder_stays_as_it_is() -> None:
-    run: list[SparkMerge] = []
-    frame: Any = None
-    builder = DeltaMergeBuilder(SparkMerge(source=frame, condition="true"), run.append)  # type: ignore[arg-type]  # it answers nothing
+    run: list[RowChanges] = []
+    builder = DeltaMergeBuilder(RowChanges(condition="true", clauses=()), run.append)  # type: ignore[arg-type]  # it answers nothing
     one, other = builder.whenMatchedDelete(), builder.withSchemaEvolution()
     for each in (builder, one, other):
         each.execute()
@@ -233,3 +234,34 @@ def test_generated_identity_and_default_columns_of_new_rows(
     merge()
     found = table.toDF().collect()
     assert (len(found), len({row["id"] for row in found})) == (4, 4)
+
+
+def test_files_are_not_pruned_by_what_the_session_zone_decides(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    frame = spark.sql("SELECT 1L AS k, TIMESTAMP'2020-01-01 02:00:00Z' AS at")
+    deltalog.spark.write(frame, tmp_path)
+    source = spark.sql("SELECT 1L AS k").alias("s")
+    # In New York it is the last day of 2019; in UTC no row of the file is that old.
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        table = DeltaTable.forPath(spark, tmp_path).alias("t")
+        for condition in ("t.at < '2019-12-31 22:00:00'", "CAST(t.at AS DATE) = DATE'2019-12-31'"):
+            merge = table.merge(source, f"t.k = s.k AND {condition}")
+            assert counts(merge.whenMatchedUpdate(set={"k": "t.k"})) == (1, 1, 0, 0)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_a_merge_of_the_core_knows_its_names_here(spark: SparkSession, tmp_path: Path) -> None:
+    deltalog.spark.write(spark.range(3).selectExpr("id", "'old' AS v"), tmp_path)
+    core = CoreTable.from_context(CoreTable(tmp_path).snapshot.context, SparkEngine(spark))
+    source = spark.range(2, 4).selectExpr("id", "'new' AS v")
+    verb = upsert(source, "id")
+    counted = core.do(verb, dry_run=True)
+    assert counted["num_target_rows_updated"] == counted["num_target_rows_inserted"] == 1
+    assert counted["files"]["action"].to_pylist() == ["rewrite"]
+    assert core.version() == 0
+    done = core.do(verb)
+    assert done["num_target_rows_updated"] == done["num_target_rows_inserted"] == 1
+    assert rows(tmp_path) == [(0, "old"), (1, "old"), (2, "new"), (3, "new")]

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 import deltalog.spark
 from deltalog import DeltaTable, Field, Schema, write_deltalake
 from deltalog.actions.arrow import FILE_SCHEMA
+from deltalog.context import utc_context
 from deltalog.errors import CheckpointUnreadableError, InvalidInputError
 from deltalog.expressions import as_expression, resolve_predicate
 from deltalog.scan.prune import prune
@@ -70,12 +71,12 @@ def test_files_are_those_that_the_core_finds(spark: SparkSession, data: st.DataO
     with tempfile.TemporaryDirectory() as directory:
         path = put_on_disk(data.draw(checkpointed(LAYOUTS[layout])), Path(directory))
         store = open_store(str(path))
-        whole = load_snapshot(store)
+        whole = load_snapshot(utc_context(store))
         schema = whole.configuration.schema
         where = as_expression(data.draw(st.sampled_from(WHERE)), schema)
         predicate = resolve_predicate(where, schema)
         want = prune(whole, predicate)
-        again = load_snapshot(store)
+        again = load_snapshot(utc_context(store))
         found = prune_on_cluster(spark, again, predicate, share_bytes=SMALL_SHARES)
         assert files(found.files(NAMES)) == files(want.files(NAMES))
         assert found.explain() == want.explain()
@@ -170,7 +171,7 @@ def _with_sidecars(path: Path) -> tuple[CountingStore, Snapshot]:
         write_deltalake(path, data, mode="append", configuration=configuration)
     DeltaTable(path).create_checkpoint()
     store = CountingStore(open_store(str(path)))
-    return store, load_snapshot(store)
+    return store, load_snapshot(utc_context(store))
 
 
 def test_what_is_damaged_is_read_another_way(spark: SparkSession, tmp_path: Path) -> None:
@@ -181,7 +182,7 @@ def test_what_is_damaged_is_read_another_way(spark: SparkSession, tmp_path: Path
     assert found.num_left == 4  # by the commits
     (tmp_path / "_delta_log" / f"{0:020}.json").unlink()
     with pytest.raises(CheckpointUnreadableError, match=r"checkpoint .* is unusable"):
-        prune_on_cluster(spark, load_snapshot(open_store(str(tmp_path))), None)
+        prune_on_cluster(spark, load_snapshot(utc_context(open_store(str(tmp_path)))), None)
 
 
 @pytest.mark.usefixtures("always")

@@ -20,6 +20,7 @@ from deltalog.checkpoints.writer import (
     file_rows,
     part_paths,
 )
+from deltalog.context import utc_context
 from deltalog.log.hint import read_hint
 from deltalog.log.names import commit_path
 from deltalog.snapshot import Snapshot, load_snapshot
@@ -36,7 +37,7 @@ from tests.support.logs import DictStore
 
 
 def opened(path: Path) -> Snapshot:
-    return load_snapshot(open_store(str(path)))
+    return load_snapshot(utc_context(open_store(str(path))))
 
 
 def without_commits(path: Path, version: int) -> Snapshot:
@@ -59,18 +60,21 @@ def test_it_is_the_state_that_it_was_written_from(
 ) -> None:
     with tempfile.TemporaryDirectory() as directory:
         store = data.draw(checkpointed(layout))
-        version = load_snapshot(store).version + 1
+        version = load_snapshot(utc_context(store)).version + 1
         logs.commit(store, version, logs.add("p=1/new", size=7), logs.remove("a"))
         path = put_on_disk(store, Path(directory))
         before = opened(path)
         info = checkpoint_on_cluster(
             spark, before, layout=layout[0], part_files=2, at_ms=NOW, share_bytes=SMALL_SHARES
         )
-        assert (info.version, info.num_adds) == (version, load_snapshot(store).num_files)
+        assert (info.version, info.num_adds) == (
+            version,
+            load_snapshot(utc_context(store)).num_files,
+        )
         after = without_commits(path, version)
         assert after.segment.checkpoint is not None
         assert after.segment.checkpoint.name == info.files.name
-        assert_same_state(after, load_snapshot(store))
+        assert_same_state(after, load_snapshot(utc_context(store)))
 
 
 @pytest.mark.protocol("CKPT-06", "CKPT-10", "B-14")
@@ -132,7 +136,7 @@ def test_a_table_gets_the_layout_that_it_allows(spark: SparkSession, tmp_path: P
 def test_a_part_that_another_attempt_wrote_stays() -> None:
     """Spark tries tasks again, and may run one twice at a time."""
     store = _old_table()
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     content = snapshot.read_log(lambda state: content_of_files(snapshot, state, NOW))
     removes, adds = (
         [batch for table in tables for batch in table.to_batches()]

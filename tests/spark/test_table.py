@@ -19,8 +19,8 @@ from deltalog.errors import (
     TableNotFoundError,
 )
 from deltalog.spark import DeltaTable
+from deltalog.spark.builders import IdentityGenerator
 from deltalog.spark.session.settings import RETENTION_CHECK
-from deltalog.spark.table import IdentityGenerator
 
 DEFAULTS = "spark.databricks.delta.properties.defaults."
 VECTORS = {"delta.enableDeletionVectors": "true"}

@@ -15,18 +15,17 @@ from pyspark.sql import SparkSession
 from deltalog import DeltaTable as CoreTable
 from deltalog import write_deltalake
 from deltalog.clock import now_ms
+from deltalog.engine.listing import listed_files
 from deltalog.errors import InvalidInputError
 from deltalog.spark import DeltaTable
 from deltalog.spark.engine.files import (
     FILES_PER_TASK,
-    SparkHands,
     SweepSpec,
     delete_task,
+    list_by_tasks,
     list_task,
 )
-from deltalog.spark.session.parts import told
 from deltalog.storage import Store, open_store
-from deltalog.verbs.vacuum_candidates import listed_files
 
 PROPERTIES = {
     "delta.enableChangeDataFeed": "true",
@@ -143,20 +142,20 @@ def test_the_driver_does_what_tasks_leave(tmp_path: Path) -> None:
     spec = SweepSpec(
         store=store, configuration=configuration, witness=witness, groups=(("p=1",), ("p=3",))
     )
-    listed = told(list_task(spec, batch(1)))
+    listed = list_task(spec, 1)
+    assert isinstance(listed, pa.Table)
     assert {str(path).partition("/")[0] for path in listed["path"].to_pylist()} == {"p=3"}
     blind = replace(spec, witness=replace(witness, size_bytes=1))
-    assert told(list_task(blind, batch(0, 1))) == ["p=1", "p=3"]
-    assert told(delete_task(blind, batch("p=2/orphan.parquet"))) == ["p=2/orphan.parquet"]
-    assert told(delete_task(spec, batch("p=2/orphan.parquet"))) == []
+    assert list_task(blind, 0) == ("p=1",)
+    assert delete_task(blind, batch("p=2/orphan.parquet")) == ["p=2/orphan.parquet"]
+    assert delete_task(spec, batch("p=2/orphan.parquet")) == []
     assert "p=2/orphan.parquet" not in names(place)
 
 
 def test_tasks_list_what_the_core_lists(spark: SparkSession, tmp_path: Path) -> None:
     place = table(tmp_path / "here")
-    store, core = open_store(place), CoreTable(place)
-    configuration = core.snapshot.configuration
-    found = SparkHands(spark, core.version()).list_files(store, configuration)
+    store, configuration = open_store(place), CoreTable(place).snapshot.configuration
+    found = list_by_tasks(spark, store, configuration)
     expected = listed_files(store, configuration)
     assert found.schema == expected.schema
     assert found.sort_by("path") == expected.sort_by("path")

@@ -20,7 +20,7 @@ from deltalog.spark import DeltaTable
 from deltalog.spark.writing.options import WriteOptions
 from deltalog.spark.writing.writer import BatchWriter
 from deltalog.storage import open_store
-from deltalog.testing import Fault, FaultyStore, Harm
+from deltalog.testing import FaultyStore, Harm, InjectedFault
 
 
 def rows(path: Path) -> list[Any]:
@@ -64,7 +64,7 @@ def test_tasks_that_are_run_again_leave_each_row_once(
 
 def broken_log(path: Path, harm: Harm, error: StorageError | None = None) -> FaultyStore:
     """A store that refuses a commit, or loses the answer to one."""
-    fault = Fault(verb="put_if_absent", path="_delta_log", harm=harm, error=error)
+    fault = InjectedFault(verb="put_if_absent", path="_delta_log", harm=harm, error=error)
     return FaultyStore(open_store(path), fault)
 
 

@@ -27,6 +27,7 @@ from hypothesis.stateful import (
 
 from deltalog._json import iter_objects
 from deltalog.actions import AddFile
+from deltalog.context import utc_context
 from deltalog.errors import CommitOutcomeUnknownError, DeltaError
 from deltalog.expressions import as_expression, resolve_predicate
 from deltalog.log.names import commit_path
@@ -41,6 +42,7 @@ from deltalog.transaction import (
     run,
 )
 from tests.support import logs
+from tests.support.contexts import moved
 from tests.support.interleaving import (
     HARMS,
     CrashedError,
@@ -191,7 +193,9 @@ class Histories(RuleBasedStateMachine):
         known = self.snapshots.get(slot) if is_stale else None
         operation.worker = Worker(
             self.shared,
-            load_snapshot if kind == "read" else lambda store: self._write(store, operation, known),
+            (lambda store: load_snapshot(utc_context(store)))
+            if kind == "read"
+            else lambda store: self._write(store, operation, known),
         )
         self.operations.append(operation)
         self.workers[slot] = operation
@@ -203,9 +207,9 @@ class Histories(RuleBasedStateMachine):
         def load() -> Snapshot:
             found = next(snapshots, None)
             if found is None:
-                return load_snapshot(store)
-            found.store = found._state.store = store
-            return found
+                found = load_snapshot(utc_context(store))
+            found._state.store = store
+            return moved(found, store=store, clock=self.clock)
 
         def stage(pending: PendingTransaction) -> None:
             snapshot = pending.snapshot
@@ -234,7 +238,6 @@ class Histories(RuleBasedStateMachine):
             load,
             stage,
             operation=NAMES[kind],
-            clock=self.clock,
             commit_properties=CommitProperties({"number": str(number)}, app_transactions=once),
             on_conflict="retry" if number % 2 else "raise",
         )
@@ -262,7 +265,7 @@ class Histories(RuleBasedStateMachine):
             return
         result = operation.worker.result
         snapshot = result.committed.snapshot if isinstance(result, Ran) else result
-        snapshot.store = snapshot._state.store = self.store
+        moved(snapshot, store=self.store)._state.store = self.store
         self.snapshots[slot] = snapshot
         self._check_snapshot(snapshot)
 

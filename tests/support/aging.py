@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from deltalog.expressions import as_expression, resolve_predicate
+from deltalog.context import utc_context
+from deltalog.engine import LocalEngine
 from deltalog.scan import plan_scan
 from deltalog.schema import from_arrow_schema
 from deltalog.snapshot import Snapshot, load_snapshot
@@ -16,17 +17,18 @@ from deltalog.storage.store import Store
 from deltalog.table_change import new_table
 from deltalog.transaction import PendingTransaction, PostCommitHookProperties
 from deltalog.transaction.commit import commit, run
-from deltalog.verbs.append import FileOptions, stage_append
-from deltalog.verbs.delete import stage_delete
+from deltalog.verbs.delete import Delete
+from deltalog.verbs.do import do, stage
 from deltalog.verbs.vacuum import VacuumPlan, confirm_vacuum, delete_planned, plan_vacuum
-from deltalog.write.source import open_source
+from deltalog.verbs.verb import OutcomeT, Verb
+from deltalog.verbs.write import Write
+from tests.support.contexts import moved
 from tests.support.interleaving import SteadyClock
 from tests.support.logs import DictStore
 
 _Result = TypeVar("_Result")
 DAY_MS = 86_400_000
 START_MS = 1_700_000_000_000
-OPTIONS = FileOptions()
 NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 FEATURES = {
     "delta.enableDeletionVectors": "true",
@@ -82,37 +84,41 @@ class AgingTable:
             created_time_ms=self.kept.now_ms,
         )
         pending = PendingTransaction(
-            None, self.store, operation="WRITE", configuration=configuration, clock=self._clock
+            replace(utc_context(self.store), clock=self._clock),
+            None,
+            operation="WRITE",
+            configuration=configuration,
         )
-        stage_append(pending, open_source(rows), options=OPTIONS)
+        stage(Write(data=rows), pending, LocalEngine())
         commit(pending, hooks=NO_HOOKS)
 
     def append(self, data: Mapping[str, Any]) -> None:
         """More rows, in files of their own."""
-        rows = open_source(pa.table(dict(data)))
-        self.run("WRITE", lambda pending: stage_append(pending, rows, options=OPTIONS))
+        self.do(Write(data=pa.table(dict(data))))
 
     def delete(self, where: str | None = None) -> None:
         """Fewer rows."""
+        verb = Delete.where(where)  # a version in any case
+        self.run(verb.name, lambda pending: stage(verb, pending, LocalEngine()))
 
-        def stage(pending: PendingTransaction) -> None:
-            schema = pending.configuration.schema
-            predicate = (
-                None if where is None else resolve_predicate(as_expression(where, schema), schema)
-            )
-            stage_delete(pending, predicate, options=OPTIONS)
-
-        self.run("DELETE", stage)
+    def do(self, verb: Verb[OutcomeT]) -> OutcomeT:
+        """Any verb, on the newest version; what it did."""
+        done = do(verb, self._timed, LocalEngine(), hooks=NO_HOOKS)
+        assert done.outcome is not None
+        return done.outcome
 
     def run(self, operation: str, stage: Callable[[PendingTransaction], _Result]) -> _Result:
         """Stage and commit; what staging gave."""
-        ran = run(self.snapshot, stage, operation=operation, clock=self._clock, hooks=NO_HOOKS)
+        ran = run(self._timed, stage, operation=operation, hooks=NO_HOOKS)
         assert ran.value is not None or not ran.committed.skipped
         return ran.value  # type: ignore[return-value]  # some stages give None
 
+    def _timed(self) -> Snapshot:
+        return moved(self.snapshot(), clock=self._clock)
+
     def snapshot(self, version: int | None = None) -> Snapshot:
         """The table now, or at a version."""
-        return load_snapshot(self.store, version=version)
+        return load_snapshot(utc_context(self.store), version=version)
 
     def rows(self, version: int | None = None, columns: Sequence[str] | None = None) -> list[Any]:
         """Sorted rows, as tuples of the columns."""
@@ -124,12 +130,14 @@ class AgingTable:
 
     def plan(self, **options: Any) -> VacuumPlan:
         """What vacuum would delete now."""
-        return plan_vacuum(self.snapshot(), now_ms=self.kept.now_ms, **options)
+        return plan_vacuum(
+            self.snapshot(), now_ms=self.kept.now_ms, engine=LocalEngine(), **options
+        )
 
     def vacuum(self, **options: Any) -> list[str]:
         """Delete it; the paths, sorted."""
         plan = confirm_vacuum(self.plan(**options), self.snapshot())
-        delete_planned(self.store, plan)
+        delete_planned(self.store, plan, LocalEngine())
         return sorted(plan.paths)
 
     def data_files(self) -> list[str]:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deltalog._json import loads
+from deltalog.context import utc_context
 from deltalog.expressions import parse_type
+from deltalog.rows.bins import RunOptions
+from deltalog.rows.files import FileOptions
 from deltalog.scan import plan_scan
 from deltalog.schema import Field, StructType
 from deltalog.snapshot import load_snapshot
 from deltalog.storage.store import Store
-from deltalog.transaction import PendingTransaction, PostCommitHookProperties
-from deltalog.transaction.commit import run
-from deltalog.verbs.alter.clustering import set_clustering_columns
-from deltalog.verbs.append import FileOptions
-from deltalog.verbs.optimize import Optimized, RunOptions
+from deltalog.transaction import PostCommitHookProperties
+from deltalog.verbs.alter.clustering import SetClusteringColumns
+from deltalog.verbs.optimize import Optimized, ZOrder
+from deltalog.verbs.verb import Verb
 from tests.support.logs import Json
 from tests.support.statements import StatedTable
 from tests.support.transactions import actions_of, commit_info_of, of_kind
@@ -34,43 +36,21 @@ class OptimizedTable(StatedTable):
         table.store = store
         return table
 
-    def optimize(
-        self,
-        stage: Callable[..., Optimized],
-        *arguments: Any,
-        operation: str = "OPTIMIZE",
-        **options: Any,
-    ) -> Optimized:
-        """Stage and commit, if there is anything to commit."""
-
-        def staged(pending: PendingTransaction) -> Optimized:
-            return stage(pending, *arguments, **options)
-
-        ran = run(
-            lambda: load_snapshot(self.store),
-            staged,
-            operation=operation,
-            hooks=_HOOKS,
-            skip_empty=True,
-        )
-        self.snapshot = ran.committed.snapshot
-        assert ran.value is not None
-        return ran.value
+    def optimize(self, verb: type[Verb[Optimized]], *arguments: Any, **options: Any) -> Optimized:
+        """Do an optimization; of the arguments columns come first, then filters of partitions."""
+        names = ("columns", "filters") if verb is ZOrder else ("filters",)
+        named = dict(zip(names, arguments, strict=False))
+        return self.do(verb(**named, **options))
 
     def cluster_by(self, *columns: str) -> None:
         """`ALTER TABLE … CLUSTER BY`."""
-
-        def stage(pending: PendingTransaction) -> None:
-            set_clustering_columns(pending, columns)
-
-        ran = run(lambda: load_snapshot(self.store), stage, operation="CLUSTER BY", hooks=_HOOKS)
-        self.snapshot = ran.committed.snapshot
+        self.do(SetClusteringColumns(columns))
 
     def physical_rows(self, *columns: str) -> list[list[tuple[Any, ...]]]:
         """The rows of each file as they stand there, files in the order of their names."""
         found: dict[str, list[tuple[Any, ...]]] = {}
         names = ["_metadata.file_name", *columns]
-        scan = plan_scan(load_snapshot(self.store), columns=names)
+        scan = plan_scan(load_snapshot(utc_context(self.store)), columns=names)
         for name, *values in zip(*scan.to_table().to_pydict().values(), strict=True):
             found.setdefault(name, []).append(tuple(values))
         return [found[name] for name in sorted(found)]

@@ -18,6 +18,7 @@ import pyarrow as pa
 from deltalog import DeltaTable, Field, Schema
 from deltalog._json import dumps, loads
 from deltalog.configuration import TableConfiguration
+from deltalog.context import utc_context
 from deltalog.log.names import commit_path
 from deltalog.snapshot import load_snapshot
 from deltalog.storage import Store, open_store
@@ -54,7 +55,9 @@ def race(url: str, options: Mapping[str, str], *, processes: int, appends: int) 
     """Make a table and let processes append to it, one row a commit."""
     store = open_store(url, dict(options))
     commit(
-        PendingTransaction(None, store, operation="CREATE TABLE", configuration=_configuration())
+        PendingTransaction(
+            utc_context(store), None, operation="CREATE TABLE", configuration=_configuration()
+        )
     )
     started = time.monotonic()
     racers = [
@@ -91,7 +94,7 @@ def _configuration() -> TableConfiguration:
 
 def _versions(store: Store) -> int:
     """How many commits there are after the first; none may be missing."""
-    version = load_snapshot(store).version
+    version = load_snapshot(utc_context(store)).version
     for number in range(version + 1):
         store.stat(commit_path(number))
     return version
@@ -100,11 +103,11 @@ def _versions(store: Store) -> int:
 def append(store: Store, ids: range) -> list[int]:
     """One commit for each id; how often each lost."""
     retries = []
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     for row in ids:
 
         def stage(pending: PendingTransaction, row: int = row) -> None:
-            spec = WriteSpec(store=store, configuration=pending.configuration)
+            spec = WriteSpec(store=store, configuration=pending.configuration, time_zone="UTC")
             pending.add_files(write_files(spec, pa.table({"id": [row]})))
 
         committed = run(snapshot.refresh, stage, operation="WRITE").committed

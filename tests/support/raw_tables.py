@@ -20,12 +20,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap
 
+from deltalog.context import utc_context
 from deltalog.deletion_vectors import encode_z85
 from deltalog.expressions import parse_sql
 from deltalog.scan import Scan, plan_scan
 from deltalog.snapshot import Snapshot, load_snapshot
 from deltalog.storage import Store
 from tests.support import logs
+from tests.support.contexts import moved
 
 Action = dict[str, Any]
 _MAP = pa.map_(pa.string(), pa.string())
@@ -292,21 +294,22 @@ class DataTable:
 
     def snapshot(self, version: int | None = None, *, store: Store | None = None) -> Snapshot:
         """A version, loaded anew."""
-        return load_snapshot(self.store if store is None else store, version=version)
+        return load_snapshot(utc_context(self.store if store is None else store), version=version)
 
     def scan(
         self,
         where: str | None = None,
         columns: Sequence[str] | None = None,
         limit: int | None = None,
-        **options: Any,
+        *,
+        time_zone: str = "UTC",
     ) -> Scan:
         """A scan of the latest version."""
-        snapshot = self.snapshot()
+        snapshot = moved(self.snapshot(), time_zone=time_zone)
         predicate = None
         if where is not None:
             predicate = parse_sql(where)
-        return plan_scan(snapshot, columns=columns, predicate=predicate, limit=limit, **options)
+        return plan_scan(snapshot, columns=columns, predicate=predicate, limit=limit)
 
     def rows(self, where: str | None = None, columns: Sequence[str] | None = None) -> list[Any]:
         """The rows of the latest version: tuples, or bare values of a single column."""

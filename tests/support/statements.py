@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
-from deltalog.expressions import as_expression, parse_type
-from deltalog.rows.merge.clauses import Action, Clause, Merge, When
+from deltalog.context import utc_context
+from deltalog.engine import LocalEngine
+from deltalog.expressions import parse_type
+from deltalog.progress import Progress
+from deltalog.rows.changes import Action, ChangedRows, Clause, RowChanges, When
+from deltalog.rows.files import FileOptions
 from deltalog.rows.merge.source import MergeSource
 from deltalog.scan import open_changes, plan_scan
 from deltalog.schema import Field, StructType
@@ -16,20 +20,19 @@ from deltalog.snapshot import Snapshot, load_snapshot
 from deltalog.storage.store import Store
 from deltalog.table_change import new_table
 from deltalog.transaction import PendingTransaction, PostCommitHookProperties
-from deltalog.transaction.commit import commit, run
-from deltalog.verbs.append import FileOptions, stage_append
-from deltalog.verbs.delete import Deleted, stage_delete
-from deltalog.verbs.merge import Merged, stage_merge
-from deltalog.verbs.update import Updated, stage_update
-from deltalog.write.source import open_source
+from deltalog.transaction.commit import commit
+from deltalog.verbs.delete import Delete
+from deltalog.verbs.do import do
+from deltalog.verbs.merge import Merge
+from deltalog.verbs.update import Update
+from deltalog.verbs.verb import OutcomeT, Verb
+from deltalog.verbs.write import Write
 from tests.support.logs import DictStore
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 FEED = {"delta.enableChangeDataFeed": "true"}
 ROW_IDS = {"delta.enableRowTracking": "true"}
 _HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
-_OPTIONS = FileOptions()
-T = TypeVar("T")
 
 
 class StatedTable:
@@ -60,7 +63,7 @@ class StatedTable:
             created_time_ms=0,
         )
         pending = PendingTransaction(
-            None, self.store, operation="CREATE TABLE", configuration=configuration
+            utc_context(self.store), None, operation="CREATE TABLE", configuration=configuration
         )
         self.snapshot: Snapshot = commit(pending, hooks=_HOOKS).snapshot
         for rows in files:
@@ -73,41 +76,42 @@ class StatedTable:
 
     def append(self, rows: Sequence[Mapping[str, Any]], **options: Any) -> None:
         """Add rows in files of their own; options are those of the files."""
-        data = open_source([dict(row) for row in rows])
-        files = FileOptions(**options)
-        self._run("WRITE", lambda pending: stage_append(pending, data, options=files))
+        self.do(Write(data=[dict(row) for row in rows], files=FileOptions(**options)))
 
     def update(
         self, values: Mapping[Any, object], where: str | None = None, **options: Any
-    ) -> Updated:
+    ) -> ChangedRows:
         """`UPDATE`."""
+        return self.do(Update.where(where, values, **options)).changed
 
-        def stage(pending: PendingTransaction) -> Updated:
-            condition = None if where is None else as_expression(where, self._schema(pending))
-            return stage_update(pending, values, condition, options=_OPTIONS, **options)
-
-        return self._run("UPDATE", stage)
-
-    def delete(self, where: str | None = None) -> Deleted:
+    def delete(self, where: str | None = None) -> ChangedRows:
         """`DELETE`."""
+        return self.do(Delete.where(where)).changed
 
-        def stage(pending: PendingTransaction) -> Deleted:
-            condition = None if where is None else as_expression(where, self._schema(pending))
-            return stage_delete(pending, condition, options=_OPTIONS)
-
-        return self._run("DELETE", stage)
-
-    def merge(self, source: object, on: str, *clauses: Clause, **options: Any) -> Merged:
+    def merge(self, source: object, on: str, *clauses: Clause, **options: Any) -> ChangedRows:
         """`MERGE`, with the aliases `t` and `s`."""
-        merge = Merge(predicate=on, clauses=clauses, source_alias="s", target_alias="t", **options)
-        return self.run_merge(source, merge)
+        changes = RowChanges(
+            condition=on, clauses=clauses, source_alias="s", target_alias="t", **options
+        )
+        return self.run_merge(source, Merge(changes))
 
-    def run_merge(self, source: object, merge: Merge, **options: Any) -> Merged:
+    def run_merge(self, source: object, merge: Merge, **options: Any) -> ChangedRows:
         """`MERGE`, as it is made; options are those of its source."""
         with MergeSource(source, **options) as rows:
-            return self._run(
-                "MERGE", lambda pending: stage_merge(pending, merge, rows, options=_OPTIONS)
-            )
+            return self.do(merge.with_source(rows)).changed
+
+    def do(self, verb: Verb[OutcomeT], progress: Progress | None = None) -> OutcomeT:
+        """Any verb, on the newest version; what it did."""
+        done = do(
+            verb,
+            lambda: load_snapshot(utc_context(self.store)),
+            LocalEngine(),
+            hooks=_HOOKS,
+            progress=progress,
+        )
+        self.snapshot = done.committed.snapshot
+        assert done.outcome is not None
+        return done.outcome
 
     @property
     def version(self) -> int:
@@ -116,7 +120,7 @@ class StatedTable:
 
     def rows(self, *columns: str, version: int | None = None) -> list[dict[str, Any]]:
         """The rows of the newest version, or of one, read from the store anew, sorted."""
-        snapshot = load_snapshot(self.store, version=version)
+        snapshot = load_snapshot(utc_context(self.store), version=version)
         found: list[Any] = plan_scan(snapshot, columns=columns or None).to_table().to_pylist()
         return in_order(found)
 
@@ -132,22 +136,7 @@ class StatedTable:
 
     def files(self) -> pa.Table:
         """The live files."""
-        return load_snapshot(self.store).files()
-
-    def _schema(self, pending: PendingTransaction) -> StructType:
-        return pending.configuration.schema
-
-    def _run(self, operation: str, stage: Callable[[PendingTransaction], T]) -> T:
-        ran = run(
-            lambda: load_snapshot(self.store),
-            stage,
-            operation=operation,
-            hooks=_HOOKS,
-            skip_empty=True,
-        )
-        self.snapshot = ran.committed.snapshot
-        assert ran.value is not None
-        return ran.value
+        return load_snapshot(utc_context(self.store)).files()
 
 
 def in_order(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from deltalog._json import iter_objects
 from deltalog.actions import AddFile
+from deltalog.context import utc_context
 from deltalog.expressions import Expression, as_expression, resolve_predicate
 from deltalog.log.names import commit_path
 from deltalog.snapshot import Snapshot, load_snapshot
@@ -61,12 +63,12 @@ def pending(
     parameters: Mapping[str, Any] | None = None,
 ) -> PendingTransaction:
     """A transaction on the latest version that adds files."""
+    base = snapshot or load_snapshot(utc_context(store))
     found = PendingTransaction(
-        snapshot or load_snapshot(store),
-        store,
+        replace(base.context, clock=SteadyClock(NOW_MS + 1000)),
+        base,
         operation=operation,
         parameters=parameters,
-        clock=SteadyClock(NOW_MS + 1000),
     )
     found.add_files(adds)
     return found

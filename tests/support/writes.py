@@ -14,6 +14,7 @@ from deltalog._json import loads
 from deltalog.actions import Metadata, Protocol, action_to_json
 from deltalog.column_mapping import assign
 from deltalog.configuration import TableConfiguration
+from deltalog.context import utc_context
 from deltalog.scan import plan_scan
 from deltalog.schema import Field, StructType, encode_schema
 from deltalog.snapshot import load_snapshot
@@ -74,10 +75,8 @@ def batch_of(configuration: TableConfiguration, **columns: Any) -> pa.RecordBatc
 
 def spec_of(configuration: TableConfiguration, **options: Any) -> WriteSpec:
     """How to write that table, into a store of its own."""
-    store = options.pop("store", None)
-    return WriteSpec(
-        store=logs.DictStore() if store is None else store, configuration=configuration, **options
-    )
+    given = {"store": logs.DictStore(), "time_zone": "UTC", **options}
+    return WriteSpec(configuration=configuration, **given)
 
 
 def write(configuration: TableConfiguration, data: object, **options: Any) -> WrittenFiles:
@@ -107,7 +106,7 @@ def commit(spec: WriteSpec, written: WrittenFiles, version: int = 0) -> None:
 def read_back(spec: WriteSpec, written: WrittenFiles) -> pa.Table:
     """The rows as deltalog reads them from a table that has just these files."""
     commit(spec, written)
-    return plan_scan(load_snapshot(spec.store)).to_table()
+    return plan_scan(load_snapshot(utc_context(spec.store))).to_table()
 
 
 def rows(configuration: TableConfiguration, data: object, **options: Any) -> list[Any]:

@@ -11,7 +11,6 @@ from deltalog.paths import (
     TableLocation,
     canonical_path,
     canonical_paths,
-    canonical_scheme,
     check_all_confined,
     check_confined,
     decode_path,
@@ -21,7 +20,9 @@ from deltalog.paths import (
     locations,
     parse_table_uri,
     split_location,
+    store_kind,
 )
+from deltalog.store_kinds import LOCAL, kind_named
 
 
 @pytest.mark.protocol("ADD-02", "D-05")
@@ -233,6 +234,7 @@ def test_a_moment_that_does_not_exist_is_an_error() -> None:
         ("memory://x", ("memory", "", "/x")),
         ("C:/x", ("file", "", "C:/x")),
         ("hdfs://host:8020/x", ("hdfs", "host:8020", "x")),
+        ("hdfs:///x/y", ("hdfs", "", "x/y")),
     ],
 )
 def test_locations_come_apart(location: str, expected: tuple[str, str, str]) -> None:
@@ -240,9 +242,9 @@ def test_locations_come_apart(location: str, expected: tuple[str, str, str]) -> 
 
 
 def test_schemes_of_one_service_are_one() -> None:
-    assert canonical_scheme("S3A") == canonical_scheme("s3") == "s3"
-    assert canonical_scheme("abfss") == canonical_scheme("wasbs") == "az"
-    assert canonical_scheme("") == canonical_scheme("c") == "file"
+    assert kind_named("S3A") is kind_named("s3") is store_kind("s3n://b/t")
+    assert kind_named("abfss").name == kind_named("wasbs").name == "az"
+    assert kind_named("") is kind_named("c") is store_kind("/x") is LOCAL
 
 
 def test_file_info_knows_its_name() -> None:

@@ -16,7 +16,7 @@ from deltalog import DeltaTable, QueryBuilder
 from deltalog import errors as e
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.log import names
-from deltalog.testing import Fault, FaultyStore
+from deltalog.testing import FaultyStore, InjectedFault
 from tests.support import logs
 from tests.support.logs import DictStore
 from tests.support.raw_tables import DataTable
@@ -401,7 +401,7 @@ def test_nothing_tells_the_secrets_of_a_location(location: str) -> None:
 
 
 def test_a_store_that_fails_is_named() -> None:
-    store = FaultyStore(made().store, Fault(verb="list_from"))
+    store = FaultyStore(made().store, InjectedFault(verb="list_from"))
     with pytest.raises(e.StorageError, match="_delta_log"):
         DeltaTable(store)
 

@@ -17,10 +17,9 @@ from deltalog.actions.model import Sidecar
 from deltalog.errors import DeltaError
 from deltalog.log import names
 from deltalog.storage.parquet import ParquetSink
+from deltalog.storage.parquet_parts import leaf_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from deltalog.paths import FileInfo
     from deltalog.storage.store import Store
 
@@ -150,24 +149,11 @@ class Sidecars:
 
 
 def _file_options(schema: pa.Schema) -> dict[str, Any]:
-    """Parquet options: dictionaries and statistics only for columns where they help."""
-    leaves = [leaf for field in schema for leaf in _leaf_paths(field.name, field.type)]
+    """Parquet options: dictionaries and statistics only where they can be of use."""
+    leaves = [leaf.path for leaf in leaf_columns(schema)]
     return {
         "compression": "snappy",
         "store_schema": False,
         "use_dictionary": [leaf for leaf in leaves if leaf.startswith(_REPETITIVE)],
         "write_statistics": [leaf for leaf in leaves if leaf != "add.stats"],
     }
-
-
-def _leaf_paths(path: str, data_type: Any) -> Iterator[str]:
-    """The dotted Parquet paths of a column's leaves."""
-    if pa.types.is_struct(data_type):
-        for field in data_type:
-            yield from _leaf_paths(f"{path}.{field.name}", field.type)
-    elif pa.types.is_map(data_type):
-        yield from (f"{path}.key_value.key", f"{path}.key_value.value")
-    elif pa.types.is_list(data_type):
-        yield f"{path}.list.element"
-    else:
-        yield path

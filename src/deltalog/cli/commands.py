@@ -16,7 +16,8 @@ import pyarrow as pa
 import typer
 
 from deltalog.arguments import open_table_store
-from deltalog.cli.output import Format, as_text, moment_text, print_batches, print_rows
+from deltalog.cli.output import OutputFormat, as_text, moment_text, print_batches, print_rows
+from deltalog.context import utc_context
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.progress import progress_bar
 from deltalog.table import DeltaTable
@@ -33,7 +34,7 @@ Options = Annotated[
     list[str] | None,
     typer.Option("--option", "-o", help="A storage option, key=value; may be repeated."),
 ]
-As = Annotated[Format, typer.Option("--format", "-f", help="How to print the answer.")]
+As = Annotated[OutputFormat, typer.Option("--format", "-f", help="How to print the answer.")]
 Where = Annotated[str | None, typer.Option("--where", "-w", help="A condition in Spark SQL.")]
 
 app = typer.Typer(
@@ -66,7 +67,7 @@ def command(name: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
 
 
 @command("show")
-def show(table: Location, option: Options = None, form: As = Format.TABLE) -> None:
+def show(table: Location, option: Options = None, form: As = OutputFormat.TABLE) -> None:
     """What the table is: where, which version, how large, which columns."""
     opened = _open(table, option)
     facts = opened.detail()
@@ -74,7 +75,7 @@ def show(table: Location, option: Options = None, form: As = Format.TABLE) -> No
         {"column": field.name, "type": str(field.type), "nullable": field.nullable}
         for field in opened.schema()
     ]
-    if form is not Format.TABLE:
+    if form is not OutputFormat.TABLE:
         print_rows([{**facts, "schema": columns}], form)
         return
     shown = {name: value for name, value in facts.items() if value not in (None, [], {})}
@@ -90,11 +91,11 @@ def history(
     table: Location,
     option: Options = None,
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=0)] = None,
-    form: As = Format.TABLE,
+    form: As = OutputFormat.TABLE,
 ) -> None:
     """The commits, newest first."""
     rows = _open(table, option).history(limit)
-    if form is Format.JSON:
+    if form is OutputFormat.JSON:
         print_rows(rows, form)
         return
     print_rows(
@@ -114,7 +115,7 @@ def history(
 
 @command("files")
 def files(
-    table: Location, option: Options = None, where: Where = None, form: As = Format.TABLE
+    table: Location, option: Options = None, where: Where = None, form: As = OutputFormat.TABLE
 ) -> None:
     """The data files, with what the log says of each."""
     opened = _open(table, option)
@@ -136,10 +137,10 @@ def scan(
     ] = None,
     where: Where = None,
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=0)] = None,
-    form: As = Format.TABLE,
+    form: As = OutputFormat.TABLE,
 ) -> None:
     """Rows of the table; as a table the first 50, unless a limit is given."""
-    if limit is None and form is Format.TABLE:
+    if limit is None and form is OutputFormat.TABLE:
         limit = _MOST_SHOWN
     rows = _open(table, option).scan(column or None, where, limit=limit)
     print_batches(rows.schema, rows.to_batches(), form)
@@ -155,7 +156,7 @@ def diff(  # noqa: PLR0917  # each is the caller's choice
         list[str] | None, typer.Option("--key", "-k", help="A column that identifies rows.")
     ] = None,
     rows: Annotated[bool, typer.Option("--rows", help="Print the rows that differ.")] = False,  # noqa: FBT002  # typer's form
-    form: As = Format.TABLE,
+    form: As = OutputFormat.TABLE,
 ) -> None:
     """What differs between two versions."""
     found = _open(table, option).diff(
@@ -163,7 +164,7 @@ def diff(  # noqa: PLR0917  # each is the caller's choice
     )
     if rows:
         print_batches(found.schema, found.to_batches(), form)
-    elif form is Format.TABLE:
+    elif form is OutputFormat.TABLE:
         typer.echo(repr(found))
         if len(found.schema) > 1:  # else no row can be compared
             counts = found.summary()
@@ -186,7 +187,7 @@ def doctor(
         list[str] | None, typer.Option("--check", help="Only this check; may be repeated.")
     ] = None,
     samples: Annotated[int, typer.Option(help="How many data files are read.", min=0)] = 8,
-    form: As = Format.TABLE,
+    form: As = OutputFormat.TABLE,
 ) -> None:
     """What is wrong with the table, how bad it is, and what to do; also if it cannot be opened."""
     from deltalog.insight.doctor import examine  # noqa: PLC0415  # only here
@@ -195,13 +196,13 @@ def doctor(
     snapshot = None if at is None else _open(table, option).snapshot
     with _bar("examining") as progress:
         report = examine(
-            store,
+            utc_context(store),
             snapshot=snapshot,
             checks=check or None,
             num_samples=samples,
             progress=progress,
         )
-    if form is Format.TABLE:
+    if form is OutputFormat.TABLE:
         typer.echo(repr(report))
     else:
         found = report.to_table()
@@ -219,7 +220,7 @@ def optimize(
     ] = None,
     purge: Annotated[bool, typer.Option("--purge", help="Only write deleted rows away.")] = False,  # noqa: FBT002  # typer's form
     target_size: Annotated[int | None, typer.Option(help="Bytes of a file.", min=1)] = None,
-    form: As = Format.JSON,
+    form: As = OutputFormat.JSON,
 ) -> None:
     """Write few large files instead of many small ones."""
     if z_order and purge:
@@ -244,7 +245,7 @@ def vacuum(
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="List all files.")] = False,  # noqa: FBT002  # typer's form
     delete: Annotated[bool, typer.Option("--delete", help="Really delete them.")] = False,  # noqa: FBT002  # typer's form
-    form: As = Format.TABLE,
+    form: As = OutputFormat.TABLE,
 ) -> None:
     """Name the files that no version needs any more, or delete them."""
     opened = _open(table, option)
@@ -262,7 +263,7 @@ def restore(
     table: Location,
     target: Annotated[str, typer.Argument(help="A version or a timestamp.")],
     option: Options = None,
-    form: As = Format.JSON,
+    form: As = OutputFormat.JSON,
 ) -> None:
     """Make the table what it was."""
     print_rows([_open(table, option).restore(_version(target))], form)
@@ -286,7 +287,7 @@ def properties(
     unset: Annotated[
         list[str] | None, typer.Option("--unset", help="A property's key; may be repeated.")
     ] = None,
-    form: As = Format.TABLE,
+    form: As = OutputFormat.TABLE,
 ) -> None:
     """Show the table's properties, or change them first."""
     opened = _open(table, option)

@@ -26,7 +26,7 @@ _MOST_LETTERS = 60
 _WIDE = 100_000
 
 
-class Format(StrEnum):
+class OutputFormat(StrEnum):
     """How answers are printed."""
 
     TABLE = "table"
@@ -35,14 +35,14 @@ class Format(StrEnum):
     ARROW = "arrow"
 
 
-def print_rows(rows: list[dict[str, Any]], form: Format) -> None:
+def print_rows(rows: list[dict[str, Any]], form: OutputFormat) -> None:
     """A few rows, whatever their values are."""
-    if form is Format.JSON:
+    if form is OutputFormat.JSON:
         for row in rows:
             typer.echo(dumps(_plain(row)).decode())
         return
     names = list(dict.fromkeys(name for row in rows for name in row))
-    if form is Format.TABLE:
+    if form is OutputFormat.TABLE:
         _draw(names, ([row.get(name) for name in names] for row in rows))
         return
     texts = [{name: as_text(row.get(name)) for name in names} for row in rows]
@@ -50,21 +50,21 @@ def print_rows(rows: list[dict[str, Any]], form: Format) -> None:
     print_batches(table.schema, table.to_batches(), form)
 
 
-def print_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], form: Format) -> None:
+def print_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], form: OutputFormat) -> None:
     """Any number of rows, as they come."""
     match form:
-        case Format.JSON:
+        case OutputFormat.JSON:
             for batch in batches:
                 for row in batch.to_pylist():
                     typer.echo(dumps(_plain(row)).decode())
-        case Format.TABLE:
+        case OutputFormat.TABLE:
             rows = (
                 list(row.values()) for batch in batches for row in batch.to_pylist()
             )  # a row has its columns in order
             _draw(schema.names, rows)
-        case Format.CSV:
+        case OutputFormat.CSV:
             _write_csv(schema, batches)
-        case Format.ARROW:
+        case OutputFormat.ARROW:
             with pa.ipc.new_stream(_out(), schema) as writer:
                 for batch in batches:
                     writer.write_batch(batch)

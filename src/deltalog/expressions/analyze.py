@@ -19,7 +19,17 @@ from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
 from deltalog.expressions.trees import NON_DETERMINISTIC
 from deltalog.schema.columns import find_field
-from deltalog.schema.types import DataType, MapType, StructType
+from deltalog.schema.types import (
+    BOOLEAN,
+    DATE,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    DataType,
+    MapType,
+    StructType,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -85,8 +95,8 @@ class _Resolver:
     def condition(self, node: Expression) -> Expression:
         resolved, data_type = self.typed(node)
         # A string is a condition too: ANSI mode casts it, and 'abc' is then an error.
-        if data_type in {coercion.BOOLEAN, coercion.VOID, coercion.STRING}:
-            return implicit.coerce(resolved, data_type, coercion.BOOLEAN)
+        if data_type in {BOOLEAN, VOID, STRING}:
+            return implicit.coerce(resolved, data_type, BOOLEAN)
         raise InvalidInputError(
             f"{to_sql(node)} is of type {data_type}, but a condition is expected here"
         )
@@ -144,28 +154,28 @@ class _Resolver:
         # Spark has no order and no equality of maps.
         if isinstance(common, MapType):
             raise InvalidInputError(f"cannot compare maps in {to_sql(node)}")
-        return nodes.Comparison(node.operator, new_left, new_right), coercion.BOOLEAN
+        return nodes.Comparison(node.operator, new_left, new_right), BOOLEAN
 
     def conjunction(self, node: nodes.And | nodes.Or) -> Typed:
-        return type(node)(tuple(map(self.condition, node.operands))), coercion.BOOLEAN
+        return type(node)(tuple(map(self.condition, node.operands))), BOOLEAN
 
     def negation(self, node: nodes.Not) -> Typed:
-        return nodes.Not(self.condition(node.operand)), coercion.BOOLEAN
+        return nodes.Not(self.condition(node.operand)), BOOLEAN
 
     def is_null(self, node: nodes.IsNull) -> Typed:
-        return nodes.IsNull(self.typed(node.operand)[0]), coercion.BOOLEAN
+        return nodes.IsNull(self.typed(node.operand)[0]), BOOLEAN
 
     def membership(self, node: nodes.In) -> Typed:
         met = implicit.unify_comparison([self.typed(node.operand), *map(self.typed, node.options)])
         if met is None:
             raise InvalidInputError(f"the values of {to_sql(node)} have no common type")
         (operand, *options), _ = met
-        return nodes.In(operand, tuple(options)), coercion.BOOLEAN
+        return nodes.In(operand, tuple(options)), BOOLEAN
 
     def like(self, node: nodes.Like) -> Typed:
-        operand = self._argument(node.operand, coercion.STRING)
-        pattern = self._argument(node.pattern, coercion.STRING)
-        return nodes.Like(operand, pattern, node.escape, node.ignore_case), coercion.BOOLEAN
+        operand = self._argument(node.operand, STRING)
+        pattern = self._argument(node.pattern, STRING)
+        return nodes.Like(operand, pattern, node.escape, node.ignore_case), BOOLEAN
 
     def _argument(self, node: Expression, to: DataType) -> Expression:
         return implicit.coerce(*self.typed(node), to)
@@ -188,7 +198,7 @@ class _Resolver:
                 f"timestamp, found {data_type}"
             )
         sign = 1 if node.operator == "+" else -1
-        return self.typed(add_interval(moment, interval, sign, is_date=data_type == coercion.DATE))
+        return self.typed(add_interval(moment, interval, sign, is_date=data_type == DATE))
 
     def cast(self, node: nodes.Cast) -> Typed:
         operand, source = self.typed(node.operand)
@@ -230,9 +240,7 @@ class _Resolver:
             )
         except InvalidInputError as error:
             raise InvalidInputError(f"cannot compute {to_sql(node)}: {error}") from error
-        return _simplified(
-            Call(name, found), arguments[0][1] if arguments else coercion.VOID
-        ), result
+        return _simplified(Call(name, found), arguments[0][1] if arguments else VOID), result
 
     def _present(self, name: str) -> Typed:
         if self._now is None:
@@ -243,10 +251,10 @@ class _Resolver:
         # One value for all rows, as Spark has one per query.
         now = self._now.astimezone(dt.UTC)
         if name in {"current_date", "curdate"}:
-            return Literal(now.date(), coercion.DATE), coercion.DATE
+            return Literal(now.date(), DATE), DATE
         if name == "localtimestamp":
-            return Literal(now.replace(tzinfo=None), coercion.TIMESTAMP_NTZ), coercion.TIMESTAMP_NTZ
-        return Literal(now, coercion.TIMESTAMP), coercion.TIMESTAMP
+            return Literal(now.replace(tzinfo=None), TIMESTAMP_NTZ), TIMESTAMP_NTZ
+        return Literal(now, TIMESTAMP), TIMESTAMP
 
 
 def _check_constants(function: Function, arguments: Sequence[Typed]) -> None:

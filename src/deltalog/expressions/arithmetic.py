@@ -20,7 +20,7 @@ from deltalog.expressions.coercion import arithmetic_type
 from deltalog.expressions.rows import by_row
 from deltalog.kernels import Datum, compute
 from deltalog.schema.arrow import from_arrow_type, to_arrow_type
-from deltalog.schema.types import PrimitiveType
+from deltalog.schema.types import PrimitiveType, decimal_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,9 +114,9 @@ def _fitted(exact: Datum, result: PrimitiveType) -> Datum:
     if isinstance(exact, pa.Scalar):
         return _fitted(pa.array([exact], exact.type), result)[0]
     arrow_type: Any = exact.type
-    wide = PrimitiveType("decimal(38,0)")
+    wide = decimal_type(38, 0)
     if arrow_type.scale <= wide.precision:
-        wide = PrimitiveType(f"decimal(38,{arrow_type.scale})")
+        wide = decimal_type(38, arrow_type.scale)
     values, refused = to_decimal(exact, wide, result)
     if refused is not None and compute.any(refused).as_py():
         raise InvalidInputError(f"the result does not fit {result}: cast an operand")

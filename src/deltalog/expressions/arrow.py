@@ -29,7 +29,6 @@ from deltalog.expressions import (
 from deltalog.expressions.analyze import type_of
 from deltalog.expressions.arithmetic import calculate
 from deltalog.expressions.casts import cast
-from deltalog.expressions.coercion import BOOLEAN, VOID
 from deltalog.expressions.literals import from_scalar, to_scalar
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
@@ -37,7 +36,7 @@ from deltalog.expressions.rows import NO, YES, as_array, nulls
 from deltalog.expressions.trees import children, columns, rebuild, walk
 from deltalog.kernels import Datum, compute
 from deltalog.schema.arrow import from_arrow_schema, from_arrow_type, to_arrow_type
-from deltalog.schema.types import PrimitiveType, StructType
+from deltalog.schema.types import BOOLEAN, VOID, PrimitiveType, StructType
 
 if TYPE_CHECKING:
     from collections.abc import Callable

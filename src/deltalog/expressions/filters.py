@@ -14,13 +14,13 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import nodes
 from deltalog.expressions.analyze import resolve_predicate
 from deltalog.expressions.arrow import fold
-from deltalog.expressions.coercion import STRING
 from deltalog.expressions.nodes import Column, Expression, Literal, col
 from deltalog.expressions.rows import NO, YES
 from deltalog.expressions.sql import parse_sql
 from deltalog.expressions.substrait import from_arrow_expression
 from deltalog.schema.arrow import to_arrow_schema
 from deltalog.schema.columns import find_field
+from deltalog.schema.types import STRING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import signatures as rules
-from deltalog.expressions.coercion import (
+from deltalog.expressions.signatures import Function, fixed, function, many, same
+from deltalog.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,
@@ -21,10 +22,9 @@ from deltalog.expressions.coercion import (
     LONG,
     STRING,
     TIMESTAMP,
-    decimal,
+    ArrayType,
+    decimal_type,
 )
-from deltalog.expressions.signatures import Function, fixed, function, many, same
-from deltalog.schema.types import ArrayType
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -117,7 +117,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "from_utc_timestamp": fixed(TIMESTAMP, STRING, result=TIMESTAMP, constants=(1,)),
     "to_utc_timestamp": fixed(TIMESTAMP, STRING, result=TIMESTAMP, constants=(1,)),
     "make_timestamp": fixed(
-        INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, decimal(16, 6), result=TIMESTAMP
+        INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, decimal_type(16, 6), result=TIMESTAMP
     ),
     "make_date": fixed(INTEGER, INTEGER, INTEGER, result=DATE),
     "to_date": function(rules.parse_types(DATE), 2, 2, constants=(1,)),

@@ -17,7 +17,21 @@ from deltalog.expressions.casts import cast
 from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
 from deltalog.expressions.nodes import Arithmetic, Call, Cast, Expression, Literal
 from deltalog.expressions.render import to_sql
-from deltalog.schema.types import DataType, PrimitiveType
+from deltalog.schema.types import (
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    DataType,
+    PrimitiveType,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +40,7 @@ Typed = tuple[Expression, DataType]
 # Every long below this has its own double; from here on, two longs may become the same double.
 _MAX_EXACT_DOUBLE: Final = 1 << 53
 _EXACT_DOUBLE_DIGITS: Final = 15
-_DAY_COUNTS: Final = (coercion.BYTE, coercion.SHORT, coercion.INTEGER)
+_DAY_COUNTS: Final = (BYTE, SHORT, INTEGER)
 
 
 def cast_literal(literal: Literal, to: DataType, *, is_try: bool = False) -> Literal:
@@ -90,7 +104,7 @@ def unify(values: Sequence[Typed], where: str) -> tuple[list[Expression], DataTy
     Raises:
         InvalidInputError: they have no common type.
     """
-    common: DataType | None = coercion.VOID
+    common: DataType | None = VOID
     for _, data_type in values:
         common = coercion.common_type(common, data_type) if common else None
     if common is None:
@@ -105,7 +119,7 @@ def unify_comparison(sides: Sequence[Typed]) -> tuple[list[Expression], DataType
     Spark casts both sides to the common type. A constant gets the column's type instead wherever
     the result is the same: then the column has no cast around it, and its statistics can be used.
     """
-    common: DataType | None = coercion.VOID
+    common: DataType | None = VOID
     for _, data_type in sides:
         common = coercion.common_type(common, data_type) if common else None
     if common is None:
@@ -149,15 +163,15 @@ def _narrow(literal: Literal, common: DataType, target: DataType) -> Literal | N
 def _keeps_order(source: DataType, to: DataType, value: Any) -> bool:
     """Whether casting `source` to `to` maps different values to different ones, in their order."""
     if source in coercion.INTEGRALS:
-        if to == coercion.DOUBLE and source == coercion.LONG:
+        if to == DOUBLE and source == LONG:
             return bool(abs(value) < _MAX_EXACT_DOUBLE)
         return coercion.is_numeric(to)
     if coercion.is_decimal(source) and isinstance(source, PrimitiveType):
-        if to == coercion.DOUBLE:
+        if to == DOUBLE:
             return source.precision <= _EXACT_DOUBLE_DIGITS
         return to == coercion.wider_decimal(source, to) and _is_lossless(source, to)  # type: ignore[arg-type]  # a decimal beside a decimal
-    return (source == coercion.FLOAT and to == coercion.DOUBLE) or (
-        source in coercion.DATETIMES and to in (coercion.TIMESTAMP, coercion.TIMESTAMP_NTZ)
+    return (source == FLOAT and to == DOUBLE) or (
+        source in coercion.DATETIMES and to in (TIMESTAMP, TIMESTAMP_NTZ)
     )
 
 
@@ -187,15 +201,13 @@ def arithmetic_of(
         raise InvalidInputError(f"there is no arithmetic operator {operator!r}")
     left, right = _promote_texts(left, right), _promote_texts(right, left)
     (lhs, left_type), (rhs, right_type) = left, right
-    if coercion.DATE in (left_type, right_type) and operator in "+-":
+    if DATE in (left_type, right_type) and operator in "+-":
         return _date_arithmetic(operator, left, right)
-    if not all(
-        coercion.is_numeric(side) or side == coercion.VOID for side in (left_type, right_type)
-    ):
+    if not all(coercion.is_numeric(side) or side == VOID for side in (left_type, right_type)):
         sql = to_sql(Arithmetic(operator, lhs, rhs))
         raise InvalidInputError(f"cannot compute {sql}: {left_type} {operator} {right_type}")
-    if left_type == right_type == coercion.VOID:
-        left_type = right_type = coercion.DOUBLE
+    if left_type == right_type == VOID:
+        left_type = right_type = DOUBLE
     if _is_decimal_work(left_type, right_type):
         lhs, exact = _as_decimal(lhs, left_type, right_type, is_constant=is_constant[0])
         rhs, other = _as_decimal(rhs, right_type, left_type, is_constant=is_constant[1])
@@ -203,14 +215,14 @@ def arithmetic_of(
     common = coercion.common_type(left_type, right_type)
     # `/` of integers is a division of doubles in Spark; `div` is the integral one.
     if operator == "/" or common is None or coercion.is_decimal(common):
-        common = coercion.DOUBLE
+        common = DOUBLE
     casts = make_cast(lhs, left[1], common), make_cast(rhs, right[1], common)
     return Arithmetic(operator, *casts), common
 
 
 def _promote_texts(side: Typed, other: Typed) -> Typed:
     node, data_type = side
-    if data_type != coercion.STRING or other[1] == coercion.STRING:
+    if data_type != STRING or other[1] == STRING:
         return side
     common = coercion.common_type(data_type, other[1])
     return side if common is None else (make_cast(node, data_type, common), common)
@@ -218,7 +230,7 @@ def _promote_texts(side: Typed, other: Typed) -> Typed:
 
 def _is_decimal_work(left: DataType, right: DataType) -> bool:
     exact = [
-        side in coercion.INTEGRALS or coercion.is_decimal(side) or side == coercion.VOID
+        side in coercion.INTEGRALS or coercion.is_decimal(side) or side == VOID
         for side in (left, right)
     ]
     return all(exact) and (coercion.is_decimal(left) or coercion.is_decimal(right))
@@ -227,7 +239,7 @@ def _is_decimal_work(left: DataType, right: DataType) -> bool:
 def _as_decimal(
     node: Expression, data_type: DataType, other: DataType, *, is_constant: bool
 ) -> tuple[Expression, PrimitiveType]:
-    if data_type == coercion.VOID:
+    if data_type == VOID:
         exact = coercion.decimal_of(other)
         return make_cast(node, data_type, exact), exact
     target = coercion.decimal_of(data_type)
@@ -240,10 +252,10 @@ def _as_decimal(
 def _date_arithmetic(operator: str, left: Typed, right: Typed) -> Typed:
     (lhs, left_type), (rhs, right_type) = left, right
     if operator == "+" and left_type in _DAY_COUNTS:
-        return Call("date_add", (rhs, make_cast(lhs, left_type, coercion.INTEGER))), coercion.DATE
+        return Call("date_add", (rhs, make_cast(lhs, left_type, INTEGER))), DATE
     if right_type in _DAY_COUNTS:
         name = "date_add" if operator == "+" else "date_sub"
-        return Call(name, (lhs, make_cast(rhs, right_type, coercion.INTEGER))), coercion.DATE
+        return Call(name, (lhs, make_cast(rhs, right_type, INTEGER))), DATE
     raise InvalidInputError(
         f"cannot compute {to_sql(Arithmetic(operator, lhs, rhs))}: a date moves by an integer or "
         "an INTERVAL; use datediff for the days between two dates"

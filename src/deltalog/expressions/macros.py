@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import nodes
+from deltalog.expressions.coercion import FRACTIONALS, INTEGRALS
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
-from deltalog.schema.types import as_type
+from deltalog.schema.types import BINARY, BOOLEAN, DATE, STRING, TIMESTAMP, decimal_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,22 +47,16 @@ ALIASES: Final[dict[str, str]] = _by_word(
         "current_date": "curdate",
     }
 )
-_CASTS: Final[dict[str, str]] = _by_word(
-    {
-        "boolean": "boolean",
-        "byte": "tinyint",
-        "short": "smallint",
-        "integer": "int",
-        "long": "bigint",
-        "float": "float",
-        "double": "double",
-        "decimal": "decimal",
-        "string": "string",
-        "binary": "binary",
-        "date": "date to_date",
-        "timestamp": "timestamp to_timestamp timestamp_seconds",
-    }
-)
+# Each of these types is a function that casts to it.
+_CAST_TYPES: Final = (
+    *INTEGRALS, *FRACTIONALS, decimal_type(10, 0), BOOLEAN, STRING, BINARY, DATE, TIMESTAMP,
+)  # fmt: skip
+_CASTS: Final = {
+    **{kind.primitive.sql_words[0].lower(): kind for kind in _CAST_TYPES},
+    "to_date": DATE,
+    "to_timestamp": TIMESTAMP,
+    "timestamp_seconds": TIMESTAMP,
+}
 _PARTS: Final[dict[str, str]] = _by_word(
     {
         "year": "year years yr",
@@ -96,7 +91,7 @@ def expand(name: str, arguments: Sequence[Expression]) -> Expression | None:
     if name in ALIASES:
         return Call(ALIASES[name], tuple(arguments))
     if name in _CASTS and len(arguments) == 1:
-        return nodes.Cast(arguments[0], as_type(_CASTS[name]))
+        return nodes.Cast(arguments[0], _CASTS[name])
     return None
 
 
@@ -108,8 +103,8 @@ def _date_part(part: Expression, source: Expression) -> Expression:
     word = part.value.lower() if isinstance(part, Literal) and isinstance(part.value, str) else ""
     if word in {"second", "seconds", "s", "sec"}:
         # Unlike second(…), EXTRACT(SECOND …) has the fraction: it is a decimal(8,6) in Spark.
-        seconds = nodes.Cast(nodes.Cast(source, as_type("timestamp")), as_type("decimal(20,6)"))
-        return nodes.Cast(Call("pmod", (seconds, Literal(Decimal(60)))), as_type("decimal(8,6)"))
+        seconds = nodes.Cast(nodes.Cast(source, TIMESTAMP), decimal_type(20, 6))
+        return nodes.Cast(Call("pmod", (seconds, Literal(Decimal(60)))), decimal_type(8, 6))
     if word in {"dow_iso", "dayofweek_iso"}:
         return nodes.Arithmetic("+", Call("weekday", (source,)), Literal(1))
     if word not in _PARTS:

@@ -13,12 +13,11 @@ import pyarrow.types as pt
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.arithmetic import calculate, fmod
 from deltalog.expressions.casts import cast, to_decimal
-from deltalog.expressions.coercion import LONG
 from deltalog.expressions.comparing import compare
 from deltalog.expressions.rows import NO, by_row, on_array, refusing
 from deltalog.kernels import Datum, compute
 from deltalog.schema.arrow import from_arrow_type
-from deltalog.schema.types import PrimitiveType
+from deltalog.schema.types import LONG, PrimitiveType, decimal_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,10 +122,10 @@ def _round_decimal(array: Datum, places: int) -> Datum:
     whole = source.precision - source.scale + 1
     if places >= 0:
         scale = min(source.scale, places)
-        result = PrimitiveType(f"decimal({min(whole + scale, 38)},{scale})")
+        result = decimal_type(min(whole + scale, 38), scale)
         values, refused = to_decimal(array, source, result)
     else:
-        result = PrimitiveType(f"decimal({min(max(whole, 1 - places), 38)},0)")
+        result = decimal_type(min(max(whole, 1 - places), 38), 0)
         wide = compute.cast(array, pa.decimal256(min(source.precision + 1, 76), source.scale))
         rounded = pc.round(wide, ndigits=places, round_mode="half_towards_infinity")
         values, refused = to_decimal(rounded, source, result)
@@ -167,7 +166,7 @@ def whole_quotient(left: Datum, right: Datum) -> Datum:
         raise InvalidInputError("division by zero: guard it with NULLIF or CASE")
     if pt.is_decimal(left.type):
         quotient = by_row(_whole_quotient, pa.decimal128(38, 0), left, right)
-        return cast(quotient, PrimitiveType("decimal(38,0)"), LONG)
+        return cast(quotient, decimal_type(38, 0), LONG)
     safe = compute.if_else(compute.is_valid(left), right, pa.scalar(None, right.type))
     with refusing("div overflows long"):
         return pc.divide_checked(left, safe)

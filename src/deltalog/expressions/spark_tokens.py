@@ -15,6 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
 from deltalog.errors import InvalidInputError
+from deltalog.expressions.render import begins_literal
 from deltalog.expressions.sql_constants import NUMBER
 
 NAME: Final = re.compile(r"[^\W\d]\w*")
@@ -26,7 +27,6 @@ _KEYWORDS: Final = ("AND", "OR", "NOT", "IN", "IS", "NULL", "TRUE", "FALSE", "LI
                     "CASE", "WHEN", "THEN", "ELSE", "FROM", "SELECT", "EXISTS")  # fmt: skip
 _SOFT_KEYWORDS: Final = ("ILIKE", "RLIKE", "REGEXP", "ESCAPE", "DIV", "INTERVAL", "AS", "END",
                          "DISTINCT", "ANY", "SOME", "ALL", "UNKNOWN")  # fmt: skip
-_TYPED_TEXTS: Final = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"})
 _NAME_FOLLOWS: Final = frozenset({TokenType.DOT, TokenType.COLON})
 
 
@@ -121,7 +121,7 @@ def _retag(sql: str, tokens: list[Token], token: Token) -> None:
     last = tokens[-1] if tokens else None
     before = last.token_type if last else None
     if kind is TokenType.STRING:
-        if last and before is TokenType.VAR and last.text.upper() in _TYPED_TEXTS:
+        if last and before is TokenType.VAR and begins_literal(last.text):
             last.token_type = TokenType.INTRODUCER
     elif kind is TokenType.NUMBER:
         if last and before is TokenType.DOT:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.render import SQL_NAMES
+from deltalog.schema.primitives import PRIMITIVES, primitive_in_sql
 from deltalog.schema.types import ArrayType, DataType, Field, MapType, StructType, as_type
 
 if TYPE_CHECKING:
@@ -18,14 +18,6 @@ if TYPE_CHECKING:
     from sqlglot.expressions import Expr
 
 Limit = tuple[tuple[str, ...], str, int]
-_NAMES: Final = {
-    **{sql.lower(): name for name, sql in SQL_NAMES.items()},
-    "bool": "boolean",
-    "real": "float",
-    "dec": "decimal",
-    "numeric": "decimal",
-    "timestamp_ltz": "timestamp",
-}
 _LIMITED: Final = frozenset({"char", "character", "varchar"})
 # The parts of each nested type, as paths name them.
 _PARTS: Final = {"array": ("element",), "map": ("key", "value")}
@@ -45,10 +37,11 @@ def to_type(node: Expr) -> DataType:
         return ArrayType(first) if name == "array" else MapType(first, last)
     if name in _LIMITED:
         raise InvalidInputError("char and varchar are no types of an expression; use STRING")
-    if name == "decimal" and parts:
-        precision, scale = (*(part.name for part in parts), "0")[:2]
-        return as_type(f"decimal({precision},{scale})")
-    return as_type(name)
+    row = PRIMITIVES.get(name)
+    if row is None or not parts:
+        return as_type(name)
+    parameters = [*(part.name for part in parts), *row.defaults[len(parts) :]]
+    return as_type(f"{name}({','.join(parameters)})")
 
 
 def limits(node: Expr, path: tuple[str, ...] = ()) -> Iterator[Limit]:
@@ -70,14 +63,15 @@ def limits(node: Expr, path: tuple[str, ...] = ()) -> Iterator[Limit]:
 
 def _read(node: Expr) -> tuple[str, list[Expr]]:
     """The name and the parts of a type, whose number is checked."""
-    name, parts = _NAMES.get(node.this, node.this), node.expressions
+    row, parts = primitive_in_sql(node.this), node.expressions
+    name = row.name if row else node.this
     is_nested = bool(node.args.get("nested"))
     if name == "struct":
         is_right = is_nested
     elif name in _PARTS:
         is_right = is_nested and len(parts) == len(_PARTS[name])
-    elif name == "decimal":
-        is_right = not is_nested and len(parts) <= 2
+    elif row and row.defaults:
+        is_right = not is_nested and len(parts) <= len(row.defaults)
     else:
         is_right = not is_nested and len(parts) == (name in _LIMITED)
     if not is_right:

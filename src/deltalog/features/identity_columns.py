@@ -20,8 +20,8 @@ from deltalog.schema.types import (
     IDENTITY_ALLOW_EXPLICIT_INSERT_KEY,
     IDENTITY_START_KEY,
     IDENTITY_STEP_KEY,
+    LONG,
     Field,
-    PrimitiveType,
     StructType,
 )
 
@@ -123,7 +123,7 @@ def with_high_water_marks(schema: StructType, marks: Mapping[str, int]) -> Struc
 
 
 def _identity_column(field: Field) -> IdentityColumn:
-    if field.type != PrimitiveType("long"):
+    if field.type != LONG:
         raise InvalidMetadataError(
             f"identity column {field.name!r}: expected the type long, found {field.type}"
         )

@@ -20,7 +20,7 @@ from deltalog.features.schema_traits import (
     has_generated_columns,
     has_identity_columns,
     has_invariants,
-    has_timestamp_ntz,
+    has_types_of,
     has_variant,
 )
 
@@ -48,7 +48,7 @@ class Support(StrEnum):
     NONE = "none"
 
 
-class Engine(StrEnum):
+class OtherEngine(StrEnum):
     """Other engines, at the versions that were examined."""
 
     SPARK = "Delta Spark 4.4"
@@ -56,9 +56,9 @@ class Engine(StrEnum):
     DELTALAKE = "deltalake 1.6"
 
 
-_ALL: Final = tuple(Engine)
-_SPARK: Final = (Engine.SPARK,)
-_SPARK_KERNEL: Final = (Engine.SPARK, Engine.KERNEL)
+_ALL: Final = tuple(OtherEngine)
+_SPARK: Final = (OtherEngine.SPARK,)
+_SPARK_KERNEL: Final = (OtherEngine.SPARK, OtherEngine.KERNEL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ class TableFeature:
     enabled_by: Activation | None = None
     read: Support = Support.FULL
     write: Support = Support.FULL
-    read_by: tuple[Engine, ...] = _ALL
-    written_by: tuple[Engine, ...] = _SPARK
+    read_by: tuple[OtherEngine, ...] = _ALL
+    written_by: tuple[OtherEngine, ...] = _SPARK
 
     @property
     def min_versions(self) -> tuple[int, int]:
@@ -123,7 +123,7 @@ _TABLE: Final = (
         aliases=("columnInvariants",),
         legacy=(1, 2),
         enabled_by=lambda _, schema: has_invariants(schema),
-        written_by=(Engine.SPARK, Engine.DELTALAKE),
+        written_by=(OtherEngine.SPARK, OtherEngine.DELTALAKE),
     ),
     _writer(
         "checkConstraints",
@@ -131,7 +131,7 @@ _TABLE: Final = (
         "CHECK Constraints",
         legacy=(1, 3),
         enabled_by=lambda properties, _: bool(properties.constraints),
-        written_by=(Engine.SPARK, Engine.DELTALAKE),
+        written_by=(OtherEngine.SPARK, OtherEngine.DELTALAKE),
     ),
     _writer(
         "changeDataFeed",
@@ -147,7 +147,7 @@ _TABLE: Final = (
         "Generated Columns",
         legacy=(1, 4),
         enabled_by=lambda _, schema: has_generated_columns(schema),
-        written_by=(Engine.SPARK, Engine.DELTALAKE),
+        written_by=(OtherEngine.SPARK, OtherEngine.DELTALAKE),
     ),
     _reader_writer(
         "columnMapping",
@@ -177,7 +177,7 @@ _TABLE: Final = (
         "Timestamps without a time zone.",
         "Timestamp without timezone (TimestampNtz)",
         aliases=("timestampNTZ",),
-        enabled_by=lambda _, schema: has_timestamp_ntz(schema),
+        enabled_by=lambda _, schema: has_types_of(schema, "timestampNtz"),
         written_by=_ALL,
     ),
     _reader_writer(
@@ -244,7 +244,7 @@ _TABLE: Final = (
         aliases=("timestampNanos-preview",),
         read=Support.NONE,
         write=Support.NONE,
-        read_by=(Engine.DELTALAKE,),
+        read_by=(OtherEngine.DELTALAKE,),
         written_by=(),
     ),
     _reader_writer(

@@ -17,9 +17,8 @@ from deltalog.features.protocol_change import (
     WRITER_FEATURES_VERSION,
     supported_features,
 )
-from deltalog.features.registry import Engine, Kind, Support, canonical_name, find_feature
-from deltalog.features.schema_traits import all_types
-from deltalog.schema.columns import walk
+from deltalog.features.registry import Kind, OtherEngine, Support, canonical_name, find_feature
+from deltalog.schema.columns import walk, walk_types
 from deltalog.schema.types import UnknownType
 from deltalog.schema.widening import check_readable_changes
 
@@ -160,7 +159,7 @@ def check_types(
     unknown = [
         f"{'.'.join(path)} ({found})"
         for path, field in walk(schema)
-        for found in all_types(field.type)
+        for _, found in walk_types(field.type)
         if isinstance(found, UnknownType)
     ]
     if unknown:
@@ -225,12 +224,12 @@ def writer_blockers(protocol: ProtocolAction) -> tuple[str, ...]:
     )
 
 
-def engines_for(features: tuple[str, ...], *, writing: bool = False) -> tuple[Engine, ...]:
+def engines_for(features: tuple[str, ...], *, writing: bool = False) -> tuple[OtherEngine, ...]:
     """The other engines that can read, or write, a table with these features."""
     known = [find_feature(name) for name in features]
     return tuple(
         engine
-        for engine in Engine
+        for engine in OtherEngine
         if all(
             feature is not None and engine in (feature.written_by if writing else feature.read_by)
             for feature in known

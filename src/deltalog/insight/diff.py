@@ -251,7 +251,6 @@ def diff_snapshots(
     *,
     key: Sequence[str] = (),
     columns: Sequence[str] | None = None,
-    time_zone: str = "UTC",
     memory_bytes: int = _MEMORY_BYTES,
 ) -> TableDiff:
     """The difference between two versions of one table.
@@ -265,7 +264,6 @@ def diff_snapshots(
         after: the later one.
         key: columns that identify a row, instead of row ids.
         columns: only these are compared and shown, and `key`; None is all.
-        time_zone: of partition values without a zone.
         memory_bytes: what the comparison may hold before it uses the disk.
 
     Raises:
@@ -295,7 +293,7 @@ def diff_snapshots(
     if compared and not identity and _have_row_ids(before, after):
         compared.append(ROW_ID)
         identity = [ROW_ID]
-    new_spec = read_spec(after, columns=compared, predicate=None, time_zone=time_zone)
+    new_spec = read_spec(after, columns=compared, predicate=None)
     if shared.reads_alike:
         old_spec = replace(
             new_spec,
@@ -303,7 +301,7 @@ def diff_snapshots(
             row_commit_version_column=before.configuration.row_commit_version_column,
         )
     else:
-        old_spec = read_spec(before, columns=compared, predicate=None, time_zone=time_zone)
+        old_spec = read_spec(before, columns=compared, predicate=None)
     return TableDiff(
         before=before,
         after=after,

@@ -79,7 +79,8 @@ class Follower:
         self._until = until
         self._options = FollowOptions() if options is None else options
         self._clock = SystemClock() if clock is None else clock
-        self._store, self._log_tail = snapshot.store, snapshot.log_tail
+        self._context = snapshot.context
+        self._root = snapshot.store.root
         self._closed = False
         self._offset = _start_of(snapshot, start)
         if self._offset.table_id != snapshot.metadata.id:
@@ -165,7 +166,7 @@ class Follower:
         """Which table, and where in it."""
         at = self._offset
         what = "all rows of version" if at.is_starting_version else "changes from version"
-        return f"Follower({self._store.root!r}, {what} {at.version}, file {at.index})"
+        return f"Follower({self._context.store.root!r}, {what} {at.version}, file {at.index})"
 
     def _take_snapshot(self, room: Room) -> None:
         """Files of the version that is given whole, oldest first; the order never changes."""
@@ -209,14 +210,16 @@ class Follower:
     def _new_commits(self) -> Sequence[LogFile]:
         """The commits from the offset on, without a hole."""
         version = self._offset.version
-        listing = list_log(self._store, from_version=version, log_tail=self._log_tail)
+        listing = list_log(
+            self._context.store, from_version=version, log_tail=self._context.log_tail
+        )
         commits = [file for file in listing.commits.values() if file.version >= version]
         found = {file.version for file in commits}
         last = max(found, default=listing.latest_version or -1)
         missing = next((at for at in range(version, last + 1) if at not in found), None)
         if missing is not None:
             raise VersionNotFoundError(
-                f"cannot follow {self._store.root} from version {missing}: that commit was cleaned "
+                f"cannot follow {self._root} from version {missing}: that commit was cleaned "
                 f"up, and the latest version is {last}; start anew"
             )
         return commits
@@ -254,7 +257,7 @@ class Follower:
         view = self._load(version)
         if view.metadata.id != self._offset.table_id:
             raise IncompatibleChangesError(
-                f"cannot follow {self._store.root} beyond version {version - 1}: it is another "
+                f"cannot follow {self._root} beyond version {version - 1}: it is another "
                 f"table since ({view.metadata.id}); follow that one from its start"
             )
         if _shape(view) != _shape(self._view):
@@ -262,7 +265,7 @@ class Follower:
                 return False
             if self._options.on_schema_change == "raise":
                 raise IncompatibleChangesError(
-                    f"cannot follow {self._store.root} beyond version {version - 1}: its schema "
+                    f"cannot follow {self._root} beyond version {version - 1}: its schema "
                     f"changed in version {version}; every row before was given: follow on from "
                     f"the offset {self._offset.to_json()}, or with on_schema_change='evolve'"
                 )
@@ -294,7 +297,7 @@ class Follower:
             else ("ignore_deletes=True passes over deletes")
         )
         raise RowsChangedError(
-            f"cannot follow {self._store.root} beyond version {version - 1}: version {version} "
+            f"cannot follow {self._root} beyond version {version - 1}: version {version} "
             f"{what}; {hint}, skip_change_commits=True passes over the whole commit, and "
             "changes=True follows the change data feed"
         )
@@ -307,14 +310,13 @@ class Follower:
             end=version,
             columns=self._options.columns,
             predicate=self._predicate(view),
-            time_zone=self._options.time_zone,
         )
 
     def _read(self, files: Sequence[LogFile]) -> CommitTable:
         """The actions of the first of some commits, read together with those right after it."""
         version = files[0].version
         if self._known is None or not self._known_from <= version <= self._known_to:
-            self._known = read_commits(self._store, files)
+            self._known = read_commits(self._context.store, files)
             self._known_from, self._known_to = version, files[-1].version
         return self._known
 
@@ -325,7 +327,6 @@ class Follower:
             view,
             columns=self._options.columns,
             predicate=self._predicate(view),
-            time_zone=self._options.time_zone,
         )
 
     def _changes_spec(self, view: Snapshot) -> ReadSpec:
@@ -335,7 +336,6 @@ class Follower:
             columns=self._options.columns,
             predicate=self._predicate(view),
             allow_out_of_range=True,
-            time_zone=self._options.time_zone,
         ).spec
 
     def _predicate(self, view: Snapshot) -> Expression | None:
@@ -343,7 +343,7 @@ class Follower:
         return None if make is None else make(view)
 
     def _load(self, version: int) -> Snapshot:
-        view = load_snapshot(self._store, version=version, log_tail=self._log_tail)
+        view = load_snapshot(self._context, version=version)
         check_snapshot(view)
         return view
 

@@ -7,10 +7,12 @@ Protocol: none
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from deltalog._json import dumps, loads
+from deltalog.arguments import as_bound
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.scan.reader import read_tasks
 from deltalog.scan.rows import Rows
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from deltalog.expressions import Expression
+    from deltalog.scan.changes import Moment
     from deltalog.scan.task import ScanTask
     from deltalog.snapshot import Snapshot
 
@@ -94,7 +97,6 @@ class FollowOptions:
         skip_change_commits: commits that delete or rewrite are passed over, with what they add.
         on_schema_change: `raise` stops before the first row of another schema; `evolve` goes on.
         poll_seconds: how long to wait when there is nothing new.
-        time_zone: of partition values without a zone.
     """
 
     changes: bool = False
@@ -107,7 +109,6 @@ class FollowOptions:
     skip_change_commits: bool = False
     on_schema_change: Literal["raise", "evolve"] = "raise"
     poll_seconds: float = 1.0
-    time_zone: str = "UTC"
 
     def __post_init__(self) -> None:
         if self.max_files < 1 or (self.max_bytes is not None and self.max_bytes < 1):
@@ -151,6 +152,25 @@ class Step(Rows):
     def __repr__(self) -> str:
         """How many files, and what comes next."""
         return f"Step({len(self.tasks)} files, next {self.offset.version}:{self.offset.index})"
+
+
+def as_start(start: Any) -> Offset | int | Moment | Literal["latest"] | None:
+    """Return where to start, given in any form that people store it in.
+
+    Raises:
+        InvalidInputError: it is no offset, version or moment.
+    """
+    if start is None or isinstance(start, Offset):
+        return start
+    if start == "latest":
+        return "latest"
+    if isinstance(start, Mapping):
+        return Offset.from_json(dumps(dict(start)))
+    if isinstance(start, str) and start.lstrip().startswith("{"):
+        return Offset.from_json(start)
+    if isinstance(start, bool):
+        raise InvalidInputError(f"cannot follow from {start!r}: expected a version or an offset")
+    return as_bound(start)
 
 
 class Room:

@@ -192,10 +192,10 @@ def build_segment(
     Raises:
         TableNotFoundError: the log is empty.
         VersionNotFoundError: `version` is after the latest.
-        LogGapError: a commit is missing between others, at or before the latest version.
-        CheckpointMissingError: the first commits are deleted, and no complete checkpoint covers
-            them.
-        CheckpointUnreadableError: as before, but only because checkpoints are in `unreadable`.
+        LogGapError: a commit is missing between others that the version needs. Holes after it
+            do not matter.
+        CheckpointMissingError: the first commits are gone and no complete checkpoint covers them.
+        CheckpointUnreadableError: the same, because those that do are in `unreadable`.
 
     Protocol: Action Reconciliation
     """
@@ -216,9 +216,6 @@ def build_segment(
             f"cannot read version {version} of {listing.table}: the latest version is {latest}"
         )
     unreadable = unreadable or {}
-    # A gap after the newest checkpoint makes the table invalid, whatever version is asked for: the
-    # versions after it cannot be known.
-    _commits_after(listing, _checkpoint_for(listing, latest, unreadable), latest, unreadable)
     checkpoint = _checkpoint_for(listing, version, unreadable)
     commits = _commits_after(listing, checkpoint, version, unreadable)
     start = 0 if checkpoint is None else checkpoint.version + 1
@@ -276,4 +273,25 @@ def _commits_after(
     since = "the start" if checkpoint is None else f"the checkpoint of version {checkpoint.version}"
     raise errors.LogGapError(
         f"{what}: expected every commit from {since} on, commit {missing} is missing"
+        f"{readable_versions(listing, missing)}"
     )
+
+
+def readable_versions(listing: LogListing, broken: int) -> str:
+    """Which versions can be opened although a commit is missing or damaged, for messages.
+
+    Args:
+        listing: of the whole log.
+        broken: the first version whose commit is of no use.
+    """
+    runs: list[tuple[int, int]] = []
+    for start in [-1, *(checkpoint.version for checkpoint in listing.checkpoints)]:
+        last = start
+        while last + 1 in listing.commits and last + 1 != broken:
+            last += 1
+        if runs and start <= runs[-1][1] + 1:
+            runs[-1] = runs[-1][0], max(last, runs[-1][1])
+        elif last >= 0:
+            runs.append((max(start, 0), last))
+    shown = ", ".join(f"{first} to {last}" if first < last else f"{first}" for first, last in runs)
+    return f"; versions that can be opened: {shown}" if shown else ""

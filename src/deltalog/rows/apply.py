@@ -20,7 +20,8 @@ from deltalog.errors import InternalError
 from deltalog.kernels import Array, arrow, compute
 from deltalog.metadata_columns import ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
 from deltalog.progress import Steps
-from deltalog.rows.decide import Fate, copied_rows
+from deltalog.rows.changes import FileChanges
+from deltalog.rows.decide import FileDecision, copied_rows
 from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
 from deltalog.scan.reader import read_tasks
 from deltalog.schema.conform import conform
@@ -30,7 +31,7 @@ from deltalog.write.open_files import random_prefix
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from deltalog.rows.find import Touched
+    from deltalog.rows.find import MatchingFiles
     from deltalog.scan.task import ReadSpec, ScanTask
     from deltalog.snapshot import Snapshot
     from deltalog.transaction import PendingTransaction
@@ -55,14 +56,14 @@ class Changed:
     is_updated: pa.BooleanArray | None = None
 
 
-class Change(Protocol):
+class RowUpdate(Protocol):
     """Says what becomes of rows."""
 
     def __call__(self, file: int, first: int, old: pa.RecordBatch) -> Changed:
         """The new versions of the rows.
 
         Args:
-            file: its place in `Touched.files`.
+            file: its place in `MatchingFiles.files`.
             first: how many of the file's changing rows came before.
             old: changing rows as they are, in the schema that the table will have.
         """
@@ -70,69 +71,49 @@ class Change(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ChangePlan:
     """What is to be done to files.
 
     Args:
-        touched: the files, and which of their rows change; ascending.
+        matching: the files, and which of their rows change; ascending.
         updates: for each file, whether any of its rows gets a new version.
         columns: those in which new versions may differ from the old ones.
         reads: those of the old versions that new ones are made of; None is all.
-        fates: what becomes of each file.
-        time_zone: of partition values without a zone.
+        decisions: what becomes of each file.
         steps: counts the files that are read.
     """
 
-    touched: Touched
+    matching: MatchingFiles
     updates: Sequence[bool]
     columns: Collection[str]
-    fates: Sequence[Fate]
+    decisions: Sequence[FileDecision]
     reads: Collection[str] | None = None
-    time_zone: str = "UTC"
     steps: Steps = field(default_factory=lambda: Steps(None))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Applied:
-    """What was done to files.
-
-    Args:
-        num_copied_rows: rows that did not change, and were written once more.
-        num_removed_files: files that are no longer live.
-        num_removed_bytes: size of those.
-        num_rewritten_files: of these, files of which rows were written once more.
-        num_vectors_added: files with a new deletion vector.
-        num_vectors_updated: of those, files that had one before.
-        num_vectors_removed: deletion vectors that are no longer live.
-    """
-
-    num_copied_rows: int = 0
-    num_removed_files: int = 0
-    num_removed_bytes: int = 0
-    num_rewritten_files: int = 0
-    num_vectors_added: int = 0
-    num_vectors_updated: int = 0
-    num_vectors_removed: int = 0
-
-
-def planned(touched: Touched, fates: Sequence[Fate]) -> Applied:
-    """What would be done to files, as far as it is known before."""
-    masked = sum(fate is Fate.MASKED for fate in fates)
-    return Applied(
-        num_copied_rows=copied_rows(touched, fates),
-        num_removed_files=len(fates) - masked,
-        num_rewritten_files=sum(fate is Fate.REWRITTEN for fate in fates),
-        num_vectors_added=masked,
+def planned(matching: MatchingFiles, decisions: Sequence[FileDecision]) -> FileChanges:
+    """What becomes of files, as far as it is known before their rows are copied."""
+    masked = pa.array([decision is FileDecision.MASKED for decision in decisions], pa.bool_())
+    had = matching.files.column("deletionVector").is_valid()
+    gone = matching.files.filter(compute.invert(masked))
+    return FileChanges(
+        num_copied_rows=copied_rows(matching, decisions),
+        num_removed_files=gone.num_rows,
+        num_removed_bytes=compute.sum(gone.column("size")).as_py() or 0,
+        num_rewritten_files=decisions.count(FileDecision.REWRITTEN),
+        num_vectors_added=masked.true_count,
+        num_vectors_updated=compute.sum(compute.and_(had, masked)).as_py() or 0,
+        num_vectors_removed=compute.sum(had).as_py() or 0,
     )
 
 
 def change_rows(
     pending: PendingTransaction,
-    plan: Plan,
-    change: Change,
+    plan: ChangePlan,
+    change: RowUpdate,
     writer: FileWriter,
     changes: ChangeWriter | None,
-) -> Applied:
+) -> FileChanges:
     """Write new versions of rows, and stage what becomes of the files that hold the old ones.
 
     Args:
@@ -145,34 +126,32 @@ def change_rows(
     Cost: with deletion vectors, all columns of the row groups with rows that are updated;
     otherwise all columns of the files, except those of which nothing is left.
     """
-    if pending.snapshot is None:
-        raise InternalError("there is nothing to change in a table that is to be made")
-    work = _Work(pending, pending.snapshot, plan, change, writer, changes)
+    work = _FileRewrite(pending, pending.base, plan, change, writer, changes)
     work.read()
     return work.stage()
 
 
-class _Work:
+class _FileRewrite:
     def __init__(
         self,
         pending: PendingTransaction,
         snapshot: Snapshot,
-        plan: Plan,
-        change: Change,
+        plan: ChangePlan,
+        change: RowUpdate,
         writer: FileWriter,
         changes: ChangeWriter | None,
     ) -> None:
         self._pending = pending
         self._snapshot = snapshot
         self._plan = plan
-        self._touched = plan.touched
+        self._matching = plan.matching
         self._change = change
         self._writer = writer
         self._changes = changes
         self._schema = pending.configuration.arrow_schema
         self._names = self._columns_to_read()
         self._has_ids = snapshot.configuration.row_ids_enabled
-        self._done = [0] * plan.touched.files.num_rows
+        self._done = [0] * plan.matching.files.num_rows
         self._copied = 0
 
     def read(self) -> None:
@@ -188,11 +167,10 @@ class _Work:
             self._snapshot,
             columns=[*self._names, ROW_INDEX, *ids],
             predicate=None,
-            time_zone=self._plan.time_zone,
         )
         spec = replace(spec, output=spec.output.append(pa.field(_FILE, pa.int64())))
         number = 0
-        for batch in self._touched.files.select(TASK_COLUMNS).to_batches(max_chunksize=4096):
+        for batch in self._matching.files.select(TASK_COLUMNS).to_batches(max_chunksize=4096):
             for row in batch.to_pylist():
                 if self._is_read(number):
                     yield self._task(spec, row, number)
@@ -202,18 +180,22 @@ class _Work:
         """All columns, unless no more of a row is needed than what its new version is made of."""
         names = self._snapshot.configuration.schema.names
         plan = self._plan
-        if plan.reads is None or self._changes is not None or Fate.REWRITTEN in plan.fates:
+        if (
+            plan.reads is None
+            or self._changes is not None
+            or FileDecision.REWRITTEN in plan.decisions
+        ):
             return list(names)
         return [name for name in names if name in plan.reads]
 
     def _is_read(self, number: int) -> bool:
-        copies = self._plan.fates[number] is Fate.REWRITTEN
+        copies = self._plan.decisions[number] is FileDecision.REWRITTEN
         return copies or self._plan.updates[number] or self._changes is not None
 
     def _task(self, spec: ReadSpec, row: dict[str, Any], number: int) -> ScanTask:
         task = make_task(self._snapshot, spec, row, constants=((_FILE, pa.scalar(number)),))
-        positions = self._touched.positions[number]
-        if self._plan.fates[number] is not Fate.MASKED or positions is None:
+        positions = self._matching.positions[number]
+        if self._plan.decisions[number] is not FileDecision.MASKED or positions is None:
             return task
         wanted = inline_descriptor(DeletionBitmap.from_arrow(positions))
         return replace(task, deletion_vector=wanted, only_deleted=True)
@@ -224,8 +206,8 @@ class _Work:
         ids = [batch.column(name) for name in (ROW_ID, ROW_COMMIT_VERSION)] if self._has_ids else []
         rows = batch.column(ROW_INDEX)
         old = conform(batch.select(self._names), self._schema)
-        positions = self._touched.positions[number]
-        if self._plan.fates[number] is not Fate.REWRITTEN or positions is None:
+        positions = self._matching.positions[number]
+        if self._plan.decisions[number] is not FileDecision.REWRITTEN or positions is None:
             self._write(old, ids, self._changed(number, old))
             return
         rest = positions.slice(self._done[number])
@@ -291,39 +273,40 @@ class _Work:
         else:
             self._writer.write(rows)
 
-    def stage(self) -> Applied:
+    def stage(self) -> FileChanges:
         """Remove the files, and add again those that keep rows behind a deletion vector."""
-        files = self._touched.files
-        masked = [n for n, fate in enumerate(self._plan.fates) if fate is Fate.MASKED]
-        vectors: list[Any] = files.column("deletionVector").to_pylist()
-        had = [vector is not None for vector in vectors]
-        if masked:
-            mask_files(self._pending, self._touched, masked)
-        rest = set(range(files.num_rows)).difference(masked)
-        gone = files.take(pa.array(sorted(rest), pa.int64()))
-        self._pending.remove_files(gone, data_change=True)
-        return Applied(
-            num_copied_rows=self._copied,
-            num_removed_files=gone.num_rows,
-            num_removed_bytes=compute.sum(gone.column("size")).as_py() or 0,
-            num_rewritten_files=sum(fate is Fate.REWRITTEN for fate in self._plan.fates),
-            num_vectors_added=len(masked),
-            num_vectors_updated=sum(had[n] for n in masked),
-            num_vectors_removed=sum(had),
-        )
+        stage_files(self._pending, self._matching, self._plan.decisions)
+        done = planned(self._matching, self._plan.decisions)
+        return replace(done, num_copied_rows=self._copied)
 
 
-def mask_files(pending: PendingTransaction, touched: Touched, numbers: Sequence[int]) -> None:
+def stage_files(
+    pending: PendingTransaction, matching: MatchingFiles, decisions: Sequence[FileDecision]
+) -> None:
+    """Remove files whose rows go or were written once more; mask the others.
+
+    Cost: one request for all deletion vectors that are not inline.
+    """
+    masked = [n for n, decision in enumerate(decisions) if decision is FileDecision.MASKED]
+    if masked:
+        mask_files(pending, matching, masked)
+    gone = sorted(set(range(len(decisions))).difference(masked))
+    pending.remove_files(matching.files.take(pa.array(gone, pa.int64())), data_change=True)
+
+
+def mask_files(
+    pending: PendingTransaction, matching: MatchingFiles, numbers: Sequence[int]
+) -> None:
     """Stage files again, each with a vector of its old deleted rows and of those that match.
 
     Args:
         pending: of the table.
-        touched: the files, and which of their rows match.
+        matching: the files, and which of their rows match.
         numbers: places of the files to mask, none of which loses all its rows.
     """
     bitmaps = []
     for number in numbers:
-        positions = touched.positions[number]
+        positions = matching.positions[number]
         if positions is None:
             raise InternalError("a file of which all rows change needs no deletion vector")
         bitmaps.append(DeletionBitmap.from_arrow(positions))
@@ -331,9 +314,9 @@ def mask_files(pending: PendingTransaction, touched: Touched, numbers: Sequence[
     pending.mask_rows(
         write_masks(
             pending.store,
-            touched.files.take(pa.array(numbers, pa.int64())),
+            matching.files.take(pa.array(numbers, pa.int64())),
             bitmaps,
-            [touched.num_records[number] or 0 for number in numbers],
+            [matching.num_records[number] or 0 for number in numbers],
             prefix=random_prefix(properties) if properties.randomize_file_prefixes else "",
         )
     )

@@ -40,6 +40,7 @@ from deltalog.schema import (
     find_field,
     to_arrow_type,
 )
+from deltalog.schema.types import TIMESTAMP, TIMESTAMP_NTZ
 from deltalog.write.enforce import Enforcer
 from deltalog.write.fit import Fit
 
@@ -106,21 +107,26 @@ class Scope:
     Args:
         schema: of the rows that are handed to `compute`.
         parse: SQL text → expression over that schema.
+        time_zone: of timestamps without a zone that go into `timestamp` columns.
         now: the moment that `current_timestamp()` means.
         is_try: NULL instead of an error where a value does not fit the column's type.
     """
 
     schema: StructType
     parse: Callable[[str], Expression]
+    time_zone: str
     now: datetime | None = None
     is_try: bool = False
 
     @classmethod
-    def of_table(cls, schema: StructType, now: datetime, *, is_try: bool = False) -> Self:
+    def of_table(
+        cls, schema: StructType, now: datetime, *, time_zone: str, is_try: bool = False
+    ) -> Self:
         """The table's own columns."""
         return cls(
             schema=schema,
             parse=lambda text: parse_sql(text, columns=schema.names),
+            time_zone=time_zone,
             now=now,
             is_try=is_try,
         )
@@ -145,10 +151,13 @@ class Scope:
         source = type_of(found, self.schema)
         if source == target:
             return Value(found, name)
-        if isinstance(source, _NESTED) and isinstance(target, _NESTED):
-            # By name, at every depth: a cast of structs would go by place.
+        is_nested = isinstance(source, _NESTED) and isinstance(target, _NESTED)
+        # Structs go by name, at every depth: a cast would go by place. And a cast reads times
+        # without a zone in UTC, whatever the table's zone is.
+        if is_nested or (source == TIMESTAMP_NTZ and target == TIMESTAMP):
             arrow = pa.schema([pa.field(name, to_arrow_type(source))])
-            return Value(found, name, Fit(arrow, StructType([Field(name, target)])))
+            fit = Fit(arrow, StructType([Field(name, target)]), time_zone=self.time_zone)
+            return Value(found, name, fit)
         return Value(resolve(Cast(found, target, self.is_try), self.schema, now=self.now), name)
 
 

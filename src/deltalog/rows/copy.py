@@ -50,7 +50,6 @@ def read_rows(
     *,
     predicate: Expression | None = None,
     more_columns: Sequence[str] = (),
-    time_zone: str = "UTC",
     steps: Steps | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """All columns of the rows of some files.
@@ -60,7 +59,6 @@ def read_rows(
         files: rows of `snapshot.files`, at least with `TASK_COLUMNS`.
         predicate: only rows for which it is true; resolved against the snapshot's schema.
         more_columns: of `METADATA_COLUMNS`, after the table's own.
-        time_zone: of partition values without a zone.
         steps: counts the files.
 
     Cost: bounded memory, like any scan.
@@ -69,7 +67,6 @@ def read_rows(
         snapshot,
         columns=[*snapshot.configuration.schema.names, *more_columns],
         predicate=predicate,
-        time_zone=time_zone,
     )
     steps = steps or Steps(None)
     steps.expect(files.num_rows)
@@ -83,7 +80,6 @@ def copy_rows(
     schema: pa.Schema,
     *,
     without: Sequence[pa.Int64Array | None] | None = None,
-    time_zone: str = "UTC",
     steps: Steps | None = None,
 ) -> int:
     """Write the rows of some files once more, in the schema that the table will have.
@@ -94,7 +90,6 @@ def copy_rows(
         writer: takes the rows.
         schema: that the writer takes; it may have more columns than the snapshot's.
         without: for each file, positions of rows that are left out besides those of its vector.
-        time_zone: of partition values without a zone.
         steps: counts the files.
 
     Returns:
@@ -105,7 +100,6 @@ def copy_rows(
         snapshot,
         columns=[*snapshot.configuration.schema.names, *ids],
         predicate=None,
-        time_zone=time_zone,
     )
     tasks = tasks_of(snapshot, spec, files)
     if without is not None:

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltalog.configuration import TableConfiguration
-    from deltalog.rows.find import Touched
+    from deltalog.rows.find import MatchingFiles
     from deltalog.snapshot import Snapshot
 
 _MOST_DEAD: Final = 0.5
 _SCHEMA: Final[Sequence[str]] = ("path", "action", "num_rows", "deleted_ratio", "reason")
 
 
-class Fate(StrEnum):
+class FileDecision(StrEnum):
     """What becomes of a file."""
 
     REMOVED = "remove"
@@ -39,14 +39,14 @@ class Fate(StrEnum):
     REWRITTEN = "rewrite"
 
 
-def choose_fates(
-    snapshot: Snapshot, touched: Touched, *, asked: bool | None, tells_rows: bool = True
-) -> tuple[Fate, ...]:
+def decide_files(
+    snapshot: Snapshot, matching: MatchingFiles, *, asked: bool | None, tells_rows: bool = True
+) -> tuple[FileDecision, ...]:
     """What becomes of each file.
 
     Args:
         snapshot: of the table.
-        touched: the files, and which of their rows go.
+        matching: the files, and which of their rows go.
         asked: True masks, False rewrites; None chooses where the table has vectors enabled.
         tells_rows: whether the change feed is told of the rows that go in any case; if not, a file
             that is written once more would make that necessary.
@@ -62,12 +62,12 @@ def choose_fates(
         )
     most = _most_dead(configuration, asked=asked, tells_rows=tells_rows)
     return tuple(
-        Fate.REMOVED
-        if touched.is_whole(number)
-        else Fate.MASKED
+        FileDecision.REMOVED
+        if matching.is_whole(number)
+        else FileDecision.MASKED
         if dead <= most
-        else Fate.REWRITTEN
-        for number, dead in enumerate(dead_ratios(touched))
+        else FileDecision.REWRITTEN
+        for number, dead in enumerate(dead_ratios(matching))
     )
 
 
@@ -87,7 +87,7 @@ def _most_dead(configuration: TableConfiguration, *, asked: bool | None, tells_r
 
 
 def explain_choice(snapshot: Snapshot, *, asked: bool | None) -> str:
-    """How the choice is made, in words; `choose_fates` explains the arguments."""
+    """How the choice is made, in words; `decide_files` explains the arguments."""
     most = _most_dead(snapshot.configuration, asked=asked, tells_rows=True)
     if most >= 1:
         return "rows are marked by deletion vectors"
@@ -99,12 +99,12 @@ def explain_choice(snapshot: Snapshot, *, asked: bool | None) -> str:
     )
 
 
-def dead_ratios(touched: Touched) -> list[float]:
+def dead_ratios(matching: MatchingFiles) -> list[float]:
     """For each file, the share of its physical rows that would be deleted."""
-    vectors: list[Any] = touched.files.column("deletionVector").to_pylist()
+    vectors: list[Any] = matching.files.column("deletionVector").to_pylist()
     found = []
     for number, vector in enumerate(vectors):
-        positions, rows = touched.positions[number], touched.num_records[number]
+        positions, rows = matching.positions[number], matching.num_records[number]
         dead = 0 if vector is None else vector["cardinality"]
         if positions is None or not rows:
             found.append(1.0)
@@ -113,47 +113,47 @@ def dead_ratios(touched: Touched) -> list[float]:
     return found
 
 
-def copied_rows(touched: Touched, fates: Sequence[Fate]) -> int:
+def copied_rows(matching: MatchingFiles, decisions: Sequence[FileDecision]) -> int:
     """How many rows of files that are written once more stay as they are."""
     total = 0
-    for number, fate in enumerate(fates):
-        live, found = touched.num_live_rows(number), touched.positions[number]
-        if fate is Fate.REWRITTEN and live is not None and found is not None:
+    for number, decision in enumerate(decisions):
+        live, found = matching.num_live_rows(number), matching.positions[number]
+        if decision is FileDecision.REWRITTEN and live is not None and found is not None:
             total += live - len(found)
     return total
 
 
-def explain_fates(touched: Touched, fates: Sequence[Fate]) -> pa.Table:
+def explain_decisions(matching: MatchingFiles, decisions: Sequence[FileDecision]) -> pa.Table:
     """A row for each file: what would become of it, and why.
 
     Args:
-        touched: the files.
-        fates: of each.
+        matching: the files.
+        decisions: of each.
 
     Returns:
         path (decoded), action (`remove`, `mask` or `rewrite`), num_rows that go (NULL where the
         log does not tell it of a whole file), deleted_ratio afterwards, reason.
     """
-    paths: list[Any] = touched.files.column("path").to_pylist()
+    paths: list[Any] = matching.files.column("path").to_pylist()
     counts = [
-        touched.num_live_rows(number) if found is None else len(found)
-        for number, found in enumerate(touched.positions)
+        matching.num_live_rows(number) if found is None else len(found)
+        for number, found in enumerate(matching.positions)
     ]
-    ratios = dead_ratios(touched)
+    ratios = dead_ratios(matching)
     columns: list[Any] = [
         pa.array([decode_path(path) for path in paths], pa.string()),
-        pa.array([fate.value for fate in fates], pa.string()),
+        pa.array([decision.value for decision in decisions], pa.string()),
         pa.array(counts, pa.int64()),
         pa.array(ratios, pa.float64()),
-        pa.array([_reason(*one) for one in zip(fates, ratios, strict=True)], pa.string()),
+        pa.array([_reason(*one) for one in zip(decisions, ratios, strict=True)], pa.string()),
     ]
     return pa.table(dict(zip(_SCHEMA, columns, strict=True)))
 
 
-def _reason(fate: Fate, ratio: float) -> str:
-    if fate is Fate.REMOVED:
+def _reason(decision: FileDecision, ratio: float) -> str:
+    if decision is FileDecision.REMOVED:
         return "all of its rows go"
     share = f"{ratio:.1%} of its rows would be deleted"
-    if fate is Fate.MASKED:
+    if decision is FileDecision.MASKED:
         return f"{share}: marking them costs less"
     return f"{share}: the rows that stay are written once more"

@@ -32,7 +32,7 @@ _FILE: Final = "_file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Touched:
+class MatchingFiles:
     """Files with rows that match.
 
     Args:
@@ -73,29 +73,27 @@ class Touched:
         return found is None or len(found) == self.num_live_rows(number)
 
 
-def find_touched(
+def find_matching_files(
     snapshot: Snapshot,
     predicate: Expression | None,
     *,
-    time_zone: str = "UTC",
     steps: Steps | None = None,
-) -> Touched:
+) -> MatchingFiles:
     """The files that hold matching rows, and where these are.
 
     Args:
         snapshot: whose rows.
         predicate: resolved; None matches every row.
-        time_zone: of partition values without a zone.
         steps: counts the files that are read.
 
     Cost: the log's columns that the predicate needs; then the predicate's columns of the files
     that are left. Eight bytes per matching row are held.
     """
-    pruned = prune(snapshot, predicate, time_zone=time_zone)
+    pruned = prune(snapshot, predicate)
     files = pruned.files(FILE_SCHEMA.names)
     counts: list[int | None] = pruned.num_records().to_pylist()
     if pruned.is_exact:
-        return Touched(
+        return MatchingFiles(
             files=files,
             positions=(None,) * files.num_rows,
             num_records=tuple(counts),
@@ -104,28 +102,25 @@ def find_touched(
     found: dict[int, list[pa.Int64Array]] = {}
     steps = steps or Steps(None)
     steps.expect(files.num_rows)
-    tasks = steps.each(_tasks(snapshot, files, predicate, time_zone))
+    tasks = steps.each(_tasks(snapshot, files, predicate))
     for batch in read_tasks(tasks):
         if batch.num_rows:
             rows: Any = batch.column(ROW_INDEX)
             found.setdefault(batch.column(_FILE)[0].as_py(), []).append(rows)
-    touched = files.take(pa.array(list(found), pa.int64()))
-    return Touched(
-        files=touched,
+    matching = files.take(pa.array(list(found), pa.int64()))
+    return MatchingFiles(
+        files=matching,
         positions=tuple(pa.concat_arrays(parts) for parts in found.values()),
-        num_records=_complete(snapshot, touched, [counts[number] for number in found]),
+        num_records=complete_counts(snapshot, matching, [counts[number] for number in found]),
         num_candidates=files.num_rows,
     )
 
 
-def _tasks(
-    snapshot: Snapshot, files: pa.Table, predicate: Expression | None, time_zone: str
-) -> Iterator[ScanTask]:
+def _tasks(snapshot: Snapshot, files: pa.Table, predicate: Expression | None) -> Iterator[ScanTask]:
     spec = read_spec(
         snapshot,
         columns=[ROW_INDEX],
         predicate=predicate,
-        time_zone=time_zone,
         more_columns={_FILE: pa.int64()},
     )
     spec = replace(spec, output=spec.output.append(pa.field(_FILE, pa.int64())))
@@ -136,7 +131,7 @@ def _tasks(
             number += 1
 
 
-def _complete(
+def complete_counts(
     snapshot: Snapshot, files: pa.Table, counts: Sequence[int | None]
 ) -> tuple[int | None, ...]:
     """The physical rows of each file, from its footer where the log does not tell."""

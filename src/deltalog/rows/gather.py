@@ -18,7 +18,7 @@ from deltalog.rows.external_sort import SortLimits, sort_batches
 from deltalog.write.enforce import Enforcer
 from deltalog.write.files import FileWriter, write_files
 from deltalog.write.partition import split
-from deltalog.write.parts import Limits
+from deltalog.write.rows_to_files import WriteLimits
 from deltalog.write.source import open_source
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def write_optimized(
     if not reader.schema.names:
         return write_files(spec, reader)
     partition_columns = spec.configuration.partition_columns
-    with FileWriter(spec, limits=Limits(lanes=1)) as writer:
+    with FileWriter(spec, limits=WriteLimits(files_at_once=1)) as writer:
         enforcer = Enforcer.of_spec(spec, reader.schema)
         batches: Iterable[pa.RecordBatch] = map(enforcer.apply, reader)
         if partition_columns:

@@ -167,7 +167,7 @@ class Changes(Rows):
         """A remove without its partition values takes them from the add that it ends."""
         if row["partitionValues"] is not None or not self.spec.partition_columns.names:
             return row
-        before = load_snapshot(self.snapshot.store, version=version - 1)
+        before = load_snapshot(self.snapshot.context, version=version - 1)
         files = before.files(["path", "partitionValues"])
         found = files.filter(pc.field("path") == row["path"]).to_pylist()
         return {**row, "partitionValues": found[0]["partitionValues"]} if found else row
@@ -243,7 +243,6 @@ def open_changes(
     columns: Sequence[str] | None = None,
     predicate: Expression | None = None,
     allow_out_of_range: bool = False,
-    time_zone: str = "UTC",
 ) -> Changes:
     """The changes of a range of versions, both ends included.
 
@@ -257,7 +256,6 @@ def open_changes(
         columns: of the table and of `CHANGE_COLUMNS`; None is all of both.
         predicate: over the same columns.
         allow_out_of_range: versions after `latest` are no error: they have no changes yet.
-        time_zone: of partition values without a zone.
 
     Raises:
         InvalidInputError: unknown columns, or an end before the start.
@@ -283,16 +281,15 @@ def open_changes(
     if not is_empty:
         asked = f"{start} to {last if end is None else end}"
         _check_range(latest, first, last, times, asked)
-    store, log_tail = latest.store, latest.log_tail
     shown = latest
     if latest.configuration.column_mapping_mode is not Mode.NONE and not is_empty:
-        shown = load_snapshot(store, version=last, log_tail=log_tail)
-    spec = changes_spec(shown, columns, predicate, time_zone)
+        shown = load_snapshot(latest.context, version=last)
+    spec = changes_spec(shown, columns, predicate)
     if is_empty:
         return Changes(shown, shown, shown.version - 1, (), {}, spec)
     return Changes(
         snapshot=shown,
-        first=load_snapshot(store, version=first, log_tail=log_tail),
+        first=load_snapshot(latest.context, version=first),
         end=last,
         commits=tuple(listing.commits[version] for version in range(first, last + 1)),
         file_times_ms=times,
@@ -332,7 +329,6 @@ def changes_spec(
     snapshot: Snapshot,
     columns: Sequence[str] | None,
     predicate: Expression | None,
-    time_zone: str,
 ) -> ReadSpec:
     """Columns and predicate of a change feed, checked against the snapshot that it is shown in.
 
@@ -340,7 +336,6 @@ def changes_spec(
         snapshot: of the version whose schema is shown.
         columns: of the table and of `CHANGE_COLUMNS`; None is all of both.
         predicate: over the same columns.
-        time_zone: of partition values without a zone.
 
     Raises:
         InvalidInputError: an unknown column, or one that change files do not keep.
@@ -350,7 +345,6 @@ def changes_spec(
         snapshot,
         columns=None if columns is None else own,
         predicate=predicate,
-        time_zone=time_zone,
         more_columns=CHANGE_COLUMNS,
     )
     if spec.metadata_columns:  # change files keep no row ids, and lie elsewhere than the rows

@@ -34,7 +34,6 @@ class DeltaDataset(ds.Dataset):
         predicate: rows to leave out beforehand, resolved against nothing yet.
         arrow_filter: the same, as pyarrow has it.
         schema: to show; the names and types of the snapshot's columns, in any order.
-        time_zone: of partition values without a zone.
 
     Cost: nothing is read before it is scanned.
     """
@@ -46,10 +45,8 @@ class DeltaDataset(ds.Dataset):
         predicate: Expression | None = None,
         arrow_filter: ds.Expression | None = None,
         schema: pa.Schema | None = None,
-        time_zone: str = "UTC",
     ) -> None:
         self._snapshot = snapshot
-        self._time_zone = time_zone
         self._predicate = predicate
         self._arrow_filter = arrow_filter
         self._shown = plan_scan(snapshot).schema if schema is None else schema
@@ -61,7 +58,6 @@ class DeltaDataset(ds.Dataset):
             self._predicate,
             self._arrow_filter,
             self._shown,
-            self._time_zone,
         )
 
     @property
@@ -120,7 +116,6 @@ class DeltaDataset(ds.Dataset):
             self._snapshot,
             columns=names,
             predicate=predicate,
-            time_zone=self._time_zone,
         )
 
     def to_batches(self, **options: Any) -> Iterator[pa.RecordBatch]:  # type: ignore[override]  # pyarrow's other options are hints
@@ -153,7 +148,6 @@ class DeltaDataset(ds.Dataset):
             predicate=self._predicate,
             arrow_filter=both,
             schema=self._shown,
-            time_zone=self._time_zone,
         )
 
     def replace_schema(self, schema: pa.Schema) -> DeltaDataset:  # type: ignore[override]  # pyarrow's other options are hints
@@ -169,7 +163,6 @@ class DeltaDataset(ds.Dataset):
             predicate=self._predicate,
             arrow_filter=self._arrow_filter,
             schema=schema,
-            time_zone=self._time_zone,
         )
 
     def get_fragments(self, filter: ds.Expression | None = None) -> NoReturn:  # noqa: A002  # pyarrow's signature
@@ -199,13 +192,12 @@ def _in_memory(table: pa.Table) -> ds.InMemoryDataset:
 
 
 def _rebuild(*parts: Any) -> DeltaDataset:
-    snapshot, predicate, arrow_filter, schema, time_zone = parts
+    snapshot, predicate, arrow_filter, schema = parts
     return DeltaDataset(
         snapshot,
         predicate=predicate,
         arrow_filter=arrow_filter,
         schema=schema,
-        time_zone=time_zone,
     )
 
 

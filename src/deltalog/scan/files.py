@@ -34,9 +34,7 @@ if TYPE_CHECKING:
 _MASK_SCHEMA = pa.schema([("filepath", pa.string()), ("selection_vector", pa.list_(pa.bool_()))])
 
 
-def file_uris(
-    snapshot: Snapshot, predicate: Expression | None, *, time_zone: str = "UTC"
-) -> list[str]:
+def file_uris(snapshot: Snapshot, predicate: Expression | None) -> list[str]:
     """Locations of the files that may hold a matching row.
 
     Raises:
@@ -44,18 +42,16 @@ def file_uris(
             functions here.
     """
     check_snapshot(snapshot)
-    paths = prune(snapshot, predicate, time_zone=time_zone).files(["path"])["path"]
+    paths = prune(snapshot, predicate).files(["path"])["path"]
     found: list[Any] = locations(paths, snapshot.store.root).to_pylist()
     return found
 
 
-def partitions(
-    snapshot: Snapshot, predicate: Expression | None, *, time_zone: str = "UTC"
-) -> list[dict[str, str | None]]:
+def partitions(snapshot: Snapshot, predicate: Expression | None) -> list[dict[str, str | None]]:
     """The distinct partitions that may hold a matching row, values as the log has them."""
     check_snapshot(snapshot)
     configuration = snapshot.configuration
-    pruned = prune(snapshot, predicate, time_zone=time_zone)
+    pruned = prune(snapshot, predicate)
     values = pruned.files(["partitionValues"])["partitionValues"]
     names = configuration.partition_columns
     if not names:
@@ -65,13 +61,12 @@ def partitions(
     return table.group_by(list(names), use_threads=False).aggregate([]).to_pylist()
 
 
-def add_actions(snapshot: Snapshot, *, flatten: bool = False, time_zone: str = "UTC") -> pa.Table:
+def add_actions(snapshot: Snapshot, *, flatten: bool = False) -> pa.Table:
     """One row per live file: path, size, time, partition values and statistics.
 
     Args:
         snapshot: whose files.
         flatten: columns `partition.x`, `null_count.x`, `min.s.x`, … instead of structs.
-        time_zone: of partition values without a zone.
 
     Cost: every statistic of every file.
     """
@@ -90,7 +85,7 @@ def add_actions(snapshot: Snapshot, *, flatten: bool = False, time_zone: str = "
         "null_count": _renamed(stats, "nullCount", schema, mode),
         "min": _renamed(stats, "minValues", schema, mode),
         "max": _renamed(stats, "maxValues", schema, mode),
-        "partition": _typed_partitions(snapshot, files["partitionValues"], time_zone),
+        "partition": _typed_partitions(snapshot, files["partitionValues"]),
     }
     for title, parts in structs.items():
         if flatten:
@@ -147,14 +142,17 @@ def _logical_type(kind: Any, schema: StructType, mode: Mode) -> pa.DataType:
 
 
 def _typed_partitions(
-    snapshot: Snapshot, values: pa.ChunkedArray[Any], time_zone: str
+    snapshot: Snapshot, values: pa.ChunkedArray[Any]
 ) -> dict[str, pa.ChunkedArray[Any]]:
     configuration = snapshot.configuration
     found = {}
     keys = configuration.physical_partition_columns
     for field, key in zip(configuration.partition_schema, keys, strict=True):
         typed = parse_column(
-            extract(values, key), field.type, column=field.name, time_zone=time_zone
+            extract(values, key),
+            field.type,
+            column=field.name,
+            time_zone=snapshot.context.time_zone,
         )
         found[field.name] = pa.chunked_array([typed])
     return found

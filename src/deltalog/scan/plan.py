@@ -82,8 +82,7 @@ class Scan(Rows):
 
         Cost: the statistics of the predicate's columns, from the log.
         """
-        spec = self.spec
-        return prune(self.snapshot, spec.predicate, time_zone=spec.time_zone)
+        return prune(self.snapshot, self.spec.predicate)
 
     def with_pruned(self, pruned: Pruned) -> Scan:
         """The same read, whose files were pruned elsewhere."""
@@ -170,7 +169,6 @@ def plan_scan(
     columns: Sequence[str] | None = None,
     predicate: Expression | None = None,
     limit: int | None = None,
-    time_zone: str = "UTC",
 ) -> Scan:
     """A scan of some columns and rows.
 
@@ -180,7 +178,6 @@ def plan_scan(
             names of `METADATA_COLUMNS` tell where a row lies. None is every column of the table.
         predicate: only rows for which it is true.
         limit: at most so many rows, 0 or more.
-        time_zone: of partition values without a zone.
 
     Raises:
         UnsupportedFeatureError, UnsupportedTypeError: the table's rows can't be honoured.
@@ -189,7 +186,7 @@ def plan_scan(
     check_snapshot(snapshot)
     if limit is not None and limit < 0:
         raise InvalidInputError(f"cannot scan {limit} rows: expected a limit of 0 or more")
-    spec = read_spec(snapshot, columns=columns, predicate=predicate, time_zone=time_zone)
+    spec = read_spec(snapshot, columns=columns, predicate=predicate)
     return Scan(snapshot=snapshot, spec=spec, limit=limit)
 
 
@@ -208,7 +205,6 @@ def read_spec(
     *,
     columns: Sequence[str] | None,
     predicate: Expression | None,
-    time_zone: str = "UTC",
     more_columns: Mapping[str, pa.DataType] = MappingProxyType({}),
 ) -> ReadSpec:
     """Columns and predicate, checked against the table's schema and put into its spelling.
@@ -251,7 +247,7 @@ def read_spec(
         },
         row_id_column=configuration.row_id_column,
         row_commit_version_column=configuration.row_commit_version_column,
-        time_zone=time_zone,
+        time_zone=snapshot.context.time_zone,
     )
 
 

@@ -104,13 +104,12 @@ class Judged:
     reasons: tuple[str, ...]
 
 
-def prune(snapshot: Snapshot, predicate: Expression | None, *, time_zone: str = "UTC") -> Pruned:
+def prune(snapshot: Snapshot, predicate: Expression | None) -> Pruned:
     """The files that may hold rows for which `predicate` is true.
 
     Args:
         snapshot: whose files.
         predicate: resolved against the snapshot's schema; None keeps all files.
-        time_zone: of partition values without a zone.
 
     Cost: the log's columns that the predicate needs: partition values, and the statistics of its
     columns only.
@@ -124,7 +123,7 @@ def prune(snapshot: Snapshot, predicate: Expression | None, *, time_zone: str = 
         num_files=num_files,
         partition_values=lambda: snapshot.files(["partitionValues"]).column(0),
         stats=snapshot.stats,
-        time_zone=time_zone,
+        time_zone=snapshot.context.time_zone,
     )
     left = num_files if judged.by_partition is None else judged.by_partition.true_count
     kept = num_files if judged.keep is None else judged.keep.true_count
@@ -146,7 +145,7 @@ def judge(
     num_files: int,
     partition_values: Callable[[], pa.ChunkedArray[Any]],
     stats: Callable[[pa.Schema], pa.Table],
-    time_zone: str = "UTC",
+    time_zone: str,
 ) -> Judged:
     """Which files may hold rows for which `predicate` is true; what is not known keeps a file.
 

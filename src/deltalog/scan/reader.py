@@ -28,7 +28,8 @@ from deltalog.scan.rebase import file_rebase
 from deltalog.scan.row_groups import surviving_row_groups
 from deltalog.scan.task import METADATA_COLUMNS
 from deltalog.scan.transform import FileProjection, project_file
-from deltalog.schema import Field, PrimitiveType, StructType, to_arrow_type
+from deltalog.schema import Field, StructType, to_arrow_type
+from deltalog.schema.types import LONG, STRING
 from deltalog.storage.parquet import open_parquet
 from deltalog.storage.pool import read_ahead
 
@@ -67,7 +68,7 @@ def read_task(task: ScanTask) -> Iterator[pa.RecordBatch]:
         yield from piece.read()
 
 
-def _open(task: ScanTask) -> _OpenFile:
+def _open(task: ScanTask) -> _OpenTask:
     spec = task.spec
     try:
         reader = open_parquet(task.store, task.path, size_bytes=task.size_bytes)
@@ -77,7 +78,7 @@ def _open(task: ScanTask) -> _OpenFile:
         matched = project_file(first, schema, spec.mode, path=task.path, rebase=rebase)
         selected = _bitmap(task)
         groups = surviving_row_groups(spec.predicate, first, matched.leaf_of, reader)
-        return _OpenFile(
+        return _OpenTask(
             task=task,
             reader=reader,
             first=matched,
@@ -108,16 +109,15 @@ def _split(spec: ReadSpec) -> tuple[StructType, StructType]:
 
 def _unmapped(spec: ReadSpec, schema: pa.Schema, path: str) -> FileProjection:
     """Columns that are no part of the table's schema and always go by their name."""
-    long, string = PrimitiveType("long"), PrimitiveType("string")
     wanted = []
     if metadata_columns.ROW_ID in spec.metadata_columns:
-        wanted += [Field(name, long) for name in schema.names if name == spec.row_id_column]
+        wanted += [Field(name, LONG) for name in schema.names if name == spec.row_id_column]
     if metadata_columns.ROW_COMMIT_VERSION in spec.metadata_columns:
         wanted += [
-            Field(name, long) for name in schema.names if name == spec.row_commit_version_column
+            Field(name, LONG) for name in schema.names if name == spec.row_commit_version_column
         ]
     if spec.reads_change_type:
-        wanted.append(Field(metadata_columns.CHANGE_TYPE, string))
+        wanted.append(Field(metadata_columns.CHANGE_TYPE, STRING))
     return project_file(StructType(wanted), schema, Mode.NONE, path=path)
 
 
@@ -141,7 +141,7 @@ def _bitmap(task: ScanTask) -> DeletionBitmap | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _OpenFile:
+class _OpenTask:
     """A file with its footer, its deletion vector and its matched columns at hand."""
 
     task: ScanTask
@@ -192,7 +192,7 @@ class _OpenFile:
 class _Piece:
     """Some row groups of a file."""
 
-    file: _OpenFile
+    file: _OpenTask
     row_groups: tuple[int, ...]
 
     def read(self) -> list[pa.RecordBatch]:
@@ -215,7 +215,7 @@ class _Piece:
             return []
         found = self._columns(file.first) | self._columns(file.unmapped)
         if spec.predicate is not None:
-            rows = _Rows(file.task, found, first_row, num_rows, None, {})
+            rows = _TaskRows(file.task, found, first_row, num_rows, None, {})
             used = sorted({path[0] for path in columns(spec.predicate)})
             hits = filter_mask(spec.predicate, rows.table(used))
             mask = as_mask(hits if mask is None else compute.and_(mask, hits))
@@ -224,7 +224,7 @@ class _Piece:
         if mask is not None and mask.true_count == num_rows:
             mask = None
         rest = self._rest(mask, first_row)
-        rows = _Rows(file.task, found, first_row, num_rows, mask, rest)
+        rows = _TaskRows(file.task, found, first_row, num_rows, mask, rest)
         output = rows.table(spec.output.names)
         if spec.output.names:
             # The columns are in these types already; only NOT NULL is the schema's to say.
@@ -262,7 +262,7 @@ class _Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _TaskRows:
     """Any column of a run of physical rows, of which `mask` keeps some.
 
     Args:

@@ -54,7 +54,7 @@ def surviving_row_groups(
     )
     if not parts:
         return every
-    skipping = plan_skipping(And(parts), _Facts(data_columns))
+    skipping = plan_skipping(And(parts), _RowGroupFacts(data_columns))
     if skipping is None:
         return every
     keep = skipping.keep(_footer_stats(reader, skipping.stats_schema, leaf_of))
@@ -62,7 +62,7 @@ def surviving_row_groups(
 
 
 @dataclass(frozen=True, slots=True)
-class _Facts:
+class _RowGroupFacts:
     """The file's logical columns as a table of their own, which has no partitions."""
 
     schema: StructType

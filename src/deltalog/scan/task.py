@@ -79,6 +79,7 @@ class ReadSpec:
         predicate: resolved; rows for which it is not true are dropped.
         mode: the table's column mapping.
         physical_names: of the partition columns, by logical name.
+        time_zone: of partition values without a zone.
         row_id_column: where rewritten files keep row ids, if the table says so.
         row_commit_version_column: likewise for the version that last changed a row.
         reads_change_type: the files are change files, and say themselves what happened to a row.
@@ -92,10 +93,10 @@ class ReadSpec:
     predicate: Expression | None
     mode: Mode
     physical_names: Mapping[str, str]
+    time_zone: str
     row_id_column: str | None = None
     row_commit_version_column: str | None = None
     reads_change_type: bool = False
-    time_zone: str = "UTC"
 
     def without_output(self) -> ReadSpec:
         """The same rows without their columns: only what the predicate needs is read."""

@@ -101,7 +101,7 @@ def project_file(
 
     Protocol: Reader Requirements for Column Mapping
     """
-    matcher = _Matcher(mode=mode, path=path, rebase=rebase)
+    matcher = _ColumnMatcher(mode=mode, path=path, rebase=rebase)
     if mode is Mode.ID and len(columns) and not matcher.has_ids(file_schema):
         raise DataFileUnreadableError(
             f"cannot read data file {path!r}: the table maps columns by id, "
@@ -157,7 +157,7 @@ class _Fields:
 
 
 @dataclass(slots=True)
-class _Matcher:
+class _ColumnMatcher:
     """Collects the leaves while it builds the adapters."""
 
     mode: Mode

@@ -7,31 +7,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltalog.clock import now_ms
 from deltalog.errors import InvalidInputError
 from deltalog.log.history import find_version_at
 from deltalog.log.listing import list_log
 from deltalog.snapshot.snapshot import Snapshot, open_snapshot
 
 if TYPE_CHECKING:
-    from deltalog.catalog import LogTail
-    from deltalog.storage.store import Store
+    from deltalog.context import TableContext
 
 
 def load_snapshot(
-    store: Store,
-    *,
-    version: int | None = None,
-    timestamp_ms: int | None = None,
-    log_tail: LogTail | None = None,
+    context: TableContext, *, version: int | None = None, timestamp_ms: int | None = None
 ) -> Snapshot:
     """The table at its latest version, at `version`, or as it was at a moment.
 
     Args:
-        store: of the table.
+        context: of the table.
         version: which version.
         timestamp_ms: milliseconds since 1970, UTC; not together with `version`.
-        log_tail: the newest commits, for a table whose catalog decides on them.
 
     Raises:
         TableNotFoundError: there is no table.
@@ -44,25 +37,20 @@ def load_snapshot(
     if timestamp_ms is not None:
         if version is not None:
             raise InvalidInputError("expected a version or a moment to read at, found both")
-        version = find_version(store, timestamp_ms, log_tail=log_tail)
-    return open_snapshot(store, version, log_tail=log_tail)
+        version = find_version(context, timestamp_ms)
+    return open_snapshot(context, version)
 
 
 def find_version(
-    store: Store,
-    timestamp_ms: int,
-    *,
-    log_tail: LogTail | None = None,
-    latest: Snapshot | None = None,
+    context: TableContext, timestamp_ms: int, *, latest: Snapshot | None = None
 ) -> int:
     """The version that the table had at a moment.
 
     A moment after the last commit gives the last version if it has passed.
 
     Args:
-        store: of the table.
+        context: of the table.
         timestamp_ms: milliseconds since 1970, UTC.
-        log_tail: the newest commits, for a table whose catalog decides on them.
         latest: the latest version, if it is open.
 
     Raises:
@@ -72,11 +60,11 @@ def find_version(
     Cost: opening the latest version, one listing of the whole log, and with in-commit timestamps
     a request per step of a binary search.
     """
-    latest = latest or load_snapshot(store, log_tail=log_tail)
+    latest = latest or load_snapshot(context)
     return find_version_at(
-        store,
-        list_log(store, from_version=0, log_tail=log_tail),
+        context.store,
+        list_log(context.store, from_version=0, log_tail=context.log_tail),
         timestamp_ms,
         in_commit_timestamps=latest.configuration.in_commit_timestamps,
-        now_ms=now_ms(),
+        now_ms=context.clock.now_ms(),
     )

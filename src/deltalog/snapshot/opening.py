@@ -8,22 +8,28 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from deltalog.errors import CheckpointUnreadableError, ObjectNotFoundError
+from deltalog.errors import (
+    CheckpointUnreadableError,
+    LogGapError,
+    MalformedLogError,
+    ObjectNotFoundError,
+)
 from deltalog.log.hint import read_hint
 from deltalog.log.listing import list_log
-from deltalog.log.segment import build_segment
+from deltalog.log.reader import read_commits
+from deltalog.log.segment import build_segment, readable_versions
 from deltalog.snapshot.state import LogState
 
 if TYPE_CHECKING:
     from deltalog.actions.model import Metadata, Protocol
     from deltalog.catalog import LogTail
-    from deltalog.storage.store import Store
+    from deltalog.context import TableContext
 
 logger = logging.getLogger(__name__)
 
 
 def open_log(
-    store: Store, version: int | None = None, *, log_tail: LogTail | None = None
+    context: TableContext, version: int | None = None
 ) -> tuple[LogState, Protocol, Metadata]:
     """The state at `version`, or the latest, with its protocol and metadata.
 
@@ -34,13 +40,38 @@ def open_log(
     Cost: the hint, one listing, the commits after the checkpoint, and of the checkpoint its
     footer and the leaves of two actions. Two listings if the hint is stale.
     """
+    store, log_tail = context.store, context.log_tail
     listing = list_log(store, version=version, hint=read_hint(store), log_tail=log_tail)
-    state = LogState(store, build_segment(listing, version))
+    try:
+        segment = build_segment(listing, version)
+    except LogGapError:
+        # So that the error names all versions that can be opened, not just those since the hint.
+        segment = build_segment(list_log(store, from_version=0, log_tail=log_tail), version)
+    state = LogState(store, segment)
     while True:
         try:
             return state, *state.read_protocol_and_metadata()
         except (CheckpointUnreadableError, ObjectNotFoundError) as error:
             state = other_way(state, error, log_tail)
+        except MalformedLogError as error:
+            note_readable_versions(error, state, log_tail)
+            raise
+
+
+def note_readable_versions(
+    error: MalformedLogError, state: LogState, log_tail: LogTail | None
+) -> None:
+    """Say which versions can be opened although a commit is damaged. Cost: every commit again."""
+    for file in state.segment.commits:
+        try:
+            read_commits(state.store, [file])
+        except MalformedLogError:
+            listing = list_log(state.store, from_version=0, log_tail=log_tail)
+            error.add_note(
+                f"the commit of version {file.version} of {state.store.root} is damaged"
+                f"{readable_versions(listing, file.version)}"
+            )
+            return
 
 
 def other_way(

@@ -140,11 +140,10 @@ class SnapshotPiece(Snapshot):
     def __init__(self, cut: CutSnapshot, checkpoint: Checkpoint | None, newer: CommitTable) -> None:
         whole = cut.snapshot
         super().__init__(
-            whole.store,
+            whole.context,
             _PieceState(whole, checkpoint, newer, cut.named),
             protocol=whole.protocol,
             metadata=whole.metadata,
-            log_tail=whole.log_tail,
         )
         self.__dict__["configuration"] = whole.configuration
 

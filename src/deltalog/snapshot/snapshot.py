@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from deltalog._json import loads
 from deltalog.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA
-from deltalog.clock import now_ms
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import CheckpointUnreadableError, MalformedLogError, ObjectNotFoundError
 from deltalog.log.history import read_commit_time_ms, read_history
 from deltalog.log.listing import list_log, list_newer
 from deltalog.log.segment import LogSegment
-from deltalog.snapshot.opening import open_log, other_way
+from deltalog.snapshot.opening import note_readable_versions, open_log, other_way
 from deltalog.snapshot.state import LogState
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
     from deltalog.actions.model import DomainMetadata, Metadata, Protocol, SetTransaction
     from deltalog.catalog import LogTail
+    from deltalog.context import TableContext
     from deltalog.log.checksum import VersionChecksum
     from deltalog.log.names import LogFile
     from deltalog.paths import FileInfo
@@ -48,17 +48,15 @@ class Snapshot:
     shared by threads.
 
     Args:
-        store: of the table.
+        context: of the table.
         state: what the log says at this version.
         protocol: of this version.
         metadata: of this version.
-        log_tail: the commits that a catalog handed in.
 
     Attributes:
-        store: of the table.
+        context: of the table.
         protocol: of this version.
         metadata: of this version.
-        log_tail: the commits that a catalog handed in; None if the table was opened by its path.
         known_checksum: the version's checksum, if who made the snapshot has just written it.
     """
 
@@ -66,19 +64,27 @@ class Snapshot:
 
     def __init__(
         self,
-        store: Store,
+        context: TableContext,
         state: LogState,
         *,
         protocol: Protocol,
         metadata: Metadata,
-        log_tail: LogTail | None = None,
     ) -> None:
-        self.store = store
+        self.context = context
         self.protocol = protocol
         self.metadata = metadata
-        self.log_tail = log_tail
         self._state = state
         self._knows_file_time = True
+
+    @property
+    def store(self) -> Store:
+        """The store of the table."""
+        return self.context.store
+
+    @property
+    def log_tail(self) -> LogTail | None:
+        """The commits that a catalog handed in; None if the table was opened by its path."""
+        return self.context.log_tail
 
     @property
     def version(self) -> int:
@@ -154,7 +160,7 @@ class Snapshot:
         retention_ms = self.configuration.properties.set_transaction_retention_ms
         if retention_ms is None:
             return found
-        oldest_ms = now_ms() - retention_ms
+        oldest_ms = self.context.clock.now_ms() - retention_ms
         return {
             app_id: txn
             for app_id, txn in found.items()
@@ -247,9 +253,8 @@ class Snapshot:
         Cost: none; what was read of this version is used again.
         """
         state = self._state.committed(commits)
-        return _after_commit(
-            self.store, state, configuration, log_tail or self.log_tail, commit_timestamp_ms
-        )
+        context = self.context.with_log_tail(log_tail or self.log_tail)
+        return _after_commit(context, state, configuration, commit_timestamp_ms)
 
     def refresh(self, *, log_tail: LogTail | None = None) -> Snapshot:
         """The latest version of the table; this snapshot itself if nothing was committed since.
@@ -263,21 +268,20 @@ class Snapshot:
         Cost: two requests, and two per new commit; a listing besides where those are many, or
         where a newer checkpoint would help.
         """
-        tail = log_tail or self.log_tail
-        state = self._newer_state(tail)
+        context = self.context.with_log_tail(log_tail or self.log_tail)
+        state = self._newer_state(context.log_tail)
         if state is self._state:
             return self
         if state is not None:
             protocol, metadata = state.newest_in_commits(self.version)
             if metadata is None or metadata.id == self.metadata.id:
                 return Snapshot(
-                    self.store,
+                    context,
                     state,
                     protocol=self.protocol if protocol is None else protocol,
                     metadata=self.metadata if metadata is None else metadata,
-                    log_tail=tail,
                 )
-        return open_snapshot(self.store, log_tail=tail)
+        return open_snapshot(context)
 
     def _newer_state(self, log_tail: LogTail | None) -> LogState | None:
         """This state with the commits since; None if it cannot be carried on."""
@@ -306,20 +310,18 @@ class Snapshot:
 
     def __getstate__(self) -> dict[str, Any]:
         return {
-            "store": self.store,
+            "context": self.context,
             "protocol": self.protocol,
             "metadata": self.metadata,
-            "log_tail": self.log_tail,
             "segment": self._state.segment,
             "unreadable": dict(self._state.unreadable),
             "knows_file_time": self._knows_file_time,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.store = state["store"]
+        self.context = state["context"]
         self.protocol = state["protocol"]
         self.metadata = state["metadata"]
-        self.log_tail = state["log_tail"]
         self._state = LogState(self.store, state["segment"], unreadable=state["unreadable"])
         self._knows_file_time = state["knows_file_time"]
 
@@ -337,45 +339,38 @@ class Snapshot:
             except MalformedLogError as error:
                 if self.store.root not in str(error):
                     error.add_note(f"while reading the log of {self.store.root}")
+                note_readable_versions(error, state, self.log_tail)
                 raise
 
 
-def open_snapshot(
-    store: Store, version: int | None = None, *, log_tail: LogTail | None = None
-) -> Snapshot:
+def open_snapshot(context: TableContext, version: int | None = None) -> Snapshot:
     """The table at `version`, or the latest; see `load_snapshot`."""
-    state, protocol, metadata = open_log(store, version, log_tail=log_tail)
-    return Snapshot(store, state, protocol=protocol, metadata=metadata, log_tail=log_tail)
+    state, protocol, metadata = open_log(context, version)
+    return Snapshot(context, state, protocol=protocol, metadata=metadata)
 
 
 def new_table_snapshot(
-    store: Store,
+    context: TableContext,
     commit: tuple[LogFile, bytes],
     configuration: TableConfiguration,
     *,
-    log_tail: LogTail | None = None,
     commit_timestamp_ms: int | None = None,
 ) -> Snapshot:
     """Version 0, just committed; the arguments are those of `Snapshot.committed`."""
     file, data = commit
     segment = LogSegment(version=0, checkpoint=None, commits=(file,), target_commit=file.info)
-    state = LogState(store, segment, retained={file.info.path: data})
-    return _after_commit(store, state, configuration, log_tail, commit_timestamp_ms)
+    state = LogState(context.store, segment, retained={file.info.path: data})
+    return _after_commit(context, state, configuration, commit_timestamp_ms)
 
 
 def _after_commit(
-    store: Store,
+    context: TableContext,
     state: LogState,
     configuration: TableConfiguration,
-    log_tail: LogTail | None,
     commit_timestamp_ms: int | None,
 ) -> Snapshot:
     snapshot = Snapshot(
-        store,
-        state,
-        protocol=configuration.protocol,
-        metadata=configuration.metadata,
-        log_tail=log_tail,
+        context, state, protocol=configuration.protocol, metadata=configuration.metadata
     )
     snapshot.__dict__["configuration"] = configuration  # what `cached_property` would keep
     if commit_timestamp_ms is not None:

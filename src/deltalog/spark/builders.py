@@ -78,7 +78,7 @@ class DeltaTableBuilder:
         self._properties: dict[str, str] = {}
 
     def tableName(self, identifier: str) -> Self:  # noqa: N802  # Delta's
-        """The table's name; a name such as ``delta.`/path` `` is a location."""
+        """Name the table; a name such as ``delta.`/path` `` is a location."""
         path = location_of(identifier)
         if path is None:
             self._name = identifier
@@ -87,12 +87,12 @@ class DeltaTableBuilder:
         return self
 
     def location(self, location: str) -> Self:
-        """Where the table is to be."""
+        """Say where the table is to be."""
         self._location = location
         return self
 
     def comment(self, comment: str) -> Self:
-        """What the table is."""
+        """Describe the table."""
         self._comment = comment
         return self
 
@@ -142,12 +142,12 @@ class DeltaTableBuilder:
         return self
 
     def partitionedBy(self, *cols: Any) -> Self:  # noqa: N802  # Delta's
-        """Partition columns."""
+        """Partition the table by columns."""
         self._partitions = _names(cols)
         return self
 
     def clusterBy(self, *cols: Any) -> Self:  # noqa: N802  # Delta's
-        """Clustering columns, instead of partitions."""
+        """Cluster the table by columns, instead of partitioning it."""
         self._clusters = _names(cols)
         return self
 
@@ -188,7 +188,7 @@ class DeltaTableBuilder:
 
 
 def spark_schema(schema: str | spark_types.StructType) -> StructType:
-    """A schema of ours from Spark's, or from its text such as `a INT, b STRING`."""
+    """Return the core's schema of Spark's schema, or of its text such as `a INT, b STRING`."""
     if isinstance(schema, spark_types.StructType):
         return parse_schema(schema.json())
     return StructType(_fields_of(schema))
@@ -200,7 +200,7 @@ def _fields_of(text: str) -> list[Field]:
 
 
 def _names(given: tuple[Any, ...]) -> tuple[str, ...]:
-    """Names, given one by one or as one list."""
+    """Return names that are given one by one or as one list."""
     if len(given) == 1 and isinstance(given[0], list | tuple):
         given = tuple(given[0])
     if not all(isinstance(name, str) for name in given):

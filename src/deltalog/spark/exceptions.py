@@ -6,30 +6,7 @@ code that catches Delta's errors needs another import only.
 
 from __future__ import annotations
 
-from deltalog.errors import (
-    CommitConflictError as DeltaConcurrentModificationException,
-)
-from deltalog.errors import (
-    CommitRetriesExhaustedError as ConcurrentWriteException,
-)
-from deltalog.errors import (
-    ConcurrentAppendError as ConcurrentAppendException,
-)
-from deltalog.errors import (
-    ConcurrentDeleteDeleteError as ConcurrentDeleteDeleteException,
-)
-from deltalog.errors import (
-    ConcurrentDeleteReadError as ConcurrentDeleteReadException,
-)
-from deltalog.errors import (
-    ConcurrentTransactionError as ConcurrentTransactionException,
-)
-from deltalog.errors import (
-    MetadataChangedError as MetadataChangedException,
-)
-from deltalog.errors import (
-    ProtocolChangedError as ProtocolChangedException,
-)
+from deltalog import errors
 from deltalog.spark.session.environment import (
     InstallationError,
     UnsupportedPySparkError,
@@ -49,3 +26,12 @@ __all__ = [
     "UnsupportedPySparkError",
     "WorkerMismatchError",
 ]
+
+ConcurrentAppendException = errors.ConcurrentAppendError
+ConcurrentDeleteDeleteException = errors.ConcurrentDeleteDeleteError
+ConcurrentDeleteReadException = errors.ConcurrentDeleteReadError
+ConcurrentTransactionException = errors.ConcurrentTransactionError
+ConcurrentWriteException = errors.CommitRetriesExhaustedError
+DeltaConcurrentModificationException = errors.CommitConflictError
+MetadataChangedException = errors.MetadataChangedError
+ProtocolChangedException = errors.ProtocolChangedError

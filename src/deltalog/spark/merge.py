@@ -1,7 +1,4 @@
-"""MERGE on the cluster, with delta.tables' names.
-
-Owns the builder, and the order of a merge: the source is kept, its keys bound the files of the
-table that are read, and one join decides about all rows.
+"""MERGE with delta.tables' names: clauses one after the other, then `execute`.
 
 Protocol: none
 """
@@ -9,157 +6,17 @@ Protocol: none
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
-
-from deltalog.clock import Stopwatch
 from deltalog.errors import InvalidInputError
-from deltalog.rows.merge.clauses import Action, When
-from deltalog.spark.engine.merge_plan import (
-    SOURCE,
-    SparkClause,
-    SparkMerge,
-    check_sides,
-    evolved,
-    find_keys,
-    joined,
-    new_columns,
-    reach,
-    step_column,
-)
-from deltalog.spark.engine.row_changes import TARGET, Change, Done, Found, find_rows, row_struct
-from deltalog.spark.engine.row_tasks import FILE, OLD, ROW, ROW_ID, STEP
-from deltalog.spark.engine.statements import at_version
-from deltalog.spark.session.parts import described
-from deltalog.spark.writing.plan import schema_of
-from deltalog.verbs.merge import Counts, Merged
+from deltalog.rows.changes import Action, Clause, When
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pyspark.sql import Column, DataFrame
 
-    from deltalog.spark.reading.scan import SparkScan
-    from deltalog.transaction import PendingTransaction
-    from deltalog.verbs.append import FileOptions
-
-_NEW: Final = "__deltalog_new"
-"""Tells rows apart that are in no file yet."""
-
-
-def stage_spark_merge(
-    pending: PendingTransaction, merge: SparkMerge, *, scan: SparkScan, options: FileOptions
-) -> Merged:
-    """Merge rows into the table.
-
-    Args:
-        pending: of an existing table.
-        merge: what is to be done; its source may be staged again.
-        scan: of the table; it is moved to the transaction's version.
-        options: of new files.
-
-    Raises:
-        InvalidInputError: clauses and columns do not go together.
-        AmbiguousMergeError: several rows of the source would change the same row.
-        ConstraintViolationError: new rows break a rule of the table.
-
-    Cost: one job over the source; one join, which reads of the table the columns that decide and,
-    where rows are updated, all. Files without deletion vectors are copied by tasks.
-    """
-    merge.check()
-    scan, watch = at_version(scan, pending), Stopwatch()
-    before = scan.snapshot.configuration
-    source = schema_of(merge.source.schema)
-    after = evolved(merge, before, source)
-    if after is not before:
-        pending.set_configuration(after)
-    pending.parameters.update(_parameters(merge))
-    keys = find_keys(merge, before, source)
-    with described(scan.spark, "looking at the source of a merge"):
-        pruning, num_source = reach(merge, keys, merge.source, before.schema)
-    found = find_rows(scan, pruning, merge.alias)
-    names = before.schema.names
-    target = found.frame.withColumn(TARGET, row_struct(names))
-    theirs = merge.source.withColumn(SOURCE, row_struct(source.names))
-    check_sides(merge, target, theirs, (before.schema, source))
-    rows = joined(merge, target, theirs)
-    rows = rows.withColumn(STEP, step_column(merge, before.schema, source)).where(
-        F.col(STEP).isNotNull()
-    )
-    steps = tuple(clause.action for clause in merge.ordered)
-    columns: list[Column] = [F.col(STEP), *new_columns(merge, before, after, source)]
-    if any(step is not Action.INSERT for step in steps):
-        columns += [F.col(FILE), F.col(ROW)]
-        columns += [F.col(ROW_ID)] if before.row_ids_enabled else []
-        columns += [F.col(TARGET).alias(OLD)] if before.change_data_feed_enabled else []
-    frame = rows.select(*columns)
-    if merge.of(When.MATCHED) and merge.allows_repeats:
-        frame = _each_once(frame)
-    change = Change(
-        pending=pending,
-        options=options,
-        found=found,
-        frame=frame,
-        steps=steps,
-        allows_repeats=merge.allows_repeats,
-    )
-    touched, done = change.run()
-    alone = not merge.of(When.NOT_MATCHED)
-    # A row of the source that matches is not inserted: so much of the files was looked at.
-    pending.read(pruning, touched.files if alone else found.files, is_row_local=alone)
-    return _merged(merge, done, num_source, found, watch.elapsed_ms())
-
-
-def _each_once(frame: DataFrame) -> DataFrame:
-    """Rows of the table once each: several rows of the source may agree that one goes."""
-    new = F.when(F.col(ROW).isNull(), F.monotonically_increasing_id())
-    return frame.withColumn(_NEW, new).dropDuplicates([FILE, ROW, _NEW]).drop(_NEW)
-
-
-def _merged(merge: SparkMerge, done: Done, num_source: int, found: Found, ms: int) -> Merged:
-    numbers: dict[tuple[When, Action], int] = {}
-    for clause, count in zip(merge.ordered, done.counts, strict=True):
-        key = (clause.when, clause.action)
-        numbers[key] = numbers.get(key, 0) + count
-    return Merged(
-        num_source_rows=num_source,
-        rows=Counts(
-            updated=numbers.get((When.MATCHED, Action.UPDATE), 0),
-            deleted=numbers.get((When.MATCHED, Action.DELETE), 0),
-            updated_by_source=numbers.get((When.NOT_MATCHED_BY_SOURCE, Action.UPDATE), 0),
-            deleted_by_source=numbers.get((When.NOT_MATCHED_BY_SOURCE, Action.DELETE), 0),
-            inserted=numbers.get((When.NOT_MATCHED, Action.INSERT), 0),
-        ),
-        applied=done.applied,
-        num_files=found.num_table_files,
-        num_scanned_files=found.files.num_rows,
-        num_touched_files=done.num_touched_files,
-        num_added_files=done.num_added_files,
-        num_added_bytes=done.num_added_bytes,
-        num_change_files=done.num_change_files,
-        scan_ms=ms,
-    )
-
-
-def _parameters(merge: SparkMerge) -> dict[str, Any]:
-    """For the history, in the reference's words."""
-
-    def shown(when: When) -> list[dict[str, str]]:
-        return [
-            {
-                **({} if one.condition is None else {"predicate": str(one.condition)}),
-                "actionType": one.action.value,
-            }
-            for one in merge.of(when)
-        ]
-
-    return {
-        "predicate": [str(merge.condition)],
-        "matchedPredicates": shown(When.MATCHED),
-        "notMatchedPredicates": shown(When.NOT_MATCHED),
-        "notMatchedBySourcePredicates": shown(When.NOT_MATCHED_BY_SOURCE),
-    }
+    from deltalog.rows.changes import RowChanges
 
 
 class DeltaMergeBuilder:
@@ -170,12 +27,12 @@ class DeltaMergeBuilder:
     Every method gives another builder, and this one stays as it is.
 
     Args:
-        merge: without clauses.
+        changes: the merge, as far as it was said.
         run: does it.
     """
 
-    def __init__(self, merge: SparkMerge, run: Callable[[SparkMerge], DataFrame]) -> None:
-        self._merge = merge
+    def __init__(self, changes: RowChanges, run: Callable[[RowChanges], DataFrame]) -> None:
+        self._changes = changes
         self._run = run
 
     def whenMatchedUpdate(  # noqa: N802  # Delta's
@@ -221,7 +78,7 @@ class DeltaMergeBuilder:
 
     def withSchemaEvolution(self) -> Self:  # noqa: N802  # Delta's
         """Add the columns that only the source has to the table."""
-        return type(self)(replace(self._merge, merge_schema=True), self._run)
+        return type(self)(replace(self._changes, merge_schema=True), self._run)
 
     def execute(self) -> DataFrame:
         """Merge, and commit.
@@ -235,18 +92,14 @@ class DeltaMergeBuilder:
             ConstraintViolationError: new rows break a rule of the table.
             CommitFailedError: another writer won, again and again.
         """
-        return self._run(self._merge)
+        return self._run(self._changes)
 
     def _with(
-        self,
-        when: When,
-        action: Action,
-        condition: Any,
-        values: Mapping[str, Any] | None = None,
+        self, when: When, action: Action, condition: Any, values: Mapping[str, Any] | None = None
     ) -> Self:
-        clause = SparkClause(when=when, action=action, values=values, condition=condition)
-        merge = replace(self._merge, clauses=(*self._merge.clauses, clause))
-        return type(self)(merge, self._run)
+        clause = Clause(when=when, action=action, values=values, condition=condition)
+        changes = replace(self._changes, clauses=(*self._changes.clauses, clause))
+        return type(self)(changes, self._run)
 
 
 def _given(values: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:

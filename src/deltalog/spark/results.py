@@ -31,37 +31,26 @@ _DETAIL: Final = (
 _FILES: Final = (
     "STRUCT<min: BIGINT, max: BIGINT, avg: DOUBLE, totalFiles: BIGINT, totalSize: BIGINT>"
 )
-_Z_ORDER: Final = ", ".join(
-    f"{name}: STRUCT<num: BIGINT, size: BIGINT>" if name.endswith("Files") else f"{name}: BIGINT"
-    for name in (
-        "inputCubeFiles",
-        "inputOtherFiles",
-        "inputNumCubes",
-        "mergedFiles",
-        "numOutputCubes",
-        "mergedNumCubes",
-    )
+
+
+def _counted(files: str, *names: str) -> str:
+    """Return the columns of a struct: numbers, and numbers of files with their size."""
+    return ", ".join(f"{name}: {files if name.endswith('Files') else 'BIGINT'}" for name in names)
+
+
+_Z_ORDER: Final = _counted(
+    "STRUCT<num: BIGINT, size: BIGINT>",
+    *("inputCubeFiles", "inputOtherFiles", "inputNumCubes"),
+    *("mergedFiles", "numOutputCubes", "mergedNumCubes"),
 )
-_CLUSTERING: Final = ", ".join(
-    f"{name}: STRUCT<numFiles: BIGINT, size: BIGINT>"
-    if name.endswith("Files")
-    else f"{name}: BIGINT"
-    for name in (
-        "inputZCubeFiles",
-        "inputOtherFiles",
-        "inputNumZCubes",
-        "mergedFiles",
-        "numOutputZCubes",
-    )
+_CLUSTERING: Final = _counted(
+    "STRUCT<numFiles: BIGINT, size: BIGINT>",
+    *("inputZCubeFiles", "inputOtherFiles", "inputNumZCubes", "mergedFiles", "numOutputZCubes"),
 )
-_PARALLELISM: Final = ", ".join(
-    f"{name}: BIGINT"
-    for name in (
-        "maxClusterActiveParallelism",
-        "minClusterActiveParallelism",
-        "maxSessionActiveParallelism",
-        "minSessionActiveParallelism",
-    )
+_PARALLELISM: Final = _counted(
+    "BIGINT",
+    *("maxClusterActiveParallelism", "minClusterActiveParallelism"),
+    *("maxSessionActiveParallelism", "minSessionActiveParallelism"),
 )
 # All that Delta tells; what nobody counts here is NULL.
 _METRICS: Final = {

@@ -22,7 +22,7 @@ _REGISTERED: Final[WeakSet[SparkSession]] = WeakSet()
 
 
 def load_as_spark(url: str, version: int | None = None, timestamp: str | None = None) -> DataFrame:
-    """A shared table as a DataFrame of the active session.
+    """Return a shared table as a DataFrame of the active session.
 
     Args:
         url: `<profile>#<share>.<schema>.<table>`.
@@ -44,7 +44,7 @@ def load_table_changes_as_spark(
     starting_timestamp: str | None = None,
     ending_timestamp: str | None = None,
 ) -> DataFrame:
-    """The changed rows of a shared table as a DataFrame of the active session.
+    """Return the changed rows of a shared table as a DataFrame of the active session.
 
     Args:
         url: `<profile>#<share>.<schema>.<table>`.

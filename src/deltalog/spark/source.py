@@ -43,34 +43,34 @@ class DeltalogSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `format(…)` and `USING` say."""
+        """Return the name for `format(…)` and `USING`."""
         return "deltalog"
 
     def schema(self) -> StructType:
-        """The schema of the version that is asked for."""
+        """Return the schema of the version that is asked for."""
         pinned, rows = resolve(parse_any_read_options(self.options))
         self._shown = (pinned.path, pinned.version)
         return to_spark_schema(rows)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A reader of one version, or of a range of the change feed."""
+        """Make a reader of one version, or of a range of the change feed."""
         options = parse_read_options(self.options)
         if self._shown is not None:
             options = replace(options, path=self._shown[0], version=self._shown[1], timestamp=None)
         return BatchReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # PySpark's
-        """A reader that follows the table."""
+        """Make a reader that follows the table."""
         version = None if self._shown is None else self._shown[1]
         return StreamReader(parse_stream_options(self.options), schema, version)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001  # PySpark's
-        """A writer of one data frame."""
+        """Make a writer of one data frame."""
         path, storage, options = parse_write_options(self.options, overwrite=overwrite)
         return BatchWriter(open_to_write(path, storage), schema, options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802  # PySpark's
-        """A writer of a stream's batches; in complete mode each of them overwrites the table."""
+        """Make a writer of a stream's batches; in complete mode each overwrites the table."""
         given = parse_write_options(self.options, overwrite=overwrite, streams=True)
         path, storage, options = given
         return StreamWriter(open_to_write(path, storage), schema, options)
@@ -81,5 +81,5 @@ class DeltaSource(DeltalogSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `format(…)` and `USING` say."""
+        """Return the name for `format(…)` and `USING`."""
         return "delta"

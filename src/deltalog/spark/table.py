@@ -1,9 +1,7 @@
 """`deltalog.spark.DeltaTable`: delta.tables' class, over deltalog.
 
-Owns which verb is done where: rows are changed by tasks; what concerns the log alone is done by
-the core, on the driver.
-
-Protocol: none
+Owns names, arguments and results. Each method makes a verb of the core, or asks the core's table;
+tasks of the session do the work on rows and files.
 """
 
 from __future__ import annotations
@@ -14,28 +12,32 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.sql import SparkSession
 
+from deltalog.context import TableContext
 from deltalog.errors import InvalidInputError
-from deltalog.spark.builders import (
-    DeltaTableBuilder,
-    IdentityGenerator,
-    Way,
-    spark_schema,
-)
+from deltalog.rows.changes import Counts, RowChanges
+from deltalog.spark.builders import DeltaTableBuilder, Way, spark_schema
 from deltalog.spark.engine.checkpoint import checkpoint_on_cluster
-from deltalog.spark.engine.merge_plan import SparkMerge
-from deltalog.spark.engine.statements import stage_spark_delete, stage_spark_update
-from deltalog.spark.maintenance import DeltaOptimizeBuilder, TendedTable, utc_text
-from deltalog.spark.merge import DeltaMergeBuilder, stage_spark_merge
-from deltalog.spark.results import (
-    numbers,
-)
+from deltalog.spark.engine.engine import SparkEngine
+from deltalog.spark.merge import DeltaMergeBuilder
+from deltalog.spark.optimize import DeltaOptimizeBuilder
+from deltalog.spark.reading.scan import objection_to_native
+from deltalog.spark.results import detail_frame, history_frame, numbers, paths_frame, restored_frame
 from deltalog.spark.session.names import find_location, location_of, note_view
-from deltalog.spark.session.opening import moment_ms, session_time_zone
-from deltalog.spark.session.settings import session_defaults
+from deltalog.spark.session.opening import moment_text, open_latest, session_time_zone
+from deltalog.spark.session.settings import (
+    RETENTION_CHECK,
+    enforces_retention,
+    session_defaults,
+    session_user_metadata,
+)
 from deltalog.table import DeltaTable as CoreTable
 from deltalog.table.convert import convert_to_deltalake
+from deltalog.table.vacuum import TableVacuum
+from deltalog.transaction import CommitProperties
 from deltalog.transaction.properties import AppTransaction
-from deltalog.verbs.merge import Counts
+from deltalog.verbs.delete import Delete
+from deltalog.verbs.merge import Merge
+from deltalog.verbs.update import Update
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,20 +47,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from deltalog.storage.store import Store
-    from deltalog.transaction import PendingTransaction
-    from deltalog.transaction.commit import Ran
-    from deltalog.verbs.merge import Merged
-
-__all__ = [
-    "DeltaMergeBuilder",
-    "DeltaOptimizeBuilder",
-    "DeltaTable",
-    "DeltaTableBuilder",
-    "IdentityGenerator",
-]
+    from deltalog.verbs.verb import Verb
 
 
-class DeltaTable(TendedTable):
+class DeltaTable:
     """A Delta table on Spark; `forPath` makes one.
 
     Args:
@@ -67,6 +59,23 @@ class DeltaTable(TendedTable):
         storage_options: credentials and settings for the store.
         native: whether Spark's own Parquet reader is used where it is exact; see `read`.
     """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        table: str | PurePath | Store,
+        *,
+        storage_options: Mapping[str, Any] | None = None,
+        native: bool | None = None,
+    ) -> None:
+        store = open_latest(table, storage_options, doing="open as a DeltaTable")
+        context = TableContext(store=store, time_zone=session_time_zone(spark))
+        self._spark = spark
+        objection = objection_to_native(table, store, storage_options, native=native)
+        self._engine = SparkEngine(spark, objection=objection)
+        self._table = CoreTable.from_context(context, self._engine)
+        self._alias: str | None = None
+        self._app: AppTransaction | None = None
 
     # --- which table
 
@@ -80,7 +89,7 @@ class DeltaTable(TendedTable):
         storage_options: Mapping[str, Any] | None = None,
         native: bool | None = None,
     ) -> Self:
-        """The table at a location.
+        """Open the table at a location.
 
         Raises:
             TableNotFoundError: there is none.
@@ -94,7 +103,7 @@ class DeltaTable(TendedTable):
 
     @classmethod
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> Self:  # noqa: N802, N803  # Delta's
-        """The table of a name.
+        """Open the table of a name.
 
         The name is ``delta.`/path` ``, a view that `createOrReplaceTempView` made, or a table whose
         location the catalog tells.
@@ -182,9 +191,9 @@ class DeltaTable(TendedTable):
     # --- its rows
 
     def toDF(self) -> DataFrame:  # noqa: N802  # Delta's
-        """The rows of the latest version."""
+        """Return the rows of the latest version."""
         self._table.update_incremental()
-        frame = replace(self._scan, snapshot=self._table.snapshot).to_df()
+        frame = self._engine.scan(self._table.snapshot).to_df()
         return frame if self._alias is None else frame.alias(self._alias)
 
     def createOrReplaceTempView(self, name: str) -> None:  # noqa: N802  # as of data frames
@@ -193,13 +202,13 @@ class DeltaTable(TendedTable):
         note_view(self._spark, name, self._table.table_uri)
 
     def alias(self, aliasName: str) -> Self:  # noqa: N803  # Delta's
-        """The same table under a name for conditions."""
+        """Return the same table under a name for conditions."""
         other = copy(self)
         other._alias = aliasName  # noqa: SLF001  # of the same class
         return other
 
     def inTransaction(self, appId: str, version: int) -> Self:  # noqa: N802, N803  # as Delta's would be
-        """The same table; the next change of it happens once for an application and its version.
+        """Return the same table, whose next change happens once for an application and its version.
 
         Args:
             appId: name of the application, of its choice.
@@ -215,17 +224,7 @@ class DeltaTable(TendedTable):
         Returns:
             One row: num_affected_rows.
         """
-
-        def stage(pending: PendingTransaction) -> int | None:
-            pending.parameters["predicate"] = [] if condition is None else [str(condition)]
-            deleted = stage_spark_delete(
-                pending, condition, scan=self._scan, options=self._options, alias=self._alias
-            )
-            pending.set_metrics(deleted.metrics())
-            return deleted.num_rows
-
-        ran = self._run("DELETE", stage)
-        return numbers(self._spark, {"num_affected_rows": _affected(ran)})
+        return self._affected(Delete.where(condition, target_alias=self._alias))
 
     def update(
         self,
@@ -241,22 +240,14 @@ class DeltaTable(TendedTable):
         Returns:
             One row: num_affected_rows.
         """
+        return self._affected(Update.where(condition, set or {}, target_alias=self._alias))
 
-        def stage(pending: PendingTransaction) -> int:
-            pending.parameters["predicate"] = [] if condition is None else [str(condition)]
-            updated = stage_spark_update(
-                pending,
-                set or {},
-                condition,
-                scan=self._scan,
-                options=self._options,
-                alias=self._alias,
-            )
-            pending.set_metrics(updated.metrics())
-            return updated.num_rows
-
-        ran = self._run("UPDATE", stage)
-        return numbers(self._spark, {"num_affected_rows": _affected(ran)})
+    def _affected(self, verb: Verb[Any]) -> DataFrame:
+        done = self._table.carry_out(verb, commit_properties=self._commit_properties())
+        rows: Counts = Counts() if done.outcome is None else done.outcome.changed.rows
+        deleted = rows.deleted_by_source  # None if the log does not tell
+        count = None if deleted is None else deleted + rows.updated_by_source
+        return numbers(self._spark, {"num_affected_rows": count})
 
     def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:
         """Begin a merge: rows of a source change, remove and add rows of the table.
@@ -265,23 +256,114 @@ class DeltaTable(TendedTable):
             source: the rows; give it an alias, as this table, for the condition.
             condition: which rows match: Spark SQL or a Spark column.
         """
-        return DeltaMergeBuilder(
-            SparkMerge(source=source, condition=condition, alias=self._alias), self._merge
+        changes = RowChanges(
+            condition=condition, clauses=(), source=source, target_alias=self._alias
+        )
+        return DeltaMergeBuilder(changes, self._merge)
+
+    def _merge(self, changes: RowChanges) -> DataFrame:
+        source = changes.source.persist()  # it is read more than once, and must not change
+        try:
+            done = self._table.carry_out(
+                Merge(replace(changes, source=source)), commit_properties=self._commit_properties()
+            )
+        finally:
+            source.unpersist()
+        rows: Counts = Counts() if done.outcome is None else done.outcome.changed.rows
+        return numbers(
+            self._spark,
+            {
+                "num_affected_rows": rows.all_updated + rows.all_deleted + rows.inserted,
+                "num_updated_rows": rows.all_updated,
+                "num_deleted_rows": rows.all_deleted,
+                "num_inserted_rows": rows.inserted,
+            },
         )
 
-    def _merge(self, merge: SparkMerge) -> DataFrame:
-        kept = replace(merge, source=merge.source.persist())
+    # --- keeping the table
 
-        def stage(pending: PendingTransaction) -> Merged:
-            merged = stage_spark_merge(pending, kept, scan=self._scan, options=self._options)
-            pending.set_metrics(merged.metrics())
-            return merged
+    def history(self, limit: int | None = None) -> DataFrame:
+        """Return the commits, newest first."""
+        self._table.update_incremental()
+        return history_frame(self._spark, self._table.history(limit))
 
+    def detail(self) -> DataFrame:
+        """Return the description of the table, in one row."""
+        self._table.update_incremental()
+        return detail_frame(self._spark, self._table.detail())
+
+    def optimize(self) -> DeltaOptimizeBuilder:
+        """Begin putting the same rows into better files."""
+        return DeltaOptimizeBuilder(self._spark, self._table, self._commit_properties())
+
+    def vacuum(self, retentionHours: float | None = None) -> DataFrame:  # noqa: N803  # Delta's
+        """Delete files that no version within the retention needs.
+
+        Args:
+            retentionHours: None is the table's; a shorter one is refused unless the session's
+                setting `spark.databricks.delta.retentionDurationCheck.enabled` is `false`.
+
+        Returns:
+            A row for each file: its path, relative to the table.
+
+        Cost: tasks list directories, and delete files where there are many.
+        """
+        self._table.update_incremental()
+        vacuum = TableVacuum(self._table)
+        enforces = enforces_retention(self._spark)
         try:
-            rows = self._run("MERGE", stage).value
-        finally:
-            kept.source.unpersist()
-        return numbers(self._spark, _merge_counts(Counts() if rows is None else rows.rows))
+            plan = vacuum.plan(retentionHours, full=True, enforce_retention_duration=enforces)
+        except InvalidInputError as error:
+            if not enforces or retentionHours is None or retentionHours < 0:
+                raise
+            raise InvalidInputError(
+                f"{error}; here the session's setting {RETENTION_CHECK}=false says that"
+            ) from error
+        paths = vacuum.carry_out(plan, commit_properties=self._commit_properties())
+        return paths_frame(self._spark, paths)
+
+    def generate(self, mode: str) -> None:
+        """Write manifests for engines that read Parquet: mode `symlink_format_manifest`."""
+        if mode != "symlink_format_manifest":
+            raise InvalidInputError(f"cannot generate {mode!r}: expected 'symlink_format_manifest'")
+        self._table.update_incremental()
+        self._table.generate()
+
+    def restoreToVersion(self, version: int) -> DataFrame:  # noqa: N802  # Delta's
+        """Go back to a version, by a new one."""
+        return self._restore(version)
+
+    def restoreToTimestamp(self, timestamp: str) -> DataFrame:  # noqa: N802  # Delta's
+        """Go back to what the table was at a moment; without a zone it is the session's."""
+        return self._restore(moment_text(timestamp, session_time_zone(self._spark)))
+
+    def _restore(self, target: int | str) -> DataFrame:
+        found = self._table.restore(target, commit_properties=self._commit_properties())
+        return restored_frame(self._spark, self._table.detail(), found)
+
+    def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:  # noqa: N802, N803  # Delta's
+        """Raise the protocol to what these versions mean; it never falls."""
+        self._table.alter.upgrade_protocol(readerVersion, writerVersion, self._commit_properties())
+
+    def addFeatureSupport(self, featureName: str) -> None:  # noqa: N802, N803  # Delta's
+        """Let the table support a feature; engines that lack it lose access."""
+        self._table.alter.add_feature(
+            featureName,
+            allow_protocol_versions_increase=True,
+            commit_properties=self._commit_properties(),
+        )
+
+    def dropFeatureSupport(  # noqa: N802  # Delta's
+        self,
+        featureName: str,  # noqa: N803  # Delta's
+        truncateHistory: bool | None = None,  # noqa: N803, FBT001  # Delta's
+    ) -> None:
+        """Take a feature out of the protocol, after everything that uses it."""
+        self._table.alter.drop_feature(
+            featureName,
+            truncate_history=bool(truncateHistory),
+            commit_properties=self._commit_properties(),
+        )
 
     def checkpoint(self, partFiles: int | None = None) -> DataFrame:  # noqa: N803  # as Delta's
         """Write a checkpoint of the latest version by tasks; see `deltalog.spark.checkpoint`.
@@ -314,7 +396,7 @@ class DeltaTable(TendedTable):
         replace: bool = False,  # noqa: FBT001, FBT002  # Delta's
         properties: Mapping[str, str] | None = None,
     ) -> Self:
-        """A copy of the latest version at another place.
+        """Copy the latest version to another place.
 
         Args:
             target: where.
@@ -322,7 +404,7 @@ class DeltaTable(TendedTable):
             replace: whether a table at the target may be replaced.
             properties: set on the clone besides this table's.
         """
-        return self._clone(None, target, isShallow, replace, properties)
+        return self._clone(None, target, shallow=isShallow, replace=replace, properties=properties)
 
     def cloneAtVersion(  # noqa: N802  # Delta's
         self,
@@ -332,8 +414,10 @@ class DeltaTable(TendedTable):
         replace: bool = False,  # noqa: FBT001, FBT002  # Delta's
         properties: Mapping[str, str] | None = None,
     ) -> Self:
-        """A copy of a version; see `clone`."""
-        return self._clone(version, target, isShallow, replace, properties)
+        """Copy a version to another place; see `clone`."""
+        return self._clone(
+            version, target, shallow=isShallow, replace=replace, properties=properties
+        )
 
     def cloneAtTimestamp(  # noqa: N802  # Delta's
         self,
@@ -343,42 +427,23 @@ class DeltaTable(TendedTable):
         replace: bool = False,  # noqa: FBT001, FBT002  # Delta's
         properties: Mapping[str, str] | None = None,
     ) -> Self:
-        """A copy of what the table was at a moment; see `clone`."""
-        moment = utc_text(moment_ms(timestamp, session_time_zone(self._spark)))
-        return self._clone(moment, target, isShallow, replace, properties)
+        """Copy the version of a moment to another place; see `clone`."""
+        moment = moment_text(timestamp, session_time_zone(self._spark))
+        return self._clone(
+            moment, target, shallow=isShallow, replace=replace, properties=properties
+        )
 
-    def _clone(
-        self,
-        at: int | str | None,
-        target: str | PurePath | Store,
-        is_shallow: bool,  # noqa: FBT001  # as Delta's
-        replaces: bool,  # noqa: FBT001  # as Delta's
-        properties: Mapping[str, str] | None,
-    ) -> Self:
-        source = CoreTable(self._table.snapshot.store)
+    def _clone(self, at: int | str | None, target: Any, **options: Any) -> Self:
+        source = CoreTable.from_context(self._table.snapshot.context, self._engine)
         if at is not None:
             source.load_as_version(at)
         where = (location_of(target) or target) if isinstance(target, str) else target
-        clone = source.clone(
-            where,
-            shallow=is_shallow,
-            replace=replaces,
-            properties=properties,
-            commit_properties=self._commit_properties(),
-        )
+        clone = source.clone(where, **options, commit_properties=self._commit_properties())
         return type(self)(self._spark, clone.snapshot.store)
 
-
-def _affected(ran: Ran[int | None]) -> int | None:
-    """Rows that changed; None if the log does not tell."""
-    return 0 if ran.committed.skipped else ran.value
-
-
-def _merge_counts(rows: Counts) -> dict[str, int | None]:
-    """The counts of a merge, as Delta calls them."""
-    return {
-        "num_affected_rows": rows.all_updated + rows.all_deleted + rows.inserted,
-        "num_updated_rows": rows.all_updated,
-        "num_deleted_rows": rows.all_deleted,
-        "num_inserted_rows": rows.inserted,
-    }
+    def _commit_properties(self) -> CommitProperties:
+        text = session_user_metadata(self._spark)
+        return CommitProperties(
+            custom_metadata={"userMetadata": text} if text else None,
+            app_transactions=None if self._app is None else [self._app],
+        )

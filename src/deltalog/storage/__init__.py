@@ -1,4 +1,4 @@
-"""The only door to bytes: stores, atomic creation, Parquet files.
+"""All input and output: stores, atomic creation, Parquet files.
 
 `parquet` and `pool` are imported by their own names: the first takes a tenth of a second.
 """

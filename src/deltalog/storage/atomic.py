@@ -1,8 +1,7 @@
-"""Put-if-absent, by kind of file system.
+"""Put-if-absent: of any number of writers of one name exactly one succeeds.
 
-Owns the promise that a commit stands on: of any number of writers of one name exactly one
-succeeds, and nobody ever sees half a file. A file system for which no such primitive is known
-refuses, unless the user hands in a lock that all writers of the table share.
+Owns this promise, which every commit rests on; nobody ever sees half a file either. Where no way
+to keep it is known, the commit is refused, unless the user gives a lock that all writers share.
 
 Protocol: Delta Log Entries (writers must never overwrite an existing log entry)
 """
@@ -21,19 +20,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import AlreadyExistsError, StorageError
+from deltalog.storage.faults import says
+from deltalog.store_kinds import KINDS, PutIfAbsent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-CONDITIONAL_KINDS: Final = frozenset({"s3", "gs", "az"})
-_CONFLICT_ATTEMPTS: Final = 6
+    from deltalog.store_kinds import StoreKind
+
+_UNDECIDED_ATTEMPTS: Final = 6
 
 
 def create_local(path: str, data: bytes) -> None:
     """Create a local file with all of `data`, or raise `FileExistsError`.
 
-    A temporary file beside it gets the data, and then the name (see `take_name`).
+    The data is written to a temporary file beside it, which then gets the name (`take_name`).
     """
     if os.path.lexists(path):  # spares the temporary file; the link below is what decides
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
@@ -41,10 +43,10 @@ def create_local(path: str, data: bytes) -> None:
 
 
 def take_name(temporary: str, path: str) -> None:
-    """Give a finished file its name, or raise `FileExistsError`; the temporary name goes.
+    """Give a finished temporary file its name, or raise `FileExistsError` and delete it.
 
-    A hard link is atomic and fails when the name is taken. Where there are none, a rename that
-    never replaces does the same.
+    A hard link is atomic and fails when the name is taken. Where there are no hard links, a rename
+    that never replaces is used.
 
     Raises:
         StorageError: the file system has neither.
@@ -62,7 +64,7 @@ def take_name(temporary: str, path: str) -> None:
 
 
 def write_temporary(path: str, data: bytes) -> str:
-    """Write `data` to a new hidden file beside `path` (making the directory) and name it."""
+    """Return the path of a new hidden file beside `path` that holds `data`; make the directory."""
     directory, name = os.path.split(path)
     temporary = f"{directory}/.{name}.{uuid.uuid4().hex}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -83,79 +85,53 @@ def write_temporary(path: str, data: bytes) -> str:
     return temporary
 
 
-def create_in_memory(
-    exists: Callable[[str], bool], put: Callable[[str, bytes], None], path: str, data: bytes
+def create_under_lock(
+    lock: AbstractContextManager[Any],
+    exists: Callable[[str], bool],
+    put: Callable[[str, bytes], None],
+    path: str,
+    data: bytes,
 ) -> None:
-    """Create an entry of a file system that lives in this process, or raise `FileExistsError`."""
-    with _memory.lock:
+    """Create a file while holding a lock that all its writers take, or raise `FileExistsError`."""
+    with lock:
         if exists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
         put(path, data)
 
 
-def create_remote(
-    filesystem: Any,
-    kind: str,
-    path: str,
-    data: bytes,
-    *,
-    lock: Callable[[], AbstractContextManager[Any]] | None,
-) -> None:
-    """Create an object by the store's own conditional write, or raise `FileExistsError`.
-
-    Args:
-        filesystem: an fsspec file system.
-        kind: canonical scheme, as in `paths`.
-        path: the file system's own path.
-        data: the whole content.
-        lock: makes a lock that every writer of the table takes; then check-then-write is enough.
+def create_by_request(filesystem: Any, kind: StoreKind, path: str, data: bytes) -> None:
+    """Create an object by a conditional request, or raise what the file system says.
 
     Raises:
-        StorageError: there is neither a primitive nor a lock.
+        StorageError: this kind of store has no such requests.
     """
-    if lock is not None:
-        with lock():
-            if filesystem.exists(path):
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
-            filesystem.pipe_file(path, data)
-        return
-    if kind not in CONDITIONAL_KINDS:
+    if kind.put_if_absent is not PutIfAbsent.REQUEST:
+        known = dict.fromkeys(row.name for row in KINDS.values() if row.put_if_absent)
         raise StorageError(
-            f"cannot commit to {path!r}: no atomic put-if-absent is known for file systems of "
-            f"kind {kind!r}; use one of file, memory, s3, gs, az, or hand in `commit_lock`"
+            f"cannot commit to {path!r}: no atomic put-if-absent is known for a file system of kind"
+            f" {kind.name!r} and class {type(filesystem).__name__}; use one of {', '.join(known)}, "
+            "opened by URL or as fsspec's, or give a `commit_lock`"
         )
-    for attempt in range(_CONFLICT_ATTEMPTS):
+    for attempt in range(1, _UNDECIDED_ATTEMPTS + 1):
         try:
             filesystem.pipe_file(path, data, mode="create")
         except OSError as error:
-            if attempt + 1 == _CONFLICT_ATTEMPTS or not _writes_met(error):
+            # Amazon asks to send the request again when conditional writes met.
+            if attempt == _UNDECIDED_ATTEMPTS or not says(error, kind.says_undecided.split()):
                 raise
-            time.sleep(0.05 * 2**attempt)
+            time.sleep(0.025 * 2**attempt)
         else:
             return
 
 
-def _writes_met(error: BaseException | None) -> bool:
-    """Whether S3 says that another conditional write was under way, so that nobody knows yet.
-
-    Amazon asks to send the request again then.
-    """
-    while error is not None:
-        answer = getattr(error, "response", None)
-        if isinstance(answer, dict) and answer.get("Error", {}).get("Code") in {
-            "ConditionalRequestConflict",
-            "OperationAborted",
-        }:
-            return True
-        error = error.__cause__
-    return False
+def memory_lock() -> AbstractContextManager[Any]:
+    """The lock of all memory file systems: they share one dictionary."""
+    return _memory.lock
 
 
 class _MemoryLock:
-    """One lock for all memory file systems: they share one dictionary."""
-
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.renew()
 
     def renew(self) -> None:
         self.lock = threading.Lock()
@@ -174,7 +150,12 @@ _RENAME_EXCL: Final = 4
 
 
 def rename_without_replacing(source: str, target: str) -> None:
-    """Rename, or raise `FileExistsError`; refuse where the system cannot do that in one step."""
+    """Rename a file in one step, unless the new name is taken.
+
+    Raises:
+        AlreadyExistsError: it is (on Windows: `FileExistsError`).
+        StorageError: the operating system has no such rename.
+    """
     if sys.platform == "win32":
         os.rename(source, target)  # noqa: PTH104  # on Windows it never replaces
         return

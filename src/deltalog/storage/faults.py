@@ -1,8 +1,9 @@
 """Foreign exceptions become `deltalog.errors` here, and nowhere else in this room.
 
-Knows the shapes of the exceptions of the operating system, botocore, azure.core, google, aiohttp,
-requests and Arrow without importing any of those libraries. The mapping is total: what it does not
-know is a `StorageError`. Secrets never get into a message.
+Knows the form of the exceptions of the operating system, botocore, azure.core, google, aiohttp,
+requests and Arrow without importing any of those libraries; what the names of one service mean
+stands in the row of its kind. The mapping is total: any other exception is a `StorageError`.
+Secrets never get into a message.
 """
 
 from __future__ import annotations
@@ -17,27 +18,27 @@ from deltalog.errors import (
     ObjectNotFoundError,
     StorageError,
 )
+from deltalog.store_kinds import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator
 
 
 def storage_error(
     error: Exception, *, operation: str, path: str, secrets: Iterable[str] = ()
 ) -> DeltaError:
-    """The error of ours that says what `error` says.
+    """Return the error of `deltalog.errors` for what a file system raised.
 
     Args:
         error: whatever a file system raised.
         operation: what was attempted, as a verb (`read`, `list`, …).
-        path: on what.
+        path: the file or directory.
         secrets: texts that must not be shown, besides what looks like a secret.
     """
     if isinstance(error, DeltaError):
         return error
-    kind = _kind(error)
     detail = redact(f"{type(error).__name__}: {error}", secrets)
-    return kind(f"cannot {operation} {redact(path, secrets)!r}: {detail}")
+    return _meaning(error)(f"cannot {operation} {redact(path, secrets)!r}: {detail}")
 
 
 def holds_secret(error: BaseException, secrets: Iterable[str] = ()) -> bool:
@@ -55,18 +56,23 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     return text
 
 
-def _kind(error: Exception) -> type[StorageError]:
-    for one in _chain(error):
-        for names, kind in _BY_NAME:
-            if not names.isdisjoint(_class_names(one)):
-                return kind
-        if (code := _code(one)) is not None:
-            return _BY_CODE[code]
-    return StorageError
+def says(error: BaseException, names: Container[str]) -> bool:
+    """Whether an exception, or one that caused it, has one of these names or codes."""
+    return any(name in names for one in _chain(error) for name in _names(one))
+
+
+def _meaning(error: Exception) -> type[StorageError]:
+    known = dict(_COMMON)
+    for kind in KINDS.values():
+        known |= dict.fromkeys(kind.says_missing.split(), ObjectNotFoundError)
+        known |= dict.fromkeys(kind.says_exists.split(), AlreadyExistsError)
+        known |= dict.fromkeys(kind.says_denied.split(), AccessDeniedError)
+    names = (name for one in _chain(error) for name in _names(one))
+    return next((known[name] for name in names if name in known), StorageError)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and what it says it was caused by; libraries wrap one another."""
+    """The error and its causes, each once: libraries wrap one another's exceptions."""
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
@@ -75,20 +81,13 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         current = current.__cause__
 
 
-def _class_names(error: BaseException) -> set[str]:
-    return {cls.__name__ for cls in type(error).__mro__}
+def _names(error: BaseException) -> Iterator[str]:
+    """The names of its classes, the code of an AWS or Azure response, the HTTP status."""
+    yield from (cls.__name__ for cls in type(error).__mro__)
+    yield from (str(getattr(code, "value", code)) for code in _codes(error))
 
 
-def _code(error: BaseException) -> str | None:
-    """A code that `_BY_CODE` knows: of an AWS or Azure answer, or an HTTP status."""
-    for candidate in _candidates(error):
-        text = str(getattr(candidate, "value", candidate))
-        if text in _BY_CODE:
-            return text
-    return None
-
-
-def _candidates(error: BaseException) -> Iterator[object]:
+def _codes(error: BaseException) -> Iterator[object]:
     yield getattr(error, "error_code", None)
     response = getattr(error, "response", None)
     if isinstance(response, dict):  # botocore
@@ -103,74 +102,13 @@ def _candidates(error: BaseException) -> Iterator[object]:
             return
 
 
-_BY_NAME: Final[tuple[tuple[frozenset[str], type[StorageError]], ...]] = (
-    (
-        frozenset(
-            {"FileNotFoundError", "NotADirectoryError", "ResourceNotFoundError", "NoSuchBucket"}
-        ),
-        ObjectNotFoundError,
-    ),
-    (frozenset({"FileExistsError", "ResourceExistsError"}), AlreadyExistsError),
-    (
-        frozenset(
-            {
-                "PermissionError",
-                "ClientAuthenticationError",
-                "CredentialUnavailableError",
-                "NoCredentialsError",
-                "PartialCredentialsError",
-                "CredentialRetrievalError",
-                "TokenRetrievalError",
-                "UnauthorizedSSOTokenError",
-                "SSOTokenLoadError",
-                "DefaultCredentialsError",
-                "RefreshError",
-                "InvalidAccessKeyError",
-            }
-        ),
-        AccessDeniedError,
-    ),
-)
-
-_BY_CODE: Final[dict[str, type[StorageError]]] = {
+_COMMON: Final[dict[str, type[StorageError]]] = {
     **dict.fromkeys(
-        (
-            "404",
-            "410",
-            "NoSuchKey",
-            "NoSuchBucket",
-            "NotFound",
-            "BlobNotFound",
-            "ContainerNotFound",
-            "PathNotFound",
-            "FilesystemNotFound",
-        ),
-        ObjectNotFoundError,
+        ("FileNotFoundError", "NotADirectoryError", "NotFound", "404", "410"), ObjectNotFoundError
     ),
-    **dict.fromkeys(
-        # No plain 409: S3 means by it that two conditional writes met, and neither may be there.
-        ("412", "PreconditionFailed", "BlobAlreadyExists", "PathAlreadyExists"),
-        AlreadyExistsError,
-    ),
-    **dict.fromkeys(
-        (
-            "401",
-            "403",
-            "AccessDenied",
-            "Forbidden",
-            "ExpiredToken",
-            "ExpiredTokenException",
-            "InvalidAccessKeyId",
-            "InvalidToken",
-            "SignatureDoesNotMatch",
-            "TokenRefreshRequired",
-            "AuthenticationFailed",
-            "AuthorizationFailure",
-            "AuthorizationPermissionMismatch",
-            "InvalidAuthenticationInfo",
-        ),
-        AccessDeniedError,
-    ),
+    # No plain 409: S3 means by it that two conditional writes met, and neither may be there.
+    **dict.fromkeys(("FileExistsError", "PreconditionFailed", "412"), AlreadyExistsError),
+    **dict.fromkeys(("PermissionError", "Forbidden", "401", "403"), AccessDeniedError),
 }
 
 _HIDDEN_NAMES: Final = (  # names, no secrets

@@ -1,7 +1,7 @@
-"""Which file system serves a place, and how it is made.
+"""The file system of a location: which one it is, how it is made, how it is called.
 
-Owns the fsspec protocols, sharing of clients between stores, and what becomes of file systems that
-the user hands in.
+Owns the step from the row of a store kind to its calls, the sharing of clients between stores, and
+what becomes of file systems that the user gives.
 """
 
 from __future__ import annotations
@@ -11,116 +11,100 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from importlib import import_module
+from typing import Any, Final
 
 import fsspec
 
 from deltalog.errors import InvalidInputError, StorageError
-from deltalog.paths import FileInfo, canonical_scheme
-from deltalog.storage.fsspec_files import FsspecFiles, HttpFiles, MemoryFiles
+from deltalog.storage.fsspec_files import FsspecFiles
 from deltalog.storage.local_files import LocalFiles
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from deltalog.storage.store import ByteRange
+from deltalog.storage.options import translate
+from deltalog.store_kinds import LOCAL, Address, StoreKind, kind_named
 
 CommitLock = Callable[[], AbstractContextManager[Any]]
+Files = FsspecFiles | LocalFiles
 
 
-class Files(Protocol):
-    """The verbs over one file system's own paths."""
-
-    kind: str
-
-    def list_directory(self, directory: str, first: str) -> list[FileInfo]:
-        """Files directly in a directory from name `first` on; `path` is the name."""
-        ...
-
-    def list_level(self, directory: str) -> tuple[list[FileInfo], list[str]]:
-        """Files and directories directly in a directory; their paths are names."""
-        ...
-
-    def list_tree(self, directory: str) -> Iterator[FileInfo]:
-        """Files at any depth; `path` is relative to the directory."""
-        ...
-
-    def stat(self, path: str) -> FileInfo:
-        """Size and time."""
-        ...
-
-    def read(self, path: str) -> bytes:
-        """The whole file."""
-        ...
-
-    def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
-        """Parts of a file."""
-        ...
-
-    def read_many(self, paths: Sequence[str]) -> list[bytes]:
-        """Whole files."""
-        ...
-
-    def create(self, path: str, data: bytes) -> None:
-        """Create, or raise `FileExistsError`."""
-        ...
-
-    def put(self, path: str, data: bytes) -> None:
-        """Create or replace."""
-        ...
-
-    def delete_many(self, paths: Sequence[str]) -> None:
-        """Delete; gone ones are no error."""
-        ...
+def files_over(filesystem: Any, kind: StoreKind, lock: CommitLock | None) -> Files:
+    """The calls over an fsspec file system: those of its kind, if it is the class they rely on."""
+    modules = {cls.__module__ for cls in type(filesystem).__mro__}
+    if kind.filesystem and kind.filesystem not in modules:
+        # It only bears the name: pyarrow's file system of S3, say, looks and then writes.
+        kind = StoreKind(kind.name, has_directories=kind.has_directories)
+    files: Files = files_class(kind)(filesystem, kind, lock)
+    return files
 
 
-def files_over(filesystem: Any, kind: str, lock: CommitLock | None) -> Files:
-    """The verbs over an fsspec file system."""
-    if kind == "memory":
-        return MemoryFiles(filesystem)
-    if kind in {"http", "https"}:
-        return HttpFiles(filesystem, kind, lock)
-    return FsspecFiles(filesystem, kind, lock)
+def files_class(kind: StoreKind) -> Any:
+    """The class of the calls of a kind of store, as its row names it."""
+    module, _, name = kind.files.partition(":")
+    return getattr(import_module(module), name)
 
 
-def make_filesystem(kind: str, arguments: Mapping[str, Any], location: str) -> Any:
+def filesystem_options(
+    kind: StoreKind, options: Mapping[str, Any], location: str, *, own: bool = True
+) -> dict[str, Any]:
+    """The keyword arguments of the fsspec class of a kind.
+
+    Args:
+        kind: of the store.
+        options: the user's, in any of the known spellings.
+        location: the URL to open; an Azure URL names its account.
+        own: whether these options were given for this kind; else unknown ones are left out.
+
+    Raises:
+        InvalidInputError: a value is no number, duration, truth value or JSON where one is due.
+    """
+    files = files_class(kind)
+    arguments = translate(kind, files.option_names, options, own=own)
+    finished: dict[str, Any] = files.finish(arguments, location)
+    return finished
+
+
+def make_filesystem(kind: StoreKind, arguments: Mapping[str, Any], location: str) -> Any:
     """An fsspec file system without a listings cache, shared by all who ask for the same one.
 
     Args:
-        kind: canonical scheme, as in `paths`.
+        kind: of the store.
         arguments: of the file system's class.
         location: a URL, from which HDFS and others take host and port.
 
     Raises:
-        InvalidInputError: nobody knows this kind.
+        InvalidInputError: fsspec does not know this kind.
         StorageError: its package is not installed.
     """
-    if kind == "memory":
-        return fsspec.filesystem("memory")
     try:
-        made = fsspec.get_filesystem_class(_PROTOCOL.get(kind, kind))
+        made = fsspec.get_filesystem_class(kind.name)
     except ImportError as error:
-        extra = _EXTRA.get(kind)
-        advice = f"pip install 'deltalog[{extra}]'" if extra else "install its fsspec package"
-        raise StorageError(f"cannot open {kind!r} locations: {error}; {advice}") from error
+        package = f"pip install 'deltalog[{kind.extra}]'"
+        advice = package if kind.extra else "install its fsspec package"
+        raise StorageError(f"cannot open {kind.name!r} locations: {error}; {advice}") from error
     except ValueError:
-        raise InvalidInputError(f"no file system is known for {kind!r} locations") from None
-    if kind == "gs" and "endpoint_url" in arguments:
-        # gcsfs asks Google over gRPC what kind of bucket it has, for a minute where nobody answers.
-        made = next((cls for cls in made.__mro__ if cls.__module__ == "gcsfs.core"), made)
-    if kind == "s3":
-        # botocore still signs URLs in the old way, which no new region and no Delta client takes.
-        config = {"signature_version": "s3v4", **arguments.get("config_kwargs", {})}
-        arguments = {**arguments, "config_kwargs": config}
-    if kind not in _PROTOCOL:
+        raise InvalidInputError(f"no file system is known for {kind.name!r} locations") from None
+    made, arguments = files_class(kind).prepare(made, arguments)
+    if kind.address in {Address.HOST, Address.UNKNOWN}:
         from_url = made._get_kwargs_from_urls(location)  # noqa: SLF001  # fsspec has no other way
         arguments = {**from_url, **arguments}
     arguments = {"use_listings_cache": False, "skip_instance_cache": True, **arguments}
     return _shared.get(made, arguments)
 
 
+def own_path(kind: StoreKind, authority: str, path: str) -> str:
+    """The path that the file system of a kind takes for a URL, which `split_location` split."""
+    match kind.address:
+        case Address.PATH:
+            return path
+        case Address.HOST:
+            return f"/{path}"
+        case Address.ACCOUNT:
+            return f"{authority.partition('@')[0]}/{path}"
+        case _:
+            return f"{authority}/{path}"
+
+
 def renewed(filesystem: Any) -> Any:
-    """The user's file system, or one made like it when this process is not the user's."""
+    """The user's file system; after a fork one that is made with the same arguments."""
     if getattr(filesystem, "_pid", os.getpid()) == os.getpid():
         return filesystem
     arguments = {**filesystem.storage_options, "skip_instance_cache": True}
@@ -128,7 +112,7 @@ def renewed(filesystem: Any) -> Any:
 
 
 def own_filesystem(filesystem: Any, location: str) -> tuple[Any, str]:
-    """An fsspec file system or `LocalFiles` for what the user gave, and the path in it.
+    """The fsspec file system or `LocalFiles` to use for what the user gave, and the path in it.
 
     Raises:
         InvalidInputError: it is neither fsspec's nor pyarrow's.
@@ -146,21 +130,19 @@ def own_filesystem(filesystem: Any, location: str) -> tuple[Any, str]:
     )
 
 
-def kind_of_filesystem(filesystem: Any) -> str:
-    """Canonical scheme of a file system that the user gave."""
+def kind_of_filesystem(filesystem: Any) -> StoreKind:
+    """The kind whose name a file system of the user's bears; `files_over` looks closer."""
     if isinstance(filesystem, LocalFiles):
-        return "file"
+        return LOCAL
     protocol = filesystem.protocol
-    return canonical_scheme(protocol if isinstance(protocol, str) else protocol[0])
+    return kind_named(protocol if isinstance(protocol, str) else protocol[0])
 
 
-_PROTOCOL: Final = {"az": "abfs", "s3": "s3", "gs": "gs", "http": "http", "https": "https"}
-_EXTRA: Final = {"az": "azure", "s3": "s3", "gs": "gcs"}
 _PLAIN: Final = (str, int, float, bool, bytes, type(None))
 
 
 class _SharedFilesystems:
-    """Clients of object stores cost tenths of a second to make; equal ones are made once."""
+    """File systems by class and arguments: making a client can take tenths of a second."""
 
     def __init__(self) -> None:
         self.forget()
@@ -187,7 +169,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _frozen(value: Any) -> Any:
-    """A hashable equal of plain options; None when there is something else among them."""
+    """Options in a hashable form; None when a value among them has none."""
     if isinstance(value, Mapping):
         parts = [(name, _frozen(inner)) for name, inner in sorted(value.items())]
         return None if any(part[1] is None for part in parts) else tuple(parts)
@@ -201,7 +183,7 @@ def _from_arrow(filesystem: Any, location: str) -> tuple[Any, str]:
     handler = getattr(filesystem, "handler", None)
     if handler is not None and hasattr(handler, "fs"):  # PyFileSystem(FSSpecHandler)
         return own_filesystem(handler.fs, location)
-    if filesystem.type_name == "local":
+    if kind_named(filesystem.type_name).is_native:
         return LocalFiles(), location
     from fsspec.implementations.arrow import ArrowFSWrapper  # noqa: PLC0415  # rare and slow
 

@@ -1,28 +1,20 @@
-"""The verbs of a store over an fsspec file system.
+"""The calls of a store over an fsspec file system.
 
-Paths are the file system's own (stripped of the scheme); foreign exceptions leave as they are,
-the store maps them. Listings are asked for anew each time, whatever the file system caches.
+Paths are the file system's own (stripped of the scheme); foreign exceptions pass, the store maps
+them. Listings are asked for anew each time, whatever the file system caches.
 """
 
 from __future__ import annotations
 
 import contextlib
-import io
-import itertools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, cast
-from urllib.parse import unquote
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
-from deltalog.errors import StorageError
+from deltalog.errors import InvalidInputError
 from deltalog.paths import FileInfo
 from deltalog.storage import atomic
-from deltalog.storage.native_calls import (
-    delete_s3,
-    is_s3fs,
-    list_google,
-    list_s3,
-    milliseconds,
-)
 from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:
@@ -30,59 +22,82 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from deltalog.storage.store import ByteRange
+    from deltalog.store_kinds import StoreKind
+
+
+@dataclass(frozen=True, slots=True)
+class TemporaryCredentials:
+    """Credentials that open one directory for a while.
+
+    Args:
+        kind: Delta Sharing's name of them.
+        values: by Delta Sharing's names.
+        expires_ms: when they end.
+    """
+
+    kind: str
+    values: Mapping[str, str]
+    expires_ms: int
 
 
 class FsspecFiles:
-    """Any fsspec file system.
+    """Any fsspec file system; a kind of store that can do more has a class below this one.
 
     Args:
         filesystem: an fsspec file system.
-        kind: canonical scheme, as in `paths`.
-        lock: makes the lock that stands in for a missing put-if-absent.
+        kind: its row.
+        lock: makes a lock that replaces a missing put-if-absent.
     """
+
+    option_names: ClassVar[Mapping[str, str]] = {}
+    """What the options of this kind become, see `options.translate`."""
+    whole: ClassVar[Mapping[str, Any]] = {}
+    """Arguments of `cat_file` and `cat_ranges` when a whole file is read."""
 
     def __init__(
         self,
         filesystem: Any,
-        kind: str,
+        kind: StoreKind,
         lock: Callable[[], AbstractContextManager[Any]] | None = None,
     ) -> None:
         self.filesystem = filesystem
         self.kind = kind
         self._lock = lock
-        # s3fs asks for the size first, to fetch large files in parts; ours are small.
-        self._whole = {"max_concurrency": 1} if is_s3fs(filesystem) else {}
+
+    @staticmethod
+    def finish(arguments: dict[str, Any], location: str) -> dict[str, Any]:
+        """Complete translated options; `location` is the URL to open."""
+        del location
+        return arguments
+
+    @staticmethod
+    def prepare(made: Any, arguments: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
+        """The fsspec class to use, and its arguments, once its package is imported."""
+        return made, arguments
 
     def list_directory(self, directory: str, first: str) -> list[FileInfo]:
         """Files directly in `directory` from name `first` on, unordered; `path` is the name."""
         self._forget(directory)
         try:
-            if is_s3fs(self.filesystem):
-                return list_s3(self.filesystem, directory, first)
-            if self.kind == "gs" and hasattr(self.filesystem, "call"):
-                return list_google(self.filesystem, directory, first)
-            entries = self.filesystem.ls(directory, detail=True)
+            return self.list_names(directory, first)
         except (FileNotFoundError, NotADirectoryError):
             return []
-        found = []
-        for entry in entries:
-            name = _own_name(entry).rpartition("/")[2]
-            # Some stores answer a listing of a file, or a directory's marker, with itself.
-            if entry.get("type") == "file" and name and name >= first:
-                if _own_name(entry).strip("/") == directory.strip("/"):
-                    continue
-                found.append(_file_info(name, entry))
-        return found
+
+    def list_names(self, directory: str, first: str) -> list[FileInfo]:
+        """As `list_directory`, of a directory that exists. Cost: lists the whole directory."""
+        return [file for file in self._level(directory)[0] if file.path >= first]
 
     def list_level(self, directory: str) -> tuple[list[FileInfo], list[str]]:
         """Files and directories directly in a directory; their paths are names."""
         self._forget(directory)
         try:
-            entries = self.filesystem.ls(directory, detail=True)
+            return self._level(directory)
         except (FileNotFoundError, NotADirectoryError):
             return [], []
+
+    def _level(self, directory: str) -> tuple[list[FileInfo], list[str]]:
         files, directories = [], []
-        for entry in entries:
+        for entry in self.filesystem.ls(directory, detail=True):
             path = _own_name(entry)
             name = path.rstrip("/").rpartition("/")[2]
             if not name or path.strip("/") == directory.strip("/"):
@@ -117,7 +132,7 @@ class FsspecFiles:
 
     def read(self, path: str) -> bytes:
         """The whole file."""
-        return cast("bytes", self.filesystem.cat_file(path, **self._whole))
+        return cast("bytes", self.filesystem.cat_file(path, **self.whole))
 
     def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
         """Parts of a file; sent together."""
@@ -129,31 +144,24 @@ class FsspecFiles:
 
     def create(self, path: str, data: bytes) -> None:
         """Create an object, or raise `FileExistsError`."""
-        atomic.create_remote(self.filesystem, self.kind, path, data, lock=self._lock)
+        if self._lock is None:
+            atomic.create_by_request(self.filesystem, self.kind, path, data)
+        else:
+            atomic.create_under_lock(self._lock(), self.filesystem.exists, self.put, path, data)
 
     def put(self, path: str, data: bytes) -> None:
         """Create or replace an object."""
-        if self.kind in _WITH_DIRECTORIES:
+        if self.kind.has_directories:
             self.filesystem.makedirs(path.rpartition("/")[0], exist_ok=True)
         self.filesystem.pipe_file(path, data)
 
     def delete_many(self, paths: Sequence[str]) -> None:
         """Delete objects; gone ones are no error."""
-        if not paths:
-            return
-        if is_s3fs(self.filesystem):
-            ordered = sorted(paths)
-            for _, group in itertools.groupby(ordered, lambda path: path.partition("/")[0]):
-                while some := list(itertools.islice(group, 1000)):
-                    delete_s3(self.filesystem, some)
-            return
         map_in_pool(self._delete, paths)
 
     def sign(self, path: str, seconds: int) -> str:
         """A URL by which anybody can read the file for a while."""
-        # Google's older way of signing says nothing that readers take a URL for remote by.
-        more = {"version": "v4"} if self.kind == "gs" else {}
-        return str(self.filesystem.sign(path, expiration=seconds, **more))
+        return str(self.filesystem.sign(path, expiration=seconds))
 
     def _delete(self, path: str) -> None:
         with contextlib.suppress(FileNotFoundError):
@@ -170,7 +178,7 @@ class FsspecFiles:
 
     def _fetch_together(self, parts: list[tuple[str, int | None, int | None]]) -> list[bytes]:
         paths, starts, ends = (list(column) for column in zip(*parts, strict=True))
-        whole = self._whole if starts[0] is None else {}
+        whole = self.whole if starts[0] is None else {}
         answers = self.filesystem.cat_ranges(paths, starts, ends, on_error="return", **whole)
         for answer in answers:
             if isinstance(answer, BaseException):
@@ -187,154 +195,6 @@ class FsspecFiles:
         self.filesystem.invalidate_cache(path)
 
 
-class MemoryFiles(FsspecFiles):
-    """fsspec's memory file system, read from its dictionary.
-
-    Its own `open` hands every reader the same buffer with the same position, so that two threads
-    reading one file mix up; the content is therefore taken at once here.
-    """
-
-    def __init__(self, filesystem: Any) -> None:
-        super().__init__(filesystem, "memory")
-
-    def list_directory(self, directory: str, first: str) -> list[FileInfo]:
-        """Files directly in `directory` from name `first` on, unordered; `path` is the name."""
-        return [
-            file
-            for file in self.list_tree(directory)
-            if "/" not in file.path and file.path >= first
-        ]
-
-    def list_tree(self, directory: str) -> Iterator[FileInfo]:
-        """Files at any depth below `directory`; `path` is relative to it."""
-        prefix = directory.rstrip("/") + "/"
-        for path, file in tuple(self.filesystem.store.items()):
-            if path.startswith(prefix):
-                yield _memory_info(path[len(prefix) :], file)
-
-    def stat(self, path: str) -> FileInfo:
-        """Size and time of a file."""
-        return _memory_info(path, self._entry(path))
-
-    def read(self, path: str) -> bytes:
-        """The whole file."""
-        return cast("bytes", self._entry(path).getvalue())
-
-    def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
-        """Parts of a file."""
-        content = self.read(path)
-        return [content[start:end] for start, end in ranges]
-
-    def read_many(self, paths: Sequence[str]) -> list[bytes]:
-        """Whole files."""
-        return [self.read(path) for path in paths]
-
-    def create(self, path: str, data: bytes) -> None:
-        """Create an entry, or raise `FileExistsError`."""
-        atomic.create_in_memory(self.filesystem.store.__contains__, self.put, path, data)
-
-    def put(self, path: str, data: bytes) -> None:
-        """Create or replace an entry."""
-        self.filesystem.pipe_file(path, bytes(data))
-
-    def delete_many(self, paths: Sequence[str]) -> None:
-        """Delete entries; gone ones are no error."""
-        for path in paths:
-            self.filesystem.store.pop(path, None)
-
-    def _entry(self, path: str) -> Any:
-        try:
-            return self.filesystem.store[path]
-        except KeyError:
-            raise FileNotFoundError(path) from None
-
-
-class HttpFiles(FsspecFiles):
-    """A web server, read only; paths are URLs.
-
-    Listings are what links a server's index page has; sizes and times come with `stat` only.
-    """
-
-    def list_directory(self, directory: str, first: str) -> list[FileInfo]:
-        """Files directly in `directory` from name `first` on, unordered; `path` is the name."""
-        found = (_unquoted(file) for file in super().list_directory(f"{directory}/", ""))
-        return [file for file in found if file.path >= first]
-
-    def list_tree(self, directory: str) -> Iterator[FileInfo]:
-        """Files at any depth below `directory`; `path` is relative to it."""
-        return (_unquoted(file) for file in super().list_tree(directory))
-
-    def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
-        """Parts of a file; sent together."""
-        parts = super().read_ranges(path, ranges)
-        # A server may ignore the range and send the whole file.
-        return [
-            part[start:end] if len(part) > max(0, end - start) else part
-            for part, (start, end) in zip(parts, ranges, strict=True)
-        ]
-
-    def create(self, path: str, data: bytes) -> None:
-        """Refuse."""
-        del data
-        raise _read_only(path)
-
-    def put(self, path: str, data: bytes) -> None:
-        """Refuse."""
-        del data
-        raise _read_only(path)
-
-    def delete_many(self, paths: Sequence[str]) -> None:
-        """Refuse."""
-        raise _read_only(", ".join(paths[:3]))
-
-
-class RangedFile(io.RawIOBase):
-    """A seekable file whose every read is a ranged request.
-
-    Args:
-        read_range: gives the bytes from a start to an end.
-        size_bytes: length of the file.
-    """
-
-    def __init__(self, read_range: Callable[[int, int], bytes], size_bytes: int) -> None:
-        super().__init__()
-        self._read_range = read_range
-        self._size = size_bytes
-        self._position = 0
-
-    def readable(self) -> bool:
-        """Yes."""
-        return True
-
-    def seekable(self) -> bool:
-        """Yes."""
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move the position; no request."""
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        self._position = max(0, base + offset)
-        return self._position
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill `buffer` from the position on, as far as the file goes."""
-        end = min(self._size, self._position + len(buffer))
-        data = self._read_range(self._position, end) if end > self._position else b""
-        buffer[: len(data)] = data
-        self._position += len(data)
-        return len(data)
-
-
-def _unquoted(file: FileInfo) -> FileInfo:
-    """A file of an index page under its own name."""
-    return FileInfo(unquote(file.path), file.size_bytes, file.modified_ms)
-
-
-def _read_only(path: str) -> StorageError:
-    return StorageError(f"cannot change {path!r}: tables on web servers are read only")
-
-
-_WITH_DIRECTORIES: Final = frozenset({"hdfs", "webhdfs", "viewfs", "sftp", "ssh", "smb", "file"})
 _TIME_KEYS: Final = ("LastModified", "last_modified", "mtime", "updated", "modified", "created")
 
 
@@ -351,5 +211,17 @@ def _file_info(path: str, entry: Mapping[str, Any]) -> FileInfo:
     return FileInfo(path, int(entry.get("size") or 0), milliseconds(moment))
 
 
-def _memory_info(path: str, file: Any) -> FileInfo:
-    return FileInfo(path, file.getbuffer().nbytes, milliseconds(file.modified))
+def milliseconds(moment: object) -> int:
+    """The time of a file, which file systems give as a datetime, seconds, or text of RFC 3339."""
+    match moment:
+        case None:
+            return 0
+        case datetime():
+            aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            return round(aware.timestamp() * 1000)
+        case int() | float():
+            return round(moment * 1000)
+        case str():
+            return milliseconds(datetime.fromisoformat(moment))
+        case _:
+            raise InvalidInputError(f"expected a time of a file, found {moment!r}")

@@ -1,7 +1,7 @@
-"""The store that everyone uses: local files, memory, and whatever fsspec can reach.
+"""The store of nearly all tables: local files, memory, and whatever fsspec can reach.
 
-Owns which file system serves which path, credentials that are renewed, and that every method
-raises `deltalog.errors` only. Refuses to know what the files hold.
+Owns which file system serves which path, the renewal of credentials, and that every method raises
+`deltalog.errors` only. Refuses to know what the files hold.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 from urllib.parse import quote
 
 from deltalog.errors import (
@@ -22,27 +22,31 @@ from deltalog.errors import (
     StorageError,
     UnsafePathError,
 )
-from deltalog.paths import FileInfo, canonical_scheme, is_absolute, join, split_location
+from deltalog.paths import FileInfo, is_absolute, join, split_location, store_kind
 from deltalog.storage.faults import holds_secret, redact, storage_error
 from deltalog.storage.filesystems import (
     CommitLock,
     Files,
     files_over,
+    filesystem_options,
     kind_of_filesystem,
     make_filesystem,
     own_filesystem,
+    own_path,
     renewed,
 )
-from deltalog.storage.fsspec_files import FsspecFiles, RangedFile
+from deltalog.storage.fsspec_files import FsspecFiles
 from deltalog.storage.local_files import LocalFiles, local_path
-from deltalog.storage.options import commit_objection, filesystem_options, secrets_of
+from deltalog.storage.options import commit_objection, secrets_of
+from deltalog.storage.ranged_file import open_ranged
 from deltalog.storage.store import ByteRange, Store
+from deltalog.store_kinds import Address, StoreKind, kind_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 StorageOptions = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
-Place = tuple[str, str]
+Place = tuple[StoreKind, str]
 _Result = TypeVar("_Result")
 
 
@@ -57,14 +61,14 @@ def open_store(
 
     Args:
         table: a path or URL, taken literally (`%41` is three characters), or a store.
-        storage_options: credentials and settings, in fsspec's or the native libraries'
-            spellings; or a callable that gives fresh ones, called again when access is denied.
+        storage_options: credentials and settings, as fsspec or deltalake and the cloud SDKs
+            spell them; or a function that gives fresh ones, called again when access is denied.
         filesystem: an fsspec or pyarrow file system, in which `table` is a path.
         commit_lock: makes a lock that all writers of the table share, for file systems that
             cannot create a file atomically.
 
     Raises:
-        InvalidInputError: the location or the file system is none that can be used.
+        InvalidInputError: `table` is no location, or `filesystem` no file system.
 
     Cost: no request.
     """
@@ -82,8 +86,8 @@ def open_store(
 class FsspecStore:
     """A `Store` over local files, memory or an fsspec file system.
 
-    Paths that name other places (`s3://other/…`, `file:///…`) are served by a sibling file
-    system that is made with the same options.
+    Absolute paths in other places (`s3://other/…`, `file:///…`) are read by a second file system,
+    made with the same options.
 
     Args:
         location: path or URL of the table.
@@ -106,7 +110,7 @@ class FsspecStore:
         self._location = location
         self._root, self._base = _root_and_base(location, self._given)
         if self._given is None:
-            self._kind = canonical_scheme(split_location(self._root)[0])
+            self._kind = store_kind(self._root)
         else:
             self._kind = kind_of_filesystem(self._given)
         self._forget_files()
@@ -120,21 +124,17 @@ class FsspecStore:
         """The files directly in `directory` whose name is at least `first`, by name ascending."""
         found = self._run("list", directory, lambda files, path: files.list_directory(path, first))
         found.sort(key=lambda file: file.path)
-        prefix = directory.rstrip("/") + "/" if directory else ""
-        return (FileInfo(prefix + f.path, f.size_bytes, f.modified_ms) for f in found)
+        return _below(directory, found)
 
     def list_all(self, directory: str) -> Iterator[FileInfo]:
         """Every file at any depth below `directory`, in no order."""
         found = self._run("list", directory, lambda files, path: list(files.list_tree(path)))
-        prefix = directory.rstrip("/") + "/" if directory else ""
-        return (FileInfo(prefix + f.path, f.size_bytes, f.modified_ms) for f in found)
+        return _below(directory, found)
 
     def list_level(self, directory: str) -> tuple[list[FileInfo], list[str]]:
-        """The files directly in a directory, and the directories; paths relative to the root."""
+        """The files and the directories directly in a directory; paths relative to the root."""
         files, directories = self._run("list", directory, lambda files, p: files.list_level(p))
-        prefix = directory.rstrip("/") + "/" if directory else ""
-        found = [FileInfo(prefix + f.path, f.size_bytes, f.modified_ms) for f in files]
-        return found, [prefix + name for name in directories]
+        return list(_below(directory, files)), [_prefix(directory) + name for name in directories]
 
     def stat(self, path: str) -> FileInfo:
         """Size and time of one file."""
@@ -151,11 +151,10 @@ class FsspecStore:
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
         """Whole files, in the order asked; sent together."""
-        groups = self._by_files(paths)
         results: list[bytes] = [b""] * len(paths)
-        for place, numbers in groups.items():
-            asked = [paths[number] for number in numbers]
-            for number, data in zip(numbers, self._read_group(place, asked), strict=True):
+        read = self._run_many("read", paths, lambda files, own: files.read_many(own))
+        for numbers, found in read:
+            for number, data in zip(numbers, found, strict=True):
                 results[number] = data
         return results
 
@@ -167,11 +166,7 @@ class FsspecStore:
         native = self.native_path(path)
         if native is not None:
             return self._run("open", path, lambda _, full: io.BufferedReader(io.FileIO(full)))
-        file = RangedFile(
-            lambda start, end: self.read_ranges(path, [(start, end)])[0],
-            self.stat(path).size_bytes,
-        )
-        return io.BufferedReader(file, buffer_size=_BUFFER_BYTES)
+        return open_ranged(self, path)
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         """Create a file with all of `data`, or raise `AlreadyExistsError`; never half of it."""
@@ -191,24 +186,23 @@ class FsspecStore:
 
     def delete_many(self, paths: Sequence[str]) -> None:
         """Delete files; one that is gone already is no error."""
-        for place, numbers in self._by_files(paths).items():
-            self._delete_group(place, [paths[number] for number in numbers])
+        self._run_many("delete", paths, lambda files, own: files.delete_many(own))
 
     def native_path(self, path: str) -> str | None:
-        """The operating system's name of a file, or None where it has none."""
-        return self._own_path(path) if self._place(path)[0] == "file" else None
+        """The operating system's path of a file, or None where it has none."""
+        return self._own_path(path) if self._place(path)[0].is_native else None
 
     @property
     def can_sign(self) -> bool:
         """Whether the service has signed URLs."""
-        return self._kind in _SIGNING
+        return self._kind.can_sign
 
     def signed_url(self, path: str, seconds: int) -> str:
         """A URL by which anybody can read one file for a while."""
 
         def sign(files: Files, full: str) -> str:
             if not isinstance(files, FsspecFiles):
-                raise StorageError(f"cannot sign URLs of {self._kind!r} files")
+                raise StorageError(f"cannot sign URLs of {self._kind.name!r} files")
             return files.sign(full, seconds)
 
         return self._run("sign", path, sign)
@@ -266,73 +260,62 @@ class FsspecStore:
             mapped = storage_error(
                 error, operation=operation, path=join(self._root, path), secrets=self._secrets
             )
-            # A foreign message that holds a secret must not show up in a traceback either.
+            # A foreign message that holds a secret must not appear in a traceback either.
             raise mapped from (None if holds_secret(error, self._secrets) else error)
 
-    def _read_group(self, place: Place, paths: Sequence[str]) -> list[bytes]:
-        return self._run(
-            "read",
-            paths[0],
-            lambda files, _: files.read_many([self._own_path(path) for path in paths]),
-            place=place,
-        )
-
-    def _delete_group(self, place: Place, paths: Sequence[str]) -> None:
-        self._run(
-            "delete",
-            paths[0],
-            lambda files, _: files.delete_many([self._own_path(path) for path in paths]),
-            place=place,
-        )
-
-    def _by_files(self, paths: Sequence[str]) -> dict[Place, list[int]]:
+    def _run_many(
+        self,
+        operation: str,
+        paths: Sequence[str],
+        act: Callable[[Files, Sequence[str]], _Result],
+    ) -> list[tuple[list[int], _Result]]:
+        """Act once per file system; returns the numbers of its paths and the result of each."""
         groups: dict[Place, list[int]] = {}
         for number, path in enumerate(paths):
             groups.setdefault(self._place(path), []).append(number)
-        return groups
+        results = []
+        for place, numbers in groups.items():
+
+            def act_on_all(files: Files, _: str, numbers: list[int] = numbers) -> _Result:
+                return act(files, [self._own_path(paths[number]) for number in numbers])
+
+            results.append((numbers, self._run(operation, paths[numbers[0]], act_on_all, place)))
+        return results
 
     def _place(self, path: str) -> Place:
-        """Which file system serves a path: its kind, and the account where kinds have those."""
+        """Which file system serves a path: its kind, and the account of a kind with accounts."""
         if not is_absolute(path):
             return self._kind, ""
-        scheme, authority, _ = split_location(path)
-        kind = canonical_scheme(scheme)
-        if kind == "file" and self._kind not in {"file", "memory"}:
+        kind = store_kind(path)
+        if kind.is_native and self._kind.address is not Address.PATH:
             raise UnsafePathError(
                 f"path {path!r} is refused: a table at {self._root!r} names a local file"
             )
-        if kind == self._kind and self._given is not None:
+        if kind.address is not Address.ACCOUNT or (kind == self._kind and self._given is not None):
             return kind, ""
-        account = authority.partition("@")[2] if kind == "az" else ""
-        own = split_location(self._root)[1].partition("@")[2] if self._kind == "az" else ""
-        return kind, "" if kind == self._kind and account in {"", own} else account
+        account = _account(path)
+        own = kind == self._kind and account in {"", _account(self._root)}
+        return kind, "" if own else account
 
     def _own_path(self, path: str) -> str:
-        """The path that the file system of `_place` understands."""
+        """The path that the file system of `_place` takes."""
         if not is_absolute(path):
             if not path:
                 return self._base
-            if self._kind in _WEB:
+            if self._kind.address is Address.URL:
                 path = quote(path)
             return f"{self._base}/{path}" if self._base != "/" else f"/{path}"
         scheme, authority, inner = split_location(path)
-        match canonical_scheme(scheme):
-            case "file" | "memory":
-                return inner
-            case "http" | "https":
-                return self._base + quote(path.removeprefix(self._base))
-            case "az":
-                return f"{authority.partition('@')[0]}/{inner}"
-            case "hdfs" | "viewfs":
-                return f"/{inner}"
-            case kind if kind == self._kind and self._given is not None and kind not in _BUCKETS:
-                return str(self._given._strip_protocol(path))  # noqa: SLF001  # no public name
-            case _:
-                return f"{authority}/{inner}"
+        kind = kind_named(scheme)
+        if kind.address is Address.URL:
+            return self._base + quote(path.removeprefix(self._base))
+        if kind.address is Address.UNKNOWN and kind == self._kind and self._given is not None:
+            return str(self._given._strip_protocol(path))  # noqa: SLF001  # no public name
+        return own_path(kind, authority, inner)
 
     def _open_files(self, place: Place) -> Files:
         if self._process != os.getpid():
-            self._forget_files()  # file systems with event loops and sockets do not survive a fork
+            self._forget_files()  # event loops and sockets do not survive a fork
         with self._lock:
             files = self._files.get(place)
         if files is None:
@@ -341,56 +324,52 @@ class FsspecStore:
                 files = self._files.setdefault(place, files)
         return files
 
-    def _make_files(self, kind: str, account: str) -> Files:
-        if isinstance(self._given, LocalFiles) and kind == "file":
-            return self._given
-        if self._given is not None and kind == self._kind:
-            return files_over(renewed(self._given), kind, self._commit_lock)
-        if kind == "file":
-            return LocalFiles()
+    def _make_files(self, kind: StoreKind, account: str) -> Files:
         own = kind == self._kind
-        if kind in _NEVER_SIBLINGS and not own:
+        if own and self._given is not None and not isinstance(self._given, LocalFiles):
+            return files_over(renewed(self._given), kind, self._commit_lock)
+        if kind.is_native:
+            return LocalFiles()
+        if not (own or kind.may_be_named):
             raise UnsafePathError(
-                f"a table at {self._root!r} names files of scheme {kind!r}, which is refused"
+                f"a table at {self._root!r} names files of scheme {kind.name!r}, which is refused"
             )
         options = self._options() if callable(self._options) else self._options
         self._secrets = secrets_of(options)
-        location = self._location if own and not account else f"{kind}://_@{account}/"
+        location = self._location if own and not account else f"{kind.name}://_@{account}/"
         arguments = filesystem_options(kind, options, location, own=own)
         self._secrets = tuple({*self._secrets, *secrets_of(arguments)})
         filesystem = make_filesystem(kind, arguments, location)
         return files_over(filesystem, kind, self._commit_lock)
 
 
-_BUFFER_BYTES: Final = 1024 * 1024
-_WEB: Final = frozenset({"http", "https"})
-_BUCKETS: Final = frozenset({"s3", "gs"})
-_SIGNING: Final = frozenset({"s3", "gs", "az"})
-_NEVER_SIBLINGS: Final = frozenset({"http", "https", "ftp", "sftp", "ssh", "smb", "github"})
+def _prefix(directory: str) -> str:
+    return directory.rstrip("/") + "/" if directory else ""
+
+
+def _below(directory: str, files: Sequence[FileInfo]) -> Iterator[FileInfo]:
+    prefix = _prefix(directory)
+    return (FileInfo(prefix + f.path, f.size_bytes, f.modified_ms) for f in files)
+
+
+def _account(location: str) -> str:
+    """The account that a URL of a kind with accounts names, if it does."""
+    return split_location(location)[1].partition("@")[2]
 
 
 def _root_and_base(location: str, filesystem: Any) -> tuple[str, str]:
-    """The location for people and logs, and the root in the file system's own spelling."""
+    """The location as messages and logs show it, and as the file system takes it."""
     if not location:
         raise InvalidInputError("expected a table's location, found an empty text")
-    if isinstance(filesystem, LocalFiles):
-        location = location.removeprefix("file://")
-        path = local_path(location)
-        return path, path
-    if filesystem is not None:
+    if filesystem is not None and not isinstance(filesystem, LocalFiles):
         base = filesystem._strip_protocol(location).rstrip("/")  # noqa: SLF001  # no public name
         return filesystem.unstrip_protocol(base), base
     scheme, authority, inner = split_location(location)
-    kind = canonical_scheme(scheme)
-    if kind == "file":
-        path = local_path(inner)
+    kind = kind_named(scheme)
+    if kind.is_native or filesystem is not None:
+        path = local_path(inner if kind.is_native else location)
         return path, path
-    root = redact(location).rstrip("/")
-    if kind == "memory":
-        return f"memory://{inner}", inner
-    if kind in {"http", "https"}:
-        return root, location.rstrip("/")
-    if kind in {"hdfs", "viewfs"}:
-        return root, f"/{inner}".rstrip("/")
-    bucket = authority.partition("@")[0] if kind == "az" else authority
-    return root, f"{bucket}/{inner}".rstrip("/")
+    if kind.address is Address.PATH:
+        return f"{kind.name}://{inner}", inner
+    base = location if kind.address is Address.URL else own_path(kind, authority, inner)
+    return redact(location).rstrip("/"), base.rstrip("/")

@@ -1,6 +1,6 @@
-"""Local files by the operating system's calls: no adapter stands between.
+"""Local files by the operating system's own calls.
 
-Paths are absolute and decoded; foreign exceptions leave as they are, the store maps them.
+Paths are absolute and decoded; foreign exceptions pass, the store maps them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
 
 class LocalFiles:
-    """The verbs of a store over absolute local paths."""
-
-    kind = "file"
+    """The calls of a store over absolute local paths."""
 
     def list_directory(self, directory: str, first: str) -> list[FileInfo]:
         """Files directly in `directory` from name `first` on, unordered; `path` is the name."""
@@ -105,7 +103,7 @@ class LocalFiles:
 
 
 def local_path(text: str) -> str:
-    """The absolute path that a local table URI means; taken literally, `~` expanded."""
+    """The absolute path of a local table URI: taken literally, but for `~`."""
     if text.startswith("~"):
         text = str(Path(text).expanduser())
     return os.path.abspath(text)  # noqa: PTH100  # Path.resolve would follow links

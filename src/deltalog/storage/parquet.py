@@ -30,7 +30,6 @@ from deltalog.storage.parquet_footer import (
 from deltalog.storage.parquet_parts import (
     Column,
     Segments,
-    SparseFile,
     coalesce,
     guarded,
     native_path,
@@ -39,6 +38,7 @@ from deltalog.storage.parquet_parts import (
     with_exact_bounds,
 )
 from deltalog.storage.pool import map_in_pool
+from deltalog.storage.ranged_file import RangedFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,13 +52,13 @@ _THREADED_BYTES: Final = 1024 * 1024
 def open_parquet(
     store: Store, path: str, *, size_bytes: int | None = None, footer: pq.FileMetaData | None = None
 ) -> ParquetReader:
-    """A reader for one Parquet file.
+    """Open a Parquet file and read its footer.
 
     Args:
         store: where the file is.
         path: decoded.
         size_bytes: the file's length if it is known; saves a request on object stores.
-        footer: the file's footer if it was read before; saves another.
+        footer: the file's footer if it was read before; saves another one.
 
     Raises:
         DataFileMissingError: there is no such file.
@@ -102,13 +102,13 @@ class ParquetReader:
         self.leaf_paths: tuple[str, ...] = tuple(
             schema.column(number).path for number in range(len(schema))
         )
-        self.leaves: tuple[tuple[str, ...], ...] = tuple(walk_leaves(self.arrow_schema))
+        self.leaves = tuple(walk_leaves(self.arrow_schema))
         if len(self.leaves) != len(self.leaf_paths):  # a type whose leaves we do not know
             self.leaves = tuple(tuple(path.split(".")) for path in self.leaf_paths)
 
     @property
     def size_bytes(self) -> int | None:
-        """The file's true length, whatever was said of it; None where it was not needed."""
+        """The file's true length, whatever length was given; None for a local file."""
         return self._size if self._native is None else None
 
     @property
@@ -125,17 +125,17 @@ class ParquetReader:
         return starts
 
     def null_counts(self) -> NullCounts:
-        """How many values are NULL, for each row group and in it each leaf column; None if unknown.
+        """How many values are NULL, by row group and leaf column; None if the footer does not say.
 
         Raises:
             DataFileUnreadableError: the footer is damaged.
 
-        Cost: local: a read. Elsewhere: as the footer, if that was handed in.
+        Cost: local: a read. Elsewhere: that of the footer, if that was given to `open_parquet`.
         """
         return guarded(self._store, self.path, self._null_counts)
 
     def leaf_indices(self, columns: Sequence[Column] | None) -> list[int]:
-        """The numbers of the leaf columns that `columns` name, ascending; absent ones are left out.
+        """The numbers of the leaf columns that `columns` name, ascending; others are ignored.
 
         A tuple of parts names a field and everything below it. A text names a top-level column,
         or failing that, a field by Parquet's dotted path.
@@ -147,7 +147,7 @@ class ParquetReader:
     def read(
         self, columns: Sequence[Column] | None = None, row_groups: Sequence[int] | None = None
     ) -> pa.Table:
-        """The asked columns of the asked row groups; columns that the file lacks are left out.
+        """Some columns of some row groups; columns that the file lacks are left out.
 
         Args:
             columns: as in `leaf_indices`; None is all, an empty list gives rows without columns.
@@ -157,7 +157,7 @@ class ParquetReader:
             Columns in the file's order, types as in `arrow_schema`.
 
         Raises:
-            DataFileMissingError: the file has gone.
+            DataFileMissingError: the file was deleted meanwhile.
             DataFileUnreadableError: its content is damaged.
 
         Cost: elsewhere than local: one batch of ranged reads.
@@ -174,8 +174,8 @@ class ParquetReader:
     ) -> Iterator[pa.RecordBatch]:
         """The same rows as `read`, in batches of at most `batch_size`, one row group at a time.
 
-        Cost: elsewhere than local: one batch of ranged reads per row group; one row group's
-        asked columns in memory. Local: the memory of a few batches.
+        Cost: elsewhere than local: one batch of ranged reads per row group, and the memory of
+        the columns of one row group. Local: the memory of a few batches.
         """
         indices = self.leaf_indices(columns)
         for group in self._all_groups if row_groups is None else row_groups:
@@ -199,7 +199,7 @@ class ParquetReader:
             yield batch
 
     def close(self) -> None:
-        """Give the file back; using the reader afterwards is an error."""
+        """Close the file; using the reader afterwards is an error."""
         self._file.close(force=True)
 
     def _null_counts(self) -> NullCounts:
@@ -222,7 +222,7 @@ class ParquetReader:
         if self._native is not None:
             source: Any = pa.OSFile(self._native, "rb")
         else:
-            source = pa.PythonFile(SparseFile(self._segments, self._size), mode="r")
+            source = pa.PythonFile(RangedFile(self._segments.read, self._size), mode="r")
         return pq.ParquetFile(source, metadata=footer, coerce_int96_timestamp_unit="us")
 
     def _read(self, groups: list[int], indices: list[int]) -> pa.Table:
@@ -241,12 +241,12 @@ class ParquetReader:
             self._segments.clear()
 
     def _is_worth_threads(self, groups: list[int]) -> bool:
-        """Small row groups are decoded sooner than other threads have woken up."""
+        """Whether decoding the row groups takes longer than waking other threads."""
         size = sum(self.metadata.row_group(group).total_byte_size for group in groups)
         return size > _THREADED_BYTES
 
     def _read_side_by_side(self, groups: list[int], indices: list[int]) -> pa.Table:
-        """Arrow decodes the columns of a row group at the same time, but not the row groups."""
+        """Decode row groups in parallel; Arrow itself does so with the columns of one only."""
 
         def read_group(group: int) -> pa.Table:
             with self._open(self.metadata) as file:
@@ -262,7 +262,7 @@ class ParquetReader:
         )
 
     def _fetch(self, groups: list[int], indices: list[int]) -> None:
-        """Fetch the column chunks, near ones with one request."""
+        """Fetch column chunks, neighbouring ones with one request."""
         wanted = sorted(
             _chunk_range(self.metadata.row_group(group).column(index), self._size)
             for group in groups
@@ -285,12 +285,12 @@ def read_footer(store: Store, path: str, *, size_bytes: int | None = None) -> pq
 
 
 def write_parquet(store: Store, path: str, table: pa.Table, **options: Any) -> FileInfo:
-    """Write `table` as one Parquet file that was not there before.
+    """Write `table` as one new Parquet file.
 
     Args:
-        store: where to.
-        path: decoded; the directories are made.
-        table: what.
+        store: where the file is to be.
+        path: decoded; missing directories are made.
+        table: the rows.
         options: `pyarrow.parquet.ParquetWriter`'s (`compression`, …), and `row_group_size`.
 
     Raises:
@@ -307,11 +307,12 @@ def write_parquet(store: Store, path: str, table: pa.Table, **options: Any) -> F
 class ParquetSink:
     """Writes one Parquet file piece by piece; a context manager.
 
-    Nothing is at `path` until the `with` block ends well, and nothing that was there before is
-    replaced. Local files grow beside their place; elsewhere the file is held in memory.
+    The file appears at `path` when the `with` block ends without an exception, and never replaces
+    another. A local file is written under a temporary name beside it; elsewhere the file is held
+    in memory.
 
     Args:
-        store: where to.
+        store: where the file is to be.
         path: decoded.
         schema: of the pieces.
         options: `pyarrow.parquet.ParquetWriter`'s; floating-point columns have no bounds in any
@@ -358,7 +359,7 @@ class ParquetSink:
         return int(self._out.tell())
 
     def close(self) -> FileInfo:
-        """Write the footer and put the file in place.
+        """Write the footer and give the file its name.
 
         Raises:
             AlreadyExistsError: there is a file of that name.
@@ -370,12 +371,12 @@ class ParquetSink:
         return self.file
 
     def abandon(self) -> None:
-        """Leave nothing behind."""
+        """Delete what was written so far."""
         if self._temporary is not None:
             with contextlib.suppress(OSError):
                 self._out.close()
                 Path(self._temporary).unlink()
-        # The writer would write a footer when it is collected.
+        # Else the writer writes a footer when it is garbage-collected.
         self._writer.is_open = False
 
     def _finish(self) -> int:
@@ -389,7 +390,7 @@ class ParquetSink:
         try:
             self._store.put_if_absent(self._path, data)
         except AlreadyExistsError:
-            # A request that was sent again may have met its own first success.
+            # A request that was sent twice may have failed against its own first success.
             if self._store.read(self._path) != data:
                 raise
         return len(data)
@@ -417,7 +418,7 @@ class ParquetSink:
 def _chunk_range(column: pq.ColumnChunkMetaData, size: int) -> ByteRange:
     start = column.data_page_offset
     dictionary = column.dictionary_page_offset
-    # Old writers put 0 or nonsense there when there is no dictionary.
+    # Old writers put 0 or a wrong number there when there is no dictionary.
     if dictionary is not None and 0 < dictionary < start:
         start = dictionary
     # parquet-mr before 1.2.9 left the header of the dictionary page out of the length.

@@ -1,8 +1,8 @@
-"""The bytes of a Parquet footer: finding them, and the null counts in them.
+"""The bytes of a Parquet footer: where they are, and the null counts in them.
 
-pyarrow (26) ends the process where a damaged minimum or maximum does not decode, and asking for a
-null count decodes both; so does giving a damaged footer back as bytes. A damaged checkpoint must
-not do that, so the footer's own bytes are walked here: they are a tree of Thrift's compact
+pyarrow (26) ends the process when a damaged minimum or maximum cannot be decoded; asking for a null
+count decodes both, and so does writing a damaged footer out again. A damaged checkpoint must not
+end the process, so null counts are read from the footer's bytes here: a tree in Thrift's compact
 protocol, of which a few numbered fields matter.
 
 Protocol: none; Apache Parquet's `parquet.thrift`, Apache Thrift's compact protocol
@@ -33,17 +33,18 @@ NullCounts = list[list[int | None]]
 
 
 def fetch_footer(store: Store, path: str, size_bytes: int) -> tuple[bytes, int]:
-    """The footer's bytes, and the file's true length: what the log says may be wrong.
+    """The footer's bytes, and the file's true length: the one in the log may be wrong.
 
     Args:
         store: where the file is.
         path: decoded.
-        size_bytes: the file's length as it is said to be.
+        size_bytes: the file's length according to the log.
 
     Raises:
         pa.ArrowInvalid: it is no Parquet file.
 
-    Cost: one ranged read, two for a large footer; a `stat` and again where the length was wrong.
+    Cost: one ranged read, two for a large footer; one `stat` and the same again if the length is
+    wrong.
     """
     start = max(0, size_bytes - _TAIL_BYTES)
     (tail,) = store.read_ranges(path, [(start, size_bytes)])
@@ -72,12 +73,12 @@ def local_footer(native: str) -> bytes:
 
 
 def as_file(footer: bytes) -> bytes:
-    """A file that is nothing but a footer."""
+    """A Parquet file of this footer alone, from which Arrow can read it."""
     return b"PAR1" + footer + struct.pack("<I", len(footer)) + b"PAR1"
 
 
 def null_counts(footer: bytes) -> NullCounts:
-    """How many values are NULL, for each row group and in it each leaf column; None if not told.
+    """How many values are NULL, by row group and leaf column; None if the footer does not say.
 
     Args:
         footer: a file's `FileMetaData` as it is stored.
@@ -85,10 +86,10 @@ def null_counts(footer: bytes) -> NullCounts:
     Raises:
         DataFileUnreadableError: the footer is damaged.
 
-    Cost: some microseconds per column chunk: for the few row groups of a checkpoint.
+    Cost: some microseconds per column chunk, which suits the few row groups of a checkpoint.
     """
     try:
-        node = _Reader(footer).struct()
+        node = _ThriftReader(footer).struct()
         return [
             [_null_count(chunk) for chunk in group.get(_COLUMNS, ())]
             for group in node.get(_ROW_GROUPS, ())
@@ -102,8 +103,8 @@ def _null_count(chunk: Mapping[int, Any]) -> int | None:
     return found if isinstance(found, int) else None
 
 
-class _Reader:
-    """Reads values of Thrift's compact protocol, one after the other."""
+class _ThriftReader:
+    """Reads the values of Thrift's compact protocol in order."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -123,7 +124,7 @@ class _Reader:
         }
 
     def struct(self) -> dict[int, Any]:
-        """The fields of a struct by their numbers."""
+        """The fields of a struct by number."""
         fields: dict[int, Any] = {}
         number = 0
         while (head := self._byte()) != 0:

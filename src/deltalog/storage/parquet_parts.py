@@ -1,10 +1,9 @@
-"""What Parquet files need besides Parquet: ranges, a sparse file, leaf names, bounds, errors."""
+"""What `parquet` needs besides Arrow: byte ranges, leaf columns, bounds in footers, errors."""
 
 from __future__ import annotations
 
 import bisect
-import io
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 import pyarrow as pa
 
@@ -24,10 +23,17 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 Column = str | tuple[str, ...]
+_LISTS: Final = (
+    pa.types.is_list,
+    pa.types.is_large_list,
+    pa.types.is_fixed_size_list,
+    pa.types.is_list_view,
+    pa.types.is_large_list_view,
+)
 
 
 def native_path(store: Store, path: str) -> str | None:
-    """The operating system's name of a file, if the store tells one (`NativeStore`)."""
+    """The operating system's path of a file, if the store is a `NativeStore` and has one."""
     tell = getattr(store, "native_path", None)
     return cast("str | None", tell(path)) if tell is not None else None
 
@@ -38,42 +44,37 @@ def coalesce(
     max_gap_bytes: int = 1024 * 1024,
     max_range_bytes: int = 16 * 1024 * 1024,
 ) -> list[ByteRange]:
-    """Fewer ranges that cover the sorted `ranges`: gaps that cost less than a request are read."""
+    """Merge sorted ranges across gaps that cost less to read than another request."""
     merged: list[ByteRange] = []
     for start, end in ranges:
-        if merged:
-            first, last = merged[-1]
-            if start - last <= max_gap_bytes and max(end, last) - first <= max_range_bytes:
-                merged[-1] = (first, max(end, last))
-                continue
-            if end <= last:
-                continue
+        first, last = merged[-1] if merged else (start, start)
+        if merged and start - last <= max_gap_bytes and max(end, last) - first <= max_range_bytes:
+            merged[-1] = (first, max(end, last))
+        elif not merged or end > last:
             merged.append((max(start, last), end))
-        else:
-            merged.append((start, end))
     return merged
 
 
 class Segments:
-    """The parts of a file that were fetched."""
+    """The parts of a file that were fetched so far."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._parts: list[bytes] = []
 
     def add(self, start: int, data: bytes) -> None:
-        """Keep what stands from `start` on."""
+        """Keep the bytes from `start` on."""
         place = bisect.bisect(self._starts, start)
         self._starts.insert(place, start)
         self._parts.insert(place, data)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Drop all parts."""
         self._starts.clear()
         self._parts.clear()
 
     def read(self, start: int, end: int) -> bytes:
-        """The bytes from `start` to `end`, which must have been kept."""
+        """The bytes from `start` to `end`, all of which must have been added."""
         pieces = []
         place = bisect.bisect(self._starts, start) - 1
         while start < end:
@@ -89,47 +90,29 @@ class Segments:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-class SparseFile(io.RawIOBase):
-    """What Arrow reads from: the fetched parts of a file, at their places."""
+class Leaf(NamedTuple):
+    """A leaf column.
 
-    def __init__(self, segments: Segments, size_bytes: int) -> None:
-        super().__init__()
-        self._segments = segments
-        self._size = size_bytes
-        self._position = 0
+    Args:
+        parts: of its path, containers' own levels left out (`("tags", "key")`).
+        path: dotted, as Parquet spells it (`tags.key_value.key`).
+        type: Arrow's.
+    """
 
-    def readable(self) -> bool:
-        """Yes."""
-        return True
-
-    def seekable(self) -> bool:
-        """Yes."""
-        return True
-
-    def tell(self) -> int:
-        """The position."""
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move the position."""
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        self._position = base + offset
-        return self._position
-
-    def read(self, size: int | None = -1) -> bytes:
-        """Up to `size` bytes from the position on."""
-        end = self._size if size is None or size < 0 else min(self._size, self._position + size)
-        if end <= self._position:
-            return b""
-        data = self._segments.read(self._position, end)
-        self._position = end
-        return data
+    parts: tuple[str, ...]
+    path: str
+    type: pa.DataType
 
 
 def walk_leaves(schema: pa.Schema) -> Iterator[tuple[str, ...]]:
-    """Parts of the path of every leaf, in Parquet's order; containers' own levels left out."""
+    """Parts of the path of every leaf column, in Parquet's order."""
+    return (leaf.parts for leaf in leaf_columns(schema))
+
+
+def leaf_columns(schema: pa.Schema) -> Iterator[Leaf]:
+    """The leaf columns of a schema, in Parquet's order."""
     for field in schema:
-        yield from _leaves_below(field.type, (field.name,))
+        yield from _leaves_below(Leaf((field.name,), field.name, field.type))
 
 
 def select_leaves(
@@ -165,30 +148,26 @@ def select_leaves(
     return sorted(wanted)
 
 
-def _leaves_below(dtype: pa.DataType, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def _leaves_below(column: Leaf) -> Iterator[Leaf]:
+    dtype: Any = column.type
     if isinstance(dtype, pa.BaseExtensionType):
         dtype = dtype.storage_type
     if isinstance(dtype, pa.StructType):
-        for number in range(dtype.num_fields):
-            field = dtype.field(number)
-            yield from _leaves_below(field.type, (*path, field.name))
+        inner = [(field.name, field.name, field.type) for field in dtype.fields]
     elif isinstance(dtype, pa.MapType):
-        yield from _leaves_below(dtype.key_type, (*path, "key"))
-        yield from _leaves_below(dtype.item_type, (*path, "value"))
-    elif (
-        pa.types.is_list(dtype)
-        or pa.types.is_large_list(dtype)
-        or pa.types.is_fixed_size_list(dtype)
-        or pa.types.is_list_view(dtype)
-        or pa.types.is_large_list_view(dtype)
-    ):
-        yield from _leaves_below(dtype.value_type, (*path, "element"))
+        key, value = dtype.key_type, dtype.item_type
+        inner = [("key", "key_value.key", key), ("value", "key_value.value", value)]
+    elif any(is_list(dtype) for is_list in _LISTS):
+        inner = [("element", "list.element", dtype.value_type)]
     else:
-        yield path
+        yield Leaf(column.parts, column.path, dtype)
+        return
+    for part, stored, below in inner:
+        yield from _leaves_below(Leaf((*column.parts, part), f"{column.path}.{stored}", below))
 
 
 def guarded(store: Store, path: str, act: Callable[[], _Result]) -> _Result:
-    """Arrow's and the store's exceptions as the errors of data files."""
+    """The result of `act`; exceptions of Arrow and the store become the errors of data files."""
     try:
         return act()
     except (ObjectNotFoundError, FileNotFoundError) as error:
@@ -212,40 +191,22 @@ def _unreadable(store: Store, path: str, error: Exception) -> DataFileUnreadable
 
 
 def with_exact_bounds(schema: pa.Schema, wanted: bool | Sequence[str]) -> bool | list[str]:  # noqa: FBT001  # pyarrow's
-    """The leaf columns of a new file whose bounds in the footer may be written.
+    """`write_statistics` for a new file, without floating-point columns.
 
-    Not those of floating-point columns: Arrow leaves NaN out of them. Spark and DuckDB, to which
-    NaN is the greatest number, would pass over row groups that hold it.
+    Arrow leaves NaN out of a column's bounds. Spark and DuckDB, to which NaN is the greatest
+    number, would skip row groups that hold it.
 
     Args:
         schema: of the file.
         wanted: `write_statistics` as pyarrow takes it: all, none, or dotted paths.
 
     Returns:
-        The same, with paths where a column had to be left out.
+        The same, as paths if a column had to be left out.
     """
     if wanted is False:
         return False
-    leaves = [leaf for field in schema for leaf in _typed_leaves(field.name, field.type)]
-    floating = {name for name, kind in leaves if pa.types.is_floating(kind)}
+    leaves = list(leaf_columns(schema))
+    floating = {leaf.path for leaf in leaves if pa.types.is_floating(leaf.type)}
     if wanted is True:
-        return [name for name, _ in leaves if name not in floating] if floating else True
+        return [leaf.path for leaf in leaves if leaf.path not in floating] if floating else True
     return [name for name in wanted if name not in floating]
-
-
-def _typed_leaves(path: str, kind: Any) -> Iterator[tuple[str, pa.DataType]]:
-    """Parquet's dotted paths of the leaves of a column that is to be written."""
-    if isinstance(kind, pa.BaseExtensionType):
-        kind = kind.storage_type
-    if pa.types.is_struct(kind):
-        for field in kind:
-            yield from _typed_leaves(f"{path}.{field.name}", field.type)
-    elif pa.types.is_map(kind):
-        yield from _typed_leaves(f"{path}.key_value.key", kind.key_type)
-        yield from _typed_leaves(f"{path}.key_value.value", kind.item_type)
-    elif (
-        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    ):
-        yield from _typed_leaves(f"{path}.list.element", kind.value_type)
-    else:
-        yield path, kind

@@ -1,10 +1,10 @@
-"""The I/O threads of the process: many small requests at once, and files read ahead.
+"""The threads of the process: many small requests at once, files read ahead, files encoded.
 
-Two stages of threads, and nothing else in deltalog has any. `map_in_pool` makes requests that a
-file system can only make one by one. `read_ahead` opens and decodes the next files while a caller
-looks at the current batches, and `Background` encodes files while a caller makes the next rows;
-their threads may wait for the first stage, never the other way round, so that neither can starve
-the other. A forked child makes its threads anew.
+There are two pools, and no other threads in deltalog. In the first, `map_in_pool` sends requests
+that a file system can only send one by one. In the second, `read_ahead` opens and decodes the next
+files while the caller works on the current batches, and `Background` encodes files while the caller
+makes the next rows. Threads of the second may wait for the first, never the other way round, so
+that neither can block the other for ever. A forked child makes its own threads.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _Result = TypeVar("_Result")
 def map_in_pool(
     function: Callable[[_Item], _Result], items: Sequence[_Item], *, batch_size: int = 1
 ) -> list[_Result]:
-    """`function` of every item, in order; the first exception is raised.
+    """The results of `function` for all items, in order; the first exception is raised.
 
     Args:
-        function: makes one request. When it calls this function itself, that runs in its thread:
-            waiting there for other threads of the pool could be for ever.
+        function: sends one request. If it calls `map_in_pool` itself, that call runs in its own
+            thread, because waiting there for other threads of the pool could last for ever.
         items: what it is called with.
         batch_size: how many items one thread takes at a time.
     """
@@ -45,10 +45,10 @@ def map_in_pool(
 def read_ahead(
     function: Callable[[_Item], _Result], items: Iterable[_Item], *, depth: int
 ) -> Iterator[_Result]:
-    """`function` of every item, in order, with up to `depth` items under way.
+    """The results of `function` for all items, in order, up to `depth` of them computed ahead.
 
-    The first exception is raised where its result was due. When the caller stops early, what has
-    not begun is dropped.
+    The first exception is raised in place of its result. When the caller stops early, items that
+    have not begun are dropped.
 
     Args:
         function: must not call `read_ahead`.
@@ -70,13 +70,13 @@ def read_ahead(
 
 
 class Background:
-    """Work that goes on in other threads while the caller prepares the next.
+    """Work done by other threads while the caller prepares the next.
 
-    Work begins in the order in which it was handed in. Inside a thread of either stage it is
-    done at once: waiting there for other threads could be for ever.
+    Work begins in the order in which it was submitted. In a thread of either pool it is done at
+    once, because waiting there for other threads could last for ever.
 
     Args:
-        depth: how much may be under way before `submit` waits.
+        depth: how many submissions may be unfinished before `submit` waits.
     """
 
     def __init__(self, depth: int) -> None:
@@ -84,7 +84,7 @@ class Background:
         self._waiting: deque[Future[object]] = deque()
 
     def submit(self, work: Callable[[], object]) -> None:
-        """Hand in some work; raises what earlier work raised."""
+        """Add work; raises what earlier work raised."""
         if _FILES.is_inside() or _REQUESTS.is_inside():
             work()
             return
@@ -93,12 +93,12 @@ class Background:
         self._waiting.append(_FILES.pool().submit(work))
 
     def wait(self) -> None:
-        """Until all is done; raises the first exception."""
+        """Wait until all work is done; raises the first exception."""
         while self._waiting:
             self._waiting.popleft().result()
 
     def cancel(self) -> None:
-        """Drop what has not begun, and wait for the rest; exceptions are dropped too."""
+        """Drop work that has not begun and wait for the rest, whose exceptions are dropped."""
         for future in self._waiting:
             future.cancel()
         wait_for(self._waiting)

@@ -1,7 +1,7 @@
-"""The seam to bytes: what deltalog asks of a place where tables live.
+"""The interface of a store: what deltalog asks of a place where tables are.
 
-Owns the contract only. Any object that has these methods is a store: the fsspec adapter, the
-counting and faulty stores of `deltalog.testing`, a user's own.
+Any object that has these methods is a store: `FsspecStore`, the counting and failing stores of
+`deltalog.testing`, a user's own.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ ByteRange = tuple[int, int]
 
 @runtime_checkable
 class Store(Protocol):
-    """All bytes of one table pass here.
+    """Reads and writes the files of one table.
 
     Paths are decoded (never percent-encoded), with `/` between parts: relative to the table's
     root, or absolute URLs and absolute paths where the log names files elsewhere. Listings are
-    never cached. Every method raises `deltalog.errors` only: `ObjectNotFoundError` for what is
-    not there, `AccessDeniedError`, `AlreadyExistsError`, else `StorageError`. Stores are
+    never cached. Every method raises `deltalog.errors` only: `ObjectNotFoundError` for a missing
+    file, `AccessDeniedError`, `AlreadyExistsError`, else `StorageError`. Stores are
     thread-safe, picklable and survive a fork.
     """
 
@@ -79,22 +79,22 @@ class Store(Protocol):
 
 @runtime_checkable
 class NativeStore(Store, Protocol):
-    """A store that can tell the operating system's name of its files.
+    """A store whose files may have paths of the operating system.
 
-    Arrow then reads and writes these files itself, and faster.
+    Arrow then reads and writes these files itself, which is faster.
     """
 
     def native_path(self, path: str) -> str | None:
-        """The operating system's name of a file, or None where it has none."""
+        """The operating system's path of a file, or None where it has none."""
         ...
 
 
 @runtime_checkable
 class LevelStore(Store, Protocol):
-    """A store that can tell one level of directories, so that a listing can be shared out."""
+    """A store that lists one level of directories, so that workers can divide a large listing."""
 
     def list_level(self, directory: str) -> tuple[list[FileInfo], list[str]]:
-        """The files directly in a directory, and the directories; paths relative to the root.
+        """The files and the directories directly in a directory; paths relative to the root.
 
         A directory that does not exist has neither. Cost: one listing.
         """
@@ -103,11 +103,11 @@ class LevelStore(Store, Protocol):
 
 @runtime_checkable
 class SigningStore(Store, Protocol):
-    """A store that may be able to give others a URL for one of its files."""
+    """A store that may have signed URLs for its files."""
 
     @property
     def can_sign(self) -> bool:
-        """Whether the place where the table lives has such URLs."""
+        """Whether the service where the table is has signed URLs."""
         ...
 
     def signed_url(self, path: str, seconds: int) -> str:

@@ -1,8 +1,7 @@
 """What users hold: `DeltaTable`, `write_deltalake`, and what belongs to them.
 
-Each method is a few lines: it takes what users write, stages a verb of `operations`, and commits.
-`DeltaTable` gathers its verbs from `reading`, `writing`, `changing` and `care`. Verbs are loaded
-when they are first used: opening a table stays quick.
+Each method is a few lines: it makes a verb of `verbs` from what users write, and does it. Verbs
+are loaded when they are first used: opening a table stays quick.
 """
 
 from __future__ import annotations

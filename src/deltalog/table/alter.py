@@ -1,7 +1,7 @@
 """`table.alter`: changes of schema, properties, constraints and protocol.
 
-Each method is one commit, but for `drop_feature`. Names and meanings are deltalake's where it
-has them.
+Each method makes a verb of `verbs.alter` and does it: one commit, but for `drop_feature`. Names
+and meanings are deltalake's where it has them.
 """
 
 from __future__ import annotations
@@ -10,42 +10,37 @@ from typing import TYPE_CHECKING, Any
 
 from deltalog.errors import InvalidInputError
 from deltalog.schema import Field
-from deltalog.verbs.alter import clustering, columns, protocol
-from deltalog.verbs.alter import constraints as _constraints
-from deltalog.verbs.alter import properties as _properties
+from deltalog.verbs import alter
 from deltalog.verbs.alter.drop_feature import drop_feature
+from deltalog.verbs.verb import Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from deltalog.schema import DataType
     from deltalog.schema.alter import Where
     from deltalog.snapshot import Snapshot
-    from deltalog.table.standing import Standing
-    from deltalog.transaction import (
-        CommitProperties,
-        PendingTransaction,
-        PostCommitHookProperties,
-    )
+    from deltalog.table.target import LatestTable
+    from deltalog.transaction import CommitProperties, PostCommitHookProperties
+    from deltalog.verbs.verb import Verb
 
-    Stage = Callable[[PendingTransaction], object]
     ColumnPath = str | tuple[str, ...]
 
 
 class TableAlterer:
-    """Changes of a table that touch no row. Reached as `DeltaTable.alter`.
+    """Changes metadata of a table, and no row. Reached as `DeltaTable.alter`.
 
     A column is named by its path: `"a.b"` is the field `b` of the struct `a`, `"list.element.b"`
-    reaches into containers, and a tuple of parts names a column whose name has dots. Every method
-    takes `commit_properties` and `post_commithook_properties`, and raises `InvalidInputError` for
-    what the table or the protocol does not allow, saying why.
+    reaches into containers, and a tuple of parts names a column whose name has dots. `DeltaTable`
+    explains `commit_properties` and `post_commithook_properties`. Every method raises
+    `InvalidInputError` for what the table or the protocol does not allow.
     """
 
-    def __init__(self, table: Standing) -> None:
+    def __init__(self, table: LatestTable) -> None:
         self._table = table
 
     def __repr__(self) -> str:
-        """Of which table."""
+        """Show the table."""
         return f"{self._table!r}.alter"
 
     def add_columns(
@@ -57,12 +52,10 @@ class TableAlterer:
         parent: ColumnPath = (),
         where: Where = "last",
     ) -> None:
-        """Add nullable columns; rows that exist have no value for them.
+        """Add nullable columns; existing rows have NULL in them.
 
         Args:
             fields: one or several.
-            commit_properties: of the commit.
-            post_commithook_properties: what follows it.
             parent: path of the struct that gets them; empty is the table itself.
             where: `first`, `last` or `("after", name)`.
         """
@@ -72,8 +65,8 @@ class TableAlterer:
                 f"cannot add {fields!r}: expected a Field or a list of them, such as "
                 "Field('name', 'string')"
             )
-        self._run(
-            lambda pending: columns.add_columns(pending, wanted, parent=parent, where=where),
+        self._do(
+            alter.AddColumns(wanted, parent=parent, where=where),
             commit_properties,
             post_commithook_properties,
         )
@@ -85,11 +78,9 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Give a column another name; the table needs column mapping, files stay as they are."""
-        self._run(
-            lambda pending: columns.rename_column(pending, column, new_name),
-            commit_properties,
-            post_commithook_properties,
+        """Rename a column without a change of files; the table needs column mapping."""
+        self._do(
+            alter.RenameColumn(column, new_name), commit_properties, post_commithook_properties
         )
 
     def drop_columns(
@@ -98,14 +89,10 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Take columns out of the schema; the table needs column mapping, files stay."""
+        """Drop columns without a change of files; the table needs column mapping."""
         # A tuple is one path; only a list is several.
         paths: list[ColumnPath] = names if isinstance(names, list) else [names]
-        self._run(
-            lambda pending: columns.drop_columns(pending, paths),
-            commit_properties,
-            post_commithook_properties,
-        )
+        self._do(alter.DropColumns(paths), commit_properties, post_commithook_properties)
 
     def move_column(
         self,
@@ -114,12 +101,8 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Put a column elsewhere among its siblings: `first`, `last` or `("after", name)`."""
-        self._run(
-            lambda pending: columns.move_column(pending, column, where),
-            commit_properties,
-            post_commithook_properties,
-        )
+        """Move a column within its struct: to `first`, `last` or `("after", name)`."""
+        self._do(alter.MoveColumn(column, where), commit_properties, post_commithook_properties)
 
     def set_column_type(
         self,
@@ -129,10 +112,8 @@ class TableAlterer:
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Widen a column's type; the table needs `delta.enableTypeWidening`."""
-        self._run(
-            lambda pending: columns.set_column_type(pending, column, to_type),
-            commit_properties,
-            post_commithook_properties,
+        self._do(
+            alter.SetColumnType(column, to_type), commit_properties, post_commithook_properties
         )
 
     def set_column_comment(
@@ -142,11 +123,9 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Say what a column means; None takes the comment away."""
-        self._run(
-            lambda pending: columns.set_column_comment(pending, column, comment),
-            commit_properties,
-            post_commithook_properties,
+        """Set the comment of a column; None removes it."""
+        self._do(
+            alter.SetColumnComment(column, comment), commit_properties, post_commithook_properties
         )
 
     def set_column_metadata(
@@ -156,11 +135,9 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Set entries of a column's metadata; what the protocol keeps there has its own verbs."""
-        self._run(
-            lambda pending: columns.set_column_metadata(pending, column, metadata),
-            commit_properties,
-            post_commithook_properties,
+        """Set entries of a column's metadata; those of table features have their own methods."""
+        self._do(
+            alter.SetColumnMetadata(column, metadata), commit_properties, post_commithook_properties
         )
 
     def set_column_default(
@@ -170,11 +147,9 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """The SQL expression that rows get where a write leaves the column out; None drops it."""
-        self._run(
-            lambda pending: columns.set_column_default(pending, column, default),
-            commit_properties,
-            post_commithook_properties,
+        """Set the SQL expression for rows that are written without the column; None removes it."""
+        self._do(
+            alter.SetColumnDefault(column, default), commit_properties, post_commithook_properties
         )
 
     def set_column_not_null(
@@ -183,12 +158,8 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Forbid NULL in a column; rows that exist are checked first."""
-        self._run(
-            lambda pending: columns.set_column_not_null(pending, column),
-            commit_properties,
-            post_commithook_properties,
-        )
+        """Forbid NULL in a column, after a check of the existing rows."""
+        self._do(alter.SetColumnNotNull(column), commit_properties, post_commithook_properties)
 
     def drop_column_not_null(
         self,
@@ -197,10 +168,8 @@ class TableAlterer:
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Allow NULL in a column."""
-        self._run(
-            lambda pending: columns.drop_column_not_null(pending, column_name),
-            commit_properties,
-            post_commithook_properties,
+        self._do(
+            alter.DropColumnNotNull(column_name), commit_properties, post_commithook_properties
         )
 
     def add_constraint(
@@ -209,16 +178,12 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Add CHECK constraints: name → Spark SQL; rows that exist are checked first.
+        """Add CHECK constraints (name → Spark SQL), after a check of the existing rows.
 
         Raises:
             ConstraintViolationError: rows break it; the message counts and shows some.
         """
-        self._run(
-            lambda pending: _constraints.add_constraints(pending, constraints),
-            commit_properties,
-            post_commithook_properties,
-        )
+        self._do(alter.AddConstraints(constraints), commit_properties, post_commithook_properties)
 
     def drop_constraint(
         self,
@@ -228,10 +193,8 @@ class TableAlterer:
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Drop a CHECK constraint."""
-        self._run(
-            lambda pending: _constraints.drop_constraint(
-                pending, name, raise_if_not_exists=raise_if_not_exists
-            ),
+        self._do(
+            alter.DropConstraint(name, raise_if_not_exists),
             commit_properties,
             post_commithook_properties,
         )
@@ -243,19 +206,15 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Set properties; what they switch on comes with its table feature.
+        """Set table properties, and add the table features that they need.
 
         Args:
             properties: key → text; `delta.feature.<name>=supported` and `delta.minReaderVersion`
                 ask for a protocol.
             raise_if_not_exists: whether an unknown `delta.` property is refused.
-            commit_properties: of the commit.
-            post_commithook_properties: what follows it.
         """
-        self._run(
-            lambda pending: _properties.set_table_properties(
-                pending, properties, raise_if_not_exists=raise_if_not_exists
-            ),
+        self._do(
+            alter.SetTableProperties(properties, raise_if_not_exists),
             commit_properties,
             post_commithook_properties,
         )
@@ -267,12 +226,10 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Take properties away: their defaults hold again."""
+        """Remove table properties: their defaults hold again."""
         wanted = [keys] if isinstance(keys, str) else list(keys)
-        self._run(
-            lambda pending: _properties.unset_table_properties(
-                pending, wanted, raise_if_not_exists=raise_if_not_exists
-            ),
+        self._do(
+            alter.UnsetTableProperties(wanted, raise_if_not_exists),
             commit_properties,
             post_commithook_properties,
         )
@@ -283,12 +240,8 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Name the table."""
-        self._run(
-            lambda pending: _properties.set_table_name(pending, name),
-            commit_properties,
-            post_commithook_properties,
-        )
+        """Set the name of the table."""
+        self._do(alter.SetTableName(name), commit_properties, post_commithook_properties)
 
     def set_table_description(
         self,
@@ -296,11 +249,9 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Say what the table holds."""
-        self._run(
-            lambda pending: _properties.set_table_description(pending, description),
-            commit_properties,
-            post_commithook_properties,
+        """Set the description of the table."""
+        self._do(
+            alter.SetTableDescription(description), commit_properties, post_commithook_properties
         )
 
     def set_clustering_columns(
@@ -309,12 +260,8 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Cluster new files by these columns; None ends clustering."""
-        self._run(
-            lambda pending: clustering.set_clustering_columns(pending, names),
-            commit_properties,
-            post_commithook_properties,
-        )
+        """Set the clustering columns of new files; None ends clustering."""
+        self._do(alter.SetClusteringColumns(names), commit_properties, post_commithook_properties)
 
     def add_feature(
         self,
@@ -323,18 +270,14 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Let the table support features; engines that lack them lose access.
+        """Add table features to the protocol; engines that lack them lose access.
 
         Args:
             feature: one or several, by name.
             allow_protocol_versions_increase: whether reader and writer version may rise for it.
-            commit_properties: of the commit.
-            post_commithook_properties: what follows it.
         """
-        self._run(
-            lambda pending: protocol.add_feature(
-                pending, feature, allow_protocol_versions_increase=allow_protocol_versions_increase
-            ),
+        self._do(
+            alter.AddFeature(feature, allow_protocol_versions_increase),
             commit_properties,
             post_commithook_properties,
         )
@@ -346,39 +289,33 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Take a feature out of the protocol, after everything that uses it.
+        """Remove a table feature from the protocol, after everything that uses it.
 
-        Takes one to three commits. What stays of the history is protected by checkpoints, and by
-        the feature `checkpointProtection`.
+        This takes one to three commits. Checkpoints, and the feature `checkpointProtection`,
+        protect the history that stays.
 
         Args:
             feature: by name.
             truncate_history: delete the history that needs the feature instead; refused while
                 that is younger than `delta.dropFeatureTruncateHistory.retentionDuration`.
-            commit_properties: of every commit.
-            post_commithook_properties: what follows them.
 
         Raises:
             InvalidInputError: the feature cannot be dropped, or not yet: then the table does not
-                use it any more, and the same call goes on later.
+                use it any more, and the same call continues later.
 
-        Cost: files that need the feature are written anew; one checkpoint; with
+        Cost: files that need the feature are rewritten; one checkpoint; with
         `truncate_history`, every commit of the log is read.
         """
 
-        def commit(stage: Stage, operation: str) -> Snapshot:
-            ran = self._table.run(
-                operation,
-                stage,
-                commit_properties=commit_properties,
-                hooks=post_commithook_properties,
-                skip_empty=True,
+        def commit(verb: Verb[Any]) -> Snapshot:
+            done = self._table.carry_out(
+                verb, commit_properties=commit_properties, hooks=post_commithook_properties
             )
-            return ran.committed.snapshot
+            return done.committed.snapshot
 
-        # The newest version: a run without a stage finds it, and that nobody stands on an old one.
-        snapshot = commit(lambda _: None, "DROP FEATURE")
-        drop_feature(snapshot, feature, commit=commit, truncate_history=truncate_history)
+        # A verb that does nothing looks for newer versions, and refuses a table at an old one.
+        look = Operation(name="DROP FEATURE", plan=lambda _: None, skips_empty=True)
+        drop_feature(commit(look), feature, commit=commit, truncate_history=truncate_history)
 
     def upgrade_protocol(
         self,
@@ -387,20 +324,17 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Raise the protocol to what these versions mean; it never falls."""
-        self._run(
-            lambda pending: protocol.upgrade_protocol(pending, reader_version, writer_version),
+        """Raise the protocol to these versions; it is never lowered."""
+        self._do(
+            alter.UpgradeProtocol(reader_version, writer_version),
             commit_properties,
             post_commithook_properties,
         )
 
-    def _run(
+    def _do(
         self,
-        stage: Stage,
+        verb: Verb[Any],
         commit_properties: CommitProperties | None,
         hooks: PostCommitHookProperties | None,
     ) -> None:
-        # The stage names the operation as the reference does, and its parameters.
-        self._table.run(
-            "ALTER TABLE", stage, commit_properties=commit_properties, hooks=hooks, skip_empty=True
-        )
+        self._table.do(verb, commit_properties=commit_properties, post_commithook_properties=hooks)

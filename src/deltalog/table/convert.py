@@ -1,15 +1,17 @@
-"""`convert_to_deltalake`: a Delta table of Parquet files that are there."""
+"""`convert_to_deltalake`: a Delta table of existing Parquet files."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltalog.arguments import has_table, open_table_store
+from deltalog.context import utc_context
+from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError, TableExistsError
-from deltalog.progress import shown
-from deltalog.table.creating import make_table, new_table_with_defaults
-from deltalog.verbs.convert import configuration_in_place, plan_conversion, stage_convert
+from deltalog.table.creating import new_table_with_defaults
+from deltalog.verbs.convert import Convert, configuration_in_place, plan_conversion
 from deltalog.verbs.create import as_schema
+from deltalog.verbs.do import make_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,11 +43,11 @@ def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's signature and
     filesystem: Any = None,
     progress: Progress | None = None,
 ) -> None:
-    """Make a Delta table of Parquet files where they lie; the files stay as they are.
+    """Create a Delta table of existing Parquet files, which stay as they are.
 
     Args:
         uri: the directory.
-        mode: `error` if there is a Delta table, or `ignore`: leave it as it is.
+        mode: if there is a Delta table, `error` fails and `ignore` leaves it as it is.
         partition_by: the partition columns as a schema. None takes them from directories such as
             `p=1`: `long` or `date` where all values are, else `string`.
         partition_strategy: `hive` for directories such as `year=2020/month=1`, `directory` for
@@ -53,19 +55,18 @@ def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's signature and
         name: of the table.
         description: of the table.
         configuration: table properties.
-        storage_options: for the file system, as for `DeltaTable`.
-        collect_stats: whether data is read for statistics. Footers do not do: their bounds may be
-            cut, or missing. Without, files only say how many rows they have.
-        commit_properties: of the commit.
-        post_commithook_properties: what follows it.
-        filesystem: as for `DeltaTable`.
-        progress: True for a bar, or told after each file how many of how many are done.
+        storage_options: as for `DeltaTable`.
+        collect_stats: whether data is read for statistics. Footers do not suffice: their bounds
+            may be truncated or missing. Without, only the number of rows of each file is recorded.
+        commit_properties: as for `DeltaTable`, and so are the others.
+        post_commithook_properties: which maintenance follows the commit.
+        filesystem: instead of the options.
+        progress: counts files.
 
     Raises:
         TableExistsError: there is a Delta table, and the mode is `error`.
         SchemaMismatchError: files have different types for the same column.
-        InvalidInputError: there is no Parquet file, a path lacks a partition column, and other
-            contradictions.
+        InvalidInputError: there is no Parquet file, or a path lacks a partition column.
 
     Cost: one listing, all footers; with statistics, the columns that get some.
     """
@@ -91,15 +92,12 @@ def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's signature and
         name=name,
         description=description,
     )
-    with shown(progress, "reading files") as tell:
-        make_table(
-            store,
-            configuration_in_place(wanted),
-            lambda pending: stage_convert(
-                pending, conversion, collect_stats=collect_stats, progress=tell
-            ),
-            operation="CONVERT",
-            parameters={},
-            commit_properties=commit_properties,
-            hooks=post_commithook_properties,
-        )
+    make_table(
+        Convert(conversion=conversion, collect_stats=collect_stats),
+        utc_context(store),
+        configuration_in_place(wanted),
+        LocalEngine(),
+        commit_properties=commit_properties,
+        hooks=post_commithook_properties,
+        progress=progress,
+    )

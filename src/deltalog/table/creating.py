@@ -1,4 +1,4 @@
-"""Tables that are to be made: defaults for many of them, and the first commit.
+"""New tables: their default properties, their first commit, and clones.
 
 Owns `table_defaults`. What a table's protocol and metadata may be is `table_change`'s to say.
 """
@@ -8,25 +8,33 @@ from __future__ import annotations
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
+from deltalog.actions.properties import CONSTRAINT_PREFIX
 from deltalog.actions.settable import canonical_key
+from deltalog.arguments import has_table, open_table_store
 from deltalog.clock import now_ms
+from deltalog.context import TableContext, utc_context
+from deltalog.engine import LocalEngine
+from deltalog.errors import InvalidInputError, TableExistsError
+from deltalog.snapshot import load_snapshot
 from deltalog.table_change import new_table
-from deltalog.transaction import PendingTransaction
-from deltalog.transaction.commit import commit
-from deltalog.transaction.discard import discard, discarding
+from deltalog.verbs.clone import Clone, cloned_configuration
+from deltalog.verbs.create import Create, Replace, as_schema
+from deltalog.verbs.do import do, make_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import PurePath
 
     from deltalog.configuration import TableConfiguration
+    from deltalog.engine import Engine
+    from deltalog.progress import Progress
     from deltalog.schema import StructType
+    from deltalog.snapshot import Snapshot
+    from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
     from deltalog.transaction import CommitProperties, PostCommitHookProperties
-    from deltalog.transaction.commit import Committed
-
-T = TypeVar("T")
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _DEFAULTS: Final[ContextVar[Mapping[str, str]]] = ContextVar("table_defaults", default=_NOTHING)
@@ -34,10 +42,10 @@ _DEFAULTS: Final[ContextVar[Mapping[str, str]]] = ContextVar("table_defaults", d
 
 @contextmanager
 def table_defaults(properties: Mapping[str, str]) -> Iterator[None]:
-    """Give every table that is made in this block these properties, unless it says otherwise.
+    """Set default properties of the tables that are created in this block.
 
-    Blocks can be nested; the inner one's properties come first. The block holds for the current
-    thread or task.
+    The arguments of a table take precedence. Blocks can be nested; the inner one's properties win.
+    The block holds for the current thread or task.
 
     Args:
         properties: key → text, such as `{"delta.enableDeletionVectors": "true"}`.
@@ -64,7 +72,7 @@ def new_table_with_defaults(
     features: Sequence[str] = (),
     arbitrary_properties: bool = False,
 ) -> TableConfiguration:
-    """`table_change.new_table` with the defaults of the moment; None takes one of them away."""
+    """Return `table_change.new_table` with the current defaults; None removes one of them."""
     asked = dict(configuration or {})
     own = {key.lower() for key in asked}
     defaults = {key: text for key, text in _DEFAULTS.get().items() if key.lower() not in own}
@@ -82,36 +90,114 @@ def new_table_with_defaults(
     )
 
 
-def make_table(
-    store: Store,
-    configuration: TableConfiguration,
-    stage: Callable[[PendingTransaction], T],
+def create_table(  # noqa: PLR0913  # `DeltaTable.create` forwards them
+    table_uri: str | PurePath | Store,
+    schema: Any,
     *,
-    operation: str,
-    parameters: Mapping[str, Any] | None = None,
-    commit_properties: CommitProperties | None = None,
-    hooks: PostCommitHookProperties | None = None,
-) -> Committed:
-    """Commit version 0.
+    mode: str,
+    storage_options: StorageOptions | None,
+    filesystem: Any,
+    cluster_by: Sequence[str | tuple[str, ...]] | None,
+    constraints: Mapping[str, str] | None,
+    configuration: Mapping[str, str | None] | None,
+    commit_properties: CommitProperties | None,
+    hooks: PostCommitHookProperties | None,
+    partition_by: Sequence[str],
+    **options: Any,
+) -> TableContext:
+    """Create an empty table, or replace one; `DeltaTable.create` explains the arguments.
 
-    Args:
-        store: where the table is to be.
-        configuration: of the table.
-        stage: adds what version 0 holds besides.
-        operation: for the history.
-        parameters: of the operation.
-        commit_properties: of the commit.
-        hooks: what follows it.
+    Returns:
+        The context of the table.
+    """
+    store, at = open_table_store(table_uri, storage_options, filesystem)
+    if at is not None or mode not in {"error", "overwrite", "ignore"}:
+        raise InvalidInputError(
+            f"cannot create a table at {table_uri!r} with mode={mode!r}: expected a location "
+            "without a version, and the mode error, overwrite or ignore"
+        )
+    context, exists = utc_context(store), has_table(store)
+    if exists and mode == "ignore":
+        return context
+    if exists and mode == "error":
+        raise TableExistsError(
+            f"cannot create a table at {store.root}: there is one; use mode='overwrite' to "
+            "replace it or mode='ignore' to open it"
+        )
+    checks = {f"{CONSTRAINT_PREFIX}{key}": text for key, text in (constraints or {}).items()}
+    wanted = new_table_with_defaults(
+        as_schema(schema),
+        partition_columns=partition_by,
+        configuration={**(configuration or {}), **checks},
+        clustering_columns=cluster_by,
+        **options,
+    )
+    if exists:
+        do(
+            Replace(wanted, cluster_by),
+            lambda: load_snapshot(context),
+            LocalEngine(),
+            commit_properties=commit_properties,
+            hooks=hooks,
+        )
+        return context
+    make_table(
+        Create(cluster_by),
+        context,
+        wanted,
+        LocalEngine(),
+        commit_properties=commit_properties,
+        hooks=hooks,
+    )
+    return context
+
+
+def clone_table(
+    source: Snapshot,
+    store: Store,
+    engine: Engine,
+    *,
+    is_shallow: bool,
+    replaces: bool,
+    properties: Mapping[str, str] | None,
+    commit_properties: CommitProperties | None,
+    hooks: PostCommitHookProperties | None,
+    progress: Progress | None,
+) -> TableContext:
+    """Create a table of a version at another place; `DeltaTable.clone` explains the arguments.
+
+    Returns:
+        The context of the clone, which reads values without a zone as the source does.
 
     Raises:
-        CommitFailedError: another writer made a table there.
+        TableExistsError: there is a table, and it may not be replaced.
     """
-    pending = PendingTransaction(
-        None, store, operation=operation, parameters=parameters, configuration=configuration
+    context = TableContext(
+        store=store, time_zone=source.context.time_zone, clock=source.context.clock
     )
-    with discarding(pending):
-        stage(pending)
-        committed = commit(pending, commit_properties=commit_properties, hooks=hooks)
-        if committed.skipped:
-            discard(pending)
-        return committed
+    verb = Clone(source=source, is_shallow=is_shallow, properties=properties)
+    exists = has_table(store)
+    if exists and not replaces:
+        raise TableExistsError(
+            f"cannot clone to {store.root}: there is a table; replace=True replaces it"
+        )
+    if exists:
+        do(
+            verb,
+            lambda: load_snapshot(context),
+            engine,
+            commit_properties=commit_properties,
+            hooks=hooks,
+            progress=progress,
+        )
+        return context
+    make_table(
+        verb,
+        context,
+        cloned_configuration(source.configuration, properties=properties),
+        engine,
+        commit_properties=commit_properties,
+        hooks=hooks,
+        progress=progress,
+    )
+    return context

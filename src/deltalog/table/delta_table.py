@@ -1,39 +1,1294 @@
-"""`DeltaTable`: what users hold.
+"""`DeltaTable`: the public facade of one table.
 
-Its verbs stand in files of their own, each a class that adds some: `reading` (questions to one
-snapshot), `writing` (creating, committing, altering), `changing` (rows), `care` (the table whole),
-`tending` (what differs, what is wrong, what comes).
+It holds the version that it shows. Each method makes a verb and does it, or hands the question to
+the room that answers it. Names and meanings are deltalake's where the meaning is the same.
 """
 
 from __future__ import annotations
 
-from deltalog.table.tending import TendedTable
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
+
+from deltalog import arguments
+from deltalog.context import TableContext
+from deltalog.display import card, describe
+from deltalog.errors import InvalidInputError
+from deltalog.insight.diff import TableDiff, diff_snapshots
+from deltalog.insight.follow import Follower
+from deltalog.insight.follow_steps import FollowOptions, Offset, as_start
+from deltalog.progress import shown
+from deltalog.scan import files
+from deltalog.scan.changes import Changes, open_changes
+from deltalog.scan.plan import Scan, plan_scan
+from deltalog.scan.rows import duckdb_relation
+from deltalog.snapshot import load_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
+    from pathlib import PurePath
+    from typing import TypeVar
+
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    from deltalog.actions.model import Metadata, Protocol
+    from deltalog.actions.properties import TableProperties
+    from deltalog.catalog import LogTail
+    from deltalog.clock import Clock
+    from deltalog.engine import Engine
+    from deltalog.expressions import Expression
+    from deltalog.insight.doctor import Report
+    from deltalog.progress import Progress
+    from deltalog.scan.dataset import DeltaDataset
+    from deltalog.schema import Field, Schema
+    from deltalog.snapshot import Snapshot
+    from deltalog.storage.fsspec_store import StorageOptions
+    from deltalog.storage.store import Store
+    from deltalog.table.alter import TableAlterer
+    from deltalog.table.merge import TableMerger
+    from deltalog.table.optimize import TableOptimizer
+    from deltalog.table.transaction import TableTransaction
+    from deltalog.transaction import CommitProperties, PendingTransaction, PostCommitHookProperties
+    from deltalog.transaction.commit import Committed, Ran
+    from deltalog.verbs.do import VerbDone
+    from deltalog.verbs.vacuum import VacuumPlan
+    from deltalog.verbs.verb import OutcomeT, Verb
+    from deltalog.write.options import WriterProperties
+    from deltalog.write.spec import WriteSpec
+    from deltalog.write.written import WrittenFiles
+
+    T = TypeVar("T")
+    Version = int | str | datetime
+    Parameters = Sequence[object] | Mapping[str, object] | None
 
 
-class DeltaTable(TendedTable):
+class DeltaTable:
     """A Delta table: its rows, its history, and what changes them.
 
-    The object stands on one snapshot at a time. Reads see that snapshot until
-    `update_incremental` or `load_as_version` moves the object on; what changes the table moves it
-    on to the version that it made. It may be shared by threads, pickled, and used after a fork.
+    The object shows one version at a time. Reads see that version until `update_incremental` or
+    `load_as_version` moves the object; an operation that changes the table moves it to the version
+    that it made. The object may be shared by threads, pickled, and used after a fork.
+
+    Arguments that methods share are explained here only:
+
+    - a `Version` is a number, a timestamp text (ISO 8601; without a zone: UTC) or a datetime.
+    - `predicate`: Spark SQL, an expression (`col("id") > 1`), deltalake's filter tuples or a
+      pyarrow expression. None is all rows.
+    - `parameters`: values for `?` or `:name` in SQL.
+    - `partitions`, `partition_filters`: filter tuples, such as `[("year", "=", 2024)]`; a list of
+      lists is an OR of ANDs, and `''` matches null partition values.
+    - `file_pruning_predicate`: a predicate besides; it, too, matches null with `''`.
+    - `columns`: names in the order wanted; None is all.
+    - `filesystem` of methods that read: refused; give it to the constructor.
+    - `commit_properties`: metadata, application transactions and retries of the commit.
+    - `post_commithook_properties`: which maintenance follows the commit.
+    - `writer_properties`: Parquet options of new files.
+    - `use_deletion_vectors`: whether rows are marked as deleted instead of files rewritten. None
+      chooses for each file by its cost (`deltalog.maxDeletedRowsRatio`) where
+      `delta.enableDeletionVectors` is set, and rewrites elsewhere.
+    - `dry_run`: change nothing; the result also has `files`, an Arrow table of the files that would
+      change: how, and why.
+    - `progress`: True for a bar, or a function that is told how many parts of how many are done;
+      what it raises ends the work, and no file of it is left.
 
     Args:
         table_uri: path or URL; `table@v3` and `table@20240131120000000` name a version or a
-            moment, unless a directory of that very name is there. A `Store` works too.
-        version: number, timestamp text (ISO 8601) or datetime; None is the latest.
-        storage_options: for the file system: the usual names of the cloud SDKs and of deltalake,
-            or fsspec's own; or a callable that gives them anew when credentials expire.
-        filesystem: an fsspec or pyarrow file system to use instead.
-        log_tail: the newest commits, for a table whose commits a catalog decides on.
-        default_timezone: of partition values that carry no zone.
+            moment, unless a directory has that very name. A `Store` works too.
+        version: None is the latest.
+        storage_options: the usual names of the cloud SDKs and of deltalake, or fsspec's own; or a
+            callable that gives them anew when credentials expire.
         without_files: accepted for deltalake's users; file columns are read on demand anyway.
         log_buffer_size: accepted likewise.
         skip_stats: accepted likewise.
+        filesystem: an fsspec or pyarrow file system to use instead.
+        log_tail: the newest commits of a table whose commits a catalog decides on.
+        default_timezone: of partition values that carry no zone.
 
     Raises:
         TableNotFoundError: there is no Delta table.
         VersionNotFoundError: the version is not there, or not any more.
-        MalformedLogError: the log breaks the protocol; the leaves say how.
+        MalformedLogError: the log breaks the protocol; its subclasses say how.
 
     Cost: one hint, one listing, the commits after the checkpoint, a few leaves of the checkpoint.
     """
+
+    def __init__(
+        self,
+        table_uri: str | PurePath | Store,
+        version: Version | None = None,
+        storage_options: StorageOptions | None = None,
+        without_files: bool = False,  # noqa: FBT001, FBT002  # deltalake's signature
+        log_buffer_size: int | None = None,
+        skip_stats: bool = False,  # noqa: FBT001, FBT002  # deltalake's signature
+        *,
+        filesystem: Any = None,
+        log_tail: LogTail | None = None,
+        default_timezone: str = "UTC",
+    ) -> None:
+        del without_files, log_buffer_size, skip_stats
+        store, at = arguments.open_table_store(table_uri, storage_options, filesystem)
+        if version is not None and at is not None:
+            raise InvalidInputError(
+                f"cannot open {store.root} at {version!r}: its location names a version already; "
+                "give one of them"
+            )
+        context = TableContext(store=store, time_zone=default_timezone, log_tail=log_tail)
+        self._open(context, None, at if version is None else version)
+
+    def _open(self, context: TableContext, engine: Engine | None, version: Version | None) -> None:
+        self._context = context
+        self._engine = engine
+        self._travelled = version is not None
+        self._snapshot = self._load(version)
+
+    @classmethod
+    def from_context(cls, context: TableContext, engine: Engine | None = None) -> Self:
+        """Open the latest version of the table of a context.
+
+        Args:
+            context: of the table.
+            engine: does the work on rows and files; None is threads of this process.
+        """
+        table = cls.__new__(cls)
+        cls._open(table, context, engine, None)
+        return table
+
+    @staticmethod
+    def is_deltatable(
+        table_uri: str | PurePath, storage_options: StorageOptions | None = None
+    ) -> bool:
+        """Return whether a Delta table is at a location, readable or not.
+
+        Cost: one listing, which ends at the first commit.
+        """
+        store, _ = arguments.open_table_store(table_uri, storage_options, filesystem=None)
+        return arguments.has_table(store)
+
+    @classmethod
+    def create(  # noqa: PLR0913, PLR0917  # deltalake's signature and some more
+        cls,
+        table_uri: str | PurePath | Store,
+        schema: Schema | Sequence[Field] | Any,
+        mode: Literal["error", "append", "overwrite", "ignore"] = "error",
+        partition_by: Sequence[str] | str | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        configuration: Mapping[str, str | None] | None = None,
+        storage_options: StorageOptions | None = None,
+        *,
+        cluster_by: Sequence[str | tuple[str, ...]] | None = None,
+        features: Sequence[str] = (),
+        constraints: Mapping[str, str] | None = None,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        raise_if_key_not_exists: bool = True,
+        filesystem: Any = None,
+    ) -> Self:
+        """Create an empty table.
+
+        Args:
+            table_uri: where.
+            schema: a `Schema`, fields, or an Arrow schema of any library. Field metadata declares
+                comments, defaults, generated and identity columns.
+            mode: if there is a table, `error` fails, `ignore` opens it, and `overwrite` replaces
+                its schema, properties and rows.
+            partition_by: partition columns.
+            name: of the table.
+            description: of the table.
+            configuration: table properties; None removes a default of `table_defaults`.
+            cluster_by: clustering columns, instead of partitions.
+            features: table features to support beyond what is needed.
+            constraints: CHECK constraints, name → Spark SQL.
+            raise_if_key_not_exists: whether an unknown `delta.` property is refused.
+
+        Raises:
+            TableExistsError: there is a table, and the mode is `error`.
+            InvalidInputError: schema, columns and properties contradict each other.
+        """
+        from deltalog.table.creating import create_table
+
+        context = create_table(
+            table_uri,
+            schema,
+            mode=mode,
+            partition_by=[partition_by] if isinstance(partition_by, str) else partition_by or (),
+            name=name,
+            description=description,
+            configuration=configuration,
+            storage_options=storage_options,
+            cluster_by=cluster_by,
+            features=features,
+            constraints=constraints,
+            commit_properties=commit_properties,
+            hooks=post_commithook_properties,
+            arbitrary_properties=not raise_if_key_not_exists,
+            filesystem=filesystem,
+        )
+        return cls.from_context(context)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version that this object shows now; it never changes itself."""
+        return self._snapshot
+
+    @property
+    def engine(self) -> Engine:
+        """What does the work on rows and files: threads of this process, or tasks of a cluster."""
+        if self._engine is None:
+            from deltalog.engine import LocalEngine
+
+            self._engine = LocalEngine()
+        return self._engine
+
+    @property
+    def table_uri(self) -> str:
+        """The location of the table."""
+        return self._context.store.root
+
+    def version(self) -> int:
+        """Return the number of the version that this object shows."""
+        return self._snapshot.version
+
+    def load_as_version(self, version: Version) -> None:
+        """Show another version from now on.
+
+        Raises:
+            VersionNotFoundError: it is not there; the message names the bounds.
+        """
+        if version is None:
+            raise InvalidInputError(
+                "cannot load version None: expected a number, an ISO 8601 text or a datetime; "
+                "update_incremental() goes to the latest version"
+            )
+        self._snapshot = self._load(version)
+        self._travelled = True
+
+    def update_incremental(self) -> None:
+        """Show the latest version from now on.
+
+        Cost: one listing and the new commits.
+        """
+        with arguments.naming(self.table_uri):
+            self._snapshot = self._snapshot.refresh()
+        self._travelled = False
+
+    def _load(self, version: Version | None) -> Snapshot:
+        with arguments.naming(self.table_uri):
+            if version is None or (isinstance(version, int) and not isinstance(version, bool)):
+                return load_snapshot(self._context, version=version)
+            moment_ms = arguments.as_timestamp_ms(version)
+            return load_snapshot(self._context, timestamp_ms=moment_ms)
+
+    def _check_latest(self, operation: str) -> None:
+        if self._travelled:
+            raise InvalidInputError(
+                f"cannot {operation} at version {self.version()} of {self.table_uri}: the table "
+                "was asked for at that version; update_incremental() goes to the latest"
+            )
+
+    def schema(self) -> Schema:
+        """Return the schema of the table."""
+        return self._snapshot.configuration.schema
+
+    def metadata(self) -> Metadata:
+        """Return name, description, partitioning and properties, as the log has them."""
+        return self._snapshot.metadata
+
+    def protocol(self) -> Protocol:
+        """Return what readers and writers of the table must support."""
+        return self._snapshot.protocol
+
+    @property
+    def properties(self) -> TableProperties:
+        """The table properties, typed."""
+        return self._snapshot.configuration.properties
+
+    def domain_metadata(self) -> dict[str, Any]:
+        """Return the configuration of each metadata domain, unknown ones too."""
+        domains = self._snapshot.domain_metadata
+        return {name: domain.configuration for name, domain in domains.items()}
+
+    def transaction_version(self, app_id: str) -> int | None:
+        """Return the last version that an application has recorded; None if there is none."""
+        found = self._snapshot.app_transactions.get(app_id)
+        return None if found is None else found.version
+
+    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """Return the commits, newest first: version, timestamp (ms), operation and its details.
+
+        Cost: one request per commit, sent together.
+        """
+        return self._snapshot.history(arguments.as_limit(limit))
+
+    def detail(self) -> dict[str, Any]:
+        """Return a summary of the table: Spark's `DESCRIBE DETAIL`.
+
+        Cost: the sizes of all files, from the log.
+        """
+        return describe(self._snapshot)
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        predicate: Any = None,
+        *,
+        parameters: Parameters = None,
+        limit: int | None = None,
+    ) -> Scan:
+        """Plan a read of rows: to be streamed, counted, explained, or split into picklable tasks.
+
+        Args:
+            columns: `a.b` keeps only that part of the struct `a`; `_metadata.file_path`,
+                `.row_index`, `.row_id`, `.row_commit_version` and `.file_modification_time` tell
+                where a row lies. None is all columns of the table.
+            limit: at most so many rows.
+
+        Raises:
+            InvalidInputError: an unknown column, or a predicate that is not understood.
+            UnsupportedFeatureError: the table has a feature without which its rows cannot be read.
+
+        Cost: none before a result is asked for.
+        """
+        condition = arguments.as_condition(self.schema(), predicate, parameters=parameters)
+        chosen, most = arguments.as_columns(columns), arguments.as_limit(limit)
+        return plan_scan(self._snapshot, columns=chosen, predicate=condition, limit=most)
+
+    def count(self) -> int:
+        """Return the number of rows, without deleted ones.
+
+        Cost: no data where the log has the number of rows of every file.
+        """
+        return self.scan().count()
+
+    def to_pyarrow_dataset(
+        self,
+        partitions: Sequence[Any] | None = None,
+        filesystem: Any = None,
+        parquet_read_options: Any = None,
+        schema: pa.Schema | None = None,
+        as_large_types: bool = False,  # noqa: FBT001, FBT002  # deltalake's signature
+        file_pruning_predicate: Any = None,
+    ) -> DeltaDataset:
+        """Return the rows as a `pyarrow.dataset.Dataset`, for DuckDB, Polars and pyarrow.
+
+        Args:
+            parquet_read_options: refused; timestamps are read exactly as they are.
+            schema: other Arrow types for the columns.
+            as_large_types: large strings, binaries and lists.
+        """
+        from deltalog.scan.dataset import DeltaDataset  # takes half a second
+
+        arguments.refuse(filesystem=filesystem, parquet_read_options=parquet_read_options)
+        schema = arguments.as_arrow_schema(schema, self.schema(), as_large_types=as_large_types)
+        predicate = self._pruning(partitions, file_pruning_predicate)
+        return DeltaDataset(self._snapshot, predicate=predicate, schema=schema)
+
+    def to_pyarrow_table(
+        self,
+        partitions: Sequence[Any] | None = None,
+        columns: Sequence[str] | None = None,
+        filesystem: Any = None,
+        filters: Any = None,
+    ) -> pa.Table:
+        """Return the rows in memory; `filters` is a predicate besides `partitions`."""
+        arguments.refuse(filesystem=filesystem)
+        return self._filtered(partitions, columns, filters).to_table()
+
+    def to_pandas(
+        self,
+        partitions: Sequence[Any] | None = None,
+        columns: Sequence[str] | None = None,
+        filesystem: Any = None,
+        filters: Any = None,
+        types_mapper: Any = None,
+    ) -> pd.DataFrame:
+        """Return the rows as a pandas data frame; `types_mapper` is pyarrow's."""
+        arguments.refuse(filesystem=filesystem)
+        return self._filtered(partitions, columns, filters).to_pandas(types_mapper=types_mapper)
+
+    def to_polars(self, columns: Sequence[str] | None = None, filters: Any = None) -> pl.DataFrame:
+        """Return the rows as a Polars data frame."""
+        return self._filtered(None, columns, filters).to_polars()
+
+    def to_duckdb(self, connection: Any = None) -> Any:
+        """Return the table as a DuckDB relation, which reads only what a query needs."""
+        return duckdb_relation(self.to_pyarrow_dataset(), connection)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the rows for any library that takes Arrow streams."""
+        return self.scan().__arrow_c_stream__(requested_schema)
+
+    def load_cdf(  # noqa: PLR0917  # deltalake's signature
+        self,
+        starting_version: int | None = None,
+        ending_version: int | None = None,
+        starting_timestamp: str | datetime | None = None,
+        ending_timestamp: str | datetime | None = None,
+        columns: Sequence[str] | None = None,
+        predicate: Any = None,
+        allow_out_of_range: bool = False,  # noqa: FBT001, FBT002  # deltalake's signature
+    ) -> Changes:
+        """Return the changed rows of a range of versions: the change data feed.
+
+        Columns and predicate may also name `_change_type`, `_commit_version` and
+        `_commit_timestamp`.
+
+        Args:
+            starting_version: the first version; 0 if no start is given.
+            ending_version: the last version, included; the latest if no end is given.
+            starting_timestamp: or the first version at or after this moment.
+            ending_timestamp: or the last version at or before this moment.
+            allow_out_of_range: a range after the latest version is empty instead of an error.
+
+        Raises:
+            VersionNotFoundError: the range is not in the log.
+            ChangeDataFeedNotEnabledError: the feed was off in a version of the range.
+            IncompatibleChangesError: the schema changed in between.
+        """
+        bound = arguments.as_one_bound
+        start = bound(starting_version=starting_version, starting_timestamp=starting_timestamp)
+        return open_changes(
+            self._snapshot,
+            start=0 if start is None else start,
+            end=bound(ending_version=ending_version, ending_timestamp=ending_timestamp),
+            columns=arguments.as_columns(columns),
+            predicate=arguments.as_changes_condition(self.schema(), predicate),
+            allow_out_of_range=allow_out_of_range,
+        )
+
+    def _filtered(
+        self, partitions: Sequence[Any] | None, columns: Sequence[str] | None, filters: Any
+    ) -> Scan:
+        known = self._snapshot.configuration.partition_columns
+        conditions = (arguments.with_blanks_as_nulls(partitions, known), filters)
+        predicate = arguments.as_condition(self.schema(), *conditions)
+        return plan_scan(self._snapshot, columns=arguments.as_columns(columns), predicate=predicate)
+
+    def _pruning(self, *conditions: Any) -> Expression | None:
+        known = self._snapshot.configuration.partition_columns
+        found = [arguments.with_blanks_as_nulls(condition, known) for condition in conditions]
+        return arguments.as_condition(self.schema(), *found)
+
+    def file_uris(
+        self, partition_filters: Sequence[Any] | None = None, *, file_pruning_predicate: Any = None
+    ) -> list[str]:
+        """Return the locations of the data files that may hold a matching row.
+
+        Cost: the paths, and the statistics of the columns that the filters name.
+        """
+        predicate = self._pruning(partition_filters, file_pruning_predicate)
+        return files.file_uris(self._snapshot, predicate)
+
+    def partitions(
+        self, partition_filters: Sequence[Any] | None = None, *, file_pruning_predicate: Any = None
+    ) -> list[dict[str, str | None]]:
+        """Return the partitions that may hold a matching row, values as the log has them."""
+        predicate = self._pruning(partition_filters, file_pruning_predicate)
+        return files.partitions(self._snapshot, predicate)
+
+    def get_add_actions(self, flatten: bool = False) -> pa.Table:  # noqa: FBT001, FBT002  # deltalake's signature
+        """Return one row per data file: path, size, time, partition values, statistics.
+
+        Args:
+            flatten: a column for each statistic instead of structs.
+
+        Cost: every statistic of every file.
+        """
+        return files.add_actions(self._snapshot, flatten=flatten)
+
+    def deletion_vectors(self) -> pa.RecordBatchReader:
+        """Return `filepath` and `selection_vector` (true: alive) of each file with deleted rows.
+
+        Cost: one request per deletion vector.
+        """
+        return files.selection_vectors(self._snapshot)
+
+    def diff(
+        self,
+        before: Version,
+        after: Version | None = None,
+        *,
+        key: str | Sequence[str] = (),
+        columns: Sequence[str] | None = None,
+    ) -> TableDiff:
+        """Compare two versions: rows, schema, settings. No change feed is needed.
+
+        Args:
+            before: one version.
+            after: the other one; None is the version that this object shows.
+            key: columns that identify a row. Without them rows are known by their row ids, if
+                both versions have them; otherwise a changed row is one removed and one added.
+
+        Returns:
+            A `TableDiff`: rows with `_change_type`, and tables of schema and setting changes.
+
+        Raises:
+            VersionNotFoundError: a version is not there.
+            InvalidInputError: unknown columns.
+
+        Cost: files that both versions have with the same deletion vector are not read.
+        """
+        return diff_snapshots(
+            self._load(before),
+            self._snapshot if after is None else self._load(after),
+            key=arguments.as_columns([key] if isinstance(key, str) else key) or (),
+            columns=arguments.as_columns(columns),
+        )
+
+    def doctor(
+        self,
+        *,
+        checks: Sequence[str] | str | None = None,
+        samples: int = 8,
+        progress: Progress | None = None,
+    ) -> Report:
+        """Examine the table and report what is wrong, how bad it is, and what to do.
+
+        The log is checked against the protocol, features against properties, checkpoints and
+        checksums against the log, statistics against samples of the data; then deletion vectors,
+        missing and unknown files, and which engines can read and write the table.
+
+        Args:
+            checks: names of checks, or one; None is all.
+            samples: how many data files and deletion vectors are read.
+
+        Returns:
+            A `Report`: `findings`, `is_healthy`, `to_table()`.
+
+        Cost: two listings, the newest commits, the newest checkpoints, and the samples.
+        """
+        from deltalog.insight.doctor import examine
+
+        arguments.check_number("samples", samples)
+        names = [checks] if isinstance(checks, str) else checks
+        with shown(progress, "examining") as tell:
+            return examine(
+                self._context,
+                snapshot=self._snapshot,
+                checks=names,
+                num_samples=samples,
+                progress=tell,
+            )
+
+    def follow(  # noqa: PLR0913  # each is the caller's choice
+        self,
+        start: Offset | Mapping[str, Any] | Version | None = None,
+        *,
+        changes: bool = False,
+        columns: Sequence[str] | None = None,
+        predicate: Any = None,
+        max_files_per_step: int = 1000,
+        max_bytes_per_step: int | None = None,
+        ignore_deletes: bool = False,
+        ignore_changes: bool = False,
+        skip_change_commits: bool = False,
+        on_schema_change: Literal["raise", "evolve"] = "raise",
+        poll_seconds: float = 1.0,
+        clock: Clock | None = None,
+    ) -> Follower:
+        """Read the table, then what is added to it, in steps: each row once.
+
+        `for step in table.follow()` waits for new commits, and so does `async for`; `available()`
+        ends where nothing is left. A step gives rows as a scan does; when they are processed, store
+        `step.offset.to_json()`, and give it to `start` to continue there.
+
+        Args:
+            start: a stored offset, or the version with whose changes to start; `latest` starts
+                with the next commit. None gives all rows first.
+            changes: give the change data feed (`_change_type` and so on) instead of new rows.
+            max_files_per_step: most files of a step.
+            max_bytes_per_step: most bytes of a step, though one file at least.
+            ignore_deletes: pass over commits that only delete.
+            ignore_changes: give all rows of rewritten files, unchanged ones among them.
+            skip_change_commits: pass over commits that delete or rewrite.
+            on_schema_change: `raise` stops before the first row of another schema, and a new
+                follower continues from the offset; `evolve` continues.
+            poll_seconds: how long to wait when there is nothing new.
+            clock: lets time pass.
+
+        Raises:
+            InvalidInputError: an offset of another table, or unknown columns.
+            VersionNotFoundError: the version is not there.
+
+        Cost: one listing per look, one request per commit, and the files whose rows are asked for.
+        """
+        self.update_incremental()
+
+        def condition(snapshot: Snapshot) -> Expression | None:
+            return arguments.as_condition(snapshot.configuration.schema, predicate)
+
+        options = FollowOptions(
+            changes=changes,
+            columns=arguments.as_columns(columns),
+            predicate=None if predicate is None else condition,
+            max_files=max_files_per_step,
+            max_bytes=max_bytes_per_step,
+            ignore_deletes=ignore_deletes,
+            ignore_changes=ignore_changes,
+            skip_change_commits=skip_change_commits,
+            on_schema_change=on_schema_change,
+            poll_seconds=poll_seconds,
+        )
+        return Follower(self._snapshot, start=as_start(start), options=options, clock=clock)
+
+    def do(
+        self,
+        verb: Verb[Any],
+        *,
+        dry_run: bool = False,
+        on_conflict: Literal["retry", "raise"] = "retry",
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        progress: Progress | None = None,
+    ) -> Any:
+        """Do a verb of `deltalog.verbs`, and show the version that it made.
+
+        Args:
+            verb: what is to be done.
+            on_conflict: `raise` never stages it again where another writer won.
+
+        Returns:
+            The verb's result; an empty dictionary if the application's transaction was in the
+            table already.
+
+        Raises:
+            InvalidInputError: the table shows an old version.
+        """
+        if dry_run:
+            from deltalog.verbs.do import preview
+
+            return preview(verb, self._snapshot, self.engine)
+        done = self.carry_out(
+            verb,
+            on_conflict=on_conflict,
+            commit_properties=commit_properties,
+            hooks=post_commithook_properties,
+            progress=progress,
+        )
+        return {} if done.outcome is None else done.outcome.result()
+
+    def _do(
+        self,
+        verb: Verb[Any],
+        commit_properties: CommitProperties | None,
+        hooks: PostCommitHookProperties | None,
+        progress: Progress | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> dict[str, Any]:
+        found: dict[str, Any] = self.do(
+            verb,
+            dry_run=dry_run,
+            commit_properties=commit_properties,
+            post_commithook_properties=hooks,
+            progress=progress,
+        )
+        return found
+
+    def carry_out(
+        self,
+        verb: Verb[OutcomeT],
+        *,
+        on_conflict: Literal["retry", "raise"] = "retry",
+        commit_properties: CommitProperties | None = None,
+        hooks: PostCommitHookProperties | None = None,
+        progress: Progress | None = None,
+    ) -> VerbDone[OutcomeT]:
+        """Do a verb as `do` does; return its outcome and its commit."""
+        from deltalog.verbs.do import do
+
+        self._check_latest(verb.name)
+        first = [] if verb.needs_latest else [self._snapshot]
+        done = do(
+            verb,
+            lambda: first.pop() if first else self._snapshot.refresh(),
+            self.engine,
+            on_conflict=on_conflict,
+            commit_properties=commit_properties,
+            hooks=hooks,
+            progress=progress,
+        )
+        self.show(done.committed)
+        return done
+
+    def run(
+        self,
+        operation: str,
+        stage: Callable[[PendingTransaction], T],
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        refresh: bool = True,
+        on_conflict: Literal["retry", "raise"] = "retry",
+        commit_properties: CommitProperties | None = None,
+        hooks: PostCommitHookProperties | None = None,
+        skip_empty: bool = False,
+    ) -> Ran[T]:
+        """Stage an operation of your own, commit it, and show its version.
+
+        It is as stable as the modules that `stage` uses.
+
+        Args:
+            operation: for the history.
+            stage: plans the operation; called again on the newest version if another writer won.
+            parameters: of the operation, for the history.
+            refresh: whether to look for newer versions first; an append need not.
+            on_conflict: as for `do`.
+            hooks: the `post_commithook_properties`.
+            skip_empty: commit nothing where nothing was staged.
+
+        Raises:
+            InvalidInputError: the table shows an old version.
+        """
+        from deltalog.transaction.commit import Ran
+        from deltalog.verbs.verb import Operation
+
+        verb = Operation(
+            name=operation,
+            plan=stage,
+            parameters=parameters,
+            needs_latest=refresh,
+            skips_empty=skip_empty,
+        )
+        done = self.carry_out(
+            verb, on_conflict=on_conflict, commit_properties=commit_properties, hooks=hooks
+        )
+        value = None if done.outcome is None else done.outcome.value
+        return Ran(value=value, committed=done.committed)
+
+    def show(self, committed: Committed) -> None:
+        """Show the version of a commit from now on."""
+        self._snapshot = committed.snapshot
+        self._travelled = False
+
+    def transaction(
+        self,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> TableTransaction:
+        """Begin several operations in one commit: `with table.transaction() as tx: tx.append(…)`.
+
+        All of them see the table as it was at the beginning.
+        """
+        from deltalog.table.transaction import TableTransaction
+
+        self._check_latest("begin a transaction")
+        return TableTransaction(self, commit_properties, post_commithook_properties)
+
+    def delete(
+        self,
+        predicate: Any = None,
+        writer_properties: WriterProperties | None = None,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        *,
+        parameters: Parameters = None,
+        use_deletion_vectors: bool | None = None,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> dict[str, Any]:
+        """Delete the rows for which a predicate is true; all rows without one.
+
+        Returns:
+            Counts of rows and files, and times in milliseconds.
+
+        Cost: the predicate's columns of the files that pruning leaves; then kilobytes of deletion
+        vectors, or the files that hold such rows once more.
+        """
+        from deltalog.rows.files import FileOptions
+        from deltalog.verbs.delete import Delete
+
+        arguments.check_given(predicate)
+        verb = Delete.where(
+            predicate,
+            parameters=parameters,
+            use_deletion_vectors=use_deletion_vectors,
+            files=FileOptions(writer_properties=writer_properties),
+        )
+        return self._do(
+            verb, commit_properties, post_commithook_properties, progress, dry_run=dry_run
+        )
+
+    def update(  # noqa: PLR0913  # each is the caller's choice
+        self,
+        updates: Mapping[str, str | Expression] | None = None,
+        new_values: Mapping[str, object] | None = None,
+        predicate: Any = None,
+        writer_properties: WriterProperties | None = None,
+        error_on_type_mismatch: bool = True,  # noqa: FBT001, FBT002  # deltalake's
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        parameters: Parameters = None,
+        use_deletion_vectors: bool | None = None,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> dict[str, Any]:
+        """Update the rows for which a predicate is true; all rows without one.
+
+        Args:
+            updates: column → Spark SQL or expression, computed from the row as it was; a dotted
+                name reaches into a struct. Its SQL takes `parameters` by `:name`.
+            new_values: column → Python value; never read as SQL.
+            error_on_type_mismatch: False makes NULL of what does not fit the column's type.
+
+        Returns:
+            Counts of rows and files, and times in milliseconds.
+
+        Raises:
+            InvalidInputError: an unknown column, or one that cannot be assigned.
+            ConstraintViolationError: new rows break a rule of the table.
+
+        Cost: the predicate's columns of the files that pruning leaves; then all columns of the
+        row groups with such rows, or of their files where there are no deletion vectors.
+        """
+        from deltalog.rows.files import FileOptions
+        from deltalog.verbs.update import Update
+
+        arguments.check_given(predicate)
+        values = arguments.as_updates(updates, new_values, parameters)
+        verb = Update.where(
+            predicate,
+            values,
+            parameters=arguments.left_for_predicate(parameters, predicate, updates),
+            error_on_type_mismatch=error_on_type_mismatch,
+            use_deletion_vectors=use_deletion_vectors,
+            files=FileOptions(writer_properties=writer_properties),
+        )
+        return self._do(
+            verb, commit_properties, post_commithook_properties, progress, dry_run=dry_run
+        )
+
+    def merge(  # noqa: PLR0913, PLR0917  # deltalake's signature and some more
+        self,
+        source: object,
+        predicate: str | Expression,
+        source_alias: str | None = None,
+        target_alias: str | None = None,
+        merge_schema: bool = False,  # noqa: FBT001, FBT002  # deltalake's
+        error_on_type_mismatch: bool = True,  # noqa: FBT001, FBT002  # deltalake's
+        writer_properties: WriterProperties | None = None,
+        streamed_exec: bool = True,  # noqa: ARG002, FBT001, FBT002  # deltalake's
+        max_spill_size: int | None = None,  # noqa: ARG002  # deltalake's
+        max_temp_directory_size: int | None = None,  # noqa: ARG002  # deltalake's
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        parameters: Mapping[str, object] | None = None,
+        use_deletion_vectors: bool | None = None,
+    ) -> TableMerger:
+        """Begin a merge: rows of a source update, delete and insert rows of the table.
+
+        Args:
+            source: anything that `write_deltalake` takes; it may be larger than memory.
+            predicate: Spark SQL or expression over both rows: which of them match.
+            source_alias: of the source in SQL, besides `source`.
+            target_alias: of the table in SQL, besides `target`.
+            merge_schema: columns that only the source has are added to the table.
+            error_on_type_mismatch: False makes NULL of what does not fit a column's type.
+            streamed_exec: accepted for deltalake's users; the table is always streamed and pruned.
+            max_spill_size: accepted likewise.
+            max_temp_directory_size: accepted likewise.
+        """
+        from deltalog.rows.changes import RowChanges
+        from deltalog.rows.files import FileOptions
+        from deltalog.table.merge import TableMerger, check_condition
+        from deltalog.verbs.merge import Merge
+
+        changes = RowChanges(
+            condition=check_condition(predicate),
+            clauses=(),
+            source=source,
+            source_alias=source_alias,
+            target_alias=target_alias,
+            merge_schema=merge_schema,
+            error_on_type_mismatch=error_on_type_mismatch,
+            parameters=parameters,
+            use_deletion_vectors=use_deletion_vectors,
+            files=FileOptions(writer_properties=writer_properties),
+        )
+        return TableMerger(
+            self,
+            Merge(changes),
+            commit_properties=commit_properties,
+            post_commithook_properties=post_commithook_properties,
+        )
+
+    def upsert(
+        self,
+        data: object,
+        key: str | Sequence[str],
+        *,
+        null_safe: bool = False,
+        merge_schema: bool = False,
+        commit_properties: CommitProperties | None = None,
+        progress: Progress | None = None,
+    ) -> dict[str, Any]:
+        """Replace the rows of the table that have the same key, and insert the others.
+
+        Args:
+            data: anything that `write_deltalake` takes.
+            key: the columns that identify a row.
+            null_safe: NULL is a key like any other; otherwise rows without a key are inserted.
+            merge_schema: columns that only the data has are added to the table.
+
+        Returns:
+            The counts of a merge.
+        """
+        from deltalog.table.merge import TableMerger
+        from deltalog.verbs.merge import upsert
+
+        verb = upsert(data, key, null_safe=null_safe, merge_schema=merge_schema)
+        merger = TableMerger(self, verb, commit_properties=commit_properties)
+        return merger.execute(progress=progress)
+
+    def truncate(
+        self,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> dict[str, Any]:
+        """Remove all rows without reading any.
+
+        Returns:
+            Number and size of the files that left the table.
+        """
+        from deltalog.verbs.truncate import Truncate
+
+        found = self._do(Truncate(), commit_properties, post_commithook_properties)
+        return {"num_removed_files": 0, "num_removed_bytes": 0, **found}
+
+    def write_spec(
+        self,
+        *,
+        target_file_size: int | None = None,
+        writer_properties: WriterProperties | None = None,
+    ) -> WriteSpec:
+        """Return what `write_files` needs to know on another machine; it can be pickled."""
+        from deltalog.rows.files import FileOptions
+
+        options = FileOptions(
+            target_file_size_bytes=target_file_size, writer_properties=writer_properties
+        )
+        return options.spec(self._context, self._snapshot.configuration)
+
+    def commit(
+        self,
+        written: WrittenFiles | Sequence[WrittenFiles],
+        *,
+        mode: Literal["append", "overwrite"] = "append",
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> int:
+        """Commit what `write_files` has written, on whatever machines; return the new version.
+
+        With application transactions in `commit_properties`, a repeated call is skipped.
+
+        Args:
+            written: of one worker or of many.
+            mode: `append`, or `overwrite`: all previous rows are removed.
+
+        Raises:
+            InvalidInputError: the files were written for another table or schema.
+            CommitFailedError: another writer won; the files stay, and may be committed again.
+        """
+        from deltalog.verbs.write import CommitFiles
+        from deltalog.write.written import WrittenFiles
+
+        parts = [written] if isinstance(written, WrittenFiles) else list(written)
+        done = self.carry_out(
+            CommitFiles(parts=parts, mode=mode),
+            commit_properties=commit_properties,
+            hooks=post_commithook_properties,
+        )
+        return done.committed.version
+
+    @property
+    def alter(self) -> TableAlterer:
+        """Changes of schema, properties, constraints and protocol."""
+        from deltalog.table.alter import TableAlterer
+
+        return TableAlterer(self)
+
+    def set_domain_metadata(
+        self,
+        domain: str,
+        configuration: str,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Set the configuration of a metadata domain of yours; the table needs `domainMetadata`."""
+        from deltalog.verbs.alter import SetDomainMetadata
+
+        verb = SetDomainMetadata(domain, configuration)
+        self._do(verb, commit_properties, post_commithook_properties)
+
+    def remove_domain_metadata(
+        self,
+        domain: str,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Remove a metadata domain of yours."""
+        from deltalog.verbs.alter import RemoveDomainMetadata
+
+        self._do(RemoveDomainMetadata(domain), commit_properties, post_commithook_properties)
+
+    @property
+    def optimize(self) -> TableOptimizer:
+        """Rewrites of files without a change of rows: `compact`, `z_order`, `cluster`, `purge`."""
+        from deltalog.table.optimize import TableOptimizer
+
+        return TableOptimizer(self)
+
+    def vacuum(  # deltalake's signature and some more
+        self,
+        retention_hours: float | None = None,
+        dry_run: bool = True,  # noqa: FBT001, FBT002  # deltalake's signature
+        enforce_retention_duration: bool = True,  # noqa: FBT001, FBT002  # deltalake's signature
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        full: bool = False,
+        keep_versions: Sequence[int] | None = None,
+        inventory: object = None,
+        progress: Progress | None = None,
+    ) -> list[str]:
+        """Delete files that no version within the retention needs; by default only list them.
+
+        Live files stay, and so do files that left the table within the retention, with their
+        deletion vectors; and whatever is younger than that, since a concurrent writer may need it.
+        Versions older than the retention can't be read afterwards.
+
+        Args:
+            retention_hours: how long removed files stay; None is
+                `delta.deletedFileRetentionDuration`, a week by default.
+            dry_run: delete nothing.
+            enforce_retention_duration: whether a shorter time than the table's is refused.
+            full: list all files below the root, and find what failed writes have left as well;
+                otherwise only files are found that the log says have left the table.
+            keep_versions: versions that stay readable, whatever their age.
+            inventory: a table of all files (`path`, `length`, `modificationTime`, `isDir`) in any
+                form that `write_deltalake` takes, to be used instead of a listing.
+
+        Returns:
+            The paths of the files, relative to the root. `vacuum_report()` tells more.
+
+        Raises:
+            InvalidInputError: the time is too short or negative, or the table shows an old version.
+            DeltaProtocolError: the table needs something of writers that deltalog does not know.
+
+        Protocol: Vacuum Protocol Check
+        Cost: commits since the last such vacuum; with `full`, a listing of the whole table.
+        """
+        from deltalog.table.vacuum import TableVacuum
+
+        plan = self._plan_vacuum(
+            retention_hours,
+            enforce_retention_duration=enforce_retention_duration,
+            full=full,
+            keep_versions=keep_versions,
+            inventory=inventory,
+        )
+        if dry_run:
+            return plan.paths
+        return TableVacuum(self).carry_out(
+            plan,
+            commit_properties=commit_properties,
+            hooks=post_commithook_properties,
+            progress=progress,
+        )
+
+    def vacuum_report(
+        self,
+        retention_hours: float | None = None,
+        *,
+        enforce_retention_duration: bool = True,
+        full: bool = False,
+        keep_versions: Sequence[int] | None = None,
+        inventory: object = None,
+    ) -> pa.Table:
+        """Return what `vacuum` would delete with these arguments.
+
+        Returns:
+            One row per file: `path`, `size_bytes`, `modification_time` (both may be NULL where
+            only the log was read) and `reason`.
+        """
+        return self._plan_vacuum(
+            retention_hours,
+            enforce_retention_duration=enforce_retention_duration,
+            full=full,
+            keep_versions=keep_versions,
+            inventory=inventory,
+        ).files
+
+    def _plan_vacuum(self, retention_hours: float | None, **options: Any) -> VacuumPlan:
+        from deltalog.table.vacuum import TableVacuum
+
+        self._check_latest("vacuum")
+        return TableVacuum(self).plan(retention_hours, **options)
+
+    def restore(
+        self,
+        target: Version,
+        *,
+        ignore_missing_files: bool = False,
+        protocol_downgrade_allowed: bool = False,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> dict[str, Any]:
+        """Restore an older version of the table, by a new version.
+
+        Args:
+            target: which version.
+            ignore_missing_files: restore what is left where vacuum has deleted files.
+            protocol_downgrade_allowed: whether table features that came later are removed.
+
+        Returns:
+            Numbers and sizes of files that came back and that were removed.
+
+        Raises:
+            VersionNotFoundError: the version is not there.
+            DataFileMissingError: vacuum has deleted files of that version.
+
+        Cost: paths of both versions, and a request for each file that comes back. Only the
+        difference is committed.
+        """
+        from deltalog.verbs.restore import Restore
+
+        self.update_incremental()
+        arguments.as_bound(target)  # None is nothing to go back to
+        verb = Restore(
+            target=self._load(target),
+            asked=target,
+            ignore_missing_files=ignore_missing_files,
+            protocol_downgrade_allowed=protocol_downgrade_allowed,
+        )
+        return self._do(verb, commit_properties, post_commithook_properties)
+
+    def repair(
+        self,
+        dry_run: bool = False,  # noqa: FBT001, FBT002  # deltalake's signature
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> dict[str, Any]:
+        """Remove files from the table that are missing in the store.
+
+        Returns:
+            `dry_run`, `files_removed`, and `files_without_deletion_vector`: files that cannot be
+            read since it is not known which of their rows are deleted. Those stay in the table.
+
+        Cost: one listing of the table.
+        """
+        from deltalog.verbs.repair import Repair
+
+        self._check_latest("repair")
+        if dry_run:
+            self.update_incremental()
+        found = self._do(Repair(), commit_properties, post_commithook_properties, dry_run=dry_run)
+        return found or {"dry_run": False, "files_removed": []}
+
+    def clone(  # each is the caller's choice
+        self,
+        target: str | PurePath | Store,
+        *,
+        shallow: bool = True,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+        storage_options: StorageOptions | None = None,
+        filesystem: Any = None,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Make another table of the version that this object shows, and return it.
+
+        Rows have new row ids in the clone.
+
+        Args:
+            target: where.
+            shallow: name this table's files instead of copying them. They must exist as long as
+                the clone is read: vacuum here does not know of it.
+            replace: whether a table at the target may be replaced; it keeps its history. Cloned
+                again, a table gets the difference: only files that it lacks are copied.
+            properties: set on the clone besides this table's.
+            storage_options: of the target.
+            filesystem: of the target.
+
+        Raises:
+            TableExistsError: there is a table, and `replace` is False.
+        """
+        from deltalog.table.creating import clone_table
+
+        store, at = arguments.open_table_store(target, storage_options, filesystem)
+        if at is not None:
+            raise InvalidInputError(f"cannot clone to {target!r}: it names a version")
+        arguments.check_elsewhere(target, store.root, self.table_uri)
+        context = clone_table(
+            self._snapshot,
+            store,
+            self.engine,
+            is_shallow=shallow,
+            replaces=replace,
+            properties=properties,
+            commit_properties=commit_properties,
+            hooks=post_commithook_properties,
+            progress=progress,
+        )
+        return type(self).from_context(context, self._engine)
+
+    def generate(self) -> None:
+        """Write symlink manifests of the version that this object shows.
+
+        Engines that read Parquet and know no Delta find the live files there; the manifests do
+        not change with the table.
+
+        Raises:
+            InvalidInputError: files have deletion vectors.
+        """
+        from deltalog.verbs.generate import generate_symlink_manifest
+
+        generate_symlink_manifest(self._snapshot)
+
+    def create_checkpoint(self) -> None:
+        """Write a checkpoint of the version that this object shows.
+
+        Cost: every column of the log's files, once; see `deltalog.upkeep`.
+        """
+        from deltalog.upkeep import create_checkpoint
+
+        create_checkpoint(self._snapshot)
+
+    def cleanup_metadata(self) -> list[str]:
+        """Delete log files that are older than `delta.logRetentionDuration` and not needed.
+
+        Returns:
+            The deleted paths, relative to the table.
+        """
+        from deltalog.upkeep import cleanup_metadata
+
+        # The newest version decides, also where this object shows an old one.
+        return cleanup_metadata(self._snapshot.refresh())
+
+    def compact_logs(self, starting_version: int, ending_version: int) -> None:
+        """Write one compacted log file for a range of commits; the commits stay."""
+        from deltalog.upkeep import compact_logs
+
+        compact_logs(self._snapshot, starting_version, ending_version)
+
+    def __repr__(self) -> str:
+        """Show the location, the version and the number of columns."""
+        return (
+            f"DeltaTable({self.table_uri!r}, version {self.version()}, "
+            f"{len(self.schema())} columns)"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return the notebook card."""
+        return card(self._snapshot)
+
+    if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Name what replaced a name that deltalake dropped, or what was meant."""
+            raise AttributeError(arguments.explain_missing(name, dir(type(self))))

@@ -1,117 +1,73 @@
 """`DeltaTable.merge`: clauses one after the other, then `execute`.
 
-Owns the builder, which has deltalake's methods; what they mean is `operations.merge`'s.
+Owns the builder, which has deltalake's methods; what they mean is `verbs.merge`'s.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 from deltalog.errors import InvalidInputError
+from deltalog.expressions import Expression
 from deltalog.features.identity_columns import identity_columns
-from deltalog.progress import shown
-from deltalog.rows.merge.clauses import Action, Clause, Merge, When
+from deltalog.rows.changes import Action, Clause, When
 from deltalog.rows.merge.source import MergeSource
-from deltalog.verbs.merge import explain_merge, preview_merge, stage_merge
+from deltalog.transaction import PendingTransaction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import pyarrow as pa
 
-    from deltalog.expressions import Expression
     from deltalog.progress import Progress
     from deltalog.snapshot import Snapshot
-    from deltalog.table.standing import Standing
-    from deltalog.transaction import CommitProperties, PendingTransaction, PostCommitHookProperties
-    from deltalog.verbs.append import FileOptions
-    from deltalog.verbs.merge import Merged
+    from deltalog.table.target import VerbTarget
+    from deltalog.verbs.merge import Merge
 
 
-class MergeTarget(Protocol):
-    """Into what rows are merged."""
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The version that it shows."""
-        ...
-
-    def merge(self, stage: Callable[[PendingTransaction], Merged]) -> Merged | None:
-        """Have a merge staged, and what it did; None if that was done before."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommittedMerge:
-    """A merge that is a commit of its own.
-
-    Args:
-        table: to merge into.
-        commit_properties: of the commit.
-        hooks: what follows it.
-    """
-
-    table: Standing
-    commit_properties: CommitProperties | None = None
-    hooks: PostCommitHookProperties | None = None
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The version that the table shows."""
-        return self.table.snapshot
-
-    def merge(self, stage: Callable[[PendingTransaction], Merged]) -> Merged | None:
-        """Stage it on the latest version and commit it."""
-        ran = self.table.run(
-            "MERGE",
-            stage,
-            commit_properties=self.commit_properties,
-            hooks=self.hooks,
-            skip_empty=True,
+def check_condition(predicate: object) -> str | Expression:
+    """Return the condition of a merge; InvalidInputError for what is none."""
+    if not isinstance(predicate, str | Expression):
+        raise InvalidInputError(
+            f"cannot merge where {predicate!r}: expected SQL or an expression over both rows, "
+            "such as 'source.id = target.id'"
         )
-        return ran.value
-
-    def __repr__(self) -> str:
-        return repr(self.table)
+    return predicate
 
 
 class TableMerger:
-    """A merge that is being put together; nothing happens before `execute`.
+    """A merge under construction; nothing happens before `execute`.
 
-    In every group of clauses (matched, not matched, not matched by source) the first one whose
-    predicate is true for a row decides. Values are Spark SQL texts, expressions or Python values.
+    In every group of clauses (matched, not matched, not matched by source) the first clause whose
+    predicate is true for a row applies. Values are Spark SQL texts, expressions or Python values.
 
     Args:
-        target: to merge into.
-        source: anything that `write_deltalake` takes.
-        merge: without clauses.
-        options: of new files.
+        target: a table, or a transaction of it.
+        merge: without clauses; its source is anything that `write_deltalake` takes.
+        options: of `DeltaTable.do`.
     """
 
-    def __init__(
-        self, target: MergeTarget, source: object, merge: Merge, *, options: FileOptions
-    ) -> None:
+    def __init__(self, target: VerbTarget, merge: Merge, **options: Any) -> None:
         self._target = target
-        self._source = source
-        if isinstance(source, list) and not source:
-            self._source = _no_rows(target.snapshot)
         self._merge = merge
         self._options = options
+        source = merge.changes.source
+        if isinstance(source, list) and not source:
+            self._merge = merge.with_source(_no_rows(target.snapshot))
 
     def __repr__(self) -> str:
-        """Into what, on which condition, with how many clauses."""
-        merge = self._merge
+        """Show the target, the condition and the number of clauses."""
+        changes = self._merge.changes
         return (
-            f"TableMerger(into {self._target!r}, on {str(merge.predicate)!r}, "
-            f"{len(merge.clauses)} clauses)"
+            f"TableMerger(into {self._target!r}, on {str(changes.condition)!r}, "
+            f"{len(changes.clauses)} clauses)"
         )
 
     def when_matched_update(
         self, updates: Mapping[str, Any], predicate: str | Expression | None = None
     ) -> Self:
-        """Give new values to rows that match.
+        """Update rows that match.
 
         Args:
             updates: column of the table → SQL over both rows, expression or Python value.
@@ -124,7 +80,7 @@ class TableMerger:
         predicate: str | Expression | None = None,
         except_cols: Sequence[str] | None = None,
     ) -> Self:
-        """Give all values of the source's row to the row that it matches.
+        """Update rows that match with all values of the source's row.
 
         Args:
             predicate: over both rows; only rows for which it is true.
@@ -143,7 +99,7 @@ class TableMerger:
     def when_not_matched_insert(
         self, updates: Mapping[str, Any], predicate: str | Expression | None = None
     ) -> Self:
-        """Add rows of the source that match nothing.
+        """Insert rows of the source that match no row.
 
         Args:
             updates: column of the table → SQL over the source's row, expression or Python value;
@@ -157,7 +113,7 @@ class TableMerger:
         predicate: str | Expression | None = None,
         except_cols: Sequence[str] | None = None,
     ) -> Self:
-        """Add rows of the source that match nothing, with all their values.
+        """Insert rows of the source that match no row, with all their values.
 
         Args:
             predicate: over the source's row; only rows for which it is true.
@@ -168,7 +124,7 @@ class TableMerger:
     def when_not_matched_by_source_update(
         self, updates: Mapping[str, Any], predicate: str | Expression | None = None
     ) -> Self:
-        """Give new values to rows of the table that match no row of the source.
+        """Update rows of the table that match no row of the source.
 
         Args:
             updates: column of the table → SQL over the table's row, expression or Python value.
@@ -185,12 +141,11 @@ class TableMerger:
         return self._with(When.NOT_MATCHED_BY_SOURCE, Action.DELETE, predicate)
 
     def execute(self, *, dry_run: bool = False, progress: Progress | None = None) -> dict[str, Any]:
-        """Merge, and commit.
+        """Merge and commit.
 
         Args:
             dry_run: only count the rows and files that would change; values are not computed.
-            progress: True for a bar, or told how many files of how many are read; what it raises
-                ends the work, and leaves nothing behind.
+            progress: as `DeltaTable` explains it.
 
         Returns:
             Counts of rows and files, and times in milliseconds. A dry run also has `files`, an
@@ -198,39 +153,26 @@ class TableMerger:
 
         Raises:
             AmbiguousMergeError: several rows of the source would change the same row.
-            InvalidInputError, SchemaMismatchError: clauses, names or types do not go together.
+            InvalidInputError, SchemaMismatchError: clauses, names or types contradict each other.
             ConstraintViolationError: new rows break a rule of the table.
 
-        Cost: the columns that decide, of the files that the source's keys leave; then all columns
-        of the row groups with rows that change, or of their files where there are no deletion
-        vectors. A source that is larger than memory goes to a temporary file.
+        Cost: the columns of condition and predicates, of the files that the source's keys leave;
+        then all columns of the row groups with rows that change, or of their files where there are
+        no deletion vectors. A source that is larger than memory goes to a temporary file.
         """
-        with MergeSource(self._source) as source:
-            if dry_run:
-                snapshot = self._target.snapshot
-                found, files = preview_merge(snapshot, self._merge, source, options=self._options)
-                return {**found.result(), "files": files}
-
-            def stage(pending: PendingTransaction) -> Merged:
-                with shown(progress, "merging") as tell:
-                    merged = stage_merge(
-                        pending, self._merge, source, options=self._options, progress=tell
-                    )
-                pending.set_metrics(merged.metrics())
-                return merged
-
-            done = self._target.merge(stage)
-        return {} if done is None else done.result()
+        with MergeSource(self._merge.changes.source) as source:
+            verb = self._merge.with_source(source)
+            found: dict[str, Any] = self._target.do(
+                verb, dry_run=dry_run, progress=progress, **self._options
+            )
+        return found
 
     def explain(self) -> str:
-        """How the rows would be found: keys, conditions, and the files that would be read."""
-        with MergeSource(self._source) as source:
-            return explain_merge(
-                self._target.snapshot,
-                self._merge,
-                source,
-                time_zone=self._options.time_zone,
-            )
+        """Return how rows would be matched: keys, conditions, and the files that would be read."""
+        with MergeSource(self._merge.changes.source) as source:
+            snapshot = self._target.snapshot
+            nothing = PendingTransaction(snapshot.context, snapshot, operation=self._merge.name)
+            return self._merge.with_source(source).explain(nothing, self._target.engine)
 
     def _with(
         self,
@@ -249,16 +191,16 @@ class TableMerger:
         clause = Clause(
             when=when,
             action=action,
-            values=cast("Mapping[str | tuple[str, ...], object] | None", values),
+            values=values,
             except_columns=tuple(left_out),
             condition=predicate,
         )
-        self._merge = replace(self._merge, clauses=(*self._merge.clauses, clause))
+        self._merge = self._merge.with_clause(clause)
         return self
 
 
 def _no_rows(snapshot: Snapshot) -> pa.Table:
-    """An empty list tells no columns: those of the table that a row may bring."""
+    """Return no rows, with the columns that a row may have: an empty list has none."""
     configuration = snapshot.configuration
     assigned = {column.name for column in identity_columns(configuration.schema)}
     given = [name for name in configuration.schema.names if name not in assigned]

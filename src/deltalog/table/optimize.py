@@ -1,4 +1,4 @@
-"""`table.optimize`: the same rows in better files.
+"""`table.optimize`: rewrites of files that change no row.
 
 Names and meanings are deltalake's where it has them.
 """
@@ -9,59 +9,50 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from deltalog.arguments import as_condition, check_number, with_blanks_as_nulls
+from deltalog.arguments import check_number
+from deltalog.rows.bins import RunOptions
 from deltalog.rows.external_sort import DEFAULT_MEMORY_BYTES, SortLimits
-from deltalog.verbs.append import FileOptions
-from deltalog.verbs.optimize import (
-    CubeSizes,
-    Optimized,
-    RunOptions,
-    stage_cluster,
-    stage_compact,
-    stage_purge,
-    stage_z_order,
-)
+from deltalog.rows.files import FileOptions
+from deltalog.verbs.optimize import Cluster, Compact, CubeSizes, Optimized, Purge, ZOrder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable
 
-    from deltalog.expressions import Expression
     from deltalog.progress import Progress
-    from deltalog.table.standing import Standing
-    from deltalog.transaction import (
-        CommitProperties,
-        PendingTransaction,
-        PostCommitHookProperties,
-    )
-    from deltalog.verbs.optimize.bins import Bin
+    from deltalog.table.target import LatestTable
+    from deltalog.transaction import CommitProperties, PostCommitHookProperties
     from deltalog.verbs.optimize.curves import Curve
-    from deltalog.verbs.optimize.run import Elsewhere
     from deltalog.write.options import WriterProperties
 
-    Stage = Callable[[PendingTransaction], Optimized]
-    StageLeft = Callable[[PendingTransaction, Sequence[Bin] | None], Optimized]
     ColumnPath = str | tuple[str, ...]
 
 
 class TableOptimizer:
     """Rewrites files without changing a row. Reached as `DeltaTable.optimize`.
 
-    Rows keep their ids, and the change feed shows nothing. What has no work to do makes no version.
-    Every method returns deltalake's counts: `numFilesAdded`, `numFilesRemoved`, `filesAdded` and
-    `filesRemoved` (`avg`, `max`, `min`, `totalFiles`, `totalSize`), `partitionsOptimized`,
-    `numBatches`, `totalConsideredFiles`, `totalFilesSkipped`, …, and besides
-    `numDeletionVectorsRemoved` and `numDeletedRowsPurged`.
+    Rows keep their ids, and the change data feed shows nothing. A call that finds no work makes no
+    version. Every method returns deltalake's counts: `numFilesAdded`, `numFilesRemoved`,
+    `filesAdded` and `filesRemoved` (`avg`, `max`, `min`, `totalFiles`, `totalSize`),
+    `partitionsOptimized`, `numBatches`, `totalConsideredFiles`, `totalFilesSkipped`, …, and
+    besides `numDeletionVectorsRemoved` and `numDeletedRowsPurged`.
+
+    Arguments that methods share, besides those that `DeltaTable` explains:
+
+    - `partition_filters`: only these partitions: deltalake's tuples, SQL or an expression.
+    - `target_size`: bytes of the new files; None follows `delta.targetFileSize`, then 128 MiB.
+    - `max_concurrent_tasks`: how many groups of files are rewritten, or partitions sorted, at a
+      time; None is one per core.
+    - `max_spill_size`: bytes of rows in memory; more goes to temporary files. None is 512 MiB.
+    - `max_temp_directory_size`: bytes of temporary files; None is no limit.
+    - `min_commit_interval`: seconds or a timedelta; after so long what is done is committed, and
+      the rest follows in further commits. 0 is a commit per partition.
     """
 
-    def __init__(
-        self, table: Standing, time_zone: str = "UTC", *, elsewhere: Elsewhere | None = None
-    ) -> None:
+    def __init__(self, table: LatestTable) -> None:
         self._table = table
-        self._zone = time_zone
-        self._elsewhere = elsewhere
 
     def __repr__(self) -> str:
-        """Of which table."""
+        """Show the table."""
         return f"{self._table!r}.optimize"
 
     def compact(  # noqa: PLR0917  # deltalake's signature
@@ -78,25 +69,14 @@ class TableOptimizer:
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Progress | None = None,
     ) -> dict[str, Any]:
-        """Put small files together, and leave deleted rows behind.
+        """Rewrite small files as larger ones, without their deleted rows.
 
         Rows stay in their order within a partition. A second call finds nothing to do. A table
         with clustering columns is clustered, as by `cluster()`.
 
         Args:
-            partition_filters: only these partitions: deltalake's tuples, SQL or an expression.
-            target_size: bytes of the new files; None follows `delta.targetFileSize`, then 128 MiB.
-            max_concurrent_tasks: groups of files that are rewritten at a time; None is one per
-                core.
-            max_spill_size: accepted for deltalake's users: nothing is sorted here.
+            max_spill_size: accepted for deltalake's users; nothing is sorted here.
             max_temp_directory_size: accepted likewise.
-            min_commit_interval: seconds or a timedelta; after so long what is done is committed,
-                and the rest follows in commits of its own. 0 is a commit per partition.
-            writer_properties: of the new files.
-            commit_properties: of every commit.
-            post_commithook_properties: what follows each.
-            progress: True for a bar, or told how many files of how many are read; what it raises
-                ends the work, and leaves nothing behind.
 
         Raises:
             InvalidInputError: a filter names a column that is no partition column.
@@ -105,16 +85,11 @@ class TableOptimizer:
         Cost: each file that is chosen is read and written once.
         """
         options = self._options(
-            target_size, max_concurrent_tasks, min_commit_interval, writer_properties, progress
+            target_size, max_concurrent_tasks, min_commit_interval, writer_properties
         )
-        limits = _limits(max_spill_size, max_temp_directory_size)
-        del limits  # checked only
-
-        def stage(pending: PendingTransaction, left: Sequence[Bin] | None) -> Optimized:
-            where = self._condition(pending, partition_filters)
-            return stage_compact(pending, where, options=options, left=left)
-
-        return self._run("OPTIMIZE", stage, commit_properties, post_commithook_properties)
+        _limits(max_spill_size, max_temp_directory_size)  # checked only
+        verb = Compact(filters=partition_filters, options=options)
+        return self._run(verb, commit_properties, post_commithook_properties, progress)
 
     def z_order(  # noqa: PLR0913, PLR0917  # deltalake's signature
         self,
@@ -131,23 +106,12 @@ class TableOptimizer:
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Progress | None = None,
     ) -> dict[str, Any]:
-        """Arrange rows so that predicates on any of some columns leave few files to read.
+        """Sort rows by several columns at once, so that predicates on any of them skip most files.
 
         Every file of the partitions is rewritten, each time. NULL comes first.
 
         Args:
             columns: names or paths, one at least; a dotted name reaches into structs.
-            partition_filters: only these partitions: deltalake's tuples, SQL or an expression.
-            target_size: bytes of the new files; None follows `delta.targetFileSize`, then 128 MiB.
-            max_concurrent_tasks: partitions that are sorted at a time; None is one per core.
-            max_spill_size: bytes of rows in memory; more goes to temporary files. None is 512 MiB.
-            max_temp_directory_size: bytes of temporary files; None is no limit.
-            min_commit_interval: as for `compact`.
-            writer_properties: of the new files.
-            commit_properties: of every commit.
-            post_commithook_properties: what follows each.
-            progress: True for a bar, or told how many files of how many are read; what it raises
-                ends the work, and leaves nothing behind.
 
         Raises:
             InvalidInputError: a column partitions the table or has no order, the table is
@@ -160,14 +124,11 @@ class TableOptimizer:
         wanted = [columns] if isinstance(columns, str) else list(columns)
         limits = _limits(max_spill_size, max_temp_directory_size)
         options = self._options(
-            target_size, max_concurrent_tasks, min_commit_interval, writer_properties, progress
+            target_size, max_concurrent_tasks, min_commit_interval, writer_properties
         )
 
-        def stage(pending: PendingTransaction, left: Sequence[Bin] | None) -> Optimized:
-            where = self._condition(pending, partition_filters)
-            return stage_z_order(pending, wanted, where, options=options, limits=limits, left=left)
-
-        return self._run("OPTIMIZE", stage, commit_properties, post_commithook_properties)
+        verb = ZOrder(columns=wanted, filters=partition_filters, options=options, limits=limits)
+        return self._run(verb, commit_properties, post_commithook_properties, progress)
 
     def cluster(  # noqa: PLR0913  # each is the caller's choice
         self,
@@ -186,26 +147,17 @@ class TableOptimizer:
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Progress | None = None,
     ) -> dict[str, Any]:
-        """Arrange the rows of a clustered table by its clustering columns.
+        """Sort the rows of a clustered table by its clustering columns.
 
-        Only what came since the last time is rewritten, together with groups of files (ZCUBEs)
-        that are not full. Delta Spark goes on where this stops, and the other way round.
+        Only files that were added since the last run are rewritten, together with groups of files
+        (ZCUBEs) that are not full. Delta Spark continues where this stops, and the other way
+        round.
 
         Args:
-            full: arrange everything anew: after the clustering columns were changed.
+            full: rewrite all files: useful after the clustering columns were changed.
             curve: `hilbert`, or `zorder`.
-            target_size: bytes of the new files; None follows `delta.targetFileSize`, then 128 MiB.
-            full_cube_size: bytes from which a group is left alone; None is 100 GiB.
-            target_cube_size: bytes that are arranged at once; None is 150 GiB.
-            max_concurrent_tasks: groups at a time; None is one per core.
-            max_spill_size: bytes of rows in memory; more goes to temporary files. None is 512 MiB.
-            max_temp_directory_size: bytes of temporary files; None is no limit.
-            min_commit_interval: as for `compact`.
-            writer_properties: of the new files.
-            commit_properties: of every commit.
-            post_commithook_properties: what follows each.
-            progress: True for a bar, or told how many files of how many are read; what it raises
-                ends the work, and leaves nothing behind.
+            full_cube_size: bytes from which a group is not rewritten; None is 100 GiB.
+            target_cube_size: bytes that are sorted at once; None is 150 GiB.
 
         Raises:
             InvalidInputError: the table has no clustering columns.
@@ -218,21 +170,11 @@ class TableOptimizer:
             target_bytes=usual.target_bytes if target_cube_size is None else target_cube_size,
         )
         options = self._options(
-            target_size, max_concurrent_tasks, min_commit_interval, writer_properties, progress
+            target_size, max_concurrent_tasks, min_commit_interval, writer_properties
         )
 
-        def stage(pending: PendingTransaction, left: Sequence[Bin] | None) -> Optimized:
-            return stage_cluster(
-                pending,
-                full=full,
-                curve=curve,
-                options=options,
-                limits=limits,
-                sizes=sizes,
-                left=left,
-            )
-
-        return self._run("OPTIMIZE", stage, commit_properties, post_commithook_properties)
+        verb = Cluster(full=full, curve=curve, options=options, limits=limits, sizes=sizes)
+        return self._run(verb, commit_properties, post_commithook_properties, progress)
 
     def purge(
         self,
@@ -249,66 +191,44 @@ class TableOptimizer:
     ) -> dict[str, Any]:
         """Rewrite the files that hold deleted rows or dropped columns, and no others.
 
-        The data is gone when `vacuum` has deleted the old files (`REORG TABLE … APPLY (PURGE)`).
+        The data is deleted when `vacuum` has deleted the old files (`REORG TABLE … APPLY (PURGE)`).
 
         Args:
-            partition_filters: only these partitions: deltalake's tuples, SQL or an expression.
-            dropped_columns: whether to look for those, too; only with column mapping there can be
-                any, and then every file's footer is read.
-            target_size: as for `compact`.
-            max_concurrent_tasks: as for `compact`.
-            min_commit_interval: as for `compact`.
-            writer_properties: of the new files.
-            commit_properties: of every commit.
-            post_commithook_properties: what follows each.
-            progress: True for a bar, or told how many files of how many are read; what it raises
-                ends the work, and leaves nothing behind.
+            dropped_columns: whether to look for those, too. They exist only with column mapping;
+                then every file's footer is read.
 
         Raises:
             InvalidInputError, CommitConflictError: as for `compact`.
         """
         options = self._options(
-            target_size, max_concurrent_tasks, min_commit_interval, writer_properties, progress
+            target_size, max_concurrent_tasks, min_commit_interval, writer_properties
         )
 
-        def stage(pending: PendingTransaction, left: Sequence[Bin] | None) -> Optimized:
-            where = self._condition(pending, partition_filters)
-            return stage_purge(
-                pending, where, options=options, dropped_columns=dropped_columns, left=left
-            )
-
-        return self._run("REORG", stage, commit_properties, post_commithook_properties)
+        verb = Purge(filters=partition_filters, options=options, dropped_columns=dropped_columns)
+        return self._run(verb, commit_properties, post_commithook_properties, progress)
 
     def _run(
         self,
-        operation: str,
-        stage: StageLeft,
+        verb: Cluster | Compact | Purge | ZOrder,
         commit_properties: CommitProperties | None,
         hooks: PostCommitHookProperties | None,
+        progress: Progress | None,
     ) -> dict[str, Any]:
-        """Commit after commit, until nothing is left."""
+        """Do a verb, commit after commit, until nothing is left."""
         total: Optimized | None = None
         while total is None or total.left:
-            left = None if total is None else total.left
-            ran = self._table.run(
-                operation,
-                lambda pending, left=left: stage(pending, left),  # type: ignore[misc]  # bound now
-                commit_properties=commit_properties,
-                hooks=hooks,
-                skip_empty=True,
-            )
-            if ran.value is None:  # the application's transaction is in the table already
+            if total is not None:
+                verb = replace(verb, left=total.left)
+            found = self._table.carry_out(
+                verb, commit_properties=commit_properties, hooks=hooks, progress=progress
+            ).outcome
+            if found is None:  # the application's transaction is in the table already
                 break
-            total = ran.value if total is None else total.and_then(ran.value)
+            total = found if total is None else total.and_then(found)
             if commit_properties is not None:
                 # The first commit has recorded them; they would make the others look repeated.
                 commit_properties = replace(commit_properties, app_transactions=None)
         return (total or Optimized(strategy="none")).result()
-
-    def _condition(self, pending: PendingTransaction, filters: Any) -> Expression | None:
-        configuration = pending.configuration
-        given = with_blanks_as_nulls(filters, configuration.partition_columns)
-        return as_condition(configuration.schema, given)
 
     def _options(
         self,
@@ -316,7 +236,6 @@ class TableOptimizer:
         max_concurrent_tasks: int | None,
         min_commit_interval: float | timedelta | None,
         writer_properties: WriterProperties | None,
-        progress: Progress | None,
     ) -> RunOptions:
         interval = min_commit_interval
         if isinstance(interval, timedelta):
@@ -328,12 +247,9 @@ class TableOptimizer:
             files=FileOptions(
                 target_file_size_bytes=target_size,
                 writer_properties=writer_properties,
-                time_zone=self._zone,
             ),
             max_concurrent_tasks=max_concurrent_tasks,
             min_commit_interval_s=interval,
-            progress=progress,
-            elsewhere=self._elsewhere,
         )
 
 

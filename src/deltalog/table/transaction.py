@@ -7,49 +7,48 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from deltalog.arguments import as_condition, as_updates, check_given
+from deltalog.arguments import as_updates, check_given
 from deltalog.errors import InvalidInputError
-from deltalog.rows.merge.clauses import Merge
-from deltalog.table.merge import TableMerger
+from deltalog.rows.changes import RowChanges
+from deltalog.rows.files import FileOptions
+from deltalog.table.merge import TableMerger, check_condition
 from deltalog.transaction import AppTransaction, PendingTransaction
-from deltalog.transaction.commit import commit
 from deltalog.transaction.discard import discard, discarding
-from deltalog.verbs.alter import domains
-from deltalog.verbs.append import FileOptions, stage_append
-from deltalog.verbs.delete import stage_delete
-from deltalog.verbs.overwrite import stage_overwrite, stage_replace_where
-from deltalog.verbs.update import stage_update
-from deltalog.verbs.upsert import upsert
-from deltalog.write.source import open_source
+from deltalog.verbs.alter import SetDomainMetadata
+from deltalog.verbs.delete import Delete
+from deltalog.verbs.do import commit_staged, preview, stage
+from deltalog.verbs.merge import Merge, upsert
+from deltalog.verbs.update import Update
+from deltalog.verbs.write import Write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator, Sequence
     from types import TracebackType
 
+    from deltalog.engine import Engine
     from deltalog.expressions import Expression
+    from deltalog.progress import Progress
     from deltalog.snapshot import Snapshot
-    from deltalog.table.standing import Standing
+    from deltalog.table.target import LatestTable
     from deltalog.transaction import CommitProperties, PostCommitHookProperties
-    from deltalog.verbs.append import SchemaMode
-    from deltalog.verbs.merge import Merged
+    from deltalog.verbs.verb import Verb
+    from deltalog.verbs.write import SchemaMode
     from deltalog.write.options import WriterProperties
 
 
 class TableTransaction:
-    """What one commit is to hold; a context manager, made by `DeltaTable.transaction`.
+    """Several operations of one commit; a context manager, made by `DeltaTable.transaction`.
 
-    Leaving the block commits; an exception in it leaves the table as it was, and removes what was
-    written. Every operation sees the table as it was at the beginning, and no two of them may
-    change the same file.
+    The end of the block commits. An exception in it leaves the table as it was, and the files that
+    were written are removed. Every operation sees the table as it was at the beginning, and no two
+    of them may change the same file.
     """
 
     def __init__(
         self,
-        table: Standing,
+        table: LatestTable,
         commit_properties: CommitProperties | None,
         hooks: PostCommitHookProperties | None,
     ) -> None:
@@ -64,7 +63,7 @@ class TableTransaction:
 
     @property
     def pending(self) -> PendingTransaction:
-        """What has been collected.
+        """What the commit will hold so far.
 
         Raises:
             InvalidInputError: outside of the block.
@@ -75,6 +74,35 @@ class TableTransaction:
             )
         return self._pending
 
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version that all operations see."""
+        return self.pending.base
+
+    @property
+    def engine(self) -> Engine:
+        """What does the work on rows and files."""
+        return self._table.engine
+
+    def do(
+        self, verb: Verb[Any], *, dry_run: bool = False, progress: Progress | None = None
+    ) -> Any:
+        """Stage a verb with the others, and return its result.
+
+        Args:
+            verb: what is to be done.
+            dry_run: only return what it would do.
+            progress: as `DeltaTable` explains it.
+
+        Raises:
+            InvalidInputError: outside of the block; or some operations write change files and
+                others do not.
+        """
+        if dry_run:
+            return preview(verb, self.snapshot, self.engine)
+        with self._operation(verb.name) as pending:
+            return stage(verb, pending, self.engine, progress=progress).result()
+
     def append(
         self,
         data: object,
@@ -84,9 +112,7 @@ class TableTransaction:
         writer_properties: WriterProperties | None = None,
     ) -> None:
         """Add rows; arguments as in `write_deltalake`."""
-        options = self._options(target_file_size, writer_properties)
-        with self._operation("WRITE") as pending:
-            stage_append(pending, open_source(data), options=options, schema_mode=schema_mode)
+        self._write(data, schema_mode, target_file_size, writer_properties, mode="append")
 
     def overwrite(
         self,
@@ -99,16 +125,28 @@ class TableTransaction:
         writer_properties: WriterProperties | None = None,
     ) -> None:
         """Replace all rows, or those that match; arguments as in `write_deltalake`."""
-        options = self._options(target_file_size, writer_properties)
-        with self._operation("WRITE") as pending:
-            condition = self._condition(predicate, parameters)
-            rows = open_source(data)
-            if condition is None:
-                stage_overwrite(pending, rows, options=options, schema_mode=schema_mode)
-            else:
-                stage_replace_where(
-                    pending, rows, condition, options=options, schema_mode=schema_mode
-                )
+        self._write(
+            data,
+            schema_mode,
+            target_file_size,
+            writer_properties,
+            mode="overwrite",
+            predicate=predicate,
+            parameters=parameters,
+        )
+
+    def _write(
+        self,
+        data: object,
+        schema_mode: SchemaMode | None,
+        target_file_size: int | None,
+        writer_properties: WriterProperties | None,
+        **options: Any,
+    ) -> None:
+        files = FileOptions(
+            target_file_size_bytes=target_file_size, writer_properties=writer_properties
+        )
+        self.do(Write(data=data, schema_mode=schema_mode, files=files, logged={}, **options))
 
     def delete(
         self,
@@ -118,14 +156,12 @@ class TableTransaction:
         use_deletion_vectors: bool | None = None,
     ) -> None:
         """Delete rows; arguments as in `DeltaTable.delete`."""
-        with self._operation("DELETE") as pending:
-            deleted = stage_delete(
-                pending,
-                self._condition(predicate, parameters),
-                options=self._options(None, None),
-                use_deletion_vectors=use_deletion_vectors,
+        check_given(predicate)
+        self.do(
+            Delete.where(
+                predicate, parameters=parameters, use_deletion_vectors=use_deletion_vectors
             )
-            pending.set_metrics(deleted.metrics())
+        )
 
     def update(
         self,
@@ -136,19 +172,19 @@ class TableTransaction:
         parameters: Sequence[object] | Mapping[str, object] | None = None,
         use_deletion_vectors: bool | None = None,
     ) -> None:
-        """Give new values to rows; arguments as in `DeltaTable.update`."""
+        """Update rows; arguments as in `DeltaTable.update`."""
+        check_given(predicate)
         values = as_updates(updates, new_values, parameters)
         if predicate is None and updates and isinstance(parameters, Mapping):
             parameters = None  # they are for the new values
-        with self._operation("UPDATE") as pending:
-            updated = stage_update(
-                pending,
+        self.do(
+            Update.where(
+                predicate,
                 values,
-                self._condition(predicate, parameters),
-                options=self._options(None, None),
+                parameters=parameters,
                 use_deletion_vectors=use_deletion_vectors,
             )
-            pending.set_metrics(updated.metrics())
+        )
 
     def merge(
         self,
@@ -161,42 +197,36 @@ class TableTransaction:
         parameters: Mapping[str, object] | None = None,
         use_deletion_vectors: bool | None = None,
     ) -> TableMerger:
-        """Begin a merge, which `execute` adds; arguments as in `DeltaTable.merge`."""
-        return self._merger(
-            source,
-            Merge(
-                predicate=predicate,
-                clauses=(),
-                source_alias=source_alias,
-                target_alias=target_alias,
-                merge_schema=merge_schema,
-                parameters=parameters,
-                use_deletion_vectors=use_deletion_vectors,
-            ),
+        """Begin a merge, which `execute` stages; arguments as in `DeltaTable.merge`."""
+        changes = RowChanges(
+            condition=check_condition(predicate),
+            clauses=(),
+            source=source,
+            source_alias=source_alias,
+            target_alias=target_alias,
+            merge_schema=merge_schema,
+            parameters=parameters,
+            use_deletion_vectors=use_deletion_vectors,
         )
+        return TableMerger(self, Merge(changes))
 
     def upsert(self, data: object, key: str | Sequence[str], *, null_safe: bool = False) -> None:
-        """Replace rows by key, and add the others; arguments as in `DeltaTable.upsert`."""
-        self._merger(data, upsert(key, null_safe=null_safe)).execute()
-
-    def _merger(self, source: object, merge: Merge) -> TableMerger:
-        target = _StagedMerge(self._table, self._operation)
-        return TableMerger(target, source, merge, options=self._options(None, None))
+        """Replace rows by key, and insert the others; arguments as in `DeltaTable.upsert`."""
+        TableMerger(self, upsert(data, key, null_safe=null_safe)).execute()
 
     def set_domain_metadata(self, domain: str, configuration: str) -> None:
         """Set the configuration of a metadata domain."""
-        with self._operation("SET DOMAIN METADATA") as pending:
-            domains.set_domain_metadata(pending, domain, configuration)
+        self.do(SetDomainMetadata(domain, configuration))
 
     def set_app_transaction(self, app_id: str, version: int) -> None:
-        """Record how far an application has come."""
+        """Record the version of an application."""
         self.pending.set_app_transaction(AppTransaction(app_id, version))
 
     def __enter__(self) -> Self:
-        """Begin on the latest version."""
+        """Begin at the latest version."""
         self._table.update_incremental()
         snapshot = self._table.snapshot
-        self._pending = PendingTransaction(snapshot, snapshot.store, operation="TRANSACTION")
+        self._pending = PendingTransaction(snapshot.context, snapshot, operation="TRANSACTION")
         self._operations = []
         self._failed = None
         self._tells_changes = set()
@@ -208,7 +238,7 @@ class TableTransaction:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Commit, or leave nothing behind."""
+        """Commit; after an exception remove what was written."""
         pending, self._pending = self.pending, None
         if kind is not None:
             discard(pending)
@@ -223,16 +253,17 @@ class TableTransaction:
             return
         self._name(pending)
         with discarding(pending):
-            committed = commit(
-                pending, commit_properties=self._commit_properties, hooks=self._hooks
+            committed = commit_staged(
+                pending,
+                self.engine,
+                commit_properties=self._commit_properties,
+                hooks=self._hooks,
             )
-        if committed.skipped:
-            discard(pending)
         self._table.show(committed)
 
     @contextmanager
     def _operation(self, name: str) -> Iterator[PendingTransaction]:
-        """One operation: whole, or the transaction is lost."""
+        """Stage one operation; if it fails, so does the transaction."""
         pending = self.pending
         if self._failed is not None:
             raise InvalidInputError(f"a transaction ends with what fails, here its {self._failed}")
@@ -251,43 +282,14 @@ class TableTransaction:
         self._failed = None
 
     def _name(self, pending: PendingTransaction) -> None:
-        """One operation goes by its own name in the history."""
+        """Name the operation of the commit: its only verb, or TRANSACTION."""
         names = list(dict.fromkeys(self._operations))
         pending.operation = names[0] if len(names) == 1 else "TRANSACTION"
         pending.parameters["operations"] = self._operations
 
-    def _options(
-        self, target_file_size: int | None, writer_properties: WriterProperties | None
-    ) -> FileOptions:
-        return FileOptions(
-            target_file_size_bytes=target_file_size, writer_properties=writer_properties
-        )
-
-    def _condition(
-        self, predicate: Any, parameters: Sequence[object] | Mapping[str, object] | None
-    ) -> Any:
-        check_given(predicate)
-        schema = self._table.schema()
-        return as_condition(schema, predicate, parameters=parameters)
-
-
-@dataclass(frozen=True, slots=True)
-class _StagedMerge:
-    """A merge that is staged with the other operations, and not committed."""
-
-    table: Standing
-    operation: Callable[[str], AbstractContextManager[PendingTransaction]]
-
-    @property
-    def snapshot(self) -> Snapshot:
-        return self.table.snapshot
-
-    def merge(self, stage: Callable[[PendingTransaction], Merged]) -> Merged:
-        with self.operation("MERGE") as pending:
-            return stage(pending)
-
     def __repr__(self) -> str:
-        return repr(self.table)
+        """Show the table."""
+        return f"{self._table!r}.transaction()"
 
 
 def _num_changed(pending: PendingTransaction) -> int:

@@ -1,6 +1,6 @@
-"""A vacuum's steps, in their order: plan, say so in the history, look once more, delete, say how.
+"""The steps of a vacuum: plan, commit its start, check the plan again, delete, commit its end.
 
-Owns that order; each step is `operations.vacuum`'s.
+Owns their order; each step is a function or verb of `verbs.vacuum`.
 
 Protocol: Vacuum Protocol Check
 """
@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.progress import shown
 from deltalog.verbs.vacuum import (
-    END,
-    START,
+    VacuumEnd,
+    VacuumStart,
     confirm_vacuum,
     delete_planned,
     plan_vacuum,
     remember_lite,
-    stage_vacuum_end,
-    stage_vacuum_start,
 )
 from deltalog.write.source import open_source
 
@@ -29,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltalog.progress import Progress
-    from deltalog.table.standing import Standing
+    from deltalog.table.target import LatestTable
     from deltalog.transaction import CommitProperties, PostCommitHookProperties
-    from deltalog.verbs.vacuum import Hands, VacuumPlan
+    from deltalog.verbs.vacuum import VacuumPlan
 
 
 class TableVacuum:
@@ -39,12 +37,10 @@ class TableVacuum:
 
     Args:
         table: that shows the latest version.
-        hands: who lists and deletes; None is this process.
     """
 
-    def __init__(self, table: Standing, *, hands: Hands | None = None) -> None:
+    def __init__(self, table: LatestTable) -> None:
         self._table = table
-        self._hands = hands
 
     def plan(
         self,
@@ -55,7 +51,7 @@ class TableVacuum:
         keep_versions: Sequence[int] | None = None,
         inventory: object = None,
     ) -> VacuumPlan:
-        """What would be deleted."""
+        """Return what would be deleted, and why."""
         if full and inventory is not None:
             raise InvalidInputError("full lists files, an inventory replaces that: pass one")
         self._table.update_incremental()  # by an old version one deletes what a newer one needs
@@ -66,7 +62,7 @@ class TableVacuum:
             retention_hours=retention_hours,
             enforce_retention_duration=enforce_retention_duration,
             keep_versions=() if keep_versions is None else keep_versions,
-            hands=self._hands,
+            engine=self._table.engine,
         )
 
     def carry_out(
@@ -77,24 +73,25 @@ class TableVacuum:
         hooks: PostCommitHookProperties | None = None,
         progress: Progress | None = None,
     ) -> list[str]:
-        """Delete what is planned and not needed since; the paths of the files."""
+        """Delete the planned files that no newer version needs; return their paths."""
         store = self._table.snapshot.store
         if not plan.files.num_rows:
             remember_lite(store, plan)
             return []
-        log = partial(self._table.run, commit_properties=commit_properties, hooks=hooks)
-        log(START, lambda pending: stage_vacuum_start(pending, plan))
+        log = partial(
+            self._table.do,
+            commit_properties=commit_properties,
+            post_commithook_properties=hooks,
+        )
+        log(VacuumStart(plan))
         plan = confirm_vacuum(plan, self._table.snapshot)
         try:
             with shown(progress, "deleting files") as tell:
-                deleted = delete_planned(store, plan, progress=tell, hands=self._hands)
+                deleted = delete_planned(store, plan, self._table.engine, progress=tell)
         except BaseException:
             with suppress(DeltaError):  # what ended the deletion is what counts
-                log(END, lambda pending: stage_vacuum_end(pending, num_deleted=0, status="FAILED"))
+                log(VacuumEnd(num_deleted=None))
             raise
-        log(
-            END,
-            lambda pending: stage_vacuum_end(pending, num_deleted=deleted, status="COMPLETED"),
-        )
+        log(VacuumEnd(num_deleted=deleted))
         remember_lite(store, plan)
         return plan.paths

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from deltalog.actions.model import Protocol
     from deltalog.configuration import TableConfiguration
-    from deltalog.features.registry import Engine
+    from deltalog.features.registry import OtherEngine
     from deltalog.schema.columns import Path
 
 
@@ -150,7 +150,7 @@ def check_usable(
 
 def engines_losing_access(
     before: Protocol, after: Protocol, *, writing: bool = False
-) -> tuple[Engine, ...]:
+) -> tuple[OtherEngine, ...]:
     """The other engines that can read, or write, the current table but not the new one."""
     could = engines_for(tuple(supported_features(before).values()), writing=writing)
     can = engines_for(tuple(supported_features(after).values()), writing=writing)

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from deltalog.testing.catalog import InMemoryCatalog
-from deltalog.testing.stores import Call, CountingStore, Fault, FaultyStore, Harm
+from deltalog.testing.stores import CountingStore, FaultyStore, Harm, InjectedFault, StoreCall
 
-__all__ = ["Call", "CountingStore", "Fault", "FaultyStore", "Harm", "InMemoryCatalog"]
+__all__ = ["CountingStore", "FaultyStore", "Harm", "InMemoryCatalog", "InjectedFault", "StoreCall"]

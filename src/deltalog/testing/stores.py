@@ -87,7 +87,7 @@ class _Wrapper:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class StoreCall:
     """One call that a store got.
 
     Args:
@@ -119,7 +119,7 @@ class CountingStore(_Wrapper):
 
     def reset(self) -> None:
         """Forget what was counted."""
-        self.calls: list[Call] = []
+        self.calls: list[StoreCall] = []
         self.footers_opened = 0
 
     @property
@@ -164,7 +164,7 @@ class CountingStore(_Wrapper):
         blobs = [part for part in parts if isinstance(part, bytes)]
         size = sum(map(len, blobs)) + len(data)
         with self._lock:
-            self.calls.append(Call(verb, paths, len(parts), size))
+            self.calls.append(StoreCall(verb, paths, len(parts), size))
             self.footers_opened += sum(blob[-4:] == b"PAR1" for blob in blobs)
         return result
 
@@ -178,7 +178,7 @@ class Harm(enum.Enum):
 
 
 @dataclass(slots=True)
-class Fault:
+class InjectedFault:
     """Harm to one call.
 
     Args:
@@ -214,7 +214,7 @@ class FaultyStore(_Wrapper):
         crashed: whether a `Harm.CRASH` has struck; set it to False to start anew.
     """
 
-    def __init__(self, store: Store, *faults: Fault) -> None:
+    def __init__(self, store: Store, *faults: InjectedFault) -> None:
         super().__init__(store)
         self.faults = list(faults)
         self.calls: list[tuple[str, str]] = []

@@ -8,9 +8,10 @@ Protocol: Delta Log Entries, Actions
 
 from __future__ import annotations
 
+from deltalog.catalog import Committer
 from deltalog.transaction.backoff import Backoff
 from deltalog.transaction.commit import Committed, Ran, commit, run
-from deltalog.transaction.committer import CatalogCommitter, Committer, FileSystemCommitter
+from deltalog.transaction.committer import CatalogCommitter, FileSystemCommitter
 from deltalog.transaction.pending import PendingTransaction
 from deltalog.transaction.properties import (
     AppTransaction,

@@ -28,9 +28,9 @@ from deltalog.paths import FileInfo
 from deltalog.storage.store import NativeStore
 
 if TYPE_CHECKING:
+    from deltalog.catalog import Committer
     from deltalog.storage.store import Store
     from deltalog.transaction.backoff import Backoff
-    from deltalog.transaction.committer import Committer
 
 logger = logging.getLogger(__name__)
 

@@ -1,7 +1,6 @@
-"""The commit loop: assemble, try, learn who was faster, judge, try again.
+"""Committing a transaction, and evaluating an operation anew where a winner made it wrong.
 
-Owns retries, idempotent writes and the evaluation of an operation anew. What a commit holds is
-`assemble`'s, what may pass whom is `conflicts`'.
+Owns idempotent writes and reruns. How one commit gets through is `commit_loop`'s.
 
 Protocol: Delta Log Entries, Transaction Identifiers
 """
@@ -9,75 +8,34 @@ Protocol: Delta Log Entries, Transaction Identifiers
 from __future__ import annotations
 
 import logging
-import uuid
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
-import pyarrow as pa
-
-from deltalog.errors import (
-    CatalogManagedError,
-    CommitConflictError,
-    CommitRetriesExhaustedError,
-    InvalidInputError,
-    ObjectNotFoundError,
-)
-from deltalog.log.listing import list_commits
-from deltalog.log.names import LogFile, LogFileKind
-from deltalog.log.reader import read_in_batches
-from deltalog.paths import FileInfo
-from deltalog.snapshot import load_snapshot, new_table_snapshot
-from deltalog.transaction.assemble import assemble, isolation_level
-from deltalog.transaction.attempt import attempt
+from deltalog.errors import CommitConflictError
 from deltalog.transaction.backoff import Backoff
-from deltalog.transaction.committer import FileSystemCommitter
-from deltalog.transaction.conflicts import PendingFacts, find_conflict
+from deltalog.transaction.commit_loop import CommitLoop, Committed, covers, skipped
 from deltalog.transaction.discard import discard, discarding
 from deltalog.transaction.pending import PendingTransaction
-from deltalog.transaction.post_commit import after_commit
+from deltalog.transaction.post_commit import LogMaintenance
 from deltalog.transaction.properties import (
     CommitProperties,
     PostCommitHookProperties,
     check_properties,
 )
-from deltalog.transaction.rebase import advance, first_base
-from deltalog.transaction.row_level import find_shared, settle, unite
-from deltalog.transaction.winners import parse_winner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from deltalog.clock import Clock
     from deltalog.snapshot import Snapshot
-    from deltalog.transaction.assemble import Assembled
-    from deltalog.transaction.committer import Committer
-    from deltalog.transaction.rebase import CommitBase
-    from deltalog.transaction.winners import WinningCommit
+    from deltalog.transaction.post_commit import Maintenance
+
+__all__ = ["Committed", "Ran", "commit", "run"]
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 MAX_RERUNS: Final = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Committed:
-    """What has come of a commit.
-
-    Args:
-        version: that it made; of the table if it was skipped.
-        snapshot: that version, carried on from what was known.
-        num_retries: attempts that lost before.
-        skipped: whether nothing was committed: the application's transaction was there already,
-            or there was nothing to commit.
-        metrics: of the operation.
-    """
-
-    version: int
-    snapshot: Snapshot
-    num_retries: int = 0
-    skipped: bool = False
-    metrics: Mapping[str, int | str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,10 +54,9 @@ class Ran(Generic[T]):
 def commit(
     pending: PendingTransaction,
     *,
-    committer: Committer | None = None,
-    clock: Clock | None = None,
     commit_properties: CommitProperties | None = None,
     hooks: PostCommitHookProperties | None = None,
+    maintenance: Maintenance | None = None,
     backoff: Backoff | None = None,
 ) -> Committed:
     """Make a new version of the table.
@@ -109,10 +66,9 @@ def commit(
 
     Args:
         pending: what the commit holds.
-        committer: None is the store's own put-if-absent.
-        clock: tells the time and lets it pass.
         commit_properties: custom metadata, retries, application transactions.
         hooks: what is done after it.
+        maintenance: does what goes through files after it; None does nothing but the log's.
         backoff: None is full jitter from 10 ms to 1 s, 10,000 times or 10 minutes.
 
     Raises:
@@ -128,28 +84,26 @@ def commit(
     check_properties(commit_properties, hooks)
     given = commit_properties or CommitProperties()
     _apply(pending, given)
-    loop = _Loop(
+    return CommitLoop(
         pending,
-        committer=committer or FileSystemCommitter(),
-        backoff=backoff or _backoff(clock or pending.clock, given),
+        backoff=backoff or _backoff(pending.context.clock, given),
         hooks=hooks or PostCommitHookProperties(),
-    )
-    return loop.run()
+        maintenance=maintenance or LogMaintenance(),
+    ).run()
 
 
-def run(  # noqa: PLR0913  # each is the caller's choice
+def run(  # each is the caller's choice
     load: Callable[[], Snapshot],
     stage: Callable[[PendingTransaction], T],
     *,
     operation: str,
     parameters: Mapping[str, Any] | None = None,
-    committer: Committer | None = None,
-    clock: Clock | None = None,
     commit_properties: CommitProperties | None = None,
     hooks: PostCommitHookProperties | None = None,
     on_conflict: Literal["retry", "raise"] = "retry",
     max_reruns: int = MAX_RERUNS,
     skip_empty: bool = False,
+    maintenance: Maintenance | None = None,
 ) -> Ran[T]:
     """Evaluate an operation and commit it; evaluate it anew if a winner has made it wrong.
 
@@ -158,13 +112,12 @@ def run(  # noqa: PLR0913  # each is the caller's choice
         stage: plans the operation into the transaction; it writes data files, commits nothing.
         operation: for the history of the table.
         parameters: of the operation; `stage` may add some.
-        committer: None is the store's own put-if-absent.
-        clock: tells the time and lets it pass.
         commit_properties: custom metadata, retries, application transactions.
         hooks: what is done after the commit.
         on_conflict: whether to evaluate anew, or to raise what `commit` raised.
         max_reruns: how often.
         skip_empty: commit nothing where nothing was staged.
+        maintenance: as for `commit`.
 
     Raises:
         CommitConflictError: also after the last evaluation.
@@ -175,21 +128,20 @@ def run(  # noqa: PLR0913  # each is the caller's choice
     while True:
         snapshot = load()
         if commit_properties is not None and _is_recorded(snapshot, commit_properties):
-            return Ran(value=None, committed=_skipped(snapshot))
+            return Ran(value=None, committed=skipped(snapshot))
         pending = PendingTransaction(
-            snapshot, snapshot.store, operation=operation, parameters=parameters, clock=clock
+            snapshot.context, snapshot, operation=operation, parameters=parameters
         )
         try:
             with discarding(pending):
                 value = stage(pending)
                 if skip_empty and pending.is_empty:
-                    return Ran(value=value, committed=_skipped(snapshot))
+                    return Ran(value=value, committed=skipped(snapshot))
                 committed = commit(
                     pending,
-                    committer=committer,
-                    clock=clock,
                     commit_properties=commit_properties,
                     hooks=hooks,
+                    maintenance=maintenance,
                 )
                 if committed.skipped:
                     discard(pending)
@@ -219,204 +171,4 @@ def _is_recorded(snapshot: Snapshot, given: CommitProperties) -> bool:
     if not wanted:
         return False
     known = {app_id: txn.version for app_id, txn in snapshot.app_transactions.items()}
-    return _covers(known, wanted, snapshot.store.root)
-
-
-def _covers(known: Mapping[str, int], wanted: Mapping[str, int], table: str) -> bool:
-    """Whether every application has come as far already.
-
-    Raises:
-        InvalidInputError: some have and some have not.
-    """
-    there = {app_id for app_id, version in wanted.items() if known.get(app_id, -1) >= version}
-    if there and len(there) < len(wanted):
-        missing = ", ".join(sorted(wanted.keys() - there))
-        raise InvalidInputError(
-            f"cannot commit to {table}: the transactions of {', '.join(sorted(there))} are there "
-            f"already, those of {missing} are not"
-        )
-    return bool(there)
-
-
-def _skipped(snapshot: Snapshot) -> Committed:
-    return Committed(version=snapshot.version, snapshot=snapshot, skipped=True, metrics={})
-
-
-class _Loop:
-    """One commit, from the first attempt to the last."""
-
-    def __init__(
-        self,
-        pending: PendingTransaction,
-        *,
-        committer: Committer,
-        backoff: Backoff,
-        hooks: PostCommitHookProperties,
-    ) -> None:
-        self.pending = pending
-        self.store = pending.store
-        self.committer = committer
-        self.backoff = backoff
-        self.hooks = hooks
-        self.txn_id = str(uuid.uuid4())
-        self.winners: list[WinningCommit] = []
-        self.wanted = {app: txn.version for app, txn in pending.app_transactions.items()}
-        self.tail = committer.log_tail(self.store)
-
-    def run(self) -> Committed:
-        snapshot = self.pending.snapshot
-        if snapshot is not None and self.wanted:
-            known = {app: txn.version for app, txn in snapshot.app_transactions.items()}
-            if _covers(known, self.wanted, self.store.root):
-                return _skipped(snapshot)
-        base = first_base(self.pending)
-        self._check_catalog()
-        retries = 0
-        while True:
-            settle(self.pending)
-            made = assemble(
-                self.pending,
-                base,
-                txn_id=self.txn_id,
-                now_ms=self.backoff.clock.now_ms(),
-                has_log_tail=self.tail is not None,
-            )
-            self.pending.is_sent = True
-            file = attempt(
-                self.committer,
-                self.store,
-                made.version,
-                made.data,
-                txn_id=self.txn_id,
-                backoff=self.backoff,
-            )
-            if file is not None:
-                return self._done(made, file, retries)
-            retries += 1
-            if not self.backoff.allows(retries):
-                raise self._exhausted(made.version, retries)
-            self.backoff.wait(retries)
-            lost_at = base.version
-            for winner in self._read_winners(made.version):
-                if self._is_repeated(winner):
-                    return _skipped(self._newest())
-                base = self._after(base, winner, made)
-            if base.version == lost_at:
-                raise ObjectNotFoundError(
-                    f"cannot commit to {self.store.root}: version {made.version} is taken, and "
-                    "its commit cannot be found; nothing was committed"
-                )
-
-    def _check_catalog(self) -> None:
-        """Refuse to commit past the catalog."""
-        configuration = self.pending.configuration
-        if configuration.is_catalog_managed and self.tail is None:
-            raise CatalogManagedError(
-                table=self.store.root,
-                version=None,
-                operation=self.pending.operation,
-                features=["catalogManaged"],
-                hint="a catalog decides which commits count: commit through it",
-            )
-        if self.tail is not None and not configuration.is_catalog_managed:
-            raise InvalidInputError(
-                f"cannot commit to {self.store.root} through a catalog: the table is not managed "
-                "by one"
-            )
-
-    def _read_winners(self, version: int) -> Iterator[WinningCommit]:
-        """Every commit from `version` on, oldest first, without a hole."""
-        self.tail = self.committer.log_tail(self.store)
-        run = list_commits(self.store, version, log_tail=self.tail)
-        for batch in read_in_batches(self.store, run):
-            for file, data in batch:
-                yield parse_winner(file, data)
-
-    def _is_repeated(self, winner: WinningCommit) -> bool:
-        """Whether the winner is the same application's same step: then ours is done."""
-        shared = self.wanted.keys() & winner.app_versions.keys()
-        if not shared:
-            return False
-        return all(winner.app_versions.get(app, -1) >= own for app, own in self.wanted.items())
-
-    def _after(self, base: CommitBase, winner: WinningCommit, made: Assembled) -> CommitBase:
-        shared = find_shared(self.pending, made.configuration, winner)
-        facts = replace(self._facts(base, made), shared_paths=shared.paths)
-        conflict = find_conflict(facts, winner)
-        if conflict is not None:
-            raise conflict
-        unite(self.pending, shared)
-        self.winners.append(winner)
-        return advance(base, winner, self.pending)
-
-    def _facts(self, base: CommitBase, made: Assembled) -> PendingFacts:
-        pending = self.pending
-        removed: list[Any] = [files.column("path") for files, _ in pending.removes]
-        mine = pending.configuration
-        return PendingFacts(
-            root=self.store.root,
-            before=base.configuration,
-            protocol=mine.protocol if pending.changes_protocol else None,
-            metadata=mine.metadata if pending.changes_metadata else None,
-            read_set=pending.read_set,
-            removed_paths=pa.chunked_array(
-                [chunk for column in removed for chunk in column.chunks], pa.string()
-            ),
-            domains=frozenset(pending.domains),
-            isolation_level=isolation_level(pending, made.configuration),
-            operation=pending.operation,
-            has_log_tail=self.tail is not None,
-        )
-
-    def _done(self, made: Assembled, file: FileInfo, retries: int) -> Committed:
-        self.pending.is_committed = True
-        own = LogFile(LogFileKind.COMMIT, made.version, file)
-        snapshot = self._snapshot_after(made, own)
-        pending = self.pending
-        logger.info(
-            "%s made version %d of %s (%d retries)",
-            pending.operation,
-            made.version,
-            self.store.root,
-            retries,
-        )
-        snapshot = after_commit(
-            pending.snapshot, snapshot, self.hooks, self.backoff.clock, txn_id=self.txn_id
-        )
-        return Committed(
-            version=made.version,
-            snapshot=snapshot,
-            num_retries=retries,
-            metrics=dict(pending.metrics),
-        )
-
-    def _snapshot_after(self, made: Assembled, own: LogFile) -> Snapshot:
-        tail = None if self.tail is None else self.committer.log_tail(self.store)
-        before = self.pending.snapshot
-        if before is None:
-            return new_table_snapshot(
-                self.store,
-                (own, made.data),
-                made.configuration,
-                log_tail=tail,
-                commit_timestamp_ms=made.in_commit_timestamp_ms,
-            )
-        commits = [(winner.file, winner.data) for winner in self.winners]
-        return before.committed(
-            [*commits, (own, made.data)],
-            made.configuration,
-            log_tail=tail,
-            commit_timestamp_ms=made.in_commit_timestamp_ms,
-        )
-
-    def _newest(self) -> Snapshot:
-        before = self.pending.snapshot
-        if before is None:
-            return load_snapshot(self.store, log_tail=self.tail)
-        return before.refresh(log_tail=self.tail)
-
-    def _exhausted(self, version: int, retries: int) -> CommitRetriesExhaustedError:
-        return CommitRetriesExhaustedError(
-            f"cannot commit {self.pending.operation} to {self.store.root}: {retries} attempt(s) "
-            f"lost to other writers, the last at version {version}; nothing was committed"
-        )
+    return covers(known, wanted, snapshot.store.root)

@@ -1,7 +1,7 @@
 """Who makes a commit happen: the store's put-if-absent, or the table's catalog.
 
 Owns the two ways. A committer promises that of all commits proposed for one version exactly one
-is ever made; what happens to the others is for `commit`.
+is ever made (`catalog.Committer`); what happens to the others is for `commit`.
 
 Protocol: Delta Log Entries; Catalog-managed tables
 """
@@ -9,7 +9,7 @@ Protocol: Delta Log Entries; Catalog-managed tables
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from deltalog.catalog import RatifiedCommit
 from deltalog.clock import now_ms
@@ -19,23 +19,6 @@ from deltalog.paths import FileInfo
 if TYPE_CHECKING:
     from deltalog.catalog import Catalog, LogTail
     from deltalog.storage.store import Store
-
-
-class Committer(Protocol):
-    """Makes commits happen, one per version."""
-
-    def commit(self, store: Store, version: int, data: bytes) -> FileInfo:
-        """Make `data` the commit of `version`; where it is then.
-
-        Raises:
-            AlreadyExistsError: the version is taken, perhaps by this very commit.
-            StorageError: perhaps it happened, perhaps not.
-        """
-        ...
-
-    def log_tail(self, store: Store) -> LogTail | None:
-        """The newest commits where a catalog knows them; None if the store's listing does."""
-        ...
 
 
 class FileSystemCommitter:

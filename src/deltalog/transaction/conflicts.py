@@ -100,7 +100,7 @@ class PendingFacts:
     domains: frozenset[str] = frozenset()
     isolation_level: str = SERIALIZABLE
     operation: str = ""
-    time_zone: str = "UTC"
+    time_zone: str
     has_log_tail: bool = False
     shared_paths: pa.StringArray | None = None
 
@@ -214,7 +214,7 @@ def may_match(
     predicate: Expression,
     files: pa.Table,
     configuration: TableConfiguration,
-    time_zone: str = "UTC",
+    time_zone: str,
 ) -> pa.BooleanArray:
     """Which files may hold rows that match: by partition values, then by statistics.
 

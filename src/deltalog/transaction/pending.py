@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 
 from deltalog.actions import DomainMetadata
 from deltalog.actions.arrow import FILE_SCHEMA
-from deltalog.clock import SystemClock
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import InternalError, InvalidInputError, SchemaMismatchError
 from deltalog.features.identity_columns import with_high_water_marks
 from deltalog.features.schema_traits import IDENTITY_HIGH_WATER_MARK_KEY
+from deltalog.progress import Steps
 from deltalog.schema import encode_schema, parse_schema
 from deltalog.transaction.read_set import ReadSet
 from deltalog.write.written import WrittenFiles
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from deltalog.actions import AddCDCFile, AddFile
-    from deltalog.clock import Clock
+    from deltalog.context import TableContext
     from deltalog.expressions import Expression
     from deltalog.schema import StructType
     from deltalog.snapshot import Snapshot
@@ -43,16 +43,15 @@ class PendingTransaction:
     """What one commit will hold. It belongs to one thread.
 
     Args:
+        context: of the table.
         snapshot: what the transaction reads; None if the table is to be made.
-        store: of the table.
         operation: for the history of the table, in the reference's words (`WRITE`, `DELETE`).
         parameters: of the operation; lists and mappings become JSON texts.
         configuration: of a new table.
-        clock: tells when.
 
     Attributes:
+        context: of the table.
         snapshot: what the transaction reads; None if the table is to be made.
-        store: of the table.
         operation: for the history of the table.
         parameters: of the operation.
         metrics: of the operation.
@@ -68,25 +67,24 @@ class PendingTransaction:
         own_paths: files that were written for this transaction alone, decoded.
         is_sent: whether a commit of it may be on its way.
         is_committed: whether a commit of it has succeeded.
+        steps: counts the files that are read for it.
     """
 
     def __init__(
         self,
+        context: TableContext,
         snapshot: Snapshot | None,
-        store: Store,
         *,
         operation: str,
         parameters: Mapping[str, Any] | None = None,
         configuration: TableConfiguration | None = None,
-        clock: Clock | None = None,
     ) -> None:
         if snapshot is None and configuration is None:
             raise InternalError("a transaction needs a table, or the configuration of a new one")
+        self.context = context
         self.snapshot = snapshot
-        self.store = store
         self.operation = operation
         self.parameters: dict[str, Any] = dict(parameters or {})
-        self.clock: Clock = clock or SystemClock()
         self.metrics: dict[str, int | str] = {}
         self.custom_metadata: dict[str, Any] = {}
         self.tags: dict[str, str] = {}
@@ -100,11 +98,28 @@ class PendingTransaction:
         self.own_paths: list[str] = []
         self.is_sent = False
         self.is_committed = False
+        self.steps = Steps(None)
         self._configuration = configuration
         self._rows: list[pa.Table] = []
         self._removes: list[tuple[pa.Table, bool]] = []
         self._identity_marks: dict[str, int] = {}
         self._marked: TableConfiguration | None = None
+
+    @property
+    def base(self) -> Snapshot:
+        """The version of the table that it changes.
+
+        Raises:
+            InternalError: the table is to be made.
+        """
+        if self.snapshot is None:
+            raise InternalError(f"cannot {self.operation}: the table is to be made")
+        return self.snapshot
+
+    @property
+    def store(self) -> Store:
+        """The store of the table."""
+        return self.context.store
 
     @property
     def configuration(self) -> TableConfiguration:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,8 +10,6 @@ from deltalog.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from deltalog.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +71,15 @@ class PostCommitHookProperties:
         create_checkpoint: write a checkpoint where the table's interval is reached.
         cleanup_expired_logs: delete expired files of the log after a checkpoint; None follows the
             table's `delta.enableExpiredLogCleanup`.
-        checkpoint_by: writes the checkpoint of a version, given the milliseconds since 1970 that
-            expire tombstones. None is `upkeep.create_checkpoint`, which goes through all files in
-            this process; a cluster has hands of its own.
+        write_checksum: write the version checksum.
+        auto_compact: put small files together after commits that write rows; None follows the
+            table's `delta.autoOptimize.autoCompact`.
     """
 
     create_checkpoint: bool = True
     cleanup_expired_logs: bool | None = None
-    checkpoint_by: Callable[[Snapshot, int], object] | None = None
+    write_checksum: bool = True
+    auto_compact: bool | None = None
 
 
 def check_properties(given: object, hooks: object) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow as pa
 
@@ -82,20 +82,31 @@ class CheckpointInfo:
         return self.files.version
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Elsewhere:
-    """Others that do what goes through all files of a version.
+class CheckpointWork(Protocol):
+    """The part of a checkpoint that goes through all files of a version, done by others."""
 
-    Args:
-        write: writes a checkpoint of a log's state with what it holds besides files, in a layout
-            and with so many rows a part; `at_ms` expires tombstones.
-        count_files: how many files are live.
-    """
+    def write(
+        self,
+        state: LogState,
+        content: CheckpointContent,
+        layout: CheckpointLayout,
+        part_rows: int | None,
+        at_ms: int,
+    ) -> WrittenCheckpoint:
+        """Write the checkpoint of a log's state.
 
-    write: Callable[
-        [LogState, CheckpointContent, CheckpointLayout, int | None, int], WrittenCheckpoint
-    ]
-    count_files: Callable[[], int]
+        Args:
+            state: of the version.
+            content: what the checkpoint holds besides files.
+            layout: of the checkpoint.
+            part_rows: most files of a part or of a sidecar.
+            at_ms: the moment that expires tombstones.
+        """
+        ...
+
+    def count_files(self) -> int:
+        """Count the live files."""
+        ...
 
 
 def create_checkpoint(
@@ -104,7 +115,7 @@ def create_checkpoint(
     layout: CheckpointLayout | None = None,
     part_rows: int | None = None,
     at_ms: int | None = None,
-    elsewhere: Elsewhere | None = None,
+    work: CheckpointWork | None = None,
 ) -> CheckpointInfo:
     """Write a checkpoint of this version, unless there is one, and point to it.
 
@@ -116,7 +127,7 @@ def create_checkpoint(
         layout: None is what `delta.checkpointPolicy` says.
         part_rows: most files of a part or of a sidecar; a classic checkpoint is one file without.
         at_ms: the moment that expires tombstones and application transactions; None is now.
-        elsewhere: None goes through the files here.
+        work: None goes through the files here.
 
     Raises:
         DeltaProtocolError: the table needs a feature that deltalog cannot honour in writing.
@@ -135,14 +146,14 @@ def create_checkpoint(
     check_layout(store, snapshot.configuration, chosen, part_rows)
 
     def write(state: LogState) -> WrittenCheckpoint:
-        if elsewhere is not None:
+        if work is not None:
             content = _small_content(snapshot, state, at_ms)
-            return elsewhere.write(state, content, chosen, part_rows, at_ms)
+            return work.write(state, content, chosen, part_rows, at_ms)
         content = _content_of(snapshot, state, at_ms)
         return write_checkpoint(store, content, layout=chosen, part_rows=part_rows)
 
     def count() -> int:
-        return snapshot.num_files if elsewhere is None else elsewhere.count_files()
+        return snapshot.num_files if work is None else work.count_files()
 
     info = _find_existing(snapshot, kind, count)
     if info is None:

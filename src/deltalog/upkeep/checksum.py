@@ -91,7 +91,7 @@ def count_checksum(snapshot: Snapshot) -> VersionChecksum:
     Cost: sizes and deletion vectors of all live files.
     """
     files = snapshot.files(["size", "deletionVector"])
-    facts = _Facts(files)
+    facts = _VersionFacts(files)
     vectors = snapshot.configuration.may_have_deletion_vectors
     properties = snapshot.configuration.properties
     remembered = properties.set_transaction_retention_ms is None
@@ -109,7 +109,7 @@ def count_checksum(snapshot: Snapshot) -> VersionChecksum:
     )
 
 
-class _Facts:
+class _VersionFacts:
     """What a checksum counts of some files."""
 
     def __init__(self, files: pa.Table) -> None:
@@ -137,7 +137,7 @@ def _carried_on(previous: VersionChecksum, snapshot: Snapshot) -> VersionChecksu
     adds, removes = snapshot.read_log(lambda state: _changes(state, snapshot.version))
     if not _are_plain(adds, removes):
         return None
-    joined, left = _Facts(adds), _Facts(removes)
+    joined, left = _VersionFacts(adds), _VersionFacts(removes)
     num_files = previous.num_files + adds.num_rows - removes.num_rows
     size_bytes = previous.table_size_bytes + joined.size_bytes - left.size_bytes
     if num_files < 0 or size_bytes < 0:
@@ -179,7 +179,7 @@ def _are_plain(adds: pa.Table, removes: pa.Table) -> bool:
 
 
 def _sizes_carried_on(
-    before: Mapping[str, Any] | None, joined: _Facts, left: _Facts
+    before: Mapping[str, Any] | None, joined: _VersionFacts, left: _VersionFacts
 ) -> dict[str, Any] | None:
     if before is None:
         return None
@@ -197,7 +197,7 @@ def _sizes_carried_on(
 
 
 def _vectors_carried_on(
-    previous: VersionChecksum, snapshot: Snapshot, joined: _Facts, left: _Facts
+    previous: VersionChecksum, snapshot: Snapshot, joined: _VersionFacts, left: _VersionFacts
 ) -> dict[str, Any]:
     known = (previous.num_deleted_records, previous.num_deletion_vectors)
     if not snapshot.configuration.may_have_deletion_vectors or None in known:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pyarrow as pa
 
@@ -37,11 +37,13 @@ from deltalog.storage.pool import Background
 from deltalog.table_change import changed_table
 from deltalog.table_change.properties import stored_configuration
 from deltalog.verbs.restore import difference
+from deltalog.verbs.verb import Verb
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from deltalog.actions import DeletionVectorDescriptor
+    from deltalog.engine import Engine
     from deltalog.snapshot import Snapshot
     from deltalog.storage.store import Store
     from deltalog.transaction import PendingTransaction
@@ -77,6 +79,10 @@ class Cloned:
     removed_bytes: int
     num_copied_files: int = 0
     copied_bytes: int = 0
+
+    def result(self) -> None:
+        """Nothing: the clone is what callers get."""
+        return
 
     def metrics(self) -> dict[str, int]:
         """As the history tells them."""
@@ -131,67 +137,85 @@ def cloned_configuration(
     return changed_table(made, configuration={**metadata.configuration, **properties})
 
 
-def stage_clone(
-    pending: PendingTransaction,
-    source: Snapshot,
-    *,
-    is_shallow: bool,
-    progress: Callable[[int, int], None] | None = None,
-) -> Cloned:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clone(Verb[Cloned]):
     """Give the table the files of another one.
 
     Args:
-        pending: of the clone, with `cloned_configuration`.
         source: the version to clone; its store can be another one for a deep clone.
         is_shallow: name the source's files by their location. Vacuum in the source must leave
             them alone as long as the clone is needed. Otherwise they are copied.
-        progress: told after each copy how many files of how many are there; it may be called
-            from any thread, by one at a time. What it raises ends the work.
-
-    Raises:
-        InvalidInputError: a file stands in the way of a copy.
-        DeltaProtocolError: the source cannot be read.
-
-    Cost: all columns of the source's files; for a deep clone each new file in memory once.
+        properties: set on the clone besides the source's.
     """
-    check_readable(
-        source.configuration,
-        table=source.store.root,
-        version=source.version,
-        operation="clone",
-        has_log_tail=source.log_tail is not None,
-    )
-    root = pending.store.root
-    files = source.files()
-    names = _Names(source.store.root, root, is_shallow=is_shallow)
-    wanted = names.of(files)
-    now = FILE_SCHEMA.empty_table() if pending.snapshot is None else pending.snapshot.files()
-    added, removed = difference(now, wanted, root)
-    copied = _Copied()
-    if not is_shallow:
-        copied = _copy(pending, source.store, names.copies(files, added), progress)
-    pending.add_rows(added)
-    if pending.snapshot is not None:
-        pending.read(None)
-        pending.remove_files(removed, data_change=True)
-    _clone_clustering(pending, source)
-    pending.parameters |= {
-        "source": f"delta.`{_location(source.store.root)}`",
-        "sourceVersion": source.version,
-        "isShallow": is_shallow,
-    }
-    return Cloned(
-        num_source_files=files.num_rows,
-        source_bytes=_sum(files),
-        num_added_files=added.num_rows,
-        num_removed_files=removed.num_rows,
-        removed_bytes=_sum(removed),
-        num_copied_files=copied.num_files,
-        copied_bytes=copied.num_bytes,
-    )
+
+    source: Snapshot
+    is_shallow: bool
+    properties: Mapping[str, str] | None = None
+    name: ClassVar[str] = "CLONE"
+    doing: ClassVar[str] = "copying files"
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> Cloned:
+        """Copy or name the files that are new, and take its configuration over.
+
+        Raises:
+            InvalidInputError: a file stands in the way of a copy.
+            DeltaProtocolError: the source cannot be read.
+
+        Cost: all columns of the source's files; for a deep clone each new file in memory once.
+        """
+        del engine
+        if transaction.snapshot is not None:
+            transaction.set_configuration(
+                cloned_configuration(
+                    self.source.configuration,
+                    target=transaction.snapshot.configuration,
+                    properties=self.properties,
+                )
+            )
+        check_readable(
+            self.source.configuration,
+            table=self.source.store.root,
+            version=self.source.version,
+            operation="clone",
+            has_log_tail=self.source.log_tail is not None,
+        )
+        root = transaction.store.root
+        files = self.source.files()
+        names = _FileNames(self.source.store.root, root, is_shallow=self.is_shallow)
+        wanted = names.of(files)
+        now = (
+            FILE_SCHEMA.empty_table()
+            if transaction.snapshot is None
+            else transaction.snapshot.files()
+        )
+        added, removed = difference(now, wanted, root)
+        copied = _Copied()
+        if not self.is_shallow:
+            copied = _copy(
+                transaction, self.source.store, names.copies(files, added), transaction.steps
+            )
+        transaction.add_rows(added)
+        if transaction.snapshot is not None:
+            transaction.read(None)
+            transaction.remove_files(removed, data_change=True)
+        _clone_clustering(transaction, self.source)
+        transaction.parameters |= {
+            "source": f"delta.`{_location(self.source.store.root)}`",
+            "sourceVersion": self.source.version,
+            "isShallow": self.is_shallow,
+        }
+        return Cloned(
+            num_source_files=files.num_rows,
+            source_bytes=_sum(files),
+            num_added_files=added.num_rows,
+            num_removed_files=removed.num_rows,
+            removed_bytes=_sum(removed),
+            num_copied_files=copied.num_files,
+            copied_bytes=copied.num_bytes,
+        )
 
 
-class _Names:
+class _FileNames:
     """How files of one table are named in another.
 
     Args:
@@ -294,7 +318,7 @@ def _copy(
     pending: PendingTransaction,
     source: Store,
     copies: Mapping[str, str],
-    progress: Callable[[int, int], None] | None,
+    steps: Steps,
 ) -> _Copied:
     """Copy files that are not there yet; those of an earlier attempt are taken as they are."""
     target = pending.store
@@ -312,7 +336,6 @@ def _copy(
         return place, len(data)
 
     sizes: list[int] = []
-    steps = Steps(progress)
     steps.expect(len(copies))
 
     def work(pair: tuple[str, str]) -> None:

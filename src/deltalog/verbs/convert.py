@@ -6,16 +6,17 @@ Protocol: Add File and Remove File, Per-file Statistics, Column Mapping
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from deltalog.actions import AddFile
 from deltalog.actions.properties import CONSTRAINT_PREFIX
-from deltalog.column_mapping import PHYSICAL_NAME_KEY, Mode, map_fields
+from deltalog.column_mapping import PHYSICAL_NAME_KEY, Mode
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import InvalidInputError
 from deltalog.scan.reader import read_task
 from deltalog.scan.task import ReadSpec, ScanTask
 from deltalog.schema import StructType, encode_schema, to_arrow_schema
+from deltalog.schema.columns import map_fields
 from deltalog.stats import encode_stats
 from deltalog.storage.pool import read_ahead
 from deltalog.verbs.convert_files import (
@@ -27,13 +28,15 @@ from deltalog.verbs.convert_files import (
     read_footers,
     table_schema,
 )
+from deltalog.verbs.verb import Verb
 from deltalog.write.encode import Layout
-from deltalog.write.open_files import Plan
+from deltalog.write.open_files import FilePlan
 from deltalog.write.spec import DEFAULT_TARGET_FILE_SIZE_BYTES, WriteSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
+    from deltalog.engine import Engine
     from deltalog.storage.store import Store
     from deltalog.transaction import PendingTransaction
 
@@ -124,38 +127,55 @@ def configuration_in_place(wanted: TableConfiguration) -> TableConfiguration:
     return TableConfiguration(wanted.protocol, metadata)
 
 
-def stage_convert(
-    pending: PendingTransaction,
-    conversion: Conversion,
-    *,
-    collect_stats: bool = True,
-    progress: Callable[[int, int], None] | None = None,
-) -> int:
-    """Add the files to a new table; how many they are.
+@dataclass(frozen=True, slots=True)
+class ConvertedFiles:
+    """What a conversion did: how many files the table has now."""
+
+    num_files: int
+
+    def metrics(self) -> dict[str, int]:
+        """As the history tells them."""
+        return {"numConvertedFiles": self.num_files}
+
+    def result(self) -> int:
+        """How many files."""
+        return self.num_files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Convert(Verb[ConvertedFiles]):
+    """Add Parquet files that are there already to a new table.
 
     Args:
-        pending: of the table, with `configuration_in_place`.
         conversion: planned for the same store.
         collect_stats: whether columns are read for their bounds; otherwise files only say how
             many rows they have.
-        progress: told after each file how many of how many are done.
-
-    Cost: without statistics none; with them, the columns that get some, of every file.
     """
-    total = len(conversion.files)
-    for number, add in enumerate(_adds(pending, conversion, collect_stats=collect_stats), 1):
-        pending.adds.append(add)
-        if progress is not None:
-            progress(number, total)
-    pending.read(None)
-    pending.parameters |= {
-        "numFiles": total,
-        "partitionedBy": list(conversion.partition_columns),
-        "collectStats": collect_stats,
-        "sourceFormat": "parquet",
-    }
-    pending.set_metrics({"numConvertedFiles": total})
-    return total
+
+    conversion: Conversion
+    collect_stats: bool = True
+    name: ClassVar[str] = "CONVERT"
+    doing: ClassVar[str] = "reading files"
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> ConvertedFiles:
+        """Add them; the table has `configuration_in_place`.
+
+        Cost: without statistics none; with them, the columns that get some, of every file.
+        """
+        del engine
+        total = len(self.conversion.files)
+        transaction.steps.expect(total)
+        for add in _adds(transaction, self.conversion, collect_stats=self.collect_stats):
+            transaction.adds.append(add)
+            transaction.steps.done()
+        transaction.read(None)
+        transaction.parameters |= {
+            "numFiles": total,
+            "partitionedBy": list(self.conversion.partition_columns),
+            "collectStats": self.collect_stats,
+            "sourceFormat": "parquet",
+        }
+        return ConvertedFiles(total)
 
 
 def _adds(
@@ -186,10 +206,11 @@ class _Collector:
     def __init__(self, pending: PendingTransaction) -> None:
         configuration = pending.configuration
         self._store = pending.store
-        self._plan = Plan(
+        self._plan = FilePlan(
             spec=WriteSpec(
                 store=pending.store,
                 configuration=configuration,
+                time_zone=pending.context.time_zone,
                 target_file_size_bytes=DEFAULT_TARGET_FILE_SIZE_BYTES,
             ),
             layout=Layout(configuration),
@@ -205,6 +226,7 @@ class _Collector:
             predicate=None,
             mode=configuration.column_mapping_mode,
             physical_names={},
+            time_zone=pending.context.time_zone,
         )
 
     def __call__(self, file: ParquetFile) -> AddFile:

@@ -7,8 +7,8 @@ Protocol: Change Metadata, Domain Metadata
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
@@ -19,10 +19,12 @@ from deltalog.features.clustering import CLUSTERING_DOMAIN
 from deltalog.schema import Field, StructType, from_arrow_schema
 from deltalog.table_change import changed_table, is_set_by_writers
 from deltalog.verbs.alter.clustering import clustering_domain
+from deltalog.verbs.verb import Nothing, Verb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deltalog.engine import Engine
     from deltalog.transaction import PendingTransaction
 
 
@@ -44,61 +46,77 @@ def as_schema(schema: Any) -> StructType:
     )
 
 
-def stage_create(
-    pending: PendingTransaction,
-    clustering_columns: Sequence[str | tuple[str, ...]] | None,
-) -> None:
-    """Add what a new table has besides its columns.
+@dataclass(frozen=True, slots=True)
+class Create(Verb[Nothing]):
+    """Make a table of the transaction's configuration.
 
     Args:
-        pending: its configuration is that of the table.
-        clustering_columns: names or paths.
+        clustering_columns: names or paths; None is no clustering.
     """
-    configuration = pending.configuration
+
+    clustering_columns: Sequence[str | tuple[str, ...]] | None = None
+    name: ClassVar[str] = "CREATE TABLE"
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> Nothing:
+        """Add what a new table has besides its columns."""
+        del engine
+        _stage_new(transaction, self.clustering_columns)
+        return Nothing()
+
+
+@dataclass(frozen=True, slots=True)
+class Replace(Verb[Nothing]):
+    """Give an existing table another schema, properties and no rows; its history stays.
+
+    Args:
+        wanted: what a new table would be.
+        clustering_columns: names or paths; None is no clustering.
+    """
+
+    wanted: TableConfiguration
+    clustering_columns: Sequence[str | tuple[str, ...]] | None = None
+    name: ClassVar[str] = "CREATE OR REPLACE TABLE"
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> Nothing:
+        """Set the configuration, and remove every file."""
+        del engine
+        wanted, snapshot = self.wanted, transaction.base
+        changed = changed_table(
+            transaction.configuration,
+            schema=wanted.schema,
+            partition_columns=wanted.metadata.partition_columns,
+            configuration=_replaced_properties(transaction.configuration, wanted),
+            protocol=wanted.protocol,
+            replaces_data=True,
+        )
+        # The old name goes, too, where the new table has none.
+        metadata = replace(
+            changed.metadata, name=wanted.metadata.name, description=wanted.metadata.description
+        )
+        transaction.set_configuration(TableConfiguration(changed.protocol, metadata))
+        transaction.read(None)
+        transaction.remove_files(snapshot.files(), data_change=True)
+        if self.clustering_columns is None and CLUSTERING_DOMAIN in snapshot.domain_metadata:
+            transaction.remove_domain(CLUSTERING_DOMAIN)
+        _stage_new(transaction, self.clustering_columns)
+        return Nothing()
+
+
+def _stage_new(
+    transaction: PendingTransaction,
+    clustering_columns: Sequence[str | tuple[str, ...]] | None,
+) -> None:
+    configuration = transaction.configuration
     if clustering_columns is not None:
-        pending.set_domain(clustering_domain(configuration, clustering_columns))
+        transaction.set_domain(clustering_domain(configuration, clustering_columns))
     metadata = configuration.metadata
-    pending.parameters = {
+    transaction.parameters = {
         "isManaged": "false",
         "description": metadata.description,
         "partitionBy": list(metadata.partition_columns),
         "clusterBy": [_shown(column) for column in clustering_columns or ()],
         "properties": dict(metadata.configuration),
     }
-
-
-def stage_replace(
-    pending: PendingTransaction,
-    wanted: TableConfiguration,
-    clustering_columns: Sequence[str | tuple[str, ...]] | None,
-) -> None:
-    """Give an existing table another schema, properties and no rows; its history stays.
-
-    Args:
-        pending: of the table.
-        wanted: what a new table would be.
-        clustering_columns: names or paths.
-    """
-    changed = changed_table(
-        pending.configuration,
-        schema=wanted.schema,
-        partition_columns=wanted.metadata.partition_columns,
-        configuration=_replaced_properties(pending.configuration, wanted),
-        protocol=wanted.protocol,
-        replaces_data=True,
-    )
-    # The old name goes, too, where the new table has none.
-    metadata = replace(
-        changed.metadata, name=wanted.metadata.name, description=wanted.metadata.description
-    )
-    pending.set_configuration(TableConfiguration(changed.protocol, metadata))
-    if pending.snapshot is not None:
-        pending.read(None)
-        pending.remove_files(pending.snapshot.files(), data_change=True)
-        for name in pending.snapshot.domain_metadata:
-            if name == CLUSTERING_DOMAIN and clustering_columns is None:
-                pending.remove_domain(name)
-    stage_create(pending, clustering_columns)
 
 
 def _replaced_properties(current: TableConfiguration, wanted: TableConfiguration) -> dict[str, str]:

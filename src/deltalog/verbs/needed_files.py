@@ -77,7 +77,7 @@ def needed_files(
     young = compute.greater_equal(deletion_times(tombstones), pa.scalar(cutoff_ms, pa.int64()))
     files = [snapshot.files(FILE_COLUMNS), tombstones.filter(young).select(FILE_COLUMNS)]
     for version in keep_versions:
-        kept = load_snapshot(snapshot.store, version=version, log_tail=snapshot.log_tail)
+        kept = load_snapshot(snapshot.context, version=version)
         files += [kept.files(FILE_COLUMNS), _changes_of(kept)]
     named = paths_of(pa.concat_tables(files), root)
     outside = compute.match_substring_regex(named, "^[A-Za-z][A-Za-z0-9+.-]*:/")

@@ -8,17 +8,18 @@ Protocol: Add File and Remove File
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltalog.errors import InternalError
 from deltalog.kernels import compute
 from deltalog.paths import canonical_paths, decode_path
 from deltalog.verbs.needed_files import existing, vector_path
+from deltalog.verbs.verb import Verb
 
 if TYPE_CHECKING:
+    from deltalog.engine import Engine
     from deltalog.snapshot import Snapshot
     from deltalog.transaction import PendingTransaction
 
@@ -42,8 +43,18 @@ class LostFiles:
         texts: list[Any] = self.files.column("path").to_pylist()
         return [decode_path(text) for text in texts]
 
+    def result(self) -> dict[str, Any]:
+        """As users get them."""
+        return {
+            "dry_run": False,
+            "files_removed": self.paths,
+            "files_without_deletion_vector": list(self.without_vector),
+        }
+
     def metrics(self) -> dict[str, int]:
-        """As the history tells them."""
+        """As the history tells them; nothing where nothing was removed."""
+        if not self.files.num_rows:
+            return {}
         return {
             "numRemovedFiles": self.files.num_rows,
             "numRemovedBytes": pc.sum(self.files.column("size")).as_py() or 0,
@@ -68,21 +79,30 @@ def find_lost_files(snapshot: Snapshot) -> LostFiles:
     return LostFiles(files=gone, without_vector=_without_vector(snapshot, files))
 
 
-def stage_repair(pending: PendingTransaction) -> LostFiles:
+@dataclass(frozen=True, slots=True)
+class Repair(Verb[LostFiles]):
     """Remove the files that are no more.
 
     A file that only lacks its deletion vector stays: to remove it would lose rows, and to read it
     without would bring deleted ones back.
     """
-    snapshot = pending.snapshot
-    if snapshot is None:
-        raise InternalError("there is nothing to repair in a table that is to be made")
-    lost = find_lost_files(snapshot)
-    if lost.files.num_rows:
-        pending.read_files(lost.files)
-        pending.remove_files(lost.files, data_change=True)
-        pending.set_metrics(lost.metrics())
-    return lost
+
+    name: ClassVar[str] = "FSCK"
+    skips_empty: ClassVar[bool] = True
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> LostFiles:
+        """Find and remove them."""
+        del engine
+        lost = find_lost_files(transaction.base)
+        if lost.files.num_rows:
+            transaction.read_files(lost.files)
+            transaction.remove_files(lost.files, data_change=True)
+        return lost
+
+    def preview(self, transaction: PendingTransaction, engine: Engine) -> dict[str, Any]:
+        """Find them."""
+        del engine
+        return {**find_lost_files(transaction.base).result(), "dry_run": True}
 
 
 def _without_vector(snapshot: Snapshot, files: pa.Table) -> tuple[str, ...]:

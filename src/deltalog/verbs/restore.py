@@ -9,7 +9,7 @@ Protocol: Add File and Remove File, Column Mapping, Identity Columns
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pyarrow as pa
 
@@ -17,7 +17,7 @@ from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.actions.properties import TableProperties
 from deltalog.column_mapping import Mode
 from deltalog.configuration import TableConfiguration
-from deltalog.errors import DataFileMissingError, InternalError
+from deltalog.errors import DataFileMissingError
 from deltalog.features.clustering import CLUSTERING_DOMAIN
 from deltalog.features.identity_columns import identity_columns, with_high_water_marks
 from deltalog.features.protocol_change import merge, supported_features
@@ -26,9 +26,11 @@ from deltalog.paths import decode_path
 from deltalog.replay import file_keys
 from deltalog.schema import encode_schema
 from deltalog.verbs.needed_files import existing, vector_path
+from deltalog.verbs.verb import Verb
 
 if TYPE_CHECKING:
     from deltalog.actions import Protocol
+    from deltalog.engine import Engine
     from deltalog.schema import StructType
     from deltalog.snapshot import Snapshot
     from deltalog.transaction import PendingTransaction
@@ -82,63 +84,78 @@ class Restored:
         }
 
 
-def stage_restore(
-    pending: PendingTransaction,
-    target: Snapshot,
-    *,
-    ignore_missing_files: bool = False,
-    protocol_downgrade_allowed: bool = False,
-) -> Restored:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restore(Verb[Restored]):
     """Make the table what it was at an older version.
 
     Args:
-        pending: of the table.
         target: an older version of it.
+        asked: the version or the moment that the user named.
         ignore_missing_files: leave out files that are no more, instead of refusing.
         protocol_downgrade_allowed: whether features that came later go; otherwise the protocol
             only rises.
-
-    Raises:
-        DataFileMissingError: vacuum has deleted files of that version.
-
-    Cost: paths and deletion vectors of both versions; a request for each file that comes back.
     """
-    snapshot = pending.snapshot
-    if snapshot is None:
-        raise InternalError("there is nothing to restore in a table that is to be made")
-    root = snapshot.store.root
-    now, then = snapshot.files(), target.files()
-    back, removed = difference(now, then, root)
-    missing = _missing(target, back)
-    if missing and not ignore_missing_files:
-        shown = ", ".join(sorted(missing)[:_SHOWN])
-        raise DataFileMissingError(
-            f"cannot restore {root} to version {target.version}: {len(missing)} of its files are "
-            f"no more ({shown}{', …' if len(missing) > _SHOWN else ''}); vacuum has deleted them. "
-            "ignore_missing_files=True restores what is left"
+
+    target: Snapshot
+    asked: object
+    ignore_missing_files: bool = False
+    protocol_downgrade_allowed: bool = False
+    name: ClassVar[str] = "RESTORE"
+
+    def logged_parameters(self) -> dict[str, Any]:
+        """The version, or the moment."""
+        is_version = isinstance(self.asked, int)
+        return {
+            "version": self.target.version if is_version else None,
+            "timestamp": None if is_version else str(self.asked),
+        }
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> Restored:
+        """Add the files that came and went since, and set protocol and metadata back.
+
+        Raises:
+            DataFileMissingError: vacuum has deleted files of that version.
+
+        Cost: paths and deletion vectors of both versions; a request for each file that comes back.
+        """
+        del engine
+        snapshot = transaction.base
+        root = snapshot.store.root
+        now, then = snapshot.files(), self.target.files()
+        back, removed = difference(now, then, root)
+        missing = _missing(self.target, back)
+        if missing and not self.ignore_missing_files:
+            shown = ", ".join(sorted(missing)[:_SHOWN])
+            raise DataFileMissingError(
+                f"cannot restore {root} to version {self.target.version}: {len(missing)} of its "
+                f"files are no more ({shown}{', …' if len(missing) > _SHOWN else ''}); vacuum has "
+                "deleted them. "
+                "ignore_missing_files=True restores what is left"
+            )
+        kept = _without(back, missing)
+        transaction.read(None)
+        transaction.set_configuration(
+            restored_configuration(
+                snapshot.configuration,
+                self.target.configuration,
+                downgrades=self.protocol_downgrade_allowed,
+            )
         )
-    kept = _without(back, missing)
-    pending.read(None)
-    pending.set_configuration(
-        restored_configuration(
-            snapshot.configuration, target.configuration, downgrades=protocol_downgrade_allowed
+        _restore_clustering(transaction, snapshot, self.target)
+        place = FILE_SCHEMA.get_field_index("dataChange")
+        changes = pa.repeat(pa.scalar(value=True), kept.num_rows)
+        transaction.add_rows(kept.set_column(place, FILE_SCHEMA.field(place), changes))
+        transaction.remove_files(removed, data_change=True)
+        lost = back.num_rows - kept.num_rows
+        return Restored(
+            num_restored_files=kept.num_rows,
+            restored_bytes=_sum(kept),
+            num_removed_files=removed.num_rows,
+            removed_bytes=_sum(removed),
+            num_files=then.num_rows - lost,
+            num_bytes=_sum(then) - _sum(back) + _sum(kept),
+            num_missing_files=lost,
         )
-    )
-    _restore_clustering(pending, snapshot, target)
-    place = FILE_SCHEMA.get_field_index("dataChange")
-    changes = pa.repeat(pa.scalar(value=True), kept.num_rows)
-    pending.add_rows(kept.set_column(place, FILE_SCHEMA.field(place), changes))
-    pending.remove_files(removed, data_change=True)
-    lost = back.num_rows - kept.num_rows
-    return Restored(
-        num_restored_files=kept.num_rows,
-        restored_bytes=_sum(kept),
-        num_removed_files=removed.num_rows,
-        removed_bytes=_sum(removed),
-        num_files=then.num_rows - lost,
-        num_bytes=_sum(then) - _sum(back) + _sum(kept),
-        num_missing_files=lost,
-    )
 
 
 def difference(now: pa.Table, then: pa.Table, root: str) -> tuple[pa.Table, pa.Table]:

@@ -6,13 +6,14 @@ Protocol: Add File and Remove File
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow.compute as pc
 
-from deltalog.errors import InternalError
+from deltalog.verbs.verb import Verb
 
 if TYPE_CHECKING:
+    from deltalog.engine import Engine
     from deltalog.transaction import PendingTransaction
 
 
@@ -36,19 +37,28 @@ class Truncated:
             "numAddedFiles": 0,
         }
 
+    def result(self) -> dict[str, int]:
+        """As users get them."""
+        return {
+            "num_removed_files": self.num_removed_files,
+            "num_removed_bytes": self.num_removed_bytes,
+        }
 
-def stage_truncate(pending: PendingTransaction) -> Truncated:
-    """Remove every file; schema, properties and history stay.
 
-    Cost: the log's columns of files that removes need.
-    """
-    snapshot = pending.snapshot
-    if snapshot is None:
-        raise InternalError("there is nothing to truncate in a table that is to be made")
-    files = snapshot.files()
-    pending.read(None)
-    pending.remove_files(files, data_change=True)
-    return Truncated(
-        num_removed_files=files.num_rows,
-        num_removed_bytes=pc.sum(files.column("size")).as_py() or 0,
-    )
+@dataclass(frozen=True, slots=True)
+class Truncate(Verb[Truncated]):
+    """Remove every file; schema, properties and history stay."""
+
+    name: ClassVar[str] = "TRUNCATE"
+    skips_empty: ClassVar[bool] = True
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> Truncated:
+        """Remove them. Cost: the log's columns of files that removes need."""
+        del engine
+        files = transaction.base.files()
+        transaction.read(None)
+        transaction.remove_files(files, data_change=True)
+        return Truncated(
+            num_removed_files=files.num_rows,
+            num_removed_bytes=pc.sum(files.column("size")).as_py() or 0,
+        )

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, cast
 
 from deltalog._json import JsonObject, dumps, loads
 from deltalog.clock import now_ms as present_ms
@@ -25,31 +25,30 @@ from deltalog.verbs.vacuum_candidates import (
     VACUUM_SCHEMA,
     LiteVacuum,
     inventory_files,
-    listed_files,
     old_files,
     removed_files,
 )
+from deltalog.verbs.verb import Verb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import pyarrow as pa
 
-    from deltalog.configuration import TableConfiguration
+    from deltalog.engine import Engine
     from deltalog.snapshot import Snapshot
     from deltalog.storage.store import Store
     from deltalog.transaction import PendingTransaction
 
 __all__ = [
     "VACUUM_SCHEMA",
-    "Hands",
+    "VacuumEnd",
     "VacuumPlan",
+    "VacuumStart",
     "confirm_vacuum",
     "delete_planned",
     "plan_vacuum",
     "remember_lite",
-    "stage_vacuum_end",
-    "stage_vacuum_start",
 ]
 
 logger = logging.getLogger(__name__)
@@ -58,8 +57,6 @@ Mode = Literal["lite", "full", "inventory"]
 START: Final = "VACUUM START"
 END: Final = "VACUUM END"
 _HOUR_MS: Final = 3_600_000
-_DELETED_TOGETHER: Final = 5_000
-_HANDED_TOGETHER: Final = 200_000
 _LAST_VACUUM_PATH: Final = "_delta_log/_last_vacuum_info"
 _LAST_VERSION: Final = "latestCommitVersionOutsideOfRetentionWindow"  # Delta Spark's
 _LAST_CUTOFF: Final = "deltalogCutoffMs"
@@ -100,17 +97,13 @@ class VacuumPlan:
         """Of the files whose size is known."""
         return compute.sum(self.files.column("size_bytes")).as_py() or 0
 
+    def metrics(self) -> dict[str, int]:
+        """As the history tells them."""
+        return {"numFilesToDelete": self.files.num_rows, "sizeOfDataToDelete": self.size_bytes}
 
-class Hands(Protocol):
-    """Who does the work on files, where that is not this process: they decide nothing."""
-
-    def list_files(self, store: Store, configuration: TableConfiguration) -> pa.Table:
-        """What `listed_files` returns."""
-        ...
-
-    def delete(self, store: Store, paths: Sequence[str]) -> None:
-        """Delete files; gone ones are no error."""
-        ...
+    def result(self) -> list[str]:
+        """The paths."""
+        return self.paths
 
 
 def plan_vacuum(
@@ -122,7 +115,7 @@ def plan_vacuum(
     enforce_retention_duration: bool = True,
     keep_versions: Sequence[int] = (),
     now_ms: int | None = None,
-    hands: Hands | None = None,
+    engine: Engine,
 ) -> VacuumPlan:
     """The files that may be deleted. Nothing is.
 
@@ -135,7 +128,7 @@ def plan_vacuum(
         enforce_retention_duration: whether a shorter time than the table's is refused.
         keep_versions: versions that stay readable, whatever their age.
         now_ms: milliseconds since 1970, UTC; None is the present.
-        hands: who lists files; None is this process.
+        engine: lists files.
 
     Raises:
         InvalidInputError: the time is negative, or shorter than the table's.
@@ -174,10 +167,8 @@ def plan_vacuum(
     store, configuration = snapshot.store, snapshot.configuration
     if inventory is not None:
         listed = inventory_files(inventory, store, configuration)
-    elif hands is not None:
-        listed = hands.list_files(store, configuration)
     else:
-        listed = listed_files(store, configuration)
+        listed = engine.list_files(store, configuration)
     files = old_files(snapshot, listed, cutoff_ms=plan.cutoff_ms)
     return confirm_vacuum(replace(plan, files=files), snapshot)
 
@@ -199,32 +190,28 @@ def confirm_vacuum(plan: VacuumPlan, snapshot: Snapshot) -> VacuumPlan:
 def delete_planned(
     store: Store,
     plan: VacuumPlan,
+    engine: Engine,
     *,
     progress: Callable[[int, int], None] | None = None,
-    hands: Hands | None = None,
 ) -> int:
     """Delete the files of a plan; how many they were.
 
     Args:
         store: of the table.
         plan: confirmed.
+        engine: deletes.
         progress: told after each batch how many files of how many are gone; what it raises ends
             the deletion.
-        hands: who deletes; None is this process.
 
     Raises:
         StorageError: a batch failed; what is left, the next vacuum finds.
 
-    Cost: deletions in batches, each of them parallel as the store can.
+    Cost: deletions in batches of `Engine.files_per_deletion`.
     """
-    paths = plan.paths
-    together = _DELETED_TOGETHER if hands is None else _HANDED_TOGETHER
+    paths, together = plan.paths, engine.files_per_deletion
     for start in range(0, len(paths), together):
         some = paths[start : start + together]
-        if hands is None:
-            store.delete_many(some)
-        else:
-            hands.delete(store, some)
+        engine.delete_files(store, some)
         if progress is not None:
             progress(start + len(some), len(paths))
     return len(paths)
@@ -247,26 +234,50 @@ def remember_lite(store: Store, plan: VacuumPlan) -> None:
         logger.warning("cannot note the last vacuum of %s: %s", store.root, error)
 
 
-def stage_vacuum_start(pending: PendingTransaction, plan: VacuumPlan) -> None:
+@dataclass(frozen=True, slots=True)
+class VacuumStart(Verb[VacuumPlan]):
     """Say in the history what is about to be deleted."""
-    pending.parameters |= {
-        "retentionCheckEnabled": plan.enforces_retention,
-        "defaultRetentionMillis": plan.default_retention_ms,
-    }
-    if plan.retention_ms is not None:
-        pending.parameters["specifiedRetentionMillis"] = plan.retention_ms
-    pending.set_metrics(
-        {"numFilesToDelete": plan.files.num_rows, "sizeOfDataToDelete": plan.size_bytes}
-    )
+
+    plan: VacuumPlan
+    name: ClassVar[str] = START
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> VacuumPlan:
+        """Note how long files are kept."""
+        del engine
+        plan = self.plan
+        transaction.parameters |= {
+            "retentionCheckEnabled": plan.enforces_retention,
+            "defaultRetentionMillis": plan.default_retention_ms,
+        }
+        if plan.retention_ms is not None:
+            transaction.parameters["specifiedRetentionMillis"] = plan.retention_ms
+        return plan
 
 
-def stage_vacuum_end(
-    pending: PendingTransaction, *, num_deleted: int, status: Literal["COMPLETED", "FAILED"]
-) -> None:
-    """Say in the history how it went."""
-    pending.parameters["status"] = status
-    if status == "COMPLETED":
-        pending.set_metrics({"numDeletedFiles": num_deleted})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VacuumEnd(Verb["VacuumEnd"]):
+    """Say in the history how a vacuum went; the verb is its own outcome.
+
+    Args:
+        num_deleted: files; None where it failed.
+    """
+
+    num_deleted: int | None
+    name: ClassVar[str] = END
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> Self:
+        """Note the status."""
+        del engine
+        transaction.parameters["status"] = "FAILED" if self.num_deleted is None else "COMPLETED"
+        return self
+
+    def metrics(self) -> dict[str, int]:
+        """How many files were deleted."""
+        return {} if self.num_deleted is None else {"numDeletedFiles": self.num_deleted}
+
+    def result(self) -> int | None:
+        """How many files were deleted."""
+        return self.num_deleted
 
 
 def _as_ms(hours: object, root: str) -> int | None:

@@ -1,6 +1,6 @@
 """Files that vacuum looks at: a listing of the table's directory, an inventory, or the log alone.
 
-Owns the rules of hidden directories, and which files are old enough to go. Which of them are still
+Owns which files are old enough to go. Which of them are still
 needed is `needed_files`' to say.
 
 Protocol: none; Delta Spark's vacuum (ledger D-46, D-47, D-49)
@@ -8,13 +8,13 @@ Protocol: none; Delta Spark's vacuum (ledger D-46, D-47, D-49)
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from itertools import islice, takewhile
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from deltalog.engine.listing import LISTING_SCHEMA, visible
 from deltalog.errors import InvalidInputError
 from deltalog.kernels import compute
 from deltalog.log.listing import list_log
@@ -25,7 +25,6 @@ from deltalog.log.reader import (
     read_commits,
     read_in_batches,
 )
-from deltalog.partition_values import escape_directory
 from deltalog.paths import canonical_path, canonical_paths
 from deltalog.verbs.needed_files import deletion_times, vector_paths
 
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from deltalog.configuration import TableConfiguration
     from deltalog.log.names import LogFile
     from deltalog.log.reader import CommitTable
-    from deltalog.paths import FileInfo
     from deltalog.snapshot import Snapshot
     from deltalog.storage.store import Store
 
@@ -53,16 +51,8 @@ UNKNOWN: Final = "not in the log"
 CHANGES: Final = "change data"
 VECTORS: Final = "deletion vectors"
 
-_LISTED_FIELDS: Final[list[tuple[str, pa.DataType]]] = [
-    ("path", pa.string()),
-    ("size_bytes", pa.int64()),
-    ("modification_time", pa.int64()),
-]
-_LISTED: Final = pa.schema(_LISTED_FIELDS)
-_LISTED_TOGETHER: Final = 50_000
 _REMOVE_COLUMNS: Final = ("path", "size", "deletionTimestamp", "deletionVector")
 _GONE_KINDS: Final = (b'"remove"', b'"cdc"')
-_HIDDEN: Final = "(?:^|/)(?:[._]|metadata(?:/|$))"
 _VECTOR_NAME: Final = r"(?:^|/)deletion_vector_[0-9a-fA-F-]{36}\.bin$"
 _INVENTORY_NAMES: Final = {
     "size_bytes": ("length", "size", "size_bytes"),
@@ -81,33 +71,6 @@ class LiteVacuum:
 
     swept_version: int
     cutoff_ms: int | None
-
-
-def listed_files(store: Store, configuration: TableConfiguration) -> pa.Table:
-    """Every file below the root that vacuum may touch: path, size, and time in milliseconds.
-
-    Cost: one listing of the whole table; a Python object per file only while a batch is read.
-    """
-    return listed_below(store, "", configuration)
-
-
-def listed_below(store: Store, directory: str, configuration: TableConfiguration) -> pa.Table:
-    """The same for what is below one directory of the table."""
-    listing = store.list_all(directory)
-    tables = [_LISTED.empty_table()]
-    while infos := list(islice(listing, _LISTED_TOGETHER)):
-        tables.append(listing_of(infos, configuration))
-    return pa.concat_tables(tables)
-
-
-def listing_of(infos: Sequence[FileInfo], configuration: TableConfiguration) -> pa.Table:
-    """The same of files that were listed elsewhere."""
-    columns: list[Any] = [
-        pa.array([info.path for info in infos], pa.string()),
-        pa.array([info.size_bytes for info in infos], pa.int64()),
-        pa.array([info.modified_ms for info in infos], pa.int64()),
-    ]
-    return visible(pa.Table.from_arrays(columns, schema=_LISTED), configuration)
 
 
 def inventory_files(
@@ -138,7 +101,7 @@ def inventory_files(
             f"cannot vacuum by this inventory: it lacks {', '.join(missing)}; expected the columns "
             f"path, length and modificationTime, found {', '.join(inventory.schema.names)}"
         )
-    tables = [_LISTED.empty_table()]
+    tables = [LISTING_SCHEMA.empty_table()]
     for batch in inventory:
         rows = pa.Table.from_batches([batch])
         if "isdir" in names:
@@ -149,7 +112,7 @@ def inventory_files(
             found["modification_time"] = times.cast(pa.timestamp("ms", times.type.tz), safe=False)
         texts: list[str] = found["path"].to_pylist()
         found["path"] = pa.array([canonical_path(text, store.root) for text in texts], pa.string())
-        listed = pa.table(found).cast(_LISTED)
+        listed = pa.table(found).cast(LISTING_SCHEMA)
         tables.append(visible(confined(listed), configuration))
     return pa.concat_tables(tables)
 
@@ -280,23 +243,6 @@ def _gone(root: str, removes: pa.Table, changes: pa.Table, *, may_repeat: bool) 
     # Tombstones of one snapshot that have no vectors are different files.
     has_vectors = removes.column("deletionVector").null_count < removes.num_rows
     return confined(_distinct(files) if may_repeat or has_vectors else files)
-
-
-def visible(files: pa.Table, configuration: TableConfiguration) -> pa.Table:
-    """The files that no hidden name keeps from vacuum.
-
-    Names that begin with `.` or `_` are hidden at every level, but for change data, `_delta_index`
-    and directories of partitions; so is what Iceberg keeps in `metadata`.
-    """
-    paths: Any = files.column("path")
-    suspects = compute.match_substring_regex(paths, _HIDDEN)
-    if not compute.any(suspects).as_py():
-        return files
-    names = {*configuration.partition_columns, *configuration.physical_partition_columns}
-    starts = [f"{escape_directory(name)}=" for name in names] + [f"{name}=" for name in names]
-    shown = "|".join(map(re.escape, ["_delta_index", "_change_data", *sorted(starts)]))
-    plain = compute.replace_substring_regex(paths, f"(^|/)(?:{shown})", r"\1-")
-    return files.filter(compute.invert(compute.match_substring_regex(plain, _HIDDEN)))
 
 
 def confined(files: pa.Table) -> pa.Table:

@@ -14,8 +14,8 @@ from deltalog.kernels import Array
 from deltalog.metadata_columns import CHANGE_TYPE
 from deltalog.write.encode import Layout
 from deltalog.write.files import partition_values
-from deltalog.write.open_files import CHANGE_DIRECTORY, Plan
-from deltalog.write.parts import Limits, PartWriter
+from deltalog.write.open_files import CHANGE_DIRECTORY, FilePlan
+from deltalog.write.rows_to_files import RowsToFiles, WriteLimits
 
 if TYPE_CHECKING:
     from deltalog.write.spec import WriteSpec
@@ -31,15 +31,15 @@ class ChangeWriter:
     def __init__(self, spec: WriteSpec) -> None:
         self._spec = spec
         self._layout = Layout(spec.configuration, extra=[pa.field(CHANGE_TYPE, pa.string())])
-        self._parts = PartWriter(
-            Plan(
+        self._parts = RowsToFiles(
+            FilePlan(
                 spec=spec,
                 layout=self._layout,
                 directory=CHANGE_DIRECTORY,
                 prefix="cdc",
                 has_stats=False,
             ),
-            Limits(),
+            WriteLimits(),
         )
 
     def write(self, batch: pa.RecordBatch, change_type: str | Array) -> None:

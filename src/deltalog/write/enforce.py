@@ -40,7 +40,7 @@ from deltalog.features.identity_columns import IdentityColumn, identity_columns,
 from deltalog.kernels import Array
 from deltalog.schema import StructType, find_field, to_arrow_schema
 from deltalog.write.fit import Fit
-from deltalog.write.nested_paths import not_null_paths, reach, rows_where
+from deltalog.write.nested_paths import not_null_paths, rows_where, values_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -87,7 +87,7 @@ class Enforcer:
         source: pa.Schema,
         *,
         table: str = "the table",
-        time_zone: str = "UTC",
+        time_zone: str,
         identity_starts: Mapping[str, int] | None = None,
         now_ms: int | None = None,
         keeps_identities: bool = False,
@@ -256,14 +256,14 @@ class Enforcer:
     def _check_nulls(self, batch: pa.RecordBatch) -> None:
         for path in self._not_null:
             column = batch.column(path[0])
-            values, rows = reach(column, path[1:])
+            values, rows = values_at(column, path[1:])
             if not values.null_count:
                 continue
             is_null: Array = pc.is_null(values)
             if rows is not None:
                 # A struct that must have a field must be there itself, as in the reference; but
                 # not as an element of a list, where the reference knows no NOT NULL at all.
-                parents, _ = reach(column, path[1:-1])
+                parents, _ = values_at(column, path[1:-1])
                 if pa.types.is_struct(parents.type):
                     is_null = pc.and_(is_null, pc.is_valid(parents))
             bad = rows_where(is_null, rows)
@@ -273,7 +273,7 @@ class Enforcer:
 
     def _check_lengths(self, batch: pa.RecordBatch) -> None:
         for limit in self._limits:
-            values, rows = reach(batch.column(limit.path[0]), limit.path[1:])
+            values, rows = values_at(batch.column(limit.path[0]), limit.path[1:])
             too_long = pc.greater(pc.utf8_length(values), pa.scalar(limit.length, pa.int32()))
             if pc.any(too_long).as_py():
                 name = ".".join(limit.path)

@@ -13,8 +13,8 @@ from deltalog.actions import AddFile
 from deltalog.kernels import Array
 from deltalog.write.encode import Layout
 from deltalog.write.enforce import Enforcer
-from deltalog.write.open_files import Plan
-from deltalog.write.parts import Limits, PartWriter
+from deltalog.write.open_files import FilePlan
+from deltalog.write.rows_to_files import RowsToFiles, WriteLimits
 from deltalog.write.source import open_source
 from deltalog.write.written import WrittenFiles, rules_of
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from deltalog.write.open_files import Part
+    from deltalog.write.open_files import FinishedFile
     from deltalog.write.spec import WriteSpec
 
 
@@ -66,10 +66,10 @@ class FileWriter:
         limits: how much is held in memory; None is what suits most machines.
     """
 
-    def __init__(self, spec: WriteSpec, *, limits: Limits | None = None) -> None:
+    def __init__(self, spec: WriteSpec, *, limits: WriteLimits | None = None) -> None:
         self._spec = spec
         self._layout = Layout(spec.configuration)
-        self._parts = PartWriter(Plan(spec=spec, layout=self._layout), limits or Limits())
+        self._parts = RowsToFiles(FilePlan(spec=spec, layout=self._layout), limits or WriteLimits())
 
     def write(
         self,
@@ -119,7 +119,7 @@ class FileWriter:
         """Remove what was written."""
         self._parts.abandon()
 
-    def _add(self, part: Part) -> AddFile:
+    def _add(self, part: FinishedFile) -> AddFile:
         return AddFile(
             path=part.path,
             partition_values=partition_values(self._spec, part),
@@ -137,7 +137,7 @@ class FileWriter:
             self.abandon()
 
 
-def partition_values(spec: WriteSpec, part: Part) -> dict[str, str | None]:
+def partition_values(spec: WriteSpec, part: FinishedFile) -> dict[str, str | None]:
     """Physical name of each partition column → the file's serialised value."""
     columns = spec.configuration.physical_partition_columns
     return dict(zip(columns, part.values, strict=True))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Path = tuple[str, ...]
 
 
-def reach(array: Array, path: Sequence[str]) -> tuple[Array, Array | None]:
+def values_at(array: Array, path: Sequence[str]) -> tuple[Array, Array | None]:
     """The values at a path below a column, and the row of each.
 
     A field of a struct that is NULL is NULL. A list or a map that is NULL or empty has no values.
@@ -62,7 +62,7 @@ def rows_where(mask: Array, rows: Array | None) -> Array:
 
     Args:
         mask: one boolean per value; NULL counts as false.
-        rows: of the values, as `reach` gives them.
+        rows: of the values, as `values_at` gives them.
     """
     marked: Array = pc.indices_nonzero(pc.fill_null(mask, pa.scalar(value=False)))
     if rows is None:

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog import column_mapping
 from deltalog.errors import InvalidInputError
 from deltalog.partition_values import hive_directory
-from deltalog.schema import PrimitiveType, StructType
+from deltalog.schema import StructType
+from deltalog.schema.types import TIMESTAMP, VOID
 from deltalog.stats import StatsCollector, encode_stats
 from deltalog.storage.parquet import ParquetSink
 from deltalog.write.options import codec_of, dictionary_leaves, file_suffix, parquet_options
@@ -45,7 +46,7 @@ MAX_ROW_GROUP_ROWS: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class FinishedFile:
     """A file that was written.
 
     Args:
@@ -65,7 +66,7 @@ class Part:
 
 
 @dataclass(slots=True)
-class Plan:
+class FilePlan:
     """What all files of one write have in common.
 
     Args:
@@ -77,7 +78,7 @@ class Plan:
         row_group_rows: the most rows of a row group.
 
     Attributes:
-        parts: files that are complete, in any order.
+        finished: files that are complete, in any order.
         opened: paths of all files that were begun.
     """
 
@@ -87,7 +88,7 @@ class Plan:
     prefix: str = "part"
     has_stats: bool = True
     row_group_rows: int = MAX_ROW_GROUP_ROWS
-    parts: list[Part] = field(default_factory=list)
+    finished: list[FinishedFile] = field(default_factory=list)
     opened: list[str] = field(default_factory=list)
     options: dict[str, Any] = field(init=False)
     _numbers: Iterator[int] = field(init=False, default_factory=itertools.count)
@@ -140,7 +141,7 @@ class Plan:
         )
 
 
-class Lane:
+class FileQueue:
     """One file after another for rows of one partition; `run` is called from any thread.
 
     Rows are written in the order in which they were put.
@@ -154,14 +155,14 @@ class Lane:
         size_bytes: of the open file so far.
     """
 
-    def __init__(self, plan: Plan, values: Values, schema: pa.Schema) -> None:
+    def __init__(self, plan: FilePlan, values: Values, schema: pa.Schema) -> None:
         self._plan = plan
         self._values = values
         self._schema = schema
         self._lock = threading.Lock()
         # None ends the file.
         self._work: deque[pa.Table | None] = deque()
-        self._file: _OpenFile | None = None
+        self._file: _GrowingFile | None = None
         self.size_bytes = 0
         # Two counters, so that each has one thread at a time that changes it.
         self._num_put = 0
@@ -204,7 +205,7 @@ class Lane:
 
     def _write(self, rows: pa.Table) -> None:
         if self._file is None:
-            self._file = _OpenFile(self._plan, self._values, self._schema)
+            self._file = _GrowingFile(self._plan, self._values, self._schema)
         self.size_bytes = self._file.write(rows)
         if self.size_bytes >= self._plan.spec.target_file_size_bytes:
             self._close()
@@ -213,11 +214,11 @@ class Lane:
         if self._file is not None:
             file, self._file = self._file, None
             self.size_bytes = 0
-            self._plan.parts.append(file.close())
+            self._plan.finished.append(file.close())
 
 
-class _OpenFile:
-    def __init__(self, plan: Plan, values: Values, schema: pa.Schema) -> None:
+class _GrowingFile:
+    def __init__(self, plan: FilePlan, values: Values, schema: pa.Schema) -> None:
         self._values = values
         self._number, self._path = plan.next_path(values)
         self._num_rows = 0
@@ -233,13 +234,13 @@ class _OpenFile:
         self._num_rows += rows.num_rows
         return self.sink.size_bytes
 
-    def close(self) -> Part:
+    def close(self) -> FinishedFile:
         try:
             info = self.sink.close()
         except BaseException:
             self.sink.abandon()
             raise
-        return Part(
+        return FinishedFile(
             number=self._number,
             path=self._path,
             values=self._values,
@@ -263,7 +264,7 @@ def _directory(configuration: TableConfiguration, values: Values) -> str:
         return random_prefix(properties)
     fields = configuration.partition_schema.fields
     texts = {
-        column.name: _moment(text) if column.type == _TIMESTAMP else text
+        column.name: _moment(text) if column.type == TIMESTAMP else text
         for column, text in zip(fields, values, strict=True)
     }
     return hive_directory(list(texts), texts)
@@ -302,10 +303,6 @@ def _without_void(schema: StructType) -> StructType:
             if isinstance(column.type, StructType)
             else column
             for column in schema.fields
-            if column.type != _VOID
+            if column.type != VOID
         ]
     )
-
-
-_VOID: Final = PrimitiveType("void")
-_TIMESTAMP: Final = PrimitiveType("timestamp")

@@ -75,7 +75,7 @@ def is_rereadable(data: object) -> bool:
     return (
         hasattr(data, "scanner")
         or hasattr(data, "__arrow_c_array__")
-        or (kind.__module__.partition(".")[0] == "polars" and kind.__name__ == "DataFrame")
+        or (kind.__module__.startswith(("polars.", "pyspark.")) and kind.__name__ == "DataFrame")
         or kind.__name__ == "DuckDBPyRelation"
     )
 

@@ -22,9 +22,9 @@ class WriteSpec:
     Args:
         store: of the table.
         configuration: protocol and metadata that the rows must fit.
+        time_zone: of timestamps without a zone.
         target_file_size_bytes: a file that has reached it is closed, and another one opened.
         writer_properties: how Parquet is written; what is None follows the table's properties.
-        time_zone: of times without a zone that become partition values.
         identity_starts: identity column → the first value to give; what is not named goes on
             after the column's high water mark. For several workers that write at once.
         data_change: False if the rows were in the table before.
@@ -33,9 +33,9 @@ class WriteSpec:
 
     store: Store
     configuration: TableConfiguration
+    time_zone: str
     target_file_size_bytes: int = DEFAULT_TARGET_FILE_SIZE_BYTES
     writer_properties: WriterProperties | None = None
-    time_zone: str = "UTC"
     identity_starts: Mapping[str, int] = field(default_factory=dict)
     data_change: bool = True
     now_ms: int | None = None

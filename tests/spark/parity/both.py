@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from deltalog.arguments import has_table
+from deltalog.context import utc_context
 from deltalog.errors import DeltaError
 from deltalog.snapshot import load_snapshot
 from deltalog.storage import open_store
@@ -105,7 +106,7 @@ class Both:
         assert may_say(refused, error, self.case), (
             f"{told} says {type(refused).__name__}: {refused}"
         )
-        now = load_snapshot(twin).version if has_table(twin) else None
+        now = load_snapshot(utc_context(twin)).version if has_table(twin) else None
         assert now == before.version, f"Spark refused, and made version {now}"
         self.compared += 1
 

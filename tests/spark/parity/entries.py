@@ -13,15 +13,14 @@ import pytest
 
 from deltalog import DeltaTable
 from deltalog.arguments import as_condition, as_updates, has_table, open_table_store
-from deltalog.rows.merge.clauses import Merge
+from deltalog.context import utc_context
+from deltalog.rows.changes import ChangedRows, RowChanges
 from deltalog.snapshot import load_snapshot
 from deltalog.storage.store import Store
 from deltalog.table import merge as merging
-from deltalog.verbs.delete import Deleted
-from deltalog.verbs.merge import Merged
-from deltalog.verbs.optimize import Optimized, stage_cluster, stage_compact, stage_z_order
+from deltalog.verbs.merge import Merge
+from deltalog.verbs.optimize import Cluster, Compact, Optimized, ZOrder
 from deltalog.verbs.restore import Restored
-from deltalog.verbs.update import Updated
 from tests.spark.parity.both import Both, read_rows
 from tests.spark.parity.twin import Numbers, Twin, app_of
 from tests.support.aging import AgingTable
@@ -43,7 +42,7 @@ def watch(both: Both, patch: pytest.MonkeyPatch, module: ModuleType) -> None:
     _watch_stated(both, patch)
     _watch_optimized(both, patch)
     _watch_facade(both, patch)
-    if hasattr(module, "stage_restore"):
+    if hasattr(module, "restore"):
         patch.setattr(module, "restore", _restoring(both, module.restore))
     if hasattr(module, "write_deltalake"):
         patch.setattr(module, "write_deltalake", _writing(both, module.write_deltalake))
@@ -53,11 +52,16 @@ def _is_only_here(options: Mapping[str, Any]) -> bool:
     return any(options.get(name, usual) is not usual for name, usual in _USUAL.items())
 
 
-def _asked(merge: Merge) -> dict[str, Any]:
+def _asked(changes: RowChanges) -> dict[str, Any]:
     return {
-        "error_on_type_mismatch": merge.error_on_type_mismatch,
-        "use_deletion_vectors": merge.use_deletion_vectors,
+        "error_on_type_mismatch": changes.error_on_type_mismatch,
+        "use_deletion_vectors": changes.use_deletion_vectors,
     }
+
+
+def _affected(done: ChangedRows) -> Numbers:
+    deleted = done.rows.deleted_by_source
+    return {"num_affected_rows": None if deleted is None else deleted + done.rows.updated_by_source}
 
 
 # --- tables of statements
@@ -68,32 +72,34 @@ def _watch_stated(both: Both, patch: pytest.MonkeyPatch) -> None:
 
     def watched_update(
         table: StatedTable, values: Mapping[Any, object], where: Any = None, **options: Any
-    ) -> Updated:
+    ) -> ChangedRows:
         if _is_only_here(options):
             return update(table, values, where, **options)
         return both.do(
             table.store,
             lambda: update(table, values, where),
             lambda twin: twin.update(values, where),
-            numbers=lambda done: {"num_affected_rows": done.num_rows},
+            numbers=_affected,
         )
 
-    def watched_delete(table: StatedTable, where: Any = None) -> Deleted:
+    def watched_delete(table: StatedTable, where: Any = None) -> ChangedRows:
         return both.do(
             table.store,
             lambda: delete(table, where),
             lambda twin: twin.delete(where),
-            numbers=lambda done: {"num_affected_rows": done.num_rows},
+            numbers=_affected,
         )
 
-    def watched_merge(table: StatedTable, source: object, asked: Any, **options: Any) -> Merged:
-        if _is_only_here(_asked(asked)):
+    def watched_merge(
+        table: StatedTable, source: object, asked: Merge, **options: Any
+    ) -> ChangedRows:
+        if _is_only_here(_asked(asked.changes)):
             return merge(table, source, asked, **options)
         rows, again = read_rows(source)
         return both.do(
             table.store,
             lambda: merge(table, again(), asked, **options),
-            lambda twin: twin.merge(rows, asked),
+            lambda twin: twin.merge(rows, asked.changes),
             numbers=_merged,
         )
 
@@ -103,22 +109,22 @@ def _watch_stated(both: Both, patch: pytest.MonkeyPatch) -> None:
 
 
 _OPTIMIZATIONS: Mapping[Any, Callable[..., Numbers]] = {
-    stage_compact: Twin.compact,
-    stage_cluster: Twin.compact,  # Spark's one word for both
-    stage_z_order: Twin.z_order,
+    Compact: Twin.compact,
+    Cluster: Twin.compact,  # Spark's one word for both
+    ZOrder: Twin.z_order,
 }
 
 
 def _watch_optimized(both: Both, patch: pytest.MonkeyPatch) -> None:
     optimize = OptimizedTable.optimize
 
-    def watched(table: OptimizedTable, stage: Any, *given: Any, **options: Any) -> Optimized:
-        said = _OPTIMIZATIONS.get(stage)
+    def watched(table: OptimizedTable, verb: Any, *given: Any, **options: Any) -> Optimized:
+        said = _OPTIMIZATIONS.get(verb)
         if said is None or options:
-            return optimize(table, stage, *given, **options)
+            return optimize(table, verb, *given, **options)
         return both.do(
             table.store,
-            lambda: optimize(table, stage, *given),
+            lambda: optimize(table, verb, *given),
             lambda twin: said(twin, *given),
             numbers=lambda done: {
                 "files added": len(done.added_sizes),
@@ -149,7 +155,7 @@ def _restoring(both: Both, original: Any) -> Any:
     return watched
 
 
-def _merged(done: Merged) -> Numbers:
+def _merged(done: ChangedRows) -> Numbers:
     rows = done.rows
     return {
         "num_affected_rows": rows.all_updated + rows.all_deleted + rows.inserted,
@@ -168,16 +174,17 @@ def _watch_facade(both: Both, patch: pytest.MonkeyPatch) -> None:
     execute = merging.TableMerger.execute
 
     def watched_execute(merger: Any, **options: Any) -> dict[str, Any]:
-        table = getattr(merger._target, "table", None)
-        if table is None or _is_only_here({**options, **_asked(merger._merge)}):
+        changes = merger._merge.changes
+        is_table = isinstance(merger._target, DeltaTable)
+        if not is_table or _is_only_here({**options, **_asked(changes)}):
             return execute(merger, **options)
-        rows, again = read_rows(merger._source)
-        merger._source = again()
+        rows, again = read_rows(changes.source)
+        merger._merge = merger._merge.with_source(again())
         return both.do(
-            table.snapshot.store,
+            merger._target.snapshot.store,
             lambda: execute(merger, **options),
-            lambda twin: twin.merge(rows, merger._merge),
-            app=app_of(merger._target.commit_properties),
+            lambda twin: twin.merge(rows, changes),
+            app=app_of(merger._options.get("commit_properties")),
         )
 
     patch.setattr(merging.TableMerger, "execute", watched_execute)
@@ -225,7 +232,9 @@ def _condition(store: Store, options: Mapping[str, Any]) -> Any:
     condition, parameters = options.get("predicate"), options.get("parameters")
     if not parameters or condition is None:
         return condition
-    return as_condition(load_snapshot(store).configuration.schema, condition, parameters=parameters)
+    return as_condition(
+        load_snapshot(utc_context(store)).configuration.schema, condition, parameters=parameters
+    )
 
 
 # --- writes
@@ -264,7 +273,9 @@ def _writing(both: Both, original: Any) -> Any:
 def _rows_for(store: Store, data: object) -> tuple[pa.Table, Callable[[], object]]:
     """Rows; an empty list has the columns that the table has."""
     if data == [] and has_table(store):
-        return load_snapshot(store).configuration.arrow_schema.empty_table(), lambda: data
+        return load_snapshot(
+            utc_context(store)
+        ).configuration.arrow_schema.empty_table(), lambda: data
     return read_rows(data)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from deltalog._json import loads
 from deltalog.arguments import has_table
+from deltalog.context import utc_context
 from deltalog.features.identity_columns import IdentityColumn, identity_columns
 from deltalog.scan import open_changes, plan_scan
 from deltalog.schema import encode_schema
@@ -51,7 +52,7 @@ class Before:
         """Look at a table, or at the place where it is to be."""
         if not has_table(store):
             return cls()
-        snapshot = load_snapshot(store)
+        snapshot = load_snapshot(utc_context(store))
         identities = [one.name for one in identity_columns(snapshot.configuration.schema)]
         ids = [ROW_ID] if snapshot.configuration.row_ids_enabled else []
         numbers: dict[str, Any] = {}
@@ -80,7 +81,7 @@ def differences(
     if not has_table(expected) or not has_table(found):
         is_there = {"core": has_table(expected), "Spark": has_table(found)}
         return [] if len(set(is_there.values())) == 1 else [f"is there a table? {is_there}"]
-    one, other = load_snapshot(expected), load_snapshot(found)
+    one, other = load_snapshot(utc_context(expected)), load_snapshot(utc_context(found))
     if one.version != other.version:
         return [f"version: {one.version} on the core, {other.version} on Spark"]
     shown: list[str] = []

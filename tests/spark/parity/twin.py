@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 
 import deltalog.spark
+from deltalog.context import utc_context
 from deltalog.errors import DeltaError
 from deltalog.expressions import (
     Column,
@@ -27,7 +28,7 @@ from deltalog.expressions import (
     parse_sql,
     to_sql,
 )
-from deltalog.rows.merge.clauses import Action, Clause, Merge, When
+from deltalog.rows.changes import Action, Clause, RowChanges, When
 from deltalog.schema import MapType, conform, from_arrow_schema, to_arrow_schema
 from deltalog.snapshot import load_snapshot
 from deltalog.spark import DeltaTable
@@ -63,11 +64,11 @@ class Twin:
         (row,) = self._table().update(where, given).collect()
         return row.asDict()
 
-    def merge(self, source: pa.Table, merge: Merge) -> Numbers:
+    def merge(self, source: pa.Table, merge: RowChanges) -> Numbers:
         """`MERGE`."""
         said = _Said(merge)
         frame = self.frame(source).alias(said.source)
-        begun = self._table().alias(said.target).merge(frame, said.sql(merge.predicate))
+        begun = self._table().alias(said.target).merge(frame, said.sql(merge.condition))
         if merge.merge_schema:
             begun = begun.withSchemaEvolution()
         for clause in merge.clauses:
@@ -107,7 +108,8 @@ class Twin:
         """A new value in SQL; a dictionary is a map where the column is one."""
         found = value.value if isinstance(value, Literal) else None
         kinds = {
-            one.name: one.type for one in load_snapshot(open_store(self.path)).configuration.schema
+            one.name: one.type
+            for one in load_snapshot(utc_context(open_store(self.path))).configuration.schema
         }
         if not isinstance(found, dict) or not isinstance(kinds.get(key), MapType):
             return _sql(value)
@@ -129,7 +131,7 @@ def app_of(properties: CommitProperties | None) -> tuple[str, int] | None:
 class _Said:
     """What a merge says, in the names that Spark is given."""
 
-    def __init__(self, merge: Merge) -> None:
+    def __init__(self, merge: RowChanges) -> None:
         self.source = merge.source_alias or "source"
         self.target = merge.target_alias or "target"
         self._parameters = merge.parameters

@@ -4,6 +4,7 @@ import io
 
 import pyarrow.parquet as pq
 
+from deltalog.context import utc_context
 from deltalog.log import names
 from deltalog.snapshot import load_snapshot
 from deltalog.upkeep import create_checkpoint
@@ -13,7 +14,7 @@ from tests.support import logs
 def test_types_are_plain_parquet() -> None:
     """No flavour of Arrow's own: no large or view types, no dictionaries, no stored schema."""
     store = logs.table_of([logs.add("a", stats='{"numRecords":1}')])
-    create_checkpoint(load_snapshot(store))
+    create_checkpoint(load_snapshot(utc_context(store)))
     data = store.files[names.log_path(names.checkpoint_name(0))]
     footer = pq.read_metadata(io.BytesIO(data))
     assert footer.metadata is None

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltalog.checkpoints.rows import stats_leaves
+from deltalog.context import utc_context
 from deltalog.errors import InvalidPartitionValueError
 from deltalog.log import names
 from deltalog.snapshot import load_snapshot
@@ -33,7 +34,7 @@ def test_a_file_without_statistics_has_none_that_are_typed() -> None:
         for n, text in enumerate(texts)
     ]
     store = logs.table_of(lines)
-    create_checkpoint(load_snapshot(store))
+    create_checkpoint(load_snapshot(utc_context(store)))
     first, *others = [row["stats_parsed"] for row in adds_of(store)]
     assert first["numRecords"] == 2
     assert first["nullCount"] == {"id": 1, "p": None}
@@ -55,7 +56,7 @@ def test_the_leaves_of_typed_statistics() -> None:
         },
     )
     logs.commit(store, 0, {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}, metadata)
-    leaves = [path for path, _ in stats_leaves(load_snapshot(store).configuration)]
+    leaves = [path for path, _ in stats_leaves(load_snapshot(utc_context(store)).configuration)]
     assert leaves == [
         ("numRecords",),
         ("minValues", "c2"),
@@ -72,10 +73,10 @@ def test_the_leaves_of_typed_statistics() -> None:
 def test_the_drafts_actions_are_kept_as_they_are() -> None:
     mark: Json = {"rowIdHighWaterMark": {"highWaterMark": 11, "preservedRowIds": True}}
     store = logs.table_of([logs.add("a", baseRowId=3), mark, logs.domain("d", {"k": "v"})])
-    before = load_snapshot(store)
+    before = load_snapshot(utc_context(store))
     create_checkpoint(before)
     del store.files[names.commit_path(0)]
-    after = load_snapshot(store)
+    after = load_snapshot(utc_context(store))
     assert after.row_id_high_water_mark == 11
     assert after.domain_metadata == before.domain_metadata
     data = store.files[names.log_path(names.checkpoint_name(0))]
@@ -86,7 +87,7 @@ def test_the_drafts_actions_are_kept_as_they_are() -> None:
 @pytest.mark.protocol("CKPT-11")
 def test_what_a_checkpoint_adds_changes_no_data() -> None:
     store = logs.table_of([logs.add("a"), logs.remove("b", deletionTimestamp=NOW, tags={"x": "y"})])
-    create_checkpoint(load_snapshot(store), at_ms=NOW)
+    create_checkpoint(load_snapshot(utc_context(store)), at_ms=NOW)
     assert [row["dataChange"] for row in adds_of(store)] == [False]
     data = store.files[names.log_path(names.checkpoint_name(0))]
     schema = pq.read_schema(io.BytesIO(data))
@@ -100,5 +101,5 @@ def test_a_corrupt_partition_value_is_no_null() -> None:
     metadata = logs.metadata(schemaString=json.dumps(fields), partitionColumns=["p"])
     logs.commit(store, 0, logs.PROTOCOL, metadata, logs.add("a", partitionValues={"p": "x"}))
     with pytest.raises(InvalidPartitionValueError):
-        create_checkpoint(load_snapshot(store))
+        create_checkpoint(load_snapshot(utc_context(store)))
     assert list(store.files) == [names.commit_path(0)]

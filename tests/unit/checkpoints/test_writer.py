@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from deltalog.checkpoints.writer import CheckpointLayout
+from deltalog.context import utc_context
 from deltalog.errors import InvalidPartitionValueError
 from deltalog.log import names
 from deltalog.snapshot import load_snapshot
@@ -48,7 +49,7 @@ def test_a_failure_leaves_nothing_behind(
     store = open_store(str(tmp_path))
     store.put_if_absent(names.commit_path(0), commit)
     with pytest.raises(InvalidPartitionValueError):
-        create_checkpoint(load_snapshot(store), layout=layout, part_rows=part_rows)
+        create_checkpoint(load_snapshot(utc_context(store)), layout=layout, part_rows=part_rows)
     left = [path.name for path in tmp_path.rglob("*") if path.is_file()]
     assert left == [names.commit_name(0)]
 
@@ -62,19 +63,19 @@ def test_parts_never_mix_with_those_of_a_torn_attempt(tmp_path: Path) -> None:
         foreign = names.log_path(names.checkpoint_part_name(0, part, 2))
         store.put_if_absent(foreign, logs.checkpoint_parquet(actions[:3]))
         if part == 1:
-            create_checkpoint(load_snapshot(store), part_rows=2)
-    info = load_snapshot(store).segment.checkpoint
+            create_checkpoint(load_snapshot(utc_context(store)), part_rows=2)
+    info = load_snapshot(utc_context(store)).segment.checkpoint
     assert info is not None
     assert len(info.files) == 3
     (tmp_path / names.commit_path(0)).unlink()
-    paths = load_snapshot(store).files(["path"]).column("path")
+    paths = load_snapshot(utc_context(store)).files(["path"]).column("path")
     assert sorted(map(str, paths.to_pylist())) == ["f0", "f1", "f2", "f3"]
 
 
 @pytest.mark.protocol("CKPT-10")
 def test_a_table_without_files_may_have_parts() -> None:
     store = logs.table_of([logs.remove("a", deletionTimestamp=NOW)])
-    create_checkpoint(load_snapshot(store), part_rows=10, at_ms=NOW)
+    create_checkpoint(load_snapshot(utc_context(store)), part_rows=10, at_ms=NOW)
     del store.files[names.commit_path(0)]
-    assert load_snapshot(store).num_files == 0
-    assert load_snapshot(store).tombstones(["path"]).to_pylist() == [{"path": "a"}]
+    assert load_snapshot(utc_context(store)).num_files == 0
+    assert load_snapshot(utc_context(store)).tombstones(["path"]).to_pylist() == [{"path": "a"}]

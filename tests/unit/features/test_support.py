@@ -15,7 +15,7 @@ from deltalog.errors import (
     UnsupportedTypeError,
 )
 from deltalog.features import FEATURES, Kind, Support, check_deletion_vectors, check_readable
-from deltalog.features.registry import Engine
+from deltalog.features.registry import OtherEngine
 from deltalog.features.support import (
     check_writable,
     engines_for,
@@ -200,7 +200,7 @@ def test_opening_shows_what_cannot_be_read() -> None:
 
 
 def test_the_message_names_engines_that_can() -> None:
-    assert engines_for(("typeWidening",)) == (Engine.SPARK, Engine.KERNEL)
+    assert engines_for(("typeWidening",)) == (OtherEngine.SPARK, OtherEngine.KERNEL)
     assert engines_for(("typeWidening", "unheardOf")) == ()
     with pytest.raises(UnsupportedFeatureError, match=r"Delta Spark 4\.4 can read it"):
         check_readable(table(3, 7, ("geospatial",), ("geospatial",)), table="t")

@@ -13,16 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import parse_sql, resolve_predicate
 from deltalog.insight.diff import TableDiff, diff_snapshots
 from deltalog.rows.row_diff import match_rows
 from deltalog.schema import Field, PrimitiveType
 from deltalog.testing import CountingStore
 from deltalog.verbs import alter
-from deltalog.verbs.overwrite import stage_overwrite
-from deltalog.verbs.update import stage_update
-from deltalog.write.source import open_source
-from tests.support.aging import FEATURES, OPTIONS, AgingTable
+from deltalog.verbs.update import Update
+from deltalog.verbs.write import Write
+from tests.support.aging import FEATURES, AgingTable
+from tests.support.contexts import moved
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 APPEND_ONLY = {"delta.appendOnly": "true"}
@@ -89,13 +88,7 @@ def test_a_key_that_several_rows_have_pairs_as_many_as_it_can() -> None:
 
 def test_row_ids_tell_changed_rows_across_files() -> None:
     table = make(IDS | VECTORS)
-
-    def stage(pending: Any) -> None:
-        schema = pending.configuration.schema
-        predicate = resolve_predicate(parse_sql("id = 2"), schema)
-        stage_update(pending, {"p": "p + 1"}, predicate, options=OPTIONS)
-
-    table.run("UPDATE", stage)
+    table.do(Update.where("id = 2", {"p": "p + 1"}))
     found = diff(table, 0, 1)
     assert found.keys == ("_metadata.row_id",)
     assert told(found) == [(2, 0, "update_preimage"), (2, 1, "update_postimage")]
@@ -108,7 +101,7 @@ def test_only_files_that_differ_are_read() -> None:
     snapshots = table.snapshot(1), table.snapshot(2)
     store = CountingStore(table.kept)
     for snapshot in snapshots:
-        snapshot.store = store
+        moved(snapshot, store=store)
     assert diff_snapshots(*snapshots).summary()["added"] == 1
     assert store.footers_opened == 1
     assert diff_snapshots(*snapshots).file_counts == {
@@ -131,9 +124,9 @@ def test_another_deletion_vector_is_read_by_positions() -> None:
 
 def test_schemas_and_settings_are_compared() -> None:
     table = make({"delta.columnMapping.mode": "name"})
-    table.run("ADD COLUMNS", lambda pending: alter.add_columns(pending, [C]))
-    table.run("RENAME", lambda pending: alter.rename_column(pending, "p", "q"))
-    table.run("SET", lambda pending: alter.set_table_properties(pending, APPEND_ONLY))
+    table.do(alter.AddColumns([C]))
+    table.do(alter.RenameColumn("p", "q"))
+    table.do(alter.SetTableProperties(APPEND_ONLY))
     found = diff(table, 0, 3)
     assert found.schema_changes.to_pylist() == [
         {"column": "q", "change": "renamed", "before": "p", "after": "q"},
@@ -148,7 +141,7 @@ def test_schemas_and_settings_are_compared() -> None:
 
 def test_rows_are_compared_across_an_added_column() -> None:
     table = make({"delta.columnMapping.mode": "name"})
-    table.run("ADD COLUMNS", lambda pending: alter.add_columns(pending, [C]))
+    table.do(alter.AddColumns([C]))
     rewrite(table, {"id": [1, 2, 3], "p": [0, 0, 1], "c": [None, None, 9]})
     changed = diff(table, 0, 3, key=["id"]).to_table()
     assert changed.column("id").to_pylist() == [3, 3]
@@ -158,14 +151,8 @@ def test_rows_are_compared_across_an_added_column() -> None:
 
 def test_versions_with_other_partition_columns_are_compared() -> None:
     table = make(partition_by=["p"])
-
-    def stage(pending: Any) -> None:
-        rows = open_source(pa.table({"id": [1, 2], "p": [0, 5]}))
-        stage_overwrite(
-            pending, rows, options=OPTIONS, schema_mode="overwrite", partition_by=["id"]
-        )
-
-    table.run("WRITE", stage)
+    rows = pa.table({"id": [1, 2], "p": [0, 5]})
+    table.do(Write(data=rows, mode="overwrite", schema_mode="overwrite", partition_by=["id"]))
     assert told(diff(table, 0, 1, key=["id"])) == [
         (2, 0, "update_preimage"),
         (2, 5, "update_postimage"),
@@ -175,12 +162,8 @@ def test_versions_with_other_partition_columns_are_compared() -> None:
 
 def test_versions_without_a_column_in_common_differ_in_schema_only() -> None:
     table = make()
-
-    def stage(pending: Any) -> None:
-        rows = open_source(pa.table({"id": ["x"], "q": [0]}))
-        stage_overwrite(pending, rows, options=OPTIONS, schema_mode="overwrite")
-
-    table.run("WRITE", stage)
+    rows = pa.table({"id": ["x"], "q": [0]})
+    table.do(Write(data=rows, mode="overwrite", schema_mode="overwrite"))
     found = diff(table, 0, 1)
     assert found.left_out == ("id",)
     assert "not compared: id" in repr(found)
@@ -193,7 +176,7 @@ def test_versions_without_a_column_in_common_differ_in_schema_only() -> None:
 
 def test_a_version_from_before_deletion_vectors_is_compared() -> None:
     table = make()
-    table.run("SET", lambda pending: alter.set_table_properties(pending, VECTORS))
+    table.do(alter.SetTableProperties(VECTORS))
     table.delete("id = 2")
     assert told(diff(table, 0, 2)) == [(2, 0, "delete")]
     assert told(diff(table, 2, 0)) == [(2, 0, "insert")]

@@ -26,9 +26,10 @@ from deltalog.scan.changes import Moment
 from deltalog.schema import Field, PrimitiveType
 from deltalog.testing import CountingStore
 from deltalog.verbs import alter
-from deltalog.verbs.overwrite import stage_overwrite
-from deltalog.write.source import open_source
-from tests.support.aging import FEATURES, OPTIONS, START_MS, AgingTable
+from deltalog.verbs.verb import Verb
+from deltalog.verbs.write import Write
+from tests.support.aging import FEATURES, START_MS, AgingTable
+from tests.support.contexts import moved
 
 C = Field("c", PrimitiveType("long"))
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -230,14 +231,14 @@ def test_what_was_found_before_an_error_is_given_first() -> None:
 def test_a_schema_change_stops_a_follower_and_it_goes_on_from_its_offset(change: str) -> None:
     table = AgingTable()
     table.create({"id": [1], "b": [1]}, properties={"delta.columnMapping.mode": "name"})
-    changes: dict[str, Callable[[Any], object]] = {
-        "add": lambda pending: alter.add_columns(pending, [C]),
-        "rename": lambda pending: alter.rename_column(pending, "b", "c"),
-        "drop": lambda pending: alter.drop_columns(pending, ["b"]),
+    changes: dict[str, Verb[Any]] = {
+        "add": alter.AddColumns([C]),
+        "rename": alter.RenameColumn("b", "c"),
+        "drop": alter.DropColumns(["b"]),
     }
     table.append({"id": [2], "b": [2]})
     follower = follow(table, 1)
-    table.run("ALTER", changes[change])
+    table.do(changes[change])
     names = table.snapshot().configuration.schema.names
     table.append({name: [3] for name in names})
     assert ids_of(next(follower)) == [2]
@@ -253,7 +254,7 @@ def test_another_setting_does_not_stop_a_follower() -> None:
     table = make()
     follower = follow(table, "latest")
     properties = {"delta.enableDeletionVectors": "true"}
-    table.run("SET", lambda pending: alter.set_table_properties(pending, properties))
+    table.do(alter.SetTableProperties(properties))
     table.append({"id": [3]})
     assert ids(follower) == [3]
 
@@ -331,7 +332,8 @@ def test_it_waits_asynchronously() -> None:
 def test_a_look_that_finds_nothing_costs_a_listing() -> None:
     table = make()
     snapshot = table.snapshot()
-    store = snapshot.store = CountingStore(table.kept)
+    store = CountingStore(table.kept)
+    moved(snapshot, store=store)
     follower = Follower(snapshot, start="latest")
     store.reset()
     assert follower.poll() is None
@@ -357,8 +359,5 @@ def test_a_replaced_table_is_another_one() -> None:
 def test_overwritten_rows_can_be_taken_as_new() -> None:
     table = make()
     rows = {"id": [7]}
-    table.run(
-        "WRITE",
-        lambda pending: stage_overwrite(pending, open_source(pa.table(rows)), options=OPTIONS),
-    )
+    table.do(Write(data=pa.table(rows), mode="overwrite"))
     assert ids(follow(table, 1, ignore_changes=True)) == [7]

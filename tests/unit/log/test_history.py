@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from deltalog.context import utc_context
 from deltalog.errors import InvalidInputError, VersionNotFoundError
 from deltalog.log.history import file_times_ms
 from deltalog.log.names import LogFile, LogFileKind
@@ -65,13 +66,17 @@ def test_file_times_are_made_to_rise() -> None:
     ("moment", "version"), [(10, 0), (15, 0), (19, 0), (20, 1), (25, 1), (30, 2), (10**9, 2)]
 )
 def test_the_last_commit_not_after_the_moment(moment: int, version: int) -> None:
-    assert find_version(timed(10, 20, 30), moment) == version
-    assert load_snapshot(timed(10, 20, 30), timestamp_ms=moment).version == version
+    assert find_version(utc_context(timed(10, 20, 30)), moment) == version
+    assert load_snapshot(utc_context(timed(10, 20, 30)), timestamp_ms=moment).version == version
 
 
 @pytest.mark.protocol("D-50", "D-51")
 def test_equal_file_times_are_told_apart() -> None:
-    assert [find_version(timed(10, 10, 5), moment) for moment in (10, 11, 12)] == [0, 1, 2]
+    assert [find_version(utc_context(timed(10, 10, 5)), moment) for moment in (10, 11, 12)] == [
+        0,
+        1,
+        2,
+    ]
 
 
 @pytest.mark.protocol("D-51")
@@ -79,11 +84,11 @@ def test_moments_out_of_range_are_errors_that_name_the_bounds() -> None:
     with pytest.raises(
         VersionNotFoundError, match=r"version that can be read is 0.*00:00:00\.010Z"
     ):
-        find_version(timed(10, 20), 9)
+        find_version(utc_context(timed(10, 20)), 9)
     with pytest.raises(VersionNotFoundError, match=r"still to come.*version is 1"):
-        find_version(timed(10, 20), FAR_MS)
+        find_version(utc_context(timed(10, 20)), FAR_MS)
     with pytest.raises(InvalidInputError):
-        load_snapshot(timed(10), version=0, timestamp_ms=10)
+        load_snapshot(utc_context(timed(10)), version=0, timestamp_ms=10)
 
 
 @pytest.mark.protocol("D-51")
@@ -91,18 +96,24 @@ def test_cleaned_up_versions_are_out_of_range() -> None:
     store = timed(*range(10, 60, 10))
     logs.classic_checkpoint(store, 3, [logs.PROTOCOL, logs.metadata()])
     store.delete_many(["_delta_log/00000000000000000000.json"])
-    assert find_version(store, 45) == 3
+    assert find_version(utc_context(store), 45) == 3
     with pytest.raises(VersionNotFoundError, match="read is 3"):
-        find_version(store, 30)
+        find_version(utc_context(store), 30)
 
 
 @pytest.mark.protocol("D-52", "B-22")
 def test_in_commit_times_count_from_the_start() -> None:
     store = in_commit_timed(100, 200, 300)
-    assert [find_version(store, moment) for moment in (100, 199, 200, 300, 301)] == [0, 0, 1, 2, 2]
+    assert [find_version(utc_context(store), moment) for moment in (100, 199, 200, 300, 301)] == [
+        0,
+        0,
+        1,
+        2,
+        2,
+    ]
     with pytest.raises(VersionNotFoundError):
-        find_version(store, 99)
-    assert load_snapshot(store, version=1).commit_timestamp_ms == 200
+        find_version(utc_context(store), 99)
+    assert load_snapshot(utc_context(store), version=1).commit_timestamp_ms == 200
 
 
 @pytest.mark.protocol("D-52", "B-22")
@@ -110,10 +121,10 @@ def test_in_commit_times_count_from_enablement() -> None:
     # File times: 1,000,000 and (made to rise) 1,000,001, then 2,000,000 and so on.
     store = in_commit_timed(0, 0, 2_000_000, 3_000_000, since=2, since_ms=2_000_000)
     moments = [1_000_000, 1_000_001, 1_999_999, 2_000_000, 2_999_999, 3_000_000]
-    assert [find_version(store, moment) for moment in moments] == [0, 1, 1, 2, 2, 3]
+    assert [find_version(utc_context(store), moment) for moment in moments] == [0, 1, 1, 2, 2, 3]
     with pytest.raises(VersionNotFoundError):
-        find_version(store, 999_999)
-    assert [entry["timestamp"] for entry in load_snapshot(store).history()] == [
+        find_version(utc_context(store), 999_999)
+    assert [entry["timestamp"] for entry in load_snapshot(utc_context(store)).history()] == [
         3_000_000,
         2_000_000,
         1_000_001,
@@ -123,7 +134,7 @@ def test_in_commit_times_count_from_enablement() -> None:
 
 def test_a_search_reads_few_commits() -> None:
     store = CountingStore(in_commit_timed(*range(100, 100 + 256)))
-    assert find_version(store, 217) == 117
+    assert find_version(utc_context(store), 217) == 117
     read = store.paths("read")
     assert 8 <= len(read) <= 12
 
@@ -150,7 +161,7 @@ def test_the_checksum_has_the_time_of_a_commit_that_is_gone() -> None:
         ),
     )
     store.delete_many(["_delta_log/00000000000000000001.json"])
-    assert load_snapshot(store).commit_timestamp_ms == 200
+    assert load_snapshot(utc_context(store)).commit_timestamp_ms == 200
 
 
 @pytest.mark.protocol("PROV-01", "B-04")
@@ -160,21 +171,21 @@ def test_history_is_newest_first_and_tolerant() -> None:
     logs.commit(store, 1, {"commitInfo": {"operation": "WRITE", "timestamp": 3, "x": {"y": 1}}})
     logs.commit(store, 2, {"commitInfo": "odd"}, time_ms=2000)
     logs.commit(store, 3, {"commitInfo": {"version": 77, "operation": "OPTIMIZE"}}, time_ms=3000)
-    history = load_snapshot(store).history()
+    history = load_snapshot(utc_context(store)).history()
     assert history == [
         {"version": 3, "timestamp": 3000, "operation": "OPTIMIZE"},
         {"version": 2, "timestamp": 2000},
         {"version": 1, "timestamp": 1000, "operation": "WRITE", "x": {"y": 1}},
         {"version": 0, "timestamp": 10},
     ]
-    assert load_snapshot(store).history(2) == history[:2]
-    assert load_snapshot(store, version=1).history() == history[2:]
-    assert load_snapshot(store).history(0) == []
+    assert load_snapshot(utc_context(store)).history(2) == history[:2]
+    assert load_snapshot(utc_context(store), version=1).history() == history[2:]
+    assert load_snapshot(utc_context(store)).history(0) == []
 
 
 def test_history_with_a_limit_reads_only_those() -> None:
     store = CountingStore(logs.table_of(*[[] for _ in range(50)]))
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     before = len(store.calls)
     snapshot.history(2)
     calls = store.calls[before:]

@@ -70,15 +70,24 @@ def test_a_hole_below_a_checkpoint_hides_only_what_needs_it() -> None:
 
 
 @pytest.mark.protocol("OV-02", "D-24")
-def test_a_hole_after_the_newest_checkpoint_breaks_every_version() -> None:
+def test_a_hole_breaks_the_versions_after_it_and_no_others() -> None:
     log = listing(*commits(0, 2))
-    for version in (None, 0, 2):
-        with pytest.raises(LogGapError, match="commit 1 is missing"):
+    for version in (None, 2):
+        with pytest.raises(LogGapError, match=r"commit 1 is missing; .* can be opened: 0$"):
             build_segment(log, version)
+    assert versions_of(log, 0) == (None, [0])
     log = listing(names.checkpoint_name(10), *commits(10, 11, 13))
-    for version in (None, 10, 11):
-        with pytest.raises(LogGapError, match="commit 12 is missing"):
+    for version in (None, 13):
+        with pytest.raises(LogGapError, match=r"commit 12 is missing; .* can be opened: 10 to 11$"):
             build_segment(log, version)
+    assert versions_of(log, 10) == (10, [])
+    assert versions_of(log, 11) == (10, [11])
+
+
+def test_an_error_names_the_versions_before_and_behind_a_hole() -> None:
+    log = listing(names.checkpoint_name(5), *commits(0, 1, 3, 5, 6, 8))
+    with pytest.raises(LogGapError, match=r"can be opened: 0 to 1, 5 to 6$"):
+        build_segment(log)
 
 
 def test_what_is_not_there_is_told_apart() -> None:

@@ -58,7 +58,7 @@ VERBS = pytest.mark.parametrize(
 )
 
 
-def _fates(table: DeltaTable, version: int | None = None) -> dict[str, int]:
+def _decisions(table: DeltaTable, version: int | None = None) -> dict[str, int]:
     """How many files were masked, and how many left the table."""
     found = actions(table, version)
     masked = [
@@ -97,7 +97,7 @@ def test_each_file_has_its_own_fate(
     ids = dict(rows(table, "id", "_metadata.row_id"))
     found = verb(table, f"id >= {low}")
     assert dict(rows(table)) == dict(rows(DeltaTable(table.snapshot.store))) == _expected(verb, low)
-    assert _fates(table) == {"masked": masked, "removed": removed}
+    assert _decisions(table) == {"masked": masked, "removed": removed}
     left = dict(rows(table, "id", "_metadata.row_id"))
     assert left == {n: ids[n] for n in left}
     vectors = found.get("num_deletion_vectors", found.get("num_deletion_vectors_added"))
@@ -114,16 +114,16 @@ def test_an_argument_decides(
     table = _table()
     where = f"id between {low} and 9"
     verb(table, where, use_deletion_vectors=asked)
-    assert _fates(table) == {"masked": masked, "removed": removed}
+    assert _decisions(table) == {"masked": masked, "removed": removed}
 
 
 def test_rows_that_were_dead_before_count() -> None:
     table = _table()
     table.delete("id < 3")
     table.delete("id in (3, 4)")
-    assert _fates(table) == {"masked": 1, "removed": 0}
+    assert _decisions(table) == {"masked": 1, "removed": 0}
     found = table.delete("id = 5")
-    assert _fates(table) == {"masked": 0, "removed": 1}
+    assert _decisions(table) == {"masked": 0, "removed": 1}
     assert (found["num_rewritten_files"], found["num_copied_rows"]) == (1, 4)
     metrics = last(table)["operationMetrics"]
     assert (metrics["numCopiedRows"], metrics["numDeletionVectorsRemoved"]) == ("4", "1")
@@ -134,7 +134,10 @@ def test_a_feed_tells_of_all_rows_whatever_the_fates(ratio: str | None) -> None:
     table = _table(**FEED, **({} if ratio is None else {RATIO: ratio}))
     table.delete("id between 1 and 10")
     # Told by change files a deletion would cost more: so that is done only where it is asked for.
-    assert _fates(table) == {"masked": 2 if ratio is None else 1, "removed": int(ratio is not None)}
+    assert _decisions(table) == {
+        "masked": 2 if ratio is None else 1,
+        "removed": int(ratio is not None),
+    }
     assert changes(table) == [("delete", n) for n in range(1, 11)]
     table.update({"v": "2"}, predicate="id in (0, 11)")
     kinds = ["update_postimage", "update_preimage"]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from deltalog.catalog import LogTail, RatifiedCommit
+from deltalog.context import utc_context
 from deltalog.errors import (
     CheckpointMissingError,
     CheckpointUnreadableError,
     InvalidMetadataError,
     InvalidProtocolError,
     LogGapError,
+    MalformedLogError,
     NoMetadataError,
     NoProtocolError,
     TableNotFoundError,
@@ -44,7 +46,7 @@ def checkpointed(commits: int = 12, at: int = 10) -> DictStore:
 
 def test_opening_costs_hint_listing_tail_and_two_leaves() -> None:
     store = CountingStore(checkpointed(commits=13))
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     assert snapshot.version == 12
     # The checkpoint: its footer, and protocol with metaData in one batch of ranges.
     assert store.counts == {"read": 1, "list_from": 1, "read_many": 1, "read_ranges": 2}
@@ -62,7 +64,7 @@ def test_the_checkpoint_is_left_alone_if_commits_tell_all() -> None:
     store = checkpointed()
     logs.commit(store, 12, logs.PROTOCOL, logs.metadata(name="new"))
     counting = CountingStore(store)
-    snapshot = load_snapshot(counting)
+    snapshot = load_snapshot(utc_context(counting))
     assert snapshot.metadata.name == "new"
     assert "read_ranges" not in counting.counts
 
@@ -70,9 +72,9 @@ def test_the_checkpoint_is_left_alone_if_commits_tell_all() -> None:
 @pytest.mark.protocol("LOG-12", "OV-02")
 def test_a_table_without_checkpoints_opens() -> None:
     store = logs.table_of(*[[logs.add(f"f{version}")] for version in range(25)])
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     assert (snapshot.version, snapshot.num_files) == (24, 25)
-    assert paths(load_snapshot(store, version=3)) == {"f0", "f1", "f2", "f3"}
+    assert paths(load_snapshot(utc_context(store), version=3)) == {"f0", "f1", "f2", "f3"}
 
 
 @pytest.mark.protocol("LAST-02", "LAST-05", "LAST-06", "D-21", "SUM-08")
@@ -92,15 +94,15 @@ def test_a_table_without_checkpoints_opens() -> None:
 )
 def test_no_hint_changes_the_answer(hint: str) -> None:
     store = with_hint(checkpointed(), hint)
-    assert paths(load_snapshot(store)) == {f"f{n}" for n in range(12)}
-    assert paths(load_snapshot(store, version=4)) == {f"f{n}" for n in range(5)}
+    assert paths(load_snapshot(utc_context(store))) == {f"f{n}" for n in range(12)}
+    assert paths(load_snapshot(utc_context(store), version=4)) == {f"f{n}" for n in range(5)}
 
 
 @pytest.mark.protocol("LAST-02")
 def test_a_newer_checkpoint_than_the_hint_is_used() -> None:
     store = checkpointed(commits=25)
     logs.classic_checkpoint(store, 20, STATE)
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     assert snapshot.segment.checkpoint is not None
     assert snapshot.segment.checkpoint.version == 20
     assert paths(snapshot) == {"a", "b", "f21", "f22", "f23", "f24"}
@@ -111,10 +113,10 @@ def test_commits_below_the_checkpoint_may_be_gone() -> None:
     store = checkpointed()
     for version in range(11):
         del store.files[commit_path(version)]
-    assert paths(load_snapshot(store)) == {f"f{n}" for n in range(12)}
-    assert load_snapshot(store, version=10).num_files == 11
+    assert paths(load_snapshot(utc_context(store))) == {f"f{n}" for n in range(12)}
+    assert load_snapshot(utc_context(store), version=10).num_files == 11
     with pytest.raises(CheckpointMissingError, match="earliest version left is 10"):
-        load_snapshot(store, version=9)
+        load_snapshot(utc_context(store), version=9)
 
 
 @pytest.mark.protocol("CKPT-08", "D-60")
@@ -133,7 +135,7 @@ def test_a_damaged_checkpoint_gives_way(harm: str, older: bool) -> None:
         store.files[top] = b"x" * 50
     elif harm == "sidecar gone":
         del store.files[sidecar]
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     if harm == "gone":
         del store.files[top]
     assert paths(snapshot) == {"b", "c"}
@@ -146,12 +148,12 @@ def test_nothing_stands_in_for_the_only_checkpoint() -> None:
     logs.commit(store, 3)
     store.files[path] = store.files[path][:100]
     with pytest.raises(CheckpointUnreadableError, match=r"00000000000000000003\.checkpoint"):
-        load_snapshot(store)
+        load_snapshot(utc_context(store))
 
 
 def test_commits_that_were_cleaned_up_meanwhile_have_a_stand_in() -> None:
     store = logs.table_of([logs.add("a")], [logs.add("b")])
-    snapshot = load_snapshot(store, version=1)
+    snapshot = load_snapshot(utc_context(store), version=1)
     snapshot._state._retained.clear()
     logs.classic_checkpoint(store, 1, STATE)
     del store.files[commit_path(0)]
@@ -161,39 +163,54 @@ def test_commits_that_were_cleaned_up_meanwhile_have_a_stand_in() -> None:
 @pytest.mark.protocol("LOG-09", "META-01")
 def test_incomplete_tables_are_refused_by_name() -> None:
     with pytest.raises(TableNotFoundError):
-        load_snapshot(DictStore({"part-0.parquet": b""}))
+        load_snapshot(utc_context(DictStore({"part-0.parquet": b""})))
     with pytest.raises(TableNotFoundError):
-        load_snapshot(with_hint(DictStore(), '{"version":3,"size":3}'))
+        load_snapshot(utc_context(with_hint(DictStore(), '{"version":3,"size":3}')))
     store = DictStore()
     logs.commit(store, 0, logs.PROTOCOL)
     with pytest.raises(NoMetadataError):
-        load_snapshot(store)
+        load_snapshot(utc_context(store))
     logs.commit(store, 0, logs.metadata())
     with pytest.raises(NoProtocolError):
-        load_snapshot(store)
+        load_snapshot(utc_context(store))
     logs.commit(store, 0, logs.PROTOCOL, {"metaData": {"id": "x"}})
     with pytest.raises(InvalidMetadataError):
-        load_snapshot(store)
+        load_snapshot(utc_context(store))
     logs.commit(store, 0, {"protocol": {"minReaderVersion": 1}}, logs.metadata())
     with pytest.raises(InvalidProtocolError):
-        load_snapshot(store)
+        load_snapshot(utc_context(store))
 
 
 @pytest.mark.protocol("D-24", "LOG-11", "OV-02")
 def test_versions_that_cannot_be_made_are_refused() -> None:
     store = checkpointed()
     with pytest.raises(VersionNotFoundError):
-        load_snapshot(store, version=12)
+        load_snapshot(utc_context(store), version=12)
     del store.files[commit_path(3)]
-    assert load_snapshot(store).version == 11
-    assert load_snapshot(store, version=2).num_files == 3
+    assert load_snapshot(utc_context(store)).version == 11
+    assert load_snapshot(utc_context(store), version=2).num_files == 3
     with pytest.raises(LogGapError, match="commit 3 is missing"):
-        load_snapshot(store, version=4)
+        load_snapshot(utc_context(store), version=4)
     gone = logs.table_of([], [], [])
     del gone.files[commit_path(1)]
-    for version in (None, 0, 2):
+    for version in (None, 2):
         with pytest.raises(LogGapError):
-            load_snapshot(gone, version=version)
+            load_snapshot(utc_context(gone), version=version)
+    assert load_snapshot(utc_context(gone), version=0).version == 0
+
+
+def test_versions_before_a_damaged_commit_can_be_opened() -> None:
+    store = logs.table_of(*([] for _ in range(14)))
+    del store.files[commit_path(12)]
+    assert load_snapshot(utc_context(store), version=4).version == 4
+    with pytest.raises(LogGapError, match=r"commit 12 is missing; .* can be opened: 0 to 11"):
+        load_snapshot(utc_context(store))
+    store.files[commit_path(12)] = b'{"add": {"path":'
+    assert load_snapshot(utc_context(store), version=11).version == 11
+    with pytest.raises(MalformedLogError) as caught:
+        _ = load_snapshot(utc_context(store)).num_files
+    assert "version 12" in caught.value.__notes__[-1]
+    assert caught.value.__notes__[-1].endswith("versions that can be opened: 0 to 11")
 
 
 @pytest.mark.protocol("META-02")
@@ -201,7 +218,7 @@ def test_incomplete_metadata_that_was_replaced_is_no_matter() -> None:
     store = DictStore()
     logs.commit(store, 0, logs.PROTOCOL, {"metaData": {"id": "x"}}, logs.add("a"))
     logs.commit(store, 1, logs.metadata(name="whole"))
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     assert snapshot.metadata.name == "whole"
     assert paths(snapshot) == {"a"}
 
@@ -213,10 +230,10 @@ def test_a_compaction_saves_its_commits() -> None:
     path = "_delta_log/00000000000000000001.00000000000000000003.compacted.json"
     store.put(path, logs.ndjson(merged))
     counting = CountingStore(store)
-    snapshot = load_snapshot(counting)
+    snapshot = load_snapshot(utc_context(counting))
     assert paths(snapshot) == {"f0", "f0x", "f2"}
     assert counting.paths("read_many") == [commit_path(4), path, commit_path(0)]
-    assert paths(load_snapshot(store, version=2)) == {"f0", "f1", "f2"}
+    assert paths(load_snapshot(utc_context(store), version=2)) == {"f0", "f1", "f2"}
     assert snapshot.tombstones(["path"])["path"].to_pylist() == ["f1"]
 
 
@@ -225,19 +242,19 @@ def test_staged_commits_count_only_when_handed_in() -> None:
     store = logs.table_of([logs.add("a")])
     staged = "_delta_log/_staged_commits/00000000000000000001.3a0d65cd.json"
     store.put(staged, logs.ndjson([logs.add("b")]))
-    assert paths(load_snapshot(store)) == {"a"}
+    assert paths(load_snapshot(utc_context(store))) == {"a"}
     tail = LogTail(commits=(RatifiedCommit(version=1, file=store.stat(staged)),))
-    snapshot = load_snapshot(store, log_tail=tail)
+    snapshot = load_snapshot(utc_context(store).with_log_tail(tail))
     assert snapshot.version == 1
     assert paths(snapshot) == {"a", "b"}
-    assert paths(load_snapshot(store, version=0, log_tail=tail)) == {"a"}
+    assert paths(load_snapshot(utc_context(store).with_log_tail(tail), version=0)) == {"a"}
 
 
 def test_large_tails_are_not_held_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     store = CountingStore(logs.table_of(*[[logs.add(f"f{n}")] for n in range(9)]))
     monkeypatch.setattr("deltalog.snapshot.state._RETAINED_BYTES", 400)
     monkeypatch.setattr("deltalog.log.reader._BATCH_FILES", 2)
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     store.reset()
     assert paths(snapshot) == {f"f{n}" for n in range(9)}
     assert 0 < len(store.paths("read_many")) < 9

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from deltalog.context import utc_context
 from deltalog.errors import TableNotFoundError
 from deltalog.log.names import commit_path
 from deltalog.snapshot import Snapshot, load_snapshot
@@ -24,7 +25,7 @@ def checkpointed() -> logs.DictStore:
 
 def test_nothing_new_is_the_same_snapshot() -> None:
     store = CountingStore(checkpointed())
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     store.reset()
     assert snapshot.refresh() is snapshot
     # Its own commit is still the same; the next one was asked for, and what is not there is not
@@ -36,7 +37,7 @@ def test_nothing_new_is_the_same_snapshot() -> None:
 def test_only_new_commits_are_read() -> None:
     inner = checkpointed()
     store = CountingStore(inner)
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     assert paths(snapshot) == {"a", "b", "c"}
     logs.commit(inner, 3, logs.remove("a"), logs.add("d"), logs.txn("app", 1))
     logs.commit(inner, 4, logs.metadata(name="renamed"))
@@ -53,14 +54,14 @@ def test_only_new_commits_are_read() -> None:
     assert paths(snapshot) == {"a", "b", "c"}
     logs.commit(inner, 5, logs.remove("d"))
     assert paths(newer.refresh()) == {"b", "c"}
-    assert paths(newer.refresh()) == paths(load_snapshot(inner))
+    assert paths(newer.refresh()) == paths(load_snapshot(utc_context(inner)))
 
 
 @pytest.mark.parametrize("since", [300, 20, 1])
 def test_a_newer_checkpoint_is_taken_when_nothing_was_read(since: int) -> None:
     """Where there are so many commits, new ones or all, that the log is listed."""
     store = logs.table_of(*[[] for _ in range(301)])
-    snapshot = load_snapshot(store, version=301 - since)
+    snapshot = load_snapshot(utc_context(store), version=301 - since)
     logs.commit(store, 301, logs.add("d"))
     logs.classic_checkpoint(store, 301, [logs.PROTOCOL, logs.metadata(), logs.add("d")])
     newer = snapshot.refresh()
@@ -71,7 +72,7 @@ def test_a_newer_checkpoint_is_taken_when_nothing_was_read(since: int) -> None:
 
 def test_columns_in_memory_outweigh_a_newer_checkpoint() -> None:
     store = checkpointed()
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     assert snapshot.num_files == 3
     logs.commit(store, 3, logs.add("d"))
     state = [logs.PROTOCOL, logs.metadata(), *[logs.add(name) for name in "abcd"]]
@@ -84,7 +85,7 @@ def test_columns_in_memory_outweigh_a_newer_checkpoint() -> None:
 @pytest.mark.protocol("D-80")
 def test_a_table_made_anew_is_opened_anew() -> None:
     store = checkpointed()
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     assert snapshot.num_files == 3
     store.files.clear()
     for version in range(6):
@@ -98,7 +99,7 @@ def test_a_table_made_anew_is_opened_anew() -> None:
 @pytest.mark.protocol("D-80")
 def test_a_version_that_went_back_is_another_table() -> None:
     store = checkpointed()
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     store.files.clear()
     logs.commit(store, 0, logs.PROTOCOL, logs.metadata(id="another"), logs.add("x"))
     newer = snapshot.refresh()
@@ -111,7 +112,7 @@ def test_a_version_that_went_back_is_another_table() -> None:
 @pytest.mark.protocol("D-80")
 def test_another_id_in_a_new_commit_is_another_table() -> None:
     store = logs.table_of([logs.add("a")])
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     logs.commit(store, 1, logs.metadata(id="another"), logs.remove("a"))
     newer = snapshot.refresh()
     assert (newer.metadata.id, paths(newer)) == ("another", set())
@@ -119,7 +120,7 @@ def test_another_id_in_a_new_commit_is_another_table() -> None:
 
 def test_a_cleaned_up_log_is_opened_anew() -> None:
     store = checkpointed()
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     logs.commit(store, 3, logs.add("d"))
     state = [logs.PROTOCOL, logs.metadata(), *[logs.add(name) for name in "abcd"]]
     logs.classic_checkpoint(store, 3, state)

@@ -12,6 +12,7 @@ import pytest
 from deltalog._json import loads
 from deltalog.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA
 from deltalog.clock import now_ms
+from deltalog.context import utc_context
 from deltalog.errors import MalformedLogError
 from deltalog.snapshot import Snapshot, load_snapshot
 from deltalog.testing import CountingStore
@@ -34,7 +35,7 @@ def test_all_collections_of_the_state() -> None:
         [{"rowIdHighWaterMark": {"highWaterMark": 10, "preservedRowIds": True}}],
         [{"rowIdHighWaterMark": {"highWaterMark": 25, "preservedRowIds": True}}],
     )
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     assert snapshot.version == 3
     assert snapshot.protocol.min_writer_version == 2
     assert snapshot.metadata.name == "second"
@@ -45,7 +46,7 @@ def test_all_collections_of_the_state() -> None:
     }
     assert snapshot.domain_metadata["user.d"].configuration == "1"
     assert snapshot.row_id_high_water_mark == 25
-    assert load_snapshot(store, version=1).row_id_high_water_mark is None
+    assert load_snapshot(utc_context(store), version=1).row_id_high_water_mark is None
 
 
 @pytest.mark.protocol("REC-02", "DOM-06", "D-20", "B-42", "B-79", "B-80")
@@ -55,13 +56,13 @@ def test_removed_domains_hide_older_ones() -> None:
         [logs.domain("a", "1", removed=True)],
         [],
     )
-    assert set(load_snapshot(store).domain_metadata) == {"b"}
-    assert load_snapshot(store).domain_metadata["b"].configuration == {"k": "v"}
+    assert set(load_snapshot(utc_context(store)).domain_metadata) == {"b"}
+    assert load_snapshot(utc_context(store)).domain_metadata["b"].configuration == {"k": "v"}
     state = [logs.PROTOCOL, logs.metadata(), logs.domain("a", "1"), logs.domain("c", "3")]
     logs.classic_checkpoint(store, 0, state)
-    assert set(load_snapshot(store).domain_metadata) == {"c"}
+    assert set(load_snapshot(utc_context(store)).domain_metadata) == {"c"}
     logs.commit(store, 3, logs.domain("a", "4"))
-    assert load_snapshot(store).domain_metadata["a"].configuration == "4"
+    assert load_snapshot(utc_context(store)).domain_metadata["a"].configuration == "4"
 
 
 @pytest.mark.protocol("REC-03", "REC-05", "ADD-04", "ADD-08", "D-18")
@@ -74,7 +75,7 @@ def test_one_path_with_several_vectors() -> None:
             logs.add("f", deletionVector=logs.vector("two")),
         ],
     )
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     (live,) = snapshot.files(["path", "deletionVector"]).to_pylist()
     assert live["deletionVector"]["pathOrInlineDv"] == "two"
     dead = snapshot.tombstones(["path", "deletionVector"]).to_pylist()
@@ -91,7 +92,7 @@ def test_adding_again_replaces_the_facts_of_the_checkpoint() -> None:
         store, 0, [logs.PROTOCOL, logs.metadata(), logs.add("a"), logs.add("b")]
     )
     logs.commit(store, 1, logs.add("a", size=9, stats='{"numRecords":4}', dataChange=False))
-    rows = load_snapshot(store).files(["path", "size", "stats"]).to_pylist()
+    rows = load_snapshot(utc_context(store)).files(["path", "size", "stats"]).to_pylist()
     assert sorted((row["path"], row["size"], row["stats"]) for row in rows) == [
         ("a", 9, '{"numRecords":4}'),
         ("b", 1, None),
@@ -107,7 +108,7 @@ def test_the_order_of_lines_is_irrelevant() -> None:
     seen = set()
     for seed in range(6):
         shuffled = [random.Random(seed).sample(lines, len(lines)) for lines in commits]
-        snapshot = load_snapshot(logs.table_of(*shuffled))
+        snapshot = load_snapshot(utc_context(logs.table_of(*shuffled)))
         seen.add((frozenset(paths(snapshot)), frozenset(gone(snapshot))))
     assert seen == {(frozenset("bc"), frozenset("ad"))}
 
@@ -124,7 +125,7 @@ def test_tombstones_of_checkpoint_and_commits() -> None:
         {"remove": {"path": "n", "dataChange": True}},
         logs.remove("never seen", extendedFileMetadata=True, size=3, stats="{}"),
     )
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     dead = snapshot.tombstones()
     assert dead.schema == REMOVE_SCHEMA
     assert {row["path"]: row["deletionTimestamp"] for row in dead.to_pylist()} == {
@@ -138,17 +139,17 @@ def test_tombstones_of_checkpoint_and_commits() -> None:
 @pytest.mark.protocol("D-06")
 def test_a_raw_spelling_removes_the_encoded_one() -> None:
     store = logs.table_of([logs.add("a%20b"), logs.add("c")], [logs.remove("a b")])
-    assert paths(load_snapshot(store)) == ["c"]
+    assert paths(load_snapshot(utc_context(store))) == ["c"]
     rooted = logs.table_of([logs.add("d"), logs.add("e")])
     logs.commit(rooted, 1, logs.remove(f"{rooted.root}/d"))
-    assert paths(load_snapshot(rooted)) == ["e"]
+    assert paths(load_snapshot(utc_context(rooted))) == ["e"]
 
 
 @pytest.mark.protocol("D-71")
 def test_empty_tables_and_commits() -> None:
     store = logs.table_of([], [{"commitInfo": {}}])
     store.put("_delta_log/00000000000000000002.json", b"")
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     assert snapshot.version == 2
     files = snapshot.files()
     assert (files.num_rows, files.schema) == (0, FILE_SCHEMA)
@@ -159,7 +160,7 @@ def test_empty_tables_and_commits() -> None:
 @pytest.mark.protocol("OV-04")
 def test_a_held_snapshot_does_not_change() -> None:
     store = logs.table_of([logs.add("a")], [logs.add("b")])
-    held = load_snapshot(store)
+    held = load_snapshot(utc_context(store))
     logs.commit(store, 2, logs.remove("a"))
     assert paths(held) == ["a", "b"]
     assert held.version == 1
@@ -169,7 +170,7 @@ def test_a_held_snapshot_does_not_change() -> None:
 def test_a_copied_table_is_the_same_table() -> None:
     store = logs.table_of([logs.add("a"), logs.add("b")], [logs.remove("a")])
     copy = logs.DictStore(dict(store.files), root="s3://other/place")
-    assert paths(load_snapshot(copy)) == paths(load_snapshot(store))
+    assert paths(load_snapshot(utc_context(copy))) == paths(load_snapshot(utc_context(store)))
 
 
 def test_columns_are_those_asked_for_and_in_step() -> None:
@@ -177,7 +178,7 @@ def test_columns_are_those_asked_for_and_in_step() -> None:
     state = [logs.PROTOCOL, logs.metadata(), *[logs.add(f"c{n}", size=n) for n in range(5)]]
     logs.classic_checkpoint(store, 0, state)
     logs.commit(store, 1, logs.remove("c2"), logs.add("z", size=26))
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     sizes = snapshot.files(["size"])
     assert sizes.column_names == ["size"]
     table = snapshot.files(["path", "size"])
@@ -193,29 +194,29 @@ def test_expired_transactions_are_hidden() -> None:
     recent = now_ms() - 1000
     actions = [logs.txn("old", 1, 5), logs.txn("new", 2, recent), logs.txn("undated", 3)]
     store = logs.table_of(actions)
-    assert set(load_snapshot(store).app_transactions) == {"old", "new", "undated"}
+    assert set(load_snapshot(utc_context(store)).app_transactions) == {"old", "new", "undated"}
     setting = {"delta.setTransactionRetentionDuration": "interval 1 hour"}
     logs.commit(store, 1, logs.metadata(configuration=setting))
-    assert set(load_snapshot(store).app_transactions) == {"new", "undated"}
+    assert set(load_snapshot(utc_context(store)).app_transactions) == {"new", "undated"}
 
 
 @pytest.mark.protocol("B-72", "ROWID-20", "HWM-01", "HWM-02")
 def test_the_mark_is_read_in_both_forms() -> None:
     domain = logs.domain("delta.rowTracking", '{"rowIdHighWaterMark":7}')
     mark = {"rowIdHighWaterMark": {"highWaterMark": 5, "preservedRowIds": True}}
-    assert load_snapshot(logs.table_of([domain])).row_id_high_water_mark == 7
-    assert load_snapshot(logs.table_of([mark])).row_id_high_water_mark == 5
-    assert load_snapshot(logs.table_of([mark, domain])).row_id_high_water_mark == 7
+    assert load_snapshot(utc_context(logs.table_of([domain]))).row_id_high_water_mark == 7
+    assert load_snapshot(utc_context(logs.table_of([mark]))).row_id_high_water_mark == 5
+    assert load_snapshot(utc_context(logs.table_of([mark, domain]))).row_id_high_water_mark == 7
     store = logs.table_of([])
     logs.classic_checkpoint(store, 0, [logs.PROTOCOL, logs.metadata(), mark])
-    assert load_snapshot(store).row_id_high_water_mark == 5
+    assert load_snapshot(utc_context(store)).row_id_high_water_mark == 5
     logs.v2_checkpoint(store, 0, [logs.PROTOCOL, logs.metadata(), domain])
-    assert load_snapshot(store).row_id_high_water_mark == 7
+    assert load_snapshot(utc_context(store)).row_id_high_water_mark == 7
     drafted = logs.domain("delta.rowTracking", {"rowIdHighWaterMark": "9"})
-    assert load_snapshot(logs.table_of([drafted])).row_id_high_water_mark == 9
+    assert load_snapshot(utc_context(logs.table_of([drafted]))).row_id_high_water_mark == 9
     odd = logs.domain("delta.rowTracking", '{"rowIdHighWaterMark":"many"}')
     with pytest.raises(MalformedLogError, match="many"):
-        _ = load_snapshot(logs.table_of([odd])).row_id_high_water_mark
+        _ = load_snapshot(utc_context(logs.table_of([odd]))).row_id_high_water_mark
 
 
 STATS = pa.schema(
@@ -257,7 +258,7 @@ def test_parsed_statistics_are_used_where_they_are(with_json: bool, counts: str)
     store = logs.table_of([])
     parsed_checkpoint(store, with_json=with_json, counts=counts)
     logs.commit(store, 1, logs.remove("c"), logs.add("d", stats='{"minValues":{"id":8}}'))
-    table = load_snapshot(store).stats(STATS)
+    table = load_snapshot(utc_context(store)).stats(STATS)
     assert table.schema == STATS
     nothing = {"id": None}
     assert table.to_pylist() == [
@@ -272,7 +273,7 @@ def test_parsed_statistics_are_used_where_they_are(with_json: bool, counts: str)
 def test_texts_are_made_of_parsed_statistics_where_there_are_none(counts: str) -> None:
     store = logs.table_of([])
     parsed_checkpoint(store, with_json=False, counts=counts)
-    first, second, third = load_snapshot(store).files(["stats"])["stats"].to_pylist()
+    first, second, third = load_snapshot(utc_context(store)).files(["stats"])["stats"].to_pylist()
     assert first is not None
     assert loads(first) == {"numRecords": 3, "minValues": {"id": 1}, "nullCount": {"id": 2}}
     assert second is None
@@ -285,7 +286,7 @@ def test_leaves_that_only_the_json_has_come_from_there() -> None:
     store = logs.table_of([])
     parsed_checkpoint(store, with_json=True, counts="nullCount")
     both = pa.schema([("numRecords", pa.int64()), ("maxValues", pa.struct([("id", pa.int64())]))])
-    table = load_snapshot(store).stats(both)
+    table = load_snapshot(utc_context(store)).stats(both)
     assert table["numRecords"].to_pylist() == [3, None, 4]
     assert table["maxValues"].to_pylist() == [{"id": None}] * 3
 
@@ -297,7 +298,7 @@ def test_statistics_that_are_none_are_null() -> None:
         for stats in ('{"numRecords":3}', None, "", "{bad", '{"numRecords":"x"}')
     ]
     named = [{"add": {**line["add"], "path": f"f{n}"}} for n, line in enumerate(adds)]
-    snapshot = load_snapshot(logs.table_of(named))
+    snapshot = load_snapshot(utc_context(logs.table_of(named)))
     assert snapshot.stats(STATS)["numRecords"].to_pylist() == [3, None, None, None, None]
     assert snapshot.stats(pa.schema([])).num_rows == 5
 
@@ -305,7 +306,7 @@ def test_statistics_that_are_none_are_null() -> None:
 def test_statistics_are_read_once() -> None:
     store = CountingStore(logs.table_of([]))
     parsed_checkpoint(store.store, with_json=True, counts="nullCount")  # type: ignore[arg-type]  # the DictStore from above
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     first = snapshot.stats(STATS)
     store.reset()
     assert snapshot.stats(STATS).equals(first)
@@ -316,7 +317,7 @@ def test_statistics_are_read_once() -> None:
 def test_a_pickled_snapshot_reads_again() -> None:
     store = logs.table_of([logs.add("a")], [logs.add("b"), logs.remove("a")])
     logs.classic_checkpoint(store, 0, [logs.PROTOCOL, logs.metadata(), logs.add("a")])
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     assert paths(snapshot) == ["b"]
     small = pickle.dumps(snapshot)
     copy: Snapshot = pickle.loads(small)
@@ -327,7 +328,7 @@ def test_a_pickled_snapshot_reads_again() -> None:
 
 def test_threads_get_equal_answers() -> None:
     store = logs.table_of(*[[logs.add(f"f{n}", size=n)] for n in range(20)])
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     names = [["path"], ["size"], ["path", "size"], ["stats"]] * 8
     with ThreadPoolExecutor(8) as pool:
         tables = list(pool.map(snapshot.files, names))

@@ -13,6 +13,7 @@ import pytest
 
 from deltalog.errors import AlreadyExistsError, StorageError
 from deltalog.storage import atomic, open_store
+from deltalog.store_kinds import KINDS
 
 
 def _names(directory: Path) -> list[str]:
@@ -173,7 +174,7 @@ def _wrapped(code: str, status: int) -> OSError:
 @pytest.mark.protocol("B-01", "D-26")
 def test_s3_is_asked_again_when_two_conditional_writes_met() -> None:
     filesystem = ConditionalStore([_wrapped("ConditionalRequestConflict", 409)] * 2 + [None])
-    atomic.create_remote(filesystem, "s3", "b/0.json", b"x", lock=None)
+    atomic.create_by_request(filesystem, KINDS["s3"], "b/0.json", b"x")
     assert filesystem.modes == ["create"] * 3
 
 
@@ -181,5 +182,5 @@ def test_s3_is_asked_again_when_two_conditional_writes_met() -> None:
 def test_a_lost_race_on_s3_is_not_tried_again() -> None:
     filesystem = ConditionalStore([_wrapped("PreconditionFailed", 412), None])
     with pytest.raises(OSError, match="PreconditionFailed"):
-        atomic.create_remote(filesystem, "s3", "b/0.json", b"x", lock=None)
+        atomic.create_by_request(filesystem, KINDS["s3"], "b/0.json", b"x")
     assert filesystem.modes == ["create"]

@@ -7,25 +7,23 @@ import pytest
 
 from deltalog.errors import AccessDeniedError, InvalidInputError, ObjectNotFoundError, StorageError
 from deltalog.storage import FsspecStore, open_store
-from deltalog.storage.options import (
-    BearerToken,
-    commit_objection,
-    filesystem_options,
-    secrets_of,
-)
+from deltalog.storage.azure import FixedTokenCredential
+from deltalog.storage.filesystems import filesystem_options
+from deltalog.storage.options import commit_objection, secrets_of
+from deltalog.store_kinds import KINDS
 from tests.support.filesystems import ExpiringFileSystem
 
 
 def s3(options: dict[str, Any]) -> dict[str, Any]:
-    return filesystem_options("s3", options, "s3://b/t")
+    return filesystem_options(KINDS["s3"], options, "s3://b/t")
 
 
 def azure(options: dict[str, Any], location: str = "az://c/t") -> dict[str, Any]:
-    return filesystem_options("az", options, location)
+    return filesystem_options(KINDS["az"], options, location)
 
 
 def google(options: dict[str, Any]) -> dict[str, Any]:
-    return filesystem_options("gs", options, "gs://b/t")
+    return filesystem_options(KINDS["gs"], options, "gs://b/t")
 
 
 def test_s3_in_the_native_spelling() -> None:
@@ -146,7 +144,7 @@ def test_azure_endpoints_and_the_emulator() -> None:
 def test_azure_bearer_tokens_become_credentials() -> None:
     pytest.importorskip("azure.core")
     credential = azure({"account_name": "a", "bearer_token": "abc"})["credential"]
-    assert isinstance(credential, BearerToken)
+    assert isinstance(credential, FixedTokenCredential)
     assert asyncio.run(credential.get_token("scope"))[0] == "abc"
     assert "abc" not in repr(credential)
 
@@ -177,8 +175,8 @@ def test_values_that_mean_nothing(option: dict[str, Any]) -> None:
 
 def test_options_of_one_cloud_are_not_handed_to_another() -> None:
     mixed = {"AWS_REGION": "r", "azure_storage_account_name": "a", "special": 1}
-    assert filesystem_options("gs", mixed, "gs://b", own=False) == {}
-    assert filesystem_options("az", mixed, "az://c", own=False) == {"account_name": "a"}
+    assert filesystem_options(KINDS["gs"], mixed, "gs://b", own=False) == {}
+    assert filesystem_options(KINDS["az"], mixed, "az://c", own=False) == {"account_name": "a"}
 
 
 def test_an_unknown_option_of_the_cloud_is_told(caplog: pytest.LogCaptureFixture) -> None:
@@ -200,8 +198,8 @@ def test_secrets_are_found_at_any_depth() -> None:
 @pytest.mark.protocol("B-01")
 def test_a_table_under_a_dynamodb_lock_is_not_written() -> None:
     options = {"AWS_S3_LOCKING_PROVIDER": "dynamodb", "key": "k", "secret": "s"}
-    assert commit_objection("s3", options) is not None
-    assert commit_objection("s3", {"key": "k"}) is None
+    assert commit_objection(KINDS["s3"], options) is not None
+    assert commit_objection(KINDS["s3"], {"key": "k"}) is None
     store = open_store("s3://bucket/t", options)
     with pytest.raises(StorageError, match="dynamodb"):
         store.put_if_absent("_delta_log/0.json", b"")

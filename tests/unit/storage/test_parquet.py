@@ -23,7 +23,7 @@ from deltalog.storage.parquet import (
     write_parquet,
 )
 from deltalog.storage.parquet_parts import Column, coalesce
-from deltalog.testing import CountingStore, Fault, FaultyStore
+from deltalog.testing import CountingStore, FaultyStore, InjectedFault
 
 NESTED = pa.table(
     {
@@ -194,7 +194,7 @@ def test_a_file_that_is_cut_off_after_its_footer_was_read(tmp_path: Path) -> Non
 def test_a_failing_store_is_not_called_a_bad_file(tmp_path: Path) -> None:
     inner = open_store(tmp_path)
     write_parquet(inner, "f.parquet", NESTED)
-    store = FaultyStore(inner, Fault(verb="read_ranges", call=2))
+    store = FaultyStore(inner, InjectedFault(verb="read_ranges", call=2))
     reader = open_parquet(store, "f.parquet")
     with pytest.raises(StorageError, match="injected"):
         reader.read()

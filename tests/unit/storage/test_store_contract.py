@@ -232,8 +232,9 @@ def test_what_a_log_names_is_not_fetched_from_anywhere(tmp_path: Path) -> None:
     with pytest.raises(UnsafePathError):
         store.read("http://localhost/x")
     remote = open_store("s3://bucket/t", {"key": "k", "secret": "s"})
-    with pytest.raises(UnsafePathError, match="local file"):
-        remote.read("file:///etc/passwd")
+    for path in ("file:///etc/passwd", "local:///etc/passwd", "/etc/passwd"):
+        with pytest.raises(UnsafePathError, match="local file"):
+            remote.read(path)
 
 
 def test_local_files_have_native_paths(tmp_path: Path) -> None:
@@ -278,6 +279,23 @@ def test_an_unknown_kind_of_file_system_refuses_to_commit(tmp_path: Path) -> Non
         store.put_if_absent("0.json", b"")
     assert not (tmp_path / "0.json").exists()
     store.put("0.json", b"x")  # replacing needs no primitive
+
+
+@pytest.mark.protocol("B-01", "D-26")
+@pytest.mark.parametrize("protocol", ["s3", "gs", "abfs", "memory", "file", ("file", "local")])
+def test_a_file_system_that_only_bears_a_kinds_name_refuses_to_commit(
+    protocol: str | tuple[str, ...], tmp_path: Path
+) -> None:
+    """pyarrow's file systems of the clouds are such: they look, and then write."""
+    filesystem: Any = OneByOneFileSystem(skip_instance_cache=True)
+    filesystem.protocol = protocol
+    store = open_store(str(tmp_path), filesystem=filesystem)
+    store.put("x", b"1")
+    assert store.read_many(["x", "x"]) == [b"1", b"1"]
+    assert [file.path for file in store.list_from("", "")] == ["x"]
+    with pytest.raises(StorageError, match=r"no atomic put-if-absent .*class OneByOneFileSystem"):
+        store.put_if_absent("0.json", b"")
+    assert not (tmp_path / "0.json").exists()
 
 
 @pytest.mark.protocol("D-25")

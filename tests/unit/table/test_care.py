@@ -6,7 +6,7 @@ import pytest
 
 from deltalog import DeltaTable, Field, PostCommitHookProperties, write_deltalake
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.testing import Fault, FaultyStore
+from deltalog.testing import FaultyStore, InjectedFault
 from tests.support.facade import fresh_rows, last, make, rows, store_of, unchanged
 
 DOMAINS = {"delta.feature.domainMetadata": "supported"}
@@ -53,7 +53,7 @@ def test_a_version_of_old_may_have_a_checkpoint() -> None:
 
 def test_a_checkpoint_that_fails_fails_no_commit() -> None:
     made = make([{"id": 1}], configuration={"delta.checkpointInterval": "1"})
-    faulty = DeltaTable(FaultyStore(store_of(made), Fault(path=".checkpoint", times=100)))
+    faulty = DeltaTable(FaultyStore(store_of(made), InjectedFault(path=".checkpoint", times=100)))
     write_deltalake(faulty, [{"id": 2}], mode="append")
     assert faulty.version() == 1
     assert fresh_rows(made) == [1, 2]

@@ -10,7 +10,7 @@ import pytest
 from deltalog import CommitProperties, DeltaTable, Transaction, col, write_deltalake
 from deltalog._json import loads
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.testing import Fault, FaultyStore
+from deltalog.testing import FaultyStore, InjectedFault
 from tests.support.facade import (
     FEED,
     NO_VECTORS,
@@ -241,7 +241,7 @@ def test_a_store_that_refuses_a_call_leaves_nothing(
     faulty = DeltaTable(FaultyStore(store_of(made)))
     store = faulty.snapshot.store
     assert isinstance(store, FaultyStore)
-    store.faults.append(Fault(call))
+    store.faults.append(InjectedFault(call))
     error: Exception | None = None
     try:
         faulty.delete("id = 3")

@@ -11,11 +11,12 @@ import pyarrow as pa
 import pytest
 
 from deltalog import DeltaTable, write_deltalake
+from deltalog.engine import LocalEngine
 from deltalog.errors import CommitConflictError, DeltaError, StorageError
-from deltalog.testing import Fault, FaultyStore, Harm
+from deltalog.testing import FaultyStore, Harm, InjectedFault
 from deltalog.transaction import PendingTransaction, commit
-from deltalog.verbs.append import FileOptions
-from deltalog.verbs.delete import stage_delete
+from deltalog.verbs.delete import Delete
+from deltalog.verbs.do import stage
 from tests.support.facade import FEED, VECTORS, BusyStore, actions, changes, last, rows
 from tests.support.logs import DictStore
 from tests.support.transactions import condition
@@ -111,8 +112,8 @@ def test_without_the_property_a_shared_file_is_a_conflict() -> None:
 
 def _pending(store: DictStore, where: str, operation: str = "DELETE") -> PendingTransaction:
     snapshot = DeltaTable(store).snapshot
-    pending = PendingTransaction(snapshot, store, operation=operation)
-    stage_delete(pending, condition(where, snapshot), options=FileOptions())
+    pending = PendingTransaction(snapshot.context, snapshot, operation=operation)
+    stage(Delete.where(condition(where, snapshot)), pending, LocalEngine())
     return pending
 
 
@@ -209,7 +210,7 @@ def test_vectors_that_were_replaced_are_removed() -> None:
 @pytest.mark.parametrize("call", [1, 2], ids=["its own vector", "the united one"])
 def test_a_store_that_refuses_a_vector_keeps_none_of_ours(call: int) -> None:
     store = _busy(NUMBERS)
-    refusing = FaultyStore(store, Fault(call, verb="put_if_absent", path=".bin"))
+    refusing = FaultyStore(store, InjectedFault(call, verb="put_if_absent", path=".bin"))
     mine, theirs = DeltaTable(refusing), DeltaTable(store)
     store.before_commit = lambda: theirs.delete("id % 7 = 3")
     with pytest.raises(StorageError):
@@ -223,7 +224,7 @@ def test_harm_at_any_call_leaves_the_winner_or_both(harm: Harm) -> None:
     versions = set()
     for call in itertools.count(1):
         store = _busy(NUMBERS)
-        harmed = FaultyStore(store, Fault(call, harm))
+        harmed = FaultyStore(store, InjectedFault(call, harm))
         store.before_commit = lambda store=store: DeltaTable(store).delete("id % 7 = 3")
         with contextlib.suppress(DeltaError):
             DeltaTable(harmed).delete("id % 7 = 5")

@@ -27,7 +27,7 @@ from deltalog.errors import (
     SchemaMismatchError,
     TableExistsError,
 )
-from deltalog.testing import Fault, FaultyStore
+from deltalog.testing import FaultyStore, InjectedFault
 from deltalog.transaction.backoff import Backoff
 from tests.support.facade import BusyStore, fresh_rows, last, make, rows, store_of, unchanged
 from tests.support.interleaving import SteadyClock
@@ -195,7 +195,7 @@ def test_a_store_that_refuses_a_call_leaves_nothing(call: int) -> None:
     """Whatever call it is, the write happened whole or left no file."""
     made = make([{"id": 1, "p": 1}], partition_by=["p"])
     before = dict(store_of(made).files)
-    faulty = FaultyStore(store_of(made), Fault(call))
+    faulty = FaultyStore(store_of(made), InjectedFault(call))
     error: Exception | None = None
     try:
         data = [{"id": 2, "p": 1}, {"id": 3, "p": 2}]

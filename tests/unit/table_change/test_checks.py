@@ -7,7 +7,7 @@ import pytest
 from deltalog.actions import Metadata, Protocol
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import DeltaError, InvalidInputError, UnsupportedFeatureError
-from deltalog.features.registry import Engine
+from deltalog.features.registry import OtherEngine
 from deltalog.features.support import check_writable
 from deltalog.schema import ArrayType, Field, MapType, StructType, encode_schema
 from deltalog.table_change import changed_table, engines_losing_access, new_table
@@ -298,8 +298,8 @@ def test_a_feature_that_was_added_leaves_the_table_writable(feature: str) -> Non
 def test_who_loses_access() -> None:
     before = table().protocol
     after = table(configuration={"delta.enableTypeWidening": "true"}).protocol
-    assert engines_losing_access(before, after) == (Engine.DELTALAKE,)
+    assert engines_losing_access(before, after) == (OtherEngine.DELTALAKE,)
     assert engines_losing_access(before, before) == ()
     tracked = table(configuration={"delta.enableRowTracking": "true"}).protocol
     assert engines_losing_access(before, tracked) == ()
-    assert Engine.DELTALAKE in engines_losing_access(before, tracked, writing=True)
+    assert OtherEngine.DELTALAKE in engines_losing_access(before, tracked, writing=True)

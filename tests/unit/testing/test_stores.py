@@ -7,7 +7,7 @@ import pytest
 
 from deltalog.errors import ObjectNotFoundError, StorageError
 from deltalog.storage import Store, open_store
-from deltalog.testing import CountingStore, Fault, FaultyStore, Harm
+from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_failed_calls_are_not_counted(inner: Store) -> None:
 
 
 def test_a_refused_call_does_nothing(inner: Store) -> None:
-    store = FaultyStore(inner, Fault(verb="put_if_absent", call=2))
+    store = FaultyStore(inner, InjectedFault(verb="put_if_absent", call=2))
     store.put_if_absent("a", b"")
     with pytest.raises(StorageError, match="injected"):
         store.put_if_absent("b", b"")
@@ -73,7 +73,7 @@ def test_a_refused_call_does_nothing(inner: Store) -> None:
 
 
 def test_a_lost_response_hides_a_success(inner: Store) -> None:
-    store = FaultyStore(inner, Fault(harm=Harm.LOSE_RESPONSE, path="b"))
+    store = FaultyStore(inner, InjectedFault(harm=Harm.LOSE_RESPONSE, path="b"))
     store.put("a", b"")
     with pytest.raises(StorageError):
         store.put("b", b"1")
@@ -82,7 +82,7 @@ def test_a_lost_response_hides_a_success(inner: Store) -> None:
 
 
 def test_after_a_crash_nothing_works(inner: Store) -> None:
-    store = FaultyStore(inner, Fault(call=2, harm=Harm.CRASH))
+    store = FaultyStore(inner, InjectedFault(call=2, harm=Harm.CRASH))
     store.put("a", b"")
     for _ in range(2):
         with pytest.raises(StorageError, match="crashed"):
@@ -93,7 +93,9 @@ def test_after_a_crash_nothing_works(inner: Store) -> None:
 
 
 def test_errors_can_be_chosen_and_last(inner: Store) -> None:
-    store = FaultyStore(inner, Fault(verb="read", times=2, error=ObjectNotFoundError("chosen")))
+    store = FaultyStore(
+        inner, InjectedFault(verb="read", times=2, error=ObjectNotFoundError("chosen"))
+    )
     inner.put("a", b"1")
     for _ in range(2):
         with pytest.raises(ObjectNotFoundError, match="chosen"):

@@ -10,6 +10,7 @@ import pytest
 
 from deltalog.actions import AddCDCFile, DeletionVectorDescriptor, DomainMetadata
 from deltalog.actions.arrow import FILE_SCHEMA
+from deltalog.context import utc_context
 from deltalog.errors import (
     CatalogManagedError,
     InternalError,
@@ -91,8 +92,10 @@ def test_a_commit_has_the_members_that_the_reference_writes_in_its_order() -> No
 @pytest.mark.protocol("LOG-09", "OV-02", "LOG-01", "LOG-02")
 def test_a_new_table_gets_protocol_and_metadata_at_version_0() -> None:
     store = DictStore()
-    configuration = load_snapshot(table()).configuration
-    tx = PendingTransaction(None, store, operation="CREATE TABLE", configuration=configuration)
+    configuration = load_snapshot(utc_context(table())).configuration
+    tx = PendingTransaction(
+        utc_context(store), None, operation="CREATE TABLE", configuration=configuration
+    )
     committed = commit(tx)
     kinds = [next(iter(action)) for action in actions_of(store, 0)]
     assert kinds == ["commitInfo", "metaData", "protocol"]
@@ -130,7 +133,7 @@ def test_a_remove_says_what_the_add_said() -> None:
         "defaultRowCommitVersion": 1,
     }
     assert committed.snapshot.files().num_rows == 0
-    assert load_snapshot(store).tombstones(["path"]).num_rows == 1
+    assert load_snapshot(utc_context(store)).tombstones(["path"]).num_rows == 1
 
 
 def test_an_existing_file_is_added_again_with_all_it_has() -> None:
@@ -226,7 +229,7 @@ def test_one_action_for_each_application_and_domain() -> None:
         {"domain": "mine", "configuration": "2", "removed": False},
         {"domain": "gone", "configuration": "pre-image", "removed": True},
     ]
-    assert load_snapshot(store).domain_metadata.keys() == {"mine"}
+    assert load_snapshot(utc_context(store)).domain_metadata.keys() == {"mine"}
 
 
 @pytest.mark.protocol("DOM-07")
@@ -325,13 +328,13 @@ TIMES = {"delta.enableInCommitTimestamps": "true"}
 def test_commit_times_grow_whatever_the_clock_says(clock_ms: int) -> None:
     store = table(features=("inCommitTimestamp",), configuration=TIMES)
     tx = pending(store, new_file("x.parquet"))
-    tx.clock.time_ms = clock_ms  # type: ignore[attr-defined]  # a SteadyClock
+    tx.context.clock.time_ms = clock_ms  # type: ignore[attr-defined]  # a SteadyClock
     committed = commit(tx)
     info = commit_info_of(store, 1)
     assert next(iter(info)) == "inCommitTimestamp"
     assert info["inCommitTimestamp"] == max(NOW_MS + 1, info["timestamp"])
     assert committed.snapshot.commit_timestamp_ms == info["inCommitTimestamp"]
-    assert load_snapshot(store).commit_timestamp_ms == info["inCommitTimestamp"]
+    assert load_snapshot(utc_context(store)).commit_timestamp_ms == info["inCommitTimestamp"]
 
 
 def _with_properties(tx: PendingTransaction, **changes: str) -> None:
@@ -400,9 +403,13 @@ def test_other_changes_keep_since_when_times_count_and_switching_off_forgets_it(
 def test_a_table_that_begins_with_times_remembers_nothing() -> None:
     store = DictStore()
     configuration = load_snapshot(
-        table(features=("inCommitTimestamp",), configuration=TIMES)
+        utc_context(table(features=("inCommitTimestamp",), configuration=TIMES))
     ).configuration
-    commit(PendingTransaction(None, store, operation="CREATE TABLE", configuration=configuration))
+    commit(
+        PendingTransaction(
+            utc_context(store), None, operation="CREATE TABLE", configuration=configuration
+        )
+    )
     assert of_kind(store, 0, "metaData")[0]["configuration"] == TIMES
     assert "inCommitTimestamp" in commit_info_of(store, 0)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deltalog.catalog import Catalog, RatifiedCommit
+from deltalog.context import utc_context
 from deltalog.errors import (
     AlreadyExistsError,
     CommitOutcomeUnknownError,
@@ -17,6 +18,7 @@ from deltalog.paths import FileInfo
 from deltalog.snapshot import load_snapshot
 from deltalog.testing import InMemoryCatalog
 from deltalog.transaction import CatalogCommitter, PendingTransaction, commit
+from tests.support.contexts import moved
 from tests.support.logs import DictStore
 from tests.support.transactions import new_file, table
 
@@ -37,28 +39,28 @@ def _table() -> tuple[DictStore, InMemoryCatalog]:
 
 
 def _pending(store: DictStore, catalog: Catalog, path: str) -> PendingTransaction:
-    snapshot = load_snapshot(store, log_tail=catalog.latest(store.root))
-    tx = PendingTransaction(snapshot, store, operation="WRITE")
+    snapshot = load_snapshot(utc_context(store).with_log_tail(catalog.latest(store.root)))
+    tx = PendingTransaction(snapshot.context, snapshot, operation="WRITE")
     tx.add_files([new_file(path)])
     return tx
 
 
 def _names(store: DictStore, catalog: Catalog) -> list[str]:
-    snapshot = load_snapshot(store, log_tail=catalog.latest(store.root))
+    snapshot = load_snapshot(utc_context(store).with_log_tail(catalog.latest(store.root)))
     return sorted(str(path) for path in snapshot.files(["path"]).column("path").to_pylist())
 
 
 @pytest.mark.protocol("B-56", "B-43")
 def test_a_commit_is_staged_and_ratified() -> None:
     store, catalog = _table()
-    committed = commit(_pending(store, catalog, "a"), committer=CatalogCommitter(catalog))
+    committed = commit(moved(_pending(store, catalog, "a"), committer=CatalogCommitter(catalog)))
     [staged] = [path for path in store.files if path != commit_path(0)]
     assert staged.startswith(f"{STAGED_DIRECTORY}/{1:020}.")
     assert committed.version == 1
     assert committed.snapshot.files(["path"]).num_rows == 1
     assert _names(store, catalog) == ["a"]
     # Whoever does not ask the catalog does not see it.
-    assert load_snapshot(store).version == 0
+    assert load_snapshot(utc_context(store)).version == 0
 
 
 @pytest.mark.protocol("B-56", "D-27")
@@ -66,8 +68,8 @@ def test_of_two_proposals_one_is_ratified_and_the_other_comes_after() -> None:
     store, catalog = _table()
     committer = CatalogCommitter(catalog)
     late = _pending(store, catalog, "late")
-    commit(_pending(store, catalog, "early"), committer=committer)
-    committed = commit(late, committer=committer)
+    commit(moved(_pending(store, catalog, "early"), committer=committer))
+    committed = commit(moved(late, committer=committer))
     assert (committed.version, committed.num_retries) == (2, 1)
     assert _names(store, catalog) == ["early", "late"]
 
@@ -76,17 +78,17 @@ def test_of_two_proposals_one_is_ratified_and_the_other_comes_after() -> None:
 def test_publishing_changes_nothing_but_where_commits_are() -> None:
     store, catalog = _table()
     committer = CatalogCommitter(catalog)
-    first = commit(_pending(store, catalog, "a"), committer=committer)
+    first = commit(moved(_pending(store, catalog, "a"), committer=committer))
     assert catalog.publish(store) == [1]
     assert catalog.latest(store.root).commits == ()
     tail = catalog.latest(store.root)
     assert first.snapshot.refresh(log_tail=tail).version == 1
-    tx = PendingTransaction(first.snapshot, store, operation="WRITE")
+    tx = PendingTransaction(first.snapshot.context, first.snapshot, operation="WRITE")
     tx.add_files([new_file("b")])
-    assert commit(tx, committer=committer).version == 2
+    assert commit(moved(tx, committer=committer)).version == 2
     assert _names(store, catalog) == ["a", "b"]
     assert catalog.publish(store) == [2]
-    assert load_snapshot(store).version == 2
+    assert load_snapshot(utc_context(store)).version == 2
 
 
 @pytest.mark.protocol("B-56", "D-27")
@@ -106,7 +108,7 @@ def test_a_proposal_whose_answer_is_lost(is_made: bool) -> None:
     store, _ = _table()
     catalog = Losing()
     catalog.register(store.root, 0)
-    committed = commit(_pending(store, catalog, "a"), committer=CatalogCommitter(catalog))
+    committed = commit(moved(_pending(store, catalog, "a"), committer=CatalogCommitter(catalog)))
     assert (committed.version, committed.num_retries) == (1, 0)
     assert catalog.latest(store.root).last_version == 1
     assert _names(store, catalog) == ["a"]
@@ -121,7 +123,7 @@ def test_a_catalog_that_never_answers_leaves_it_open() -> None:
     catalog = Silent()
     catalog.register(store.root, 0)
     with pytest.raises(CommitOutcomeUnknownError):
-        commit(_pending(store, catalog, "a"), committer=CatalogCommitter(catalog))
+        commit(moved(_pending(store, catalog, "a"), committer=CatalogCommitter(catalog)))
 
 
 def test_a_table_of_its_own_is_not_committed_to_through_a_catalog() -> None:
@@ -129,19 +131,22 @@ def test_a_table_of_its_own_is_not_committed_to_through_a_catalog() -> None:
     catalog = InMemoryCatalog()
     catalog.register(store.root, 0)
     with pytest.raises(InvalidInputError, match="not managed"):
-        commit(_pending(store, catalog, "a"), committer=CatalogCommitter(catalog))
+        commit(moved(_pending(store, catalog, "a"), committer=CatalogCommitter(catalog)))
 
 
 def test_a_new_table_is_published_and_then_known() -> None:
     before, _ = _table()
     catalog = InMemoryCatalog()
-    known = load_snapshot(before).configuration
+    known = load_snapshot(utc_context(before)).configuration
     store = DictStore()
-    tx = PendingTransaction(None, store, operation="CREATE TABLE", configuration=known)
-    assert commit(tx, committer=CatalogCommitter(catalog)).version == 0
+    tx = PendingTransaction(utc_context(store), None, operation="CREATE TABLE", configuration=known)
+    assert commit(moved(tx, committer=CatalogCommitter(catalog))).version == 0
     assert [path for path in store.files if path.endswith(".json")] == [commit_path(0)]
     assert catalog.latest(store.root).last_version == 0
-    assert commit(_pending(store, catalog, "a"), committer=CatalogCommitter(catalog)).version == 1
+    assert (
+        commit(moved(_pending(store, catalog, "a"), committer=CatalogCommitter(catalog))).version
+        == 1
+    )
 
 
 def test_the_reference_catalog_ratifies_in_order() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from deltalog._json import loads
+from deltalog.context import utc_context
 from deltalog.errors import (
     AccessDeniedError,
     CommitOutcomeUnknownError,
@@ -19,7 +20,7 @@ from deltalog.errors import (
 )
 from deltalog.log.names import commit_path
 from deltalog.snapshot import Snapshot, load_snapshot
-from deltalog.testing import CountingStore, Fault, FaultyStore, Harm
+from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
 from deltalog.transaction import (
     AppTransaction,
     Backoff,
@@ -29,6 +30,7 @@ from deltalog.transaction import (
     commit,
     run,
 )
+from tests.support.contexts import moved
 from tests.support.interleaving import SteadyClock
 from tests.support.logs import DictStore, add, classic_checkpoint, domain
 from tests.support.transactions import actions_of, new_file, pending, table
@@ -57,7 +59,7 @@ def _names(snapshot: Snapshot) -> list[str]:
 
 
 def _paths(store: DictStore) -> list[str]:
-    return _names(load_snapshot(store))
+    return _names(load_snapshot(utc_context(store)))
 
 
 # Answers that do not come.
@@ -68,7 +70,7 @@ def _paths(store: DictStore) -> list[str]:
 @pytest.mark.parametrize("times", [1, 3])
 def test_a_failed_request_is_looked_after(harm: Harm, times: int) -> None:
     inner = table()
-    store = FaultyStore(inner, Fault(verb="put_if_absent", harm=harm, times=times))
+    store = FaultyStore(inner, InjectedFault(verb="put_if_absent", harm=harm, times=times))
     committed = commit(pending(store, new_file("x.parquet")))
     assert committed.version == 1
     assert committed.num_retries == 0
@@ -91,7 +93,7 @@ def test_a_request_that_was_sent_twice_finds_its_own_first_copy() -> None:
 @pytest.mark.protocol("D-27")
 def test_a_lost_answer_to_a_lost_race_is_a_lost_race() -> None:
     inner = table()
-    store = FaultyStore(inner, Fault(verb="put_if_absent", harm=Harm.REFUSE))
+    store = FaultyStore(inner, InjectedFault(verb="put_if_absent", harm=Harm.REFUSE))
     tx = pending(store, new_file("mine.parquet"))
     commit(pending(inner, new_file("theirs.parquet")))
     committed = commit(tx)
@@ -103,7 +105,7 @@ def test_a_lost_answer_to_a_lost_race_is_a_lost_race() -> None:
 @pytest.mark.parametrize("harm", [Harm.CRASH, Harm.REFUSE])
 def test_an_outcome_that_nobody_knows_is_told_so(harm: Harm) -> None:
     inner = table()
-    store = FaultyStore(inner, Fault(verb="put_if_absent", harm=harm, times=99))
+    store = FaultyStore(inner, InjectedFault(verb="put_if_absent", harm=harm, times=99))
     tx = pending(store, new_file("x.parquet"))
     with pytest.raises(CommitOutcomeUnknownError, match="may or may not") as raised:
         commit(tx)
@@ -116,8 +118,8 @@ def test_an_answer_that_was_lost_for_good_is_unknown_although_it_was_made() -> N
     inner = table()
     store = FaultyStore(
         inner,
-        Fault(verb="put_if_absent", harm=Harm.LOSE_RESPONSE),
-        Fault(verb="read", path=f"{COMMIT}1", times=99),
+        InjectedFault(verb="put_if_absent", harm=Harm.LOSE_RESPONSE),
+        InjectedFault(verb="read", path=f"{COMMIT}1", times=99),
     )
     tx = pending(store, new_file("x.parquet"))
     with pytest.raises(CommitOutcomeUnknownError) as raised:
@@ -128,21 +130,21 @@ def test_an_answer_that_was_lost_for_good_is_unknown_although_it_was_made() -> N
 
 def test_what_the_store_refuses_for_certain_is_its_own_error() -> None:
     inner = table()
-    refused = Fault(verb="put_if_absent", error=AccessDeniedError("no"), times=99)
+    refused = InjectedFault(verb="put_if_absent", error=AccessDeniedError("no"), times=99)
     store = FaultyStore(inner, refused)
     with pytest.raises(AccessDeniedError):
         commit(pending(store, new_file("x.parquet")))
     assert _paths(inner) == []
     # Nothing is certain any more once an earlier request may still be under way.
     refused.call, refused.seen = 2, 0
-    store.faults.insert(0, Fault(verb="put_if_absent", harm=Harm.REFUSE))
+    store.faults.insert(0, InjectedFault(verb="put_if_absent", harm=Harm.REFUSE))
     with pytest.raises(CommitOutcomeUnknownError):
         commit(pending(store, new_file("x.parquet")))
 
 
 def test_a_lost_race_whose_winner_cannot_be_read_is_a_failure_and_no_riddle() -> None:
     inner = table()
-    store = FaultyStore(inner, Fault(verb="read_many", path=f"{COMMIT}1"))
+    store = FaultyStore(inner, InjectedFault(verb="read_many", path=f"{COMMIT}1"))
     tx = pending(store, new_file("mine.parquet"))
     commit(pending(inner, new_file("theirs.parquet")))
     with pytest.raises(StorageError, match="injected"):
@@ -157,7 +159,7 @@ def test_a_torn_listing_hides_no_winner() -> None:
             return iter(list(super().list_from(directory, first))[:-1])
 
     inner = table()
-    snapshot = load_snapshot(inner)
+    snapshot = load_snapshot(utc_context(inner))
     store = Torn(inner.files, inner.times_ms)
     for name in "abc":
         commit(pending(inner, new_file(name)))
@@ -188,7 +190,7 @@ class Contended(DictStore):
     def put_if_absent(self, path: str, data: bytes) -> None:
         if not self.busy:
             self.busy = True
-            rival = load_snapshot(self)
+            rival = load_snapshot(utc_context(self))
             commit(pending(self, new_file(path), snapshot=rival), hooks=NO_HOOKS)
             self.busy = False
         super().put_if_absent(path, data)
@@ -213,10 +215,10 @@ def test_retries_end_after_a_time() -> None:
 
 def test_the_caller_limits_retries() -> None:
     store = Contended(dict(table().files))
-    tx = pending(store, new_file("mine"))
+    tx = moved(pending(store, new_file("mine")), clock=RecordingClock())
     with pytest.raises(CommitRetriesExhaustedError):
-        commit(tx, commit_properties=CommitProperties(max_commit_retries=0), clock=RecordingClock())
-    assert load_snapshot(store).version == 1
+        commit(tx, commit_properties=CommitProperties(max_commit_retries=0))
+    assert load_snapshot(utc_context(store)).version == 1
 
 
 def test_a_wait_is_a_random_part_of_its_limit() -> None:
@@ -232,7 +234,7 @@ def test_a_wait_is_a_random_part_of_its_limit() -> None:
 @pytest.mark.protocol("OV-04", "OV-07")
 def test_a_commit_costs_one_request_and_its_snapshot_none() -> None:
     store = CountingStore(table([add("old.parquet")]))
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     snapshot.files()
     store.reset()
     for number in range(5):
@@ -242,7 +244,7 @@ def test_a_commit_costs_one_request_and_its_snapshot_none() -> None:
     assert snapshot.version == 6
     assert store.counts == {"put_if_absent": 5}
     # What others see is the same.
-    again = load_snapshot(store)
+    again = load_snapshot(utc_context(store))
     assert again.files().to_pylist() == snapshot.files().to_pylist()
     assert snapshot.refresh() is snapshot
     assert snapshot.commit_timestamp_ms == again.commit_timestamp_ms
@@ -267,13 +269,13 @@ def test_a_commit_onto_many_files_reads_none_of_them(features: tuple[str, ...]) 
     mark = domain("delta.rowTracking", '{"rowIdHighWaterMark":99999999}')
     classic_checkpoint(inner, 0, [*small, mark, *files])
     store = CountingStore(inner)
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     store.reset()
     committed = commit(pending(store, new_file("mine"), snapshot=snapshot), hooks=NO_HOOKS)
     assert committed.version == 1
     assert store.bytes_read < 5_000
     assert store.counts.get("list_from", 0) == 0
-    assert load_snapshot(inner).num_files == 10_001
+    assert load_snapshot(utc_context(inner)).num_files == 10_001
 
 
 # Writes that are repeated.
@@ -320,7 +322,7 @@ def test_steps_of_several_applications_go_together() -> None:
 
 
 def _loader(store: DictStore) -> Callable[[], Snapshot]:
-    return lambda: load_snapshot(store)
+    return lambda: load_snapshot(utc_context(store))
 
 
 def _count_rows(
@@ -345,7 +347,7 @@ def _count_rows(
 def test_an_operation_that_lost_is_evaluated_anew() -> None:
     store = table()
     stage, seen = _count_rows(store, rivals=2)
-    ran = run(_loader(store), stage, operation="COUNT", clock=SteadyClock())
+    ran = run(_loader(store), stage, operation="COUNT")
     assert seen == [0, 1, 2]
     assert (ran.value, ran.committed.version) == (2, 3)
     assert _paths(store) == ["count-2", "rival-1", "rival-2"]
@@ -355,7 +357,7 @@ def test_an_operation_is_not_evaluated_for_ever() -> None:
     store = table()
     stage, seen = _count_rows(store, rivals=99)
     with pytest.raises(ConcurrentAppendError):
-        run(_loader(store), stage, operation="COUNT", clock=SteadyClock(), max_reruns=3)
+        run(_loader(store), stage, operation="COUNT", max_reruns=3)
     assert seen == [0, 1, 2, 3]
 
 
@@ -363,7 +365,7 @@ def test_an_operation_that_must_not_be_evaluated_anew_raises() -> None:
     store = table()
     stage, seen = _count_rows(store, rivals=1)
     with pytest.raises(ConcurrentAppendError):
-        run(_loader(store), stage, operation="COUNT", on_conflict="raise", clock=SteadyClock())
+        run(_loader(store), stage, operation="COUNT", on_conflict="raise")
     assert seen == [0]
 
 
@@ -390,12 +392,12 @@ def test_nothing_to_do_is_no_commit_if_so_wished() -> None:
 @pytest.mark.protocol("CKPT-04")
 def test_a_checkpoint_follows_at_the_interval() -> None:
     store = table(configuration={"delta.checkpointInterval": "3"})
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     for number in range(7):
         snapshot = commit(pending(store, new_file(f"{number}"), snapshot=snapshot)).snapshot
     found = [path for path in store.files if "checkpoint.parquet" in path]
     assert [path[-38:-19] for path in sorted(found)] == [f"{3:019}", f"{6:019}"]
-    assert load_snapshot(store).num_files == snapshot.num_files == 7
+    assert load_snapshot(utc_context(store)).num_files == snapshot.num_files == 7
 
 
 def test_checkpoints_can_be_turned_off() -> None:
@@ -408,8 +410,8 @@ def test_checkpoints_can_be_turned_off() -> None:
 def test_checksums_are_carried_on_from_commit_to_commit_without_reading() -> None:
     inner = DictStore()
     store = CountingStore(inner)
-    known = load_snapshot(table()).configuration
-    tx = PendingTransaction(None, store, operation="CREATE TABLE", configuration=known)
+    known = load_snapshot(utc_context(table())).configuration
+    tx = PendingTransaction(utc_context(store), None, operation="CREATE TABLE", configuration=known)
     snapshot = commit(tx).snapshot
     store.reset()
     for number in range(3):
@@ -431,16 +433,16 @@ def test_the_log_is_cleaned_up_after_a_checkpoint_if_so_wished(
     clock = SteadyClock()
     hooks = PostCommitHookProperties(cleanup_expired_logs=wish)
     for number in range(9):
-        commit(pending(store, new_file(f"{number}")), hooks=hooks, clock=clock)
+        commit(moved(pending(store, new_file(f"{number}")), clock=clock), hooks=hooks)
         clock.time_ms += 20 * DAY_MS
         store.times_ms[commit_path(number + 1)] = clock.time_ms
     assert (commit_path(0) not in store.files) == is_cut
-    assert load_snapshot(store).num_files == 9
+    assert load_snapshot(utc_context(store)).num_files == 9
 
 
 def test_what_follows_never_fails_a_commit(caplog: pytest.LogCaptureFixture) -> None:
     inner = table(configuration={"delta.checkpointInterval": "1"})
-    store = FaultyStore(inner, Fault(path=".checkpoint.", harm=Harm.REFUSE, times=99))
+    store = FaultyStore(inner, InjectedFault(path=".checkpoint.", harm=Harm.REFUSE, times=99))
     committed = commit(pending(store, new_file("x")))
     assert committed.version == 1
     assert "the commit stands" in caplog.text
@@ -458,6 +460,6 @@ def test_a_log_that_was_cut_meanwhile_is_told() -> None:
         def list_from(self, _directory: str, _first: str) -> Any:
             return iter(())
 
-    tx.store = Cut(inner.files)
+    moved(tx, store=Cut(inner.files))
     with pytest.raises(ObjectNotFoundError):
         commit(tx)

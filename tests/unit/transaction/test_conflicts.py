@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from deltalog.actions import DomainMetadata
+from deltalog.context import utc_context
 from deltalog.errors import (
     CommitConflictError,
     ConcurrentAppendError,
@@ -370,8 +371,10 @@ def test_an_error_names_the_winner_and_travels() -> None:
 @pytest.mark.protocol("D-34")
 def test_a_race_to_create_a_table_has_one_winner() -> None:
     store = DictStore()
-    before = load_snapshot(table()).configuration
-    tx = PendingTransaction(None, store, operation="CREATE TABLE", configuration=before)
+    before = load_snapshot(utc_context(table())).configuration
+    tx = PendingTransaction(
+        utc_context(store), None, operation="CREATE TABLE", configuration=before
+    )
     write_commit(store, 0, _protocol(*FEATURES), metadata())
     with pytest.raises(ProtocolChangedError):
         commit(tx)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from deltalog.context import utc_context
 from deltalog.errors import InvalidInputError
 from deltalog.snapshot import load_snapshot
 from deltalog.transaction import PendingTransaction, commit
@@ -59,7 +60,7 @@ def test_new_files_get_ids_after_the_highest_in_use() -> None:
     assert _ids(store, 2) == {"c": (5, 2)}
     assert _mark(store, 1) == [_domain(4)]
     assert _mark(store, 2) == [_domain(5)]
-    assert load_snapshot(store).row_id_high_water_mark == 5
+    assert load_snapshot(utc_context(store)).row_id_high_water_mark == 5
 
 
 @pytest.mark.protocol("ROWID-05", "ROWID-06", "ROWID-14", "B-72", "B-73")
@@ -88,7 +89,7 @@ def test_a_lost_race_gives_ids_after_the_winner_s(features: tuple[str, ...]) -> 
     commit(tx)
     version = 3 if features is CURRENT else None
     assert _ids(store, 3) == {"mine": (11, version)}
-    assert load_snapshot(store).row_id_high_water_mark == 12
+    assert load_snapshot(utc_context(store)).row_id_high_water_mark == 12
 
 
 @pytest.mark.protocol("ROWID-17", "D-37")

@@ -12,11 +12,12 @@ import pytest
 
 from deltalog.catalog import LogTail, RatifiedCommit
 from deltalog.checkpoints.writer import CheckpointLayout
+from deltalog.context import utc_context
 from deltalog.errors import DeltaError, InternalError, InvalidInputError, UnsupportedFeatureError
 from deltalog.log import names
 from deltalog.log.hint import parse_hint
 from deltalog.snapshot import load_snapshot
-from deltalog.testing import CountingStore, Fault, FaultyStore, Harm
+from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
 from deltalog.upkeep import create_checkpoint
 from tests.support import logs
 from tests.support.logs import DictStore, Json
@@ -52,14 +53,14 @@ def parquet(store: DictStore, path: str) -> Any:
 
 
 def paths_of(store: Any, version: int | None = None) -> list[str]:
-    rows = load_snapshot(store, version=version).files(["path"]).to_pylist()
+    rows = load_snapshot(utc_context(store), version=version).files(["path"]).to_pylist()
     return sorted(row["path"] for row in rows)
 
 
 @pytest.mark.protocol("CKPT-02", "CKPT-05", "CKPT-13", "LAST-01", "LAST-03", "LAST-04", "LAST-05")
 def test_a_checkpoint_and_what_points_to_it() -> None:
     store = table()
-    info = create_checkpoint(load_snapshot(store), at_ms=NOW)
+    info = create_checkpoint(load_snapshot(utc_context(store)), at_ms=NOW)
     assert (info.version, info.num_adds, info.num_removes, info.num_actions) == (2, 2, 1, 6)
     rows = parquet(store, CLASSIC)
     assert not {"commitInfo", "cdc"} & set(rows.column_names)
@@ -92,7 +93,7 @@ def test_properties_decide_on_statistics(as_json: str, as_struct: str, expected:
     }
     metadata = logs.metadata(configuration=configuration, partitionColumns=["p"])
     logs.commit(store, 0, logs.PROTOCOL, metadata, logs.add("a", partitionValues={"p": "x"}))
-    create_checkpoint(load_snapshot(store))
+    create_checkpoint(load_snapshot(utc_context(store)))
     add = parquet(store, names.log_path(names.checkpoint_name(0))).schema.field("add").type
     optional = {"stats", "stats_parsed", "partitionValues_parsed"}
     assert {field.name for field in add} & optional == expected
@@ -111,7 +112,7 @@ def test_typed_partition_values_have_physical_names_and_types() -> None:
     protocol = {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}
     add = logs.add("a", partitionValues={"col-1": "2024-02-29"})
     logs.commit(store, 0, protocol, metadata, add, logs.add("b", partitionValues={"col-1": None}))
-    create_checkpoint(load_snapshot(store))
+    create_checkpoint(load_snapshot(utc_context(store)))
     rows = parquet(store, names.log_path(names.checkpoint_name(0))).column("add").to_pylist()
     values = [str(row["partitionValues_parsed"]["col-1"]) for row in rows if row is not None]
     assert sorted(values) == ["2024-02-29", "None"]
@@ -123,7 +124,7 @@ def test_parts_are_the_same_whoever_writes_them() -> None:
     for order in (1, -1):
         store = table()
         logs.commit(store, 3, *[logs.add(f"x{number}") for number in range(10)][::order])
-        create_checkpoint(load_snapshot(store), part_rows=5, at_ms=NOW)
+        create_checkpoint(load_snapshot(utc_context(store)), part_rows=5, at_ms=NOW)
         parts = [path for path in store.files if ".checkpoint." in path]
         assert hint_of(store)["parts"] == 3
         start = f"_delta_log/{3:020d}.checkpoint"
@@ -146,7 +147,7 @@ def test_parts_are_the_same_whoever_writes_them() -> None:
 @pytest.mark.protocol("B-15", "B-14")
 def test_the_policy_chooses_the_layout_where_the_feature_allows_it() -> None:
     v2 = table({"delta.checkpointPolicy": "v2"}, v2=True)
-    create_checkpoint(load_snapshot(v2), at_ms=NOW)
+    create_checkpoint(load_snapshot(utc_context(v2)), at_ms=NOW)
     top = next(path for path in v2.files if path.endswith(".json") and "checkpoint" in path)
     lines = [next(iter(json.loads(line).items())) for line in v2.files[top].splitlines()]
     assert [kind for kind, _ in lines].count("checkpointMetadata") == 1
@@ -155,16 +156,16 @@ def test_the_policy_chooses_the_layout_where_the_feature_allows_it() -> None:
     assert hint_of(v2)["v2Checkpoint"]["path"] == top.rpartition("/")[2]
     assert hint_of(v2)["size"] == 8
     classic = table({"delta.checkpointPolicy": "v2"})
-    create_checkpoint(load_snapshot(classic), at_ms=NOW)
+    create_checkpoint(load_snapshot(utc_context(classic)), at_ms=NOW)
     assert CLASSIC in classic.files
 
 
 @pytest.mark.protocol("B-14", "B-15")
 def test_layouts_that_the_table_forbids_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="v2Checkpoint"):
-        create_checkpoint(load_snapshot(table()), layout=CheckpointLayout.V2_JSON)
+        create_checkpoint(load_snapshot(utc_context(table())), layout=CheckpointLayout.V2_JSON)
     with pytest.raises(InvalidInputError, match="in parts"):
-        create_checkpoint(load_snapshot(table(v2=True)), part_rows=1)
+        create_checkpoint(load_snapshot(utc_context(table(v2=True))), part_rows=1)
 
 
 def test_unknown_features_are_refused() -> None:
@@ -172,7 +173,7 @@ def test_unknown_features_are_refused() -> None:
     protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["fromTheFuture"]}
     logs.commit(store, 3, {"protocol": protocol})
     with pytest.raises(UnsupportedFeatureError, match="fromTheFuture"):
-        create_checkpoint(load_snapshot(store))
+        create_checkpoint(load_snapshot(utc_context(store)))
 
 
 @pytest.mark.protocol("CKPT-09")
@@ -181,7 +182,7 @@ def test_a_commit_that_is_not_published_has_no_checkpoint() -> None:
     staged = f"{names.STAGED_DIRECTORY}/{3:020d}.{logs.SIDECAR_UUID}.json"
     store.put(staged, logs.ndjson([logs.add("d")]))
     tail = LogTail(commits=(RatifiedCommit(version=3, file=store.stat(staged)),))
-    snapshot = load_snapshot(store, log_tail=tail)
+    snapshot = load_snapshot(utc_context(store).with_log_tail(tail))
     assert snapshot.version == 3
     with pytest.raises(InvalidInputError, match="not published"):
         create_checkpoint(snapshot)
@@ -190,7 +191,7 @@ def test_a_commit_that_is_not_published_has_no_checkpoint() -> None:
 @pytest.mark.protocol("CKPT-18")
 def test_old_protocols_have_no_feature_lists() -> None:
     store = table()
-    create_checkpoint(load_snapshot(store))
+    create_checkpoint(load_snapshot(utc_context(store)))
     protocols = parquet(store, CLASSIC).column("protocol").drop_null().to_pylist()
     assert protocols == [
         {
@@ -205,28 +206,28 @@ def test_old_protocols_have_no_feature_lists() -> None:
 @pytest.mark.protocol("LAST-07", "D-21")
 def test_the_hint_is_replaced_and_never_goes_back() -> None:
     store = table()
-    create_checkpoint(load_snapshot(store, version=1))
+    create_checkpoint(load_snapshot(utc_context(store), version=1))
     assert hint_of(store)["version"] == 1
-    create_checkpoint(load_snapshot(store))
+    create_checkpoint(load_snapshot(utc_context(store)))
     assert hint_of(store)["version"] == 2
-    create_checkpoint(load_snapshot(store, version=0))
+    create_checkpoint(load_snapshot(utc_context(store), version=0))
     assert hint_of(store)["version"] == 2
     assert paths_of(store, 0) == ["a"]
 
 
 def test_a_checkpoint_that_is_there_is_taken() -> None:
     store = table()
-    create_checkpoint(load_snapshot(store))
+    create_checkpoint(load_snapshot(utc_context(store)))
     content = store.files[CLASSIC]
     del store.files[names.LAST_CHECKPOINT_PATH]
-    create_checkpoint(load_snapshot(store))
+    create_checkpoint(load_snapshot(utc_context(store)))
     assert store.files[CLASSIC] is content
     assert hint_of(store)["version"] == 2
 
 
 def test_a_damaged_checkpoint_is_replaced() -> None:
     store = table()
-    snapshot = load_snapshot(store)
+    snapshot = load_snapshot(utc_context(store))
     store.put(CLASSIC, b"PAR1 torn")
     create_checkpoint(snapshot)
     logs_left = DictStore(
@@ -239,7 +240,7 @@ def test_a_damaged_checkpoint_is_replaced() -> None:
 def test_an_empty_file_does_not_stand_in_the_way() -> None:
     store = table()
     store.put(CLASSIC, b"")
-    create_checkpoint(load_snapshot(store))
+    create_checkpoint(load_snapshot(utc_context(store)))
     assert hint_of(store)["version"] == 2
     del store.files[names.commit_path(0)]
     assert paths_of(store) == ["b", "c"]
@@ -248,8 +249,8 @@ def test_an_empty_file_does_not_stand_in_the_way() -> None:
 @pytest.mark.protocol("D-60")
 def test_a_damaged_checkpoint_before_is_worked_around() -> None:
     store = table(v2=True)
-    create_checkpoint(load_snapshot(store, version=1), layout=CheckpointLayout.V2_JSON)
-    snapshot = load_snapshot(store)
+    create_checkpoint(load_snapshot(utc_context(store), version=1), layout=CheckpointLayout.V2_JSON)
+    snapshot = load_snapshot(utc_context(store))
     store.delete_many([path for path in store.files if path.startswith(names.SIDECAR_DIRECTORY)])
     create_checkpoint(snapshot, at_ms=NOW)
     del store.files[names.commit_path(0)]
@@ -270,17 +271,17 @@ def test_a_checkpoint_that_reads_back_wrong_is_removed() -> None:
 
     store = Forgetful(table().files)
     with pytest.raises(InternalError, match="removed checkpoint"):
-        create_checkpoint(load_snapshot(store), at_ms=NOW)
+        create_checkpoint(load_snapshot(utc_context(store)), at_ms=NOW)
     assert CLASSIC not in store.files
     assert names.LAST_CHECKPOINT_PATH not in store.files
 
 
 def test_a_checkpoint_is_made_of_the_one_before() -> None:
     store = table()
-    create_checkpoint(load_snapshot(store))
+    create_checkpoint(load_snapshot(utc_context(store)))
     logs.commit(store, 3, logs.add("d"))
     counting = CountingStore(store)
-    snapshot = load_snapshot(counting)
+    snapshot = load_snapshot(utc_context(counting))
     snapshot.files()
     snapshot.tombstones()
     counting.reset()
@@ -306,15 +307,21 @@ def test_a_fault_at_any_call_leaves_the_table_as_it_was(
 ) -> None:
     kind, part_rows, v2 = layout
     whole = FaultyStore(table(v2=v2))
-    create_checkpoint(load_snapshot(whole), layout=kind, part_rows=part_rows, at_ms=NOW)
+    create_checkpoint(
+        load_snapshot(utc_context(whole)), layout=kind, part_rows=part_rows, at_ms=NOW
+    )
     for call in range(1, len(whole.calls) + 1):
         store = table(v2=v2)
-        faulty = FaultyStore(store, Fault(call=call, harm=harm))
+        faulty = FaultyStore(store, InjectedFault(call=call, harm=harm))
         with contextlib.suppress(DeltaError):
-            create_checkpoint(load_snapshot(faulty), layout=kind, part_rows=part_rows, at_ms=NOW)
+            create_checkpoint(
+                load_snapshot(utc_context(faulty)), layout=kind, part_rows=part_rows, at_ms=NOW
+            )
         assert paths_of(store) == ["b", "c"]
-        assert load_snapshot(store).recorded_app_transactions["app"].version == 7
+        assert load_snapshot(utc_context(store)).recorded_app_transactions["app"].version == 7
         # Whatever was left behind does not stand in the way of the next one.
-        create_checkpoint(load_snapshot(store), layout=kind, part_rows=part_rows, at_ms=NOW)
+        create_checkpoint(
+            load_snapshot(utc_context(store)), layout=kind, part_rows=part_rows, at_ms=NOW
+        )
         del store.files[names.commit_path(0)]
         assert paths_of(store) == ["b", "c"]

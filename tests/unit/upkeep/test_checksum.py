@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deltalog.context import utc_context
 from deltalog.log import names
 from deltalog.log.checksum import encode_checksum, parse_checksum
 from deltalog.snapshot import load_snapshot
@@ -42,13 +43,13 @@ def test_the_first_version_is_counted_and_later_ones_are_carried_on() -> None:
     store = DictStore()
     first = [PROTOCOL, logs.metadata(), logs.txn("app", 1), logs.domain("d")]
     logs.commit(store, 0, *first, logs.add("a", size=10), logs.add("b", size=10_000))
-    write_checksum(load_snapshot(store), txn_id="one")
+    write_checksum(load_snapshot(utc_context(store)), txn_id="one")
     marked = vector(3)
     removed = logs.remove("a", size=10)
     logs.commit(
         store, 1, removed, logs.add("a", size=10, deletionVector=marked), logs.txn("app", 2)
     )
-    write_checksum(load_snapshot(store))
+    write_checksum(load_snapshot(utc_context(store)))
     zero, one = crc(store, 0), crc(store, 1)
     assert (zero.txn_id, one.txn_id) == ("one", None)
     assert (one.table_size_bytes, one.num_files) == (10_010, 2)
@@ -66,7 +67,7 @@ def test_the_first_version_is_counted_and_later_ones_are_carried_on() -> None:
 def test_what_is_carried_on_is_what_counting_gives(data: st.DataObject) -> None:
     store = DictStore()
     logs.commit(store, 0, PROTOCOL, logs.metadata())
-    write_checksum(load_snapshot(store))
+    write_checksum(load_snapshot(utc_context(store)))
     live: dict[str, Json] = {}
     for version in range(1, data.draw(st.integers(2, 6))):
         gone = data.draw(st.lists(st.sampled_from(sorted(live)), unique=True)) if live else []
@@ -83,7 +84,7 @@ def test_what_is_carried_on_is_what_counting_gives(data: st.DataObject) -> None:
                 live[path]["deletionVector"] = vector(cardinality)
         adds = [logs.add(path, **live[path]) for path in sorted(fresh)]
         logs.commit(store, version, *removes, *adds)
-        snapshot = load_snapshot(store)
+        snapshot = load_snapshot(utc_context(store))
         assert write_checksum(snapshot) == count_checksum(snapshot)
         assert crc(store, version) == count_checksum(snapshot)
 
@@ -101,11 +102,11 @@ def test_what_is_carried_on_is_what_counting_gives(data: st.DataObject) -> None:
 def test_where_a_commit_does_not_tell_there_is_no_checksum(actions: list[Json]) -> None:
     store = DictStore()
     logs.commit(store, 0, PROTOCOL, logs.metadata(), logs.add("a"))
-    write_checksum(load_snapshot(store))
+    write_checksum(load_snapshot(utc_context(store)))
     logs.commit(store, 1, *actions)
-    assert write_checksum(load_snapshot(store)) is None
+    assert write_checksum(load_snapshot(utc_context(store))) is None
     assert names.log_path(names.checksum_name(1)) not in store.files
-    assert write_checksum(load_snapshot(store), whole=True) == crc(store, 1)
+    assert write_checksum(load_snapshot(utc_context(store)), whole=True) == crc(store, 1)
 
 
 @pytest.mark.protocol("D-53")
@@ -116,8 +117,8 @@ def test_a_checksum_that_is_missing_or_damaged_is_not_carried_on(damage: bytes |
     if damage is not None:
         store.put(names.log_path(names.checksum_name(0)), damage)
     logs.commit(store, 1, logs.add("a"))
-    assert write_checksum(load_snapshot(store)) is None
-    assert load_snapshot(store).num_files == 1
+    assert write_checksum(load_snapshot(utc_context(store))) is None
+    assert load_snapshot(utc_context(store)).num_files == 1
 
 
 def test_a_checksum_that_is_there_stays() -> None:
@@ -125,7 +126,7 @@ def test_a_checksum_that_is_there_stays() -> None:
     logs.commit(store, 0, PROTOCOL, logs.metadata())
     path = names.log_path(names.checksum_name(0))
     store.put(path, b"another writer's")
-    write_checksum(load_snapshot(store))
+    write_checksum(load_snapshot(utc_context(store)))
     assert store.files[path] == b"another writer's"
 
 
@@ -134,7 +135,7 @@ def test_remembered_transactions_are_left_out_where_they_expire() -> None:
     store = DictStore()
     retention = {"delta.setTransactionRetentionDuration": "interval 1 day"}
     logs.commit(store, 0, PROTOCOL, logs.metadata(configuration=retention), logs.txn("app", 1))
-    write_checksum(load_snapshot(store))
+    write_checksum(load_snapshot(utc_context(store)))
     assert crc(store, 0).set_transactions is None
 
 
@@ -147,27 +148,29 @@ def test_the_commits_own_time_stands_in_its_checksum() -> None:
     info: Json = {"commitInfo": {"inCommitTimestamp": 77}}
     metadata = logs.metadata(configuration=enabled)
     logs.commit(store, 0, info, {"protocol": {**protocol, **lists}}, metadata)
-    write_checksum(load_snapshot(store))
+    write_checksum(load_snapshot(utc_context(store)))
     assert crc(store, 0).in_commit_timestamp_ms == 77
 
 
 def test_carrying_on_reads_no_files_of_the_table() -> None:
     store = DictStore()
     logs.commit(store, 0, PROTOCOL, logs.metadata(), *[logs.add(f"f{n}") for n in range(50)])
-    previous = write_checksum(load_snapshot(store))
+    previous = write_checksum(load_snapshot(utc_context(store)))
     assert previous is not None
     logs.commit(store, 1, logs.add("g"))
     counting = CountingStore(store)
-    snapshot = load_snapshot(counting)
+    snapshot = load_snapshot(utc_context(counting))
     snapshot.files(["size"])
     counting.reset()
     write_checksum(snapshot, previous=previous)
     assert counting.counts == {"put_if_absent": 1}
-    assert read_checksum(load_snapshot(store), 1) == count_checksum(load_snapshot(store))
+    assert read_checksum(load_snapshot(utc_context(store)), 1) == count_checksum(
+        load_snapshot(utc_context(store))
+    )
 
 
 def test_what_is_written_is_what_is_read() -> None:
     store = DictStore()
     logs.commit(store, 0, PROTOCOL, logs.metadata(), logs.add("a", deletionVector=vector(2)))
-    counted = count_checksum(load_snapshot(store))
+    counted = count_checksum(load_snapshot(utc_context(store)))
     assert parse_checksum(encode_checksum(counted)) == counted

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from deltalog.catalog import LogTail
 from deltalog.checkpoints.writer import CheckpointLayout
+from deltalog.context import utc_context
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.log import names
 from deltalog.snapshot import load_snapshot
-from deltalog.testing import Fault, FaultyStore, Harm
+from deltalog.testing import FaultyStore, Harm, InjectedFault
 from deltalog.upkeep import cleanup_metadata, compact_logs, create_checkpoint
 from tests.support import logs
 from tests.support.logs import DictStore, Json
@@ -44,7 +45,9 @@ def table(ages_days: list[float], checkpoints: dict[int, str], **configuration: 
         store.files[names.log_path(names.checksum_name(version))] = b"{}"
         if version in checkpoints:
             create_checkpoint(
-                load_snapshot(store), layout=CheckpointLayout(checkpoints[version]), at_ms=NOW
+                load_snapshot(utc_context(store)),
+                layout=CheckpointLayout(checkpoints[version]),
+                at_ms=NOW,
             )
     return store
 
@@ -54,12 +57,12 @@ def commits_of(store: DictStore) -> list[int]:
 
 
 def files_at(store: Any, version: int) -> set[str]:
-    rows = load_snapshot(store, version=version).files(["path"]).to_pylist()
+    rows = load_snapshot(utc_context(store), version=version).files(["path"]).to_pylist()
     return {row["path"] for row in rows}
 
 
 def clean(store: Any, **options: Any) -> list[str]:
-    return cleanup_metadata(load_snapshot(store), at_ms=NOW, **options)
+    return cleanup_metadata(load_snapshot(utc_context(store)), at_ms=NOW, **options)
 
 
 FORTY_DAYS: list[float] = [40.0 - day for day in range(41)]
@@ -123,7 +126,7 @@ def test_a_checkpoint_that_is_no_good_is_no_boundary(harm: str) -> None:
 def test_compacted_logs_that_reach_the_boundary_go() -> None:
     store = table([60, 55, 50, 45, 40, 0], {3: "classic"})
     for start, end in ((0, 1), (2, 4), (4, 5)):
-        compact_logs(load_snapshot(store), start, end)
+        compact_logs(load_snapshot(utc_context(store)), start, end)
     deleted = clean(store)
     gone = [path for path in deleted if path.endswith("compacted.json")]
     assert gone == [names.log_path(names.compaction_name(*run)) for run in ((0, 1), (2, 4))]
@@ -162,7 +165,7 @@ def test_no_sidecar_goes_while_a_checkpoint_is_unreadable() -> None:
     torn = next(path for path in store.files if f"{1:020d}.checkpoint" in path)
     clean_before = dict(store.files)
     store.put(torn, b"PAR1 torn PAR1")
-    cleanup_metadata(load_snapshot(store), at_ms=NOW, retention_ms=1000 * DAY)
+    cleanup_metadata(load_snapshot(utc_context(store)), at_ms=NOW, retention_ms=1000 * DAY)
     assert _sidecars(store) == _sidecars(DictStore(clean_before))
 
 
@@ -183,7 +186,7 @@ def test_a_protected_history_goes_at_once_or_not_at_all(before: int, left: list[
 def test_commits_go_before_their_checkpoints() -> None:
     store = table([60, 50, 40, 0], {0: "classic", 2: "classic"})
     deletes = FaultyStore(store)
-    deleted = cleanup_metadata(load_snapshot(deletes), at_ms=NOW)
+    deleted = cleanup_metadata(load_snapshot(utc_context(deletes)), at_ms=NOW)
     kinds = ["checkpoint" in path for path in deleted]
     assert kinds == sorted(kinds)
     assert [verb for verb, _ in deletes.calls if verb == "delete_many"][:2] == ["delete_many"] * 2
@@ -204,7 +207,7 @@ def test_a_catalog_decides_about_its_log() -> None:
     features = ["catalogManaged", *FEATURES]
     protocol = {**PROTOCOL["protocol"], "writerFeatures": features, "readerFeatures": features[:2]}
     logs.commit(store, 4, {"protocol": protocol}, time_ms=NOW)
-    snapshot = load_snapshot(store, log_tail=LogTail(latest_version=4))
+    snapshot = load_snapshot(utc_context(store).with_log_tail(LogTail(latest_version=4)))
     with pytest.raises(InvalidInputError, match="catalog"):
         cleanup_metadata(snapshot, at_ms=NOW)
 
@@ -219,7 +222,7 @@ def test_a_fault_at_any_call_cuts_nothing_that_is_needed(harm: Harm) -> None:
     for call in range(1, len(whole.calls) + 1):
         store = table(ages, checkpoints)
         with contextlib.suppress(DeltaError):
-            clean(FaultyStore(store, Fault(call=call, harm=harm)))
+            clean(FaultyStore(store, InjectedFault(call=call, harm=harm)))
         for version in range(3, 6):
             assert files_at(store, version) == {f"f{n}" for n in range(version + 1)}
 
@@ -244,4 +247,4 @@ def test_every_version_of_the_retention_period_stays_readable(data: st.DataObjec
     first = max((version for version, time in enumerate(times) if time <= cutoff), default=0)
     for version in range(first, len(ages)):
         assert files_at(store, version) == {f"f{n}" for n in range(version + 1)}
-    assert load_snapshot(store).version == len(ages) - 1
+    assert load_snapshot(utc_context(store)).version == len(ages) - 1

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deltalog.context import utc_context
 from deltalog.errors import InvalidInputError
 from deltalog.log import names
 from deltalog.snapshot import Snapshot, load_snapshot
@@ -56,11 +57,15 @@ def test_every_version_is_the_same_with_and_without(
 ) -> None:
     store = logs.table_of(*history)
     last = len(history) - 1
-    plain = [state_of(load_snapshot(store, version=version)) for version in range(last + 1)]
+    plain = [
+        state_of(load_snapshot(utc_context(store), version=version)) for version in range(last + 1)
+    ]
     start = data.draw(st.integers(0, last - 1))
     end = data.draw(st.integers(start + 1, last))
-    compact_logs(load_snapshot(store), start, end)
-    compacted = [state_of(load_snapshot(store, version=version)) for version in range(last + 1)]
+    compact_logs(load_snapshot(utc_context(store)), start, end)
+    compacted = [
+        state_of(load_snapshot(utc_context(store), version=version)) for version in range(last + 1)
+    ]
     assert compacted == plain
 
 
@@ -72,7 +77,7 @@ def test_a_compacted_log_has_tombstones_and_no_provenance() -> None:
         [{"cdc": {"path": "c", "partitionValues": {}, "size": 1, "dataChange": False}}],
         [logs.domain("d", removed=True), logs.add("b", fromTheFuture=1)],
     )
-    path = compact_logs(load_snapshot(store), 1, 3)
+    path = compact_logs(load_snapshot(utc_context(store)), 1, 3)
     assert path == names.log_path(names.compaction_name(1, 3))
     lines = [json.loads(line) for line in store.files[path].splitlines()]
     assert sorted(kind for line in lines for kind in line) == ["add", "domainMetadata", "remove"]
@@ -82,9 +87,9 @@ def test_a_compacted_log_has_tombstones_and_no_provenance() -> None:
 
 def test_readers_use_it() -> None:
     store = logs.table_of(*[[logs.add(f"f{n}")] for n in range(6)])
-    compact_logs(load_snapshot(store), 0, 4)
+    compact_logs(load_snapshot(utc_context(store)), 0, 4)
     counting = CountingStore(store)
-    assert load_snapshot(counting).num_files == 6
+    assert load_snapshot(utc_context(counting)).num_files == 6
     read = [path for path in counting.paths("read_many") if path.endswith(".json")]
     assert len(read) == 2
 
@@ -93,17 +98,17 @@ def test_readers_use_it() -> None:
 def test_there_must_be_such_commits(start: int, end: int) -> None:
     store = logs.table_of([logs.add("a")], [], [], [])
     if (start, end) == (0, 1):
-        snapshot = load_snapshot(store)
+        snapshot = load_snapshot(utc_context(store))
         del store.files[names.commit_path(0)]
     else:
-        snapshot = load_snapshot(store)
+        snapshot = load_snapshot(utc_context(store))
     with pytest.raises(InvalidInputError):
         compact_logs(snapshot, start, end)
 
 
 def test_one_that_is_there_stays() -> None:
     store = logs.table_of([logs.add("a")], [logs.add("b")])
-    path = compact_logs(load_snapshot(store), 0, 1)
+    path = compact_logs(load_snapshot(utc_context(store)), 0, 1)
     content = store.files[path]
-    assert compact_logs(load_snapshot(store), 0, 1) == path
+    assert compact_logs(load_snapshot(utc_context(store)), 0, 1) == path
     assert store.files[path] is content

@@ -10,17 +10,18 @@ import pyarrow as pa
 import pytest
 
 from deltalog import write_deltalake
-from deltalog.configuration import TableConfiguration
+from deltalog.context import utc_context
+from deltalog.engine import LocalEngine
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.paths import FileInfo, canonical_path, decode_path, is_absolute
 from deltalog.snapshot import Snapshot, load_snapshot
 from deltalog.storage import open_store
-from deltalog.testing import CountingStore, Fault, FaultyStore, Harm
-from deltalog.transaction import PendingTransaction
-from deltalog.transaction.commit import commit
+from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
 from deltalog.verbs import alter
-from deltalog.verbs.clone import Cloned, cloned_configuration, stage_clone
+from deltalog.verbs.clone import Clone, Cloned, cloned_configuration
+from deltalog.verbs.do import make_table
 from tests.support.aging import FEATURES, NO_HOOKS, AgingStore, AgingTable
+from tests.support.contexts import moved
 
 MAPPED = {"delta.columnMapping.mode": "name"}
 ICT = {"delta.enableInCommitTimestamps": "true"}
@@ -60,24 +61,9 @@ class NeighbourStore(AgingStore):
 
 def clone(source: Snapshot, target: AgingTable, *, is_shallow: bool, **properties: str) -> Cloned:
     """As the facade does it: the first time a new table, then a version of it."""
-
-    def configured(before: TableConfiguration | None) -> TableConfiguration:
-        return cloned_configuration(source.configuration, target=before, properties=properties)
-
     if not target.kept.files:
-        pending = PendingTransaction(
-            None, target.store, operation="CLONE", configuration=configured(None)
-        )
-        cloned = stage_clone(pending, source, is_shallow=is_shallow)
-        pending.set_metrics(cloned.metrics())
-        commit(pending, hooks=NO_HOOKS)
-        return cloned
-
-    def again(pending: PendingTransaction) -> Cloned:
-        pending.set_configuration(configured(pending.configuration))
-        return stage_clone(pending, source, is_shallow=is_shallow)
-
-    return target.run("CLONE", again)
+        return clone_new(source, target, is_shallow=is_shallow, **properties)
+    return target.do(Clone(source=source, is_shallow=is_shallow, properties=properties))
 
 
 def source_in(bucket: Bucket, properties: dict[str, str]) -> AgingTable:
@@ -135,7 +121,7 @@ def test_a_shallow_clone_copies_nothing() -> None:
 def test_local_files_are_named_as_delta_spark_knows_them(tmp_path: Path) -> None:
     """With `file:///x` it reads them, and fails to delete rows of them."""
     write_deltalake(tmp_path / "a b", pa.table({"id": [1, 2]}))
-    source = load_snapshot(open_store(tmp_path / "a b"))
+    source = load_snapshot(utc_context(open_store(tmp_path / "a b")))
     target = AgingTable()
     target.store = open_store(tmp_path / "copy")
     clone_new(source, target, is_shallow=True)
@@ -190,7 +176,7 @@ def test_cloned_again_only_the_difference_is_added(*, is_shallow: bool) -> None:
     target.append({"id": [-5], "p": ["own"]})
     counted = CountingStore(source.kept)
     snapshot = source.snapshot()
-    snapshot.store = counted
+    moved(snapshot, store=counted)
     again = clone(snapshot, target, is_shallow=is_shallow)
     assert target.rows() == source.rows()
     assert (again.num_added_files, again.num_removed_files) == (1, 2)
@@ -206,7 +192,7 @@ def test_copies_of_an_attempt_that_failed_are_used() -> None:
     bucket = Bucket()
     source, target = source_in(bucket, FEATURES), bucket.table("copy")
     target.store = FaultyStore(
-        target.kept, Fault(verb="put_if_absent", path="_delta_log", harm=Harm.CRASH)
+        target.kept, InjectedFault(verb="put_if_absent", path="_delta_log", harm=Harm.CRASH)
     )
     with pytest.raises(DeltaError):
         clone(source.snapshot(), target, is_shallow=False)
@@ -220,16 +206,18 @@ def test_copies_of_an_attempt_that_failed_are_used() -> None:
     assert other.rows() == source.rows()
 
 
-def clone_new(source: Snapshot, target: AgingTable, *, is_shallow: bool = False) -> Cloned:
-    pending = PendingTransaction(
-        None,
-        target.store,
-        operation="CLONE",
-        configuration=cloned_configuration(source.configuration),
+def clone_new(
+    source: Snapshot, target: AgingTable, *, is_shallow: bool = False, **properties: str
+) -> Cloned:
+    done = make_table(
+        Clone(source=source, is_shallow=is_shallow, properties=properties),
+        utc_context(target.store),
+        cloned_configuration(source.configuration, properties=properties),
+        LocalEngine(),
+        hooks=NO_HOOKS,
     )
-    cloned = stage_clone(pending, source, is_shallow=is_shallow)
-    commit(pending, hooks=NO_HOOKS)
-    return cloned
+    assert done.outcome is not None
+    return done.outcome
 
 
 def test_another_file_of_the_same_name_is_not_taken_for_a_copy() -> None:
@@ -287,7 +275,7 @@ def test_clustering_goes_along() -> None:
     source.create(
         pa.table({"id": [1], "v": [2]}), properties={"delta.feature.clustering": "supported"}
     )
-    source.run("x", lambda tx: alter.set_clustering_columns(tx, ["id"]))
+    source.do(alter.SetClusteringColumns(["id"]))
     clone(source.snapshot(), target, is_shallow=True)
     (domain,) = target.snapshot().domain_metadata.values()
     assert domain == source.snapshot().domain_metadata["delta.clustering"]
@@ -302,7 +290,9 @@ def test_a_crash_anywhere_leaves_the_old_version_or_the_new_one(*, is_shallow: b
         source, target = source_in(bucket, FEATURES), bucket.table("copy")
         clone(source.snapshot(0), target, is_shallow=is_shallow)
         old, new = target.rows(), source.rows()
-        target.store = faulty = FaultyStore(target.kept, Fault(call=number, harm=Harm.CRASH))
+        target.store = faulty = FaultyStore(
+            target.kept, InjectedFault(call=number, harm=Harm.CRASH)
+        )
         with contextlib.suppress(DeltaError):
             clone(source.snapshot(), target, is_shallow=is_shallow)
         target.store = target.kept

@@ -15,6 +15,8 @@ import pytest
 
 from deltalog._json import dumps, loads
 from deltalog.configuration import TableConfiguration
+from deltalog.context import utc_context
+from deltalog.engine import LocalEngine
 from deltalog.errors import (
     DataFileUnreadableError,
     DeltaError,
@@ -25,15 +27,16 @@ from deltalog.errors import (
 from deltalog.scan import plan_scan
 from deltalog.schema import ArrayType, Field, PrimitiveType, StructType
 from deltalog.table_change import new_table
-from deltalog.testing import CountingStore, Fault, FaultyStore, Harm
+from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
 from deltalog.transaction import PendingTransaction
 from deltalog.transaction.commit import commit
 from deltalog.verbs.convert import (
     Conversion,
+    Convert,
     configuration_in_place,
     plan_conversion,
-    stage_convert,
 )
+from deltalog.verbs.do import stage
 from tests.support.aging import NO_HOOKS, AgingTable
 
 SPARK_SCHEMA = "org.apache.spark.sql.parquet.row.metadata"
@@ -64,9 +67,12 @@ def convert(
     partition_by = None if fields is None else StructType(fields)
     found = plan_conversion(table.store, partition_by=partition_by, partition_strategy=strategy)
     pending = PendingTransaction(
-        None, table.store, operation="CONVERT", configuration=_configured(found, properties or {})
+        utc_context(table.store),
+        None,
+        operation="CONVERT",
+        configuration=_configured(found, properties or {}),
     )
-    stage_convert(pending, found, collect_stats=collect_stats)
+    stage(Convert(conversion=found, collect_stats=collect_stats), pending, LocalEngine())
     commit(pending, hooks=NO_HOOKS)
     return found
 
@@ -303,7 +309,7 @@ def test_a_crash_anywhere_leaves_no_table_or_the_whole_one() -> None:
     for number in range(1, 100):
         table = parquet("p=1/a.parquet", "p=2/b.parquet")
         before = dict(table.kept.files)
-        table.store = faulty = FaultyStore(table.kept, Fault(call=number, harm=Harm.CRASH))
+        table.store = faulty = FaultyStore(table.kept, InjectedFault(call=number, harm=Harm.CRASH))
         with contextlib.suppress(DeltaError):
             convert(table)
         assert before.items() <= table.kept.files.items()

@@ -9,9 +9,10 @@ import pytest
 
 from deltalog.errors import DataFileMissingError, DeltaError
 from deltalog.paths import FileInfo
-from deltalog.testing import CountingStore, Fault, FaultyStore, Harm
-from deltalog.verbs.repair import LostFiles, find_lost_files, stage_repair
+from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
+from deltalog.verbs.repair import LostFiles, Repair, find_lost_files
 from tests.support.aging import AgingStore, AgingTable
+from tests.support.contexts import moved
 from tests.support.logs import PROTOCOL, add, commit, metadata
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -28,7 +29,7 @@ def broken() -> tuple[AgingTable, str]:
 
 
 def repair(table: AgingTable) -> LostFiles:
-    return table.run("FSCK", stage_repair)
+    return table.do(Repair())
 
 
 def test_lost_files_leave_the_table() -> None:
@@ -49,7 +50,7 @@ def test_a_sound_table_costs_one_listing() -> None:
     snapshot = table.snapshot()
     snapshot.files()
     counted = CountingStore(table.kept)
-    snapshot.store = counted
+    moved(snapshot, store=counted)
     assert find_lost_files(snapshot).paths == []
     assert counted.counts == {"list_all": 1}
 
@@ -90,7 +91,7 @@ def test_a_file_without_its_deletion_vector_is_told_and_stays() -> None:
 def test_a_crash_anywhere_leaves_the_old_version_or_the_new_one() -> None:
     for number in range(1, 100):
         table, lost = broken()
-        table.store = faulty = FaultyStore(table.kept, Fault(call=number, harm=Harm.CRASH))
+        table.store = faulty = FaultyStore(table.kept, InjectedFault(call=number, harm=Harm.CRASH))
         with contextlib.suppress(DeltaError):
             repair(table)
         table.store = table.kept

@@ -8,10 +8,13 @@ import pytest
 
 from deltalog.actions.properties import TableProperties
 from deltalog.column_mapping import validate
+from deltalog.context import utc_context
+from deltalog.engine import LocalEngine
 from deltalog.schema import Field, StructType
 from deltalog.table_change import new_table
 from deltalog.transaction import PendingTransaction
-from deltalog.verbs.create import stage_replace
+from deltalog.verbs.create import Create, Replace
+from deltalog.verbs.do import make_table
 from tests.support.logs import DictStore
 
 SCHEMA = StructType([Field("id", "long"), Field("p", "string")])
@@ -25,14 +28,12 @@ OPTIONS: list[dict[str, str]] = [
 
 
 def replaced(before: dict[str, str], after: dict[str, str]) -> PendingTransaction:
-    pending = PendingTransaction(
-        None,
-        DictStore(),
-        operation="",
-        configuration=new_table(SCHEMA, configuration=before, created_time_ms=1),
-    )
+    store = DictStore()
+    old = new_table(SCHEMA, configuration=before, created_time_ms=1)
+    base = make_table(Create(), utc_context(store), old, LocalEngine()).committed.snapshot
+    pending = PendingTransaction(base.context, base, operation="")
     wanted = new_table(SCHEMA, configuration=after, partition_columns=["p"], created_time_ms=2)
-    stage_replace(pending, wanted, None)
+    Replace(wanted).stage(pending, LocalEngine())
     return pending
 
 

@@ -10,16 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltalog._json import iter_objects
+from deltalog.context import utc_context
+from deltalog.engine import LocalEngine
 from deltalog.errors import DataFileMissingError, DeltaError
 from deltalog.log.names import commit_path
 from deltalog.scan.changes import open_changes
 from deltalog.schema import Field
 from deltalog.snapshot import Snapshot, load_snapshot
-from deltalog.testing import CountingStore, Fault, FaultyStore, Harm
-from deltalog.transaction.commit import run
+from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
 from deltalog.verbs import alter
-from deltalog.verbs.restore import Restored, stage_restore
+from deltalog.verbs.do import do
+from deltalog.verbs.restore import Restore, Restored
 from tests.support.aging import FEATURES, NO_HOOKS, AgingTable
+from tests.support.contexts import moved
 from tests.support.logs import Json
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -33,14 +36,7 @@ def make(**properties: str) -> AgingTable:
 
 
 def restore(table: AgingTable, version: int, **options: Any) -> Restored:
-    target = table.snapshot(version)
-
-    def stage(pending: Any) -> Restored:
-        restored = stage_restore(pending, target, **options)
-        pending.set_metrics(restored.metrics())
-        return restored
-
-    return table.run("RESTORE", stage)
+    return table.do(Restore(target=table.snapshot(version), asked=version, **options))
 
 
 def last(table: AgingTable) -> list[Json]:
@@ -175,16 +171,14 @@ def test_only_files_that_come_back_are_asked_for() -> None:
     table.delete("p = 1")
     target = table.snapshot(0)
     counted = CountingStore(table.kept)
-    target.store = counted
-    table.run("RESTORE", lambda pending: stage_restore(pending, target))
+    moved(target, store=counted)
+    table.do(Restore(target=target, asked=0))
     assert counted.counts["stat"] == 1
 
 
 def with_more(table: AgingTable) -> None:
-    table.run(
-        "x", lambda tx: alter.add_feature(tx, "v2Checkpoint", allow_protocol_versions_increase=True)
-    )
-    table.run("x", lambda tx: alter.set_table_properties(tx, {"my.key": "1"}))
+    table.do(alter.AddFeature("v2Checkpoint", allow_protocol_versions_increase=True))
+    table.do(alter.SetTableProperties({"my.key": "1"}))
 
 
 def test_metadata_comes_back_and_features_stay() -> None:
@@ -208,10 +202,10 @@ def test_features_go_where_that_is_allowed() -> None:
 
 def test_ids_of_columns_are_not_given_twice() -> None:
     table = make(**{"delta.columnMapping.mode": "name"})
-    table.run("x", lambda tx: alter.add_columns(tx, [Field("extra", "long")]))
+    table.do(alter.AddColumns([Field("extra", "long")]))
     restore(table, 0)
     assert properties(table.snapshot())["delta.columnMapping.maxColumnId"] == "3"
-    table.run("x", lambda tx: alter.add_columns(tx, [Field("other", "long")]))
+    table.do(alter.AddColumns([Field("other", "long")]))
     added = table.snapshot().configuration.schema.fields[-1]
     assert added.metadata["delta.columnMapping.id"] == 4
 
@@ -219,8 +213,8 @@ def test_ids_of_columns_are_not_given_twice() -> None:
 def test_clustering_comes_back() -> None:
     table = AgingTable()
     table.create({"id": [1], "v": [2]}, properties={"delta.feature.clustering": "supported"})
-    table.run("x", lambda tx: alter.set_clustering_columns(tx, ["id"]))
-    table.run("x", lambda tx: alter.set_clustering_columns(tx, ["v"]))
+    table.do(alter.SetClusteringColumns(["id"]))
+    table.do(alter.SetClusteringColumns(["v"]))
     wanted = table.snapshot(1).domain_metadata["delta.clustering"]
     restore(table, 1)
     assert table.snapshot().domain_metadata["delta.clustering"] == wanted
@@ -234,13 +228,13 @@ def test_who_appends_meanwhile_is_taken_back_too() -> None:
     target = table.snapshot(0)
     stale = [table.snapshot()]
     table.append({"id": [5], "p": [2]})
-    ran = run(
-        lambda: stale.pop() if stale else load_snapshot(table.store),
-        lambda pending: stage_restore(pending, target),
-        operation="RESTORE",
+    done = do(
+        Restore(target=target, asked=0),
+        lambda: stale.pop() if stale else load_snapshot(utc_context(table.store)),
+        LocalEngine(),
         hooks=NO_HOOKS,
     )
-    assert ran.committed.version == 3
+    assert done.committed.version == 3
     assert table.rows() == table.rows(0)
 
 
@@ -250,7 +244,7 @@ def test_a_crash_anywhere_leaves_the_old_version_or_the_new_one() -> None:
         table.delete("id = 1")
         table.delete("p = 1")
         old, new = table.rows(), table.rows(0)
-        table.store = faulty = FaultyStore(table.kept, Fault(call=number, harm=Harm.CRASH))
+        table.store = faulty = FaultyStore(table.kept, InjectedFault(call=number, harm=Harm.CRASH))
         with contextlib.suppress(DeltaError):
             restore(table, 0)
         table.store = table.kept

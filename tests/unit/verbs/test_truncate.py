@@ -7,7 +7,7 @@ import pytest
 from deltalog.errors import InvalidInputError
 from deltalog.scan.changes import open_changes
 from deltalog.testing import CountingStore
-from deltalog.verbs.truncate import stage_truncate
+from deltalog.verbs.truncate import Truncate
 from tests.support.aging import FEATURES, AgingTable
 
 
@@ -16,7 +16,7 @@ def test_no_row_is_left_and_no_file_is_opened() -> None:
     table.create({"id": [1, 2], "p": [1, 2]}, partition_by=["p"], properties=FEATURES)
     schema = table.snapshot().metadata.schema_string
     table.store = counted = CountingStore(table.kept)
-    done = table.run("TRUNCATE", stage_truncate)
+    done = table.do(Truncate())
     assert not [path for path in counted.paths() if path.endswith(".parquet")]
     assert (done.num_removed_files, done.metrics()["numRemovedFiles"]) == (2, 2)
     assert table.rows() == []
@@ -31,4 +31,4 @@ def test_a_table_that_only_grows_is_not_truncated() -> None:
     table = AgingTable()
     table.create({"id": [1]}, properties={"delta.appendOnly": "true"})
     with pytest.raises(InvalidInputError, match="appendOnly"):
-        table.run("TRUNCATE", stage_truncate)
+        table.do(Truncate())

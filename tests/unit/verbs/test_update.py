@@ -17,7 +17,7 @@ from deltalog.expressions import col, lit, parse_type
 from deltalog.log.names import commit_path
 from deltalog.scan import plan_scan
 from deltalog.schema import Field
-from deltalog.testing import CountingStore, Fault, FaultyStore
+from deltalog.testing import CountingStore, FaultyStore, InjectedFault
 from deltalog.write import WriterProperties
 from tests.support.logs import DictStore
 from tests.support.statements import FEED, ROW_IDS, VECTORS, StatedTable
@@ -38,7 +38,7 @@ def test_only_rows_that_match_change(properties: dict[str, str]) -> None:
         {"id": 1, "x": 10}, {"id": 2, "x": 22}, {"id": 3, "x": 30},
         {"id": 4, "x": 44}, {"id": 5, "x": 50},
     ]  # fmt: skip
-    assert updated.num_rows == 2
+    assert updated.rows.all_updated == 2
 
 
 @MODES
@@ -48,9 +48,9 @@ def test_without_a_predicate_every_row_changes_and_no_old_file_stays(
     table = StatedTable(NUMBERS, rows(1, 2), rows(3), properties=properties)
     updated = table.update({"x": "0"})
     assert table.values("x") == [0, 0, 0]
-    assert updated.applied.num_removed_files == 2
-    assert updated.applied.num_vectors_added == 0
-    assert updated.applied.num_copied_rows == 0
+    assert updated.files.num_removed_files == 2
+    assert updated.files.num_vectors_added == 0
+    assert updated.files.num_copied_rows == 0
 
 
 def test_rewritten_files_keep_the_order_of_their_rows() -> None:
@@ -66,13 +66,13 @@ def test_masked_rows_unite_with_those_that_were_masked_before() -> None:
     updated = table.update({"x": "0"}, "id = 2")
     vectors = pc.struct_field(table.files()["deletionVector"], "cardinality").to_pylist()
     assert sorted(vectors, key=str) == [2, None]
-    assert (updated.applied.num_vectors_updated, updated.applied.num_vectors_removed) == (1, 1)
+    assert (updated.files.num_vectors_updated, updated.files.num_vectors_removed) == (1, 1)
     assert table.rows() == [{"id": 2, "x": 0}, {"id": 3, "x": 30}, {"id": 4, "x": 40}]
 
 
 def test_an_argument_forces_either_way() -> None:
     masked = StatedTable(NUMBERS, rows(1, 2), properties=VECTORS)
-    applied = masked.update({"x": "0"}, "id = 1", use_deletion_vectors=False).applied
+    applied = masked.update({"x": "0"}, "id = 1", use_deletion_vectors=False).files
     assert (applied.num_removed_files, applied.num_vectors_added) == (1, 0)
     assert applied.num_copied_rows == 1
     plain = StatedTable(NUMBERS, rows(1, 2))
@@ -83,7 +83,7 @@ def test_an_argument_forces_either_way() -> None:
 def test_nothing_that_matches_makes_no_version() -> None:
     table = StatedTable(NUMBERS, rows(1))
     before = table.version
-    assert table.update({"x": "0"}, "id = 9").num_rows == 0
+    assert table.update({"x": "0"}, "id = 9").rows.all_updated == 0
     assert table.version == before
 
 
@@ -342,7 +342,7 @@ def test_a_write_that_fails_leaves_the_old_version_and_no_file(properties: dict[
     inner = DictStore()
     table = StatedTable(NUMBERS, rows(1, 2, 3), properties=properties, store=inner)
     files, before = set(inner.files), table.rows()
-    table.store = FaultyStore(inner, Fault(path="_change_data", times=99))
+    table.store = FaultyStore(inner, InjectedFault(path="_change_data", times=99))
     with pytest.raises(DeltaError):
         table.update({"x": "0"}, "id = 2")
     table.store = inner
@@ -366,4 +366,4 @@ def test_only_row_groups_with_such_rows_are_decoded() -> None:
     store.files[path] = bytes(data)
     # Whoever decodes another row group than the second one finds rubbish.
     assert footer.num_row_groups == 10
-    assert table.update({"id": "-1"}, "id = 150").num_rows == 1
+    assert table.update({"id": "-1"}, "id = 150").rows.all_updated == 1

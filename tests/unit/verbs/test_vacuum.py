@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from deltalog import DeltaTable
 from deltalog._json import loads
+from deltalog.engine import LocalEngine
 from deltalog.errors import (
     DataFileMissingError,
     DeltaError,
@@ -21,19 +22,17 @@ from deltalog.errors import (
     UnsupportedFeatureError,
 )
 from deltalog.scan.changes import open_changes
-from deltalog.testing import CountingStore, Fault, FaultyStore, Harm
+from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
 from deltalog.upkeep import create_checkpoint
-from deltalog.verbs.restore import stage_restore
+from deltalog.verbs.restore import Restore
 from deltalog.verbs.vacuum import (
-    END,
-    START,
     VACUUM_SCHEMA,
+    VacuumEnd,
     VacuumPlan,
+    VacuumStart,
     confirm_vacuum,
     delete_planned,
     remember_lite,
-    stage_vacuum_end,
-    stage_vacuum_start,
 )
 from tests.support.aging import DAY_MS, FEATURES, START_MS, AgingStore, AgingTable
 from tests.support.logs import PROTOCOL, add, commit, metadata, remove
@@ -350,7 +349,7 @@ def test_lite_asks_for_no_data_file() -> None:
 def test_lite_remembers_what_it_has_deleted() -> None:
     table = old_and_new()
     plan = table.plan()
-    delete_planned(table.store, plan)
+    delete_planned(table.store, plan, LocalEngine())
     remember_lite(table.store, plan)
     note = loads(table.kept.files["_delta_log/_last_vacuum_info"], "")
     assert note["latestCommitVersionOutsideOfRetentionWindow"] == 2
@@ -419,20 +418,17 @@ def test_an_inventory_needs_its_columns() -> None:
 def test_what_a_newer_version_needs_is_left_out_of_the_plan() -> None:
     table = old_and_new()
     plan = table.plan()
-    table.run("RESTORE", lambda pending: stage_restore(pending, table.snapshot(1)))
+    table.do(Restore(target=table.snapshot(1), asked=1))
     confirmed = confirm_vacuum(plan, table.snapshot())
     assert (len(plan.paths), confirmed.paths) == (1, [])
 
 
 def vacuum_logged(table: AgingTable, plan: VacuumPlan) -> None:
     """As the facade does it."""
-    table.run(START, lambda pending: stage_vacuum_start(pending, plan))
+    table.do(VacuumStart(plan))
     plan = confirm_vacuum(plan, table.snapshot())
-    deleted = delete_planned(table.store, plan)
-    table.run(
-        END,
-        lambda pending: stage_vacuum_end(pending, num_deleted=deleted, status="COMPLETED"),
-    )
+    deleted = delete_planned(table.store, plan, LocalEngine())
+    table.do(VacuumEnd(num_deleted=deleted))
     remember_lite(table.store, plan)
 
 
@@ -457,8 +453,9 @@ def test_the_history_tells_of_it_as_the_reference_does() -> None:
     )
 
 
-def test_progress_is_told_and_can_stop_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deltalog.verbs.vacuum._DELETED_TOGETHER", 2)
+def test_progress_is_told_and_can_stop_it() -> None:
+    engine = LocalEngine()
+    engine.files_per_deletion = 2
     table = logged()
     put(table, *"abcde")
     told: list[tuple[int, int]] = []
@@ -469,7 +466,7 @@ def test_progress_is_told_and_can_stop_it(monkeypatch: pytest.MonkeyPatch) -> No
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        delete_planned(table.store, table.plan(**FULL), progress=stop)
+        delete_planned(table.store, table.plan(**FULL), engine, progress=stop)
     assert told == [(2, 5), (4, 5)]
     assert len(table.data_files()) == 1
 
@@ -483,7 +480,7 @@ def test_a_crash_anywhere_leaves_the_table_and_the_rest_for_next_time(
         number += 1
         table = masked(days=30)
         live = table.rows()
-        table.store = faulty = FaultyStore(table.kept, Fault(call=number, harm=Harm.CRASH))
+        table.store = faulty = FaultyStore(table.kept, InjectedFault(call=number, harm=Harm.CRASH))
         with contextlib.suppress(DeltaError):
             vacuum_logged(table, table.plan(**how))
         if not faulty.crashed:
@@ -517,7 +514,7 @@ def test_law_every_version_within_the_retention_stays_readable(data: st.DataObje
             case "restore":
                 within = [v for v, (_, _) in expected.items() if _is_reachable(table, expected, v)]
                 target = table.snapshot(data.draw(st.sampled_from(within)))
-                table.run("RESTORE", lambda pending, to=target: stage_restore(pending, to))  # type: ignore[misc]
+                table.do(Restore(target=target, asked=target.version))
             case _:
                 table.vacuum(mode=data.draw(st.sampled_from(["lite", "full"])))
                 continue
@@ -542,7 +539,7 @@ def forced(table: AgingTable, **options: Any) -> list[str]:
 @pytest.mark.parametrize("harm", [Harm.REFUSE, Harm.CRASH])
 def test_a_deletion_that_fails_says_so(harm: Harm) -> None:
     table = old_and_new()
-    table.store = FaultyStore(table.kept, Fault(verb="delete_many", harm=harm))
+    table.store = FaultyStore(table.kept, InjectedFault(verb="delete_many", harm=harm))
     with pytest.raises(StorageError, match="delete_many"):
         forced(table, dry_run=False)
     table.store = table.kept

@@ -6,7 +6,7 @@ import pytest
 from deltalog.column_mapping import physical_name
 from deltalog.errors import StorageError
 from deltalog.schema import Field
-from deltalog.testing import Fault, FaultyStore
+from deltalog.testing import FaultyStore, InjectedFault
 from deltalog.write import ChangeWriter
 from tests.support.logs import DictStore
 from tests.support.writes import batch_of, file_table, spec_of, table
@@ -52,7 +52,9 @@ def test_no_changes_make_no_file() -> None:
 def test_changes_that_cannot_be_written_leave_nothing() -> None:
     store = DictStore()
     configuration = table(*FIELDS, partition_by=["p"])
-    spec = spec_of(configuration, store=FaultyStore(store, Fault(call=2, verb="put_if_absent")))
+    spec = spec_of(
+        configuration, store=FaultyStore(store, InjectedFault(call=2, verb="put_if_absent"))
+    )
     rows = batch_of(configuration, a=[1, 2], p=["x", "y"])
     writer = ChangeWriter(spec)
     writer.write(rows, "delete")

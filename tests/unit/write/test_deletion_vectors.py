@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from deltalog._json import loads
+from deltalog.context import utc_context
 from deltalog.deletion_vectors import DeletionBitmap
 from deltalog.scan.deletion_vectors import load_bitmap
 from deltalog.scan.plan import descriptor_of
@@ -40,7 +41,7 @@ def store_with(*stats: str | None) -> DictStore:
 
 
 def mask(store: DictStore, *bitmaps: DeletionBitmap, **options: Any) -> MaskedFiles:
-    files = load_snapshot(store).files()
+    files = load_snapshot(utc_context(store)).files()
     return write_deletion_vectors(store, files, bitmaps, [9] * len(bitmaps), **options)
 
 
@@ -103,7 +104,7 @@ def test_statistics_tell_the_rows_and_that_bounds_are_wide(stats: str | None) ->
 
 def test_everything_else_stays() -> None:
     store = store_with(STATS)
-    files = load_snapshot(store).files()
+    files = load_snapshot(utc_context(store)).files()
     masked = mask(store, SMALL)
     changed = {"deletionVector", "stats", "dataChange"}
     for name in files.column_names:
@@ -114,7 +115,7 @@ def test_everything_else_stays() -> None:
 
 def test_no_files_need_no_vector() -> None:
     store = store_with(STATS)
-    nothing = load_snapshot(store).files().slice(0, 0)
+    nothing = load_snapshot(utc_context(store)).files().slice(0, 0)
     masked = write_deletion_vectors(store, nothing, [], [])
     assert (masked.files.num_rows, masked.paths) == (0, ())
     assert masked.files.schema.equals(mask(store, SMALL).files.schema)

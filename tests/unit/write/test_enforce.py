@@ -27,7 +27,7 @@ IDENTITY = ("identityColumns",)
 def enforce(configuration: TableConfiguration, data: Any, **options: Any) -> dict[str, list[Any]]:
     """The rows as the table takes them."""
     rows = data if isinstance(data, pa.Table) else pa.table(data)
-    enforcer = Enforcer(configuration, rows.schema, **options)
+    enforcer = Enforcer(configuration, rows.schema, **{"time_zone": "UTC", **options})
     batches = [enforcer.apply(batch) for batch in rows.to_batches()]
     found = pa.Table.from_batches(batches, enforcer.schema).to_pydict()
     assert isinstance(found, dict)
@@ -178,6 +178,12 @@ def test_no_zone_is_guessed_inside_of_a_column() -> None:
         enforce(configuration, data, time_zone="Europe/Berlin")
 
 
+def test_a_field_called_timestamp_may_be_without_a_zone() -> None:
+    inner = StructType([Field("timestamp", "timestamp_ntz")])
+    data = {"x": [{"timestamp": NAIVE}]}
+    assert enforce(table(Field("x", inner)), data, time_zone="Europe/Berlin") == data
+
+
 # --- NOT NULL and lengths
 
 PART = StructType([Field("x", "long", nullable=False), Field("y", "long")])
@@ -295,7 +301,7 @@ def test_an_invariant_needs_its_feature() -> None:
 def test_a_rule_that_cannot_be_evaluated_refuses_the_write(text: str) -> None:
     configuration = table(Field("a", "long"), constraints__odd=text)
     with pytest.raises(UnsupportedFeatureError, match="CHECK constraint 'odd'"):
-        Enforcer(configuration, pa.schema({"a": pa.int64()}))
+        Enforcer(configuration, pa.schema({"a": pa.int64()}), time_zone="UTC")
 
 
 def test_a_rule_that_fails_for_a_row_is_named() -> None:
@@ -347,7 +353,7 @@ def test_a_generated_column_that_cannot_be_computed_refuses_the_write() -> None:
     for names in (["n"], ["n", "g"]):
         source = pa.schema([pa.field(name, pa.int64()) for name in names])
         with pytest.raises(UnsupportedFeatureError, match="generated column 'g'"):
-            Enforcer(configuration, source)
+            Enforcer(configuration, source, time_zone="UTC")
 
 
 # --- identity columns
@@ -366,7 +372,7 @@ def test_a_generated_column_that_cannot_be_computed_refuses_the_write() -> None:
 def test_identity_values_go_on_after_the_mark(column: Field, values: list[int]) -> None:
     configuration = table(column, Field("n", "long"), features=IDENTITY)
     source = pa.schema({"n": pa.int64()})
-    enforcer = Enforcer(configuration, source)
+    enforcer = Enforcer(configuration, source, time_zone="UTC")
     found = [
         value
         for count in (2, 0, 1)
@@ -401,7 +407,7 @@ def test_values_of_an_identity_column_are_refused() -> None:
 def test_values_may_be_given_where_the_column_allows_it() -> None:
     configuration = table(identity(allowExplicitInsert=True), Field("n", "long"), features=IDENTITY)
     rows = pa.table({"id": pa.array([7, None], pa.int64())})
-    enforcer = Enforcer(configuration, rows.schema)
+    enforcer = Enforcer(configuration, rows.schema, time_zone="UTC")
     assert enforcer.apply(rows.to_batches()[0]).column(0).to_pylist() == [7, None]
     assert enforcer.identity_marks == {}
 

@@ -18,9 +18,9 @@ from deltalog.errors import (
 )
 from deltalog.schema import Field, StructType
 from deltalog.storage import open_store
-from deltalog.testing import Fault, FaultyStore
+from deltalog.testing import FaultyStore, InjectedFault
 from deltalog.write import FileWriter, WriterProperties, WriteSpec, write_files
-from deltalog.write.parts import Limits
+from deltalog.write.rows_to_files import WriteLimits
 from tests.support.logs import DictStore
 from tests.support.writes import (
     batch_of,
@@ -221,7 +221,7 @@ def temporary_files(directory: Path) -> int:
 def test_few_files_are_open_and_few_rows_wait_whatever_the_data(tmp_path: Path) -> None:
     spec = spec_of(BY_P, store=open_store(str(tmp_path)))
     # No partition alone has rows enough for a row group; all together have too many.
-    limits = Limits(row_group_bytes=8_000, waiting_bytes=10_000, open_files=3, lanes=1)
+    limits = WriteLimits(row_group_bytes=8_000, waiting_bytes=10_000, open_files=3, files_at_once=1)
     opened: list[int] = []
     with FileWriter(spec, limits=limits) as writer:
         for start in range(0, 40_000, 1_000):
@@ -233,7 +233,7 @@ def test_few_files_are_open_and_few_rows_wait_whatever_the_data(tmp_path: Path) 
     # After ten thousand rows a partition alone would still wait.
     assert max(opened[:10]) > 0
     # Three, and what the background has not closed yet.
-    assert max(opened) <= 3 + limits.lanes + 1
+    assert max(opened) <= 3 + limits.files_at_once + 1
     assert len(written.adds) > 20
     assert written.num_rows == 40_000
     assert temporary_files(tmp_path) == 0
@@ -259,7 +259,7 @@ def test_rows_of_a_stream_are_not_held() -> None:
 def test_files_that_are_held_in_memory_are_closed_earlier() -> None:
     spec = spec_of(BY_P, writer_properties=WriterProperties(max_row_group_size=100))
     assert isinstance(spec.store, DictStore)
-    limits = Limits(waiting_bytes=1_000, open_bytes=5_000, lanes=1)
+    limits = WriteLimits(waiting_bytes=1_000, open_bytes=5_000, files_at_once=1)
     with FileWriter(spec, limits=limits) as writer:
         for start in range(0, 10_000, 1_000):
             numbers = list(range(start, start + 1_000))
@@ -284,7 +284,7 @@ class MeetingStore(DictStore):
 def test_files_grow_side_by_side_where_there_are_rows_enough() -> None:
     # Every row closes a file, and closing the first one waits for the second.
     spec = spec_of(PLAIN, store=MeetingStore(), target_file_size_bytes=1)
-    with FileWriter(spec, limits=Limits(split_bytes=0, lanes=2)) as writer:
+    with FileWriter(spec, limits=WriteLimits(split_bytes=0, files_at_once=2)) as writer:
         writer.write(batch_of(PLAIN, a=[1, 2], p=["x", "y"]))
         written = writer.finish()
     assert len(written.adds) == 2
@@ -323,7 +323,7 @@ def test_a_source_that_fails_leaves_nothing(error: BaseException) -> None:
 @pytest.mark.parametrize("call", [1, 2, 5])
 def test_a_store_that_fails_keeps_nothing_of_the_write(call: int) -> None:
     store = DictStore()
-    faulty = FaultyStore(store, Fault(call=call, verb="put_if_absent"))
+    faulty = FaultyStore(store, InjectedFault(call=call, verb="put_if_absent"))
     batches = (pa.record_batch({"a": [number] * 10}) for number in range(8))
     with pytest.raises(StorageError):
         write(PLAIN, batches, store=faulty, target_file_size_bytes=1)
@@ -334,7 +334,9 @@ def test_a_store_that_deletes_nothing_does_not_hide_the_cause(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     store = DictStore()
-    faulty = FaultyStore(store, Fault(call=3, verb="put_if_absent"), Fault(verb="delete_many"))
+    faulty = FaultyStore(
+        store, InjectedFault(call=3, verb="put_if_absent"), InjectedFault(verb="delete_many")
+    )
     batches = (pa.record_batch({"a": [number] * 10}) for number in range(8))
     with pytest.raises(StorageError, match="put_if_absent"):
         write(PLAIN, batches, store=faulty, target_file_size_bytes=1)
@@ -374,7 +376,7 @@ def test_nothing_is_written_where_a_rule_cannot_be_evaluated() -> None:
 
 @pytest.mark.protocol("OV-01")
 def test_a_worker_gets_a_spec_and_gives_files_in_pickles(tmp_path: Path) -> None:
-    spec = WriteSpec(store=open_store(str(tmp_path)), configuration=BY_P)
+    spec = WriteSpec(store=open_store(str(tmp_path)), configuration=BY_P, time_zone="UTC")
     there: WriteSpec = pickle.loads(pickle.dumps(spec))
     written = write_files(there, [{"a": 1, "p": "x"}])
     assert pickle.loads(pickle.dumps(written)) == written

@@ -44,9 +44,8 @@ from deltalog.snapshot import load_snapshot
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from deltalog.catalog import LogTail
+    from deltalog.context import TableContext
     from deltalog.snapshot import Snapshot
-    from deltalog.storage.store import Store
 
     Check = Callable[[Patient], Iterator[Finding]]
 
@@ -77,28 +76,24 @@ CHECKS: Final = (*_OF_LOGS, *_OF_TABLES)
 
 
 def examine(
-    store: Store,
+    context: TableContext,
     *,
     snapshot: Snapshot | None = None,
-    log_tail: LogTail | None = None,
     checks: Sequence[str] | None = None,
     num_samples: int = 8,
     num_commits: int = 1000,
     now_ms: int | None = None,
-    time_zone: str = "UTC",
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
     """Look at a table from all sides; nothing is changed.
 
     Args:
-        store: of the table.
+        context: of the table.
         snapshot: the version to look at; None opens the latest.
-        log_tail: the newest commits, for a table whose catalog decides on them.
         checks: names of `CHECKS`; None is all.
         num_samples: how many data files and deletion vectors are read, evenly spread.
         num_commits: how many of the newest commits are read.
         now_ms: milliseconds since 1970, UTC; None is the present.
-        time_zone: of partition values without a zone.
         progress: told after each check how many of how many are done.
 
     Raises:
@@ -113,10 +108,11 @@ def examine(
             f"there is no check {unknown[0]!r}; the checks are {', '.join(CHECKS)}"
         )
     findings: list[Finding] = []
-    listing = list_log(store, from_version=0, log_tail=log_tail)
+    store = context.store
+    listing = list_log(store, from_version=0, log_tail=context.log_tail)
     if snapshot is None:
         try:
-            snapshot = load_snapshot(store, log_tail=log_tail)
+            snapshot = load_snapshot(context)
         except DeltaError as error:
             if listing.latest_version is None:
                 raise
@@ -128,7 +124,6 @@ def examine(
         now_ms=present_ms() if now_ms is None else now_ms,
         num_samples=num_samples,
         num_commits=num_commits,
-        time_zone=time_zone,
     )
     known = _OF_LOGS if snapshot is None else {**_OF_LOGS, **_OF_TABLES}
     wanted = [name for name in known if checks is None or name in checks]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from deltalog.engine import LocalEngine
 from deltalog.errors import DeltaError, UnsupportedFeatureError
 from deltalog.insight.doctor.patient import MANY, decoded
 from deltalog.insight.doctor.report import Finding, Severity
@@ -89,7 +90,9 @@ def check_paths(patient: Patient) -> Iterator[Finding]:
 def check_orphans(patient: Patient) -> Iterator[Finding]:
     """Files that no version needs any more."""
     try:
-        unneeded = plan_vacuum(patient.snapshot, mode="full", now_ms=patient.now_ms).files
+        unneeded = plan_vacuum(
+            patient.snapshot, mode="full", now_ms=patient.now_ms, engine=LocalEngine()
+        ).files
     except UnsupportedFeatureError:
         return  # `access` tells that
     if unneeded.num_rows:
@@ -118,7 +121,6 @@ def check_partition_values(patient: Patient) -> Iterator[Finding]:
                 extract(texts, key),
                 field.type,
                 column=field.name,
-                time_zone=patient.time_zone,
             )
         except DeltaError as error:
             yield Finding(check="partition-value", severity=Severity.ERROR, message=str(error))

@@ -38,7 +38,6 @@ class Patient:
         now_ms: the present moment.
         num_samples: how many data files are read.
         num_commits: how many of the newest commits are read.
-        time_zone: of partition values without a zone.
     """
 
     store: Store
@@ -47,7 +46,6 @@ class Patient:
     now_ms: int
     num_samples: int
     num_commits: int
-    time_zone: str = "UTC"
 
     @property
     def snapshot(self) -> Snapshot:

@@ -107,7 +107,7 @@ def _read(patient: Patient, row: dict[str, Any], leaves: Sequence[_Leaf]) -> int
     """Go through the physical rows of a file; how many there are."""
     snapshot = patient.snapshot
     names = list(dict.fromkeys(leaf.path[0] for leaf in leaves))
-    spec = read_spec(snapshot, columns=names, predicate=None, time_zone=patient.time_zone)
+    spec = read_spec(snapshot, columns=names, predicate=None)
     num_rows = 0
     for batch in read_task(make_task(snapshot, spec, {**row, "deletionVector": None})):
         num_rows += batch.num_rows

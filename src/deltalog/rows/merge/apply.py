@@ -19,7 +19,7 @@ from deltalog.features.identity_columns import identity_columns
 from deltalog.kernels import Array, compute
 from deltalog.rows.apply import Changed
 from deltalog.rows.assign import enforced, updating_enforcer
-from deltalog.rows.merge.clauses import Action
+from deltalog.rows.changes import Action
 from deltalog.rows.merge.scope import SOURCE, TARGET
 from deltalog.write.enforce import Enforcer
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from deltalog.deletion_vectors import DeletionBitmap
     from deltalog.rows.assign import Assignments
     from deltalog.rows.merge.match import Matches
-    from deltalog.rows.merge.plan import MergePlan, Step
+    from deltalog.rows.merge.plan import MergePlan, MergeStep
     from deltalog.rows.merge.source import MergeSource
     from deltalog.write.changes import ChangeWriter
     from deltalog.write.files import FileWriter
@@ -222,7 +222,7 @@ class Inserts:
                 yield rows
 
 
-def _assigned(step: Step) -> Assignments:
+def _assigned(step: MergeStep) -> Assignments:
     if step.clause.action is not Action.INSERT or step.assigned is None:
         raise InternalError(f"{step.clause} inserts nothing")
     return step.assigned

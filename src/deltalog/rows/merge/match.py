@@ -18,9 +18,9 @@ from deltalog.kernels import Array, arrow, compute
 from deltalog.metadata_columns import ROW_INDEX
 from deltalog.paths import decode_path
 from deltalog.progress import Steps
-from deltalog.rows.find import Touched
+from deltalog.rows.find import MatchingFiles
 from deltalog.rows.merge.pairs import FILE, Hits, Pairs
-from deltalog.rows.merge.prune import reach_of
+from deltalog.rows.merge.prune import range_of
 from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
 from deltalog.scan.prune import prune
 from deltalog.scan.reader import read_tasks
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deltalog.rows.merge.plan import MergePlan
-    from deltalog.rows.merge.prune import Reach
+    from deltalog.rows.merge.prune import MergeRange
     from deltalog.rows.merge.source import MergeSource
     from deltalog.scan.task import ScanTask
     from deltalog.snapshot import Snapshot
@@ -46,22 +46,22 @@ class Matches:
     """Rows of the table that change.
 
     Args:
-        touched: their files and positions, ascending in each file.
+        matching: their files and positions, ascending in each file.
         codes: for each file and row, the clause: its place among those for pairs, or after
             these among those for rows without a pair.
         sources: for each file and row, the row of the source; NULL where there is none.
         matched_files: files with a row that matches, whether it changes or not.
         matched_sources: rows of the source that match.
-        reach: what was read of the table.
+        concerned: what was read of the table.
         num_files: live files.
     """
 
-    touched: Touched
+    matching: MatchingFiles
     codes: tuple[Array, ...]
     sources: tuple[Array, ...]
     matched_files: pa.Table
     matched_sources: DeletionBitmap
-    reach: Reach
+    concerned: MergeRange
     num_files: int
 
 
@@ -70,7 +70,6 @@ def find_matches(
     plan: MergePlan,
     source: MergeSource,
     *,
-    time_zone: str = "UTC",
     steps: Steps | None = None,
 ) -> Matches:
     """Look up the rows of the table in the source.
@@ -79,7 +78,6 @@ def find_matches(
         snapshot: of the table.
         plan: of the merge.
         source: its rows.
-        time_zone: of partition values without a zone.
         steps: counts the files that are read.
 
     Raises:
@@ -88,39 +86,37 @@ def find_matches(
     Cost: the deciding columns of the files that the source's keys leave. The source's keys are
     held, and about 20 bytes for each row that changes.
     """
-    return _Matcher(snapshot, plan, source, time_zone, steps or Steps(None)).run()
+    return _PairFinder(snapshot, plan, source, steps or Steps(None)).run()
 
 
-def source_reach(plan: MergePlan, source: MergeSource) -> Reach:
+def rows_in_range(plan: MergePlan, source: MergeSource) -> MergeRange:
     """The rows of the table that a merge may concern."""
     pairs = Pairs(plan, source, "the table")
-    return reach_of(plan, pairs.keys, pairs.num_source)
+    return range_of(plan, pairs.keys, pairs.num_source)
 
 
-class _Matcher:
+class _PairFinder:
     def __init__(
         self,
         snapshot: Snapshot,
         plan: MergePlan,
         source: MergeSource,
-        time_zone: str,
         steps: Steps,
     ) -> None:
         self._steps = steps
         self._snapshot = snapshot
         self._plan = plan
         self._source = source
-        self._zone = time_zone
         self._pairs = Pairs(plan, source, snapshot.store.root)
-        self._reach = reach_of(plan, self._pairs.keys, self._pairs.num_source)
+        self._range = range_of(plan, self._pairs.keys, self._pairs.num_source)
 
     def run(self) -> Matches:
-        snapshot, reach = self._snapshot, self._reach
-        if reach.is_none:
+        snapshot, concerned = self._snapshot, self._range
+        if concerned.is_none:
             empty = snapshot.files(FILE_SCHEMA.names).slice(0, 0)
-            none = Touched(files=empty, positions=(), num_records=(), num_candidates=0)
+            none = MatchingFiles(files=empty, positions=(), num_records=(), num_candidates=0)
             return self._matches(none, [], [], empty, DeletionBitmap())
-        pruned = prune(snapshot, reach.files, time_zone=self._zone)
+        pruned = prune(snapshot, concerned.files)
         candidates = pruned.files(FILE_SCHEMA.names)
         hits: list[Hits] = []
         batches = self._batches(candidates)
@@ -141,24 +137,24 @@ class _Matcher:
         # Batches come in the order of the files, so equal numbers stand together.
         runs = compute.value_counts(files)
         numbers, counts = runs.field("values"), runs.field("counts").to_pylist()
-        touched_files = candidates.take(numbers)
+        matching_files = candidates.take(numbers)
         spans = (
             list(zip(itertools.accumulate([0, *counts[:-1]]), counts, strict=True))
             if counts
             else []
         )
         known = pruned.num_records().take(numbers).to_pylist()
-        touched = Touched(
-            files=touched_files,
+        matching = MatchingFiles(
+            files=matching_files,
             positions=tuple(rows.slice(start, count) for start, count in spans),
-            num_records=_complete(snapshot, touched_files, known),
+            num_records=_complete(snapshot, matching_files, known),
             num_candidates=candidates.num_rows,
         )
         all_matched: Array = pa.concat_arrays(
             [pa.array([], pa.int64()), *(hit.matched_files for hit in hits)]
         )
         return self._matches(
-            touched,
+            matching,
             [codes.slice(start, count) for start, count in spans],
             [sources.slice(start, count) for start, count in spans],
             candidates.take(compute.unique(all_matched)),
@@ -167,19 +163,19 @@ class _Matcher:
 
     def _matches(
         self,
-        touched: Touched,
+        matching: MatchingFiles,
         codes: Sequence[Array],
         sources: Sequence[Array],
         matched_files: pa.Table,
         matched_sources: DeletionBitmap,
     ) -> Matches:
         return Matches(
-            touched=touched,
+            matching=matching,
             codes=tuple(codes),
             sources=tuple(sources),
             matched_files=matched_files,
             matched_sources=matched_sources,
-            reach=self._reach,
+            concerned=self._range,
             num_files=self._snapshot.num_files,
         )
 
@@ -208,8 +204,7 @@ class _Matcher:
         spec = read_spec(
             self._snapshot,
             columns=[*self._plan.target_columns, ROW_INDEX],
-            predicate=self._reach.rows if spares else self._reach.always,
-            time_zone=self._zone,
+            predicate=self._range.rows if spares else self._range.always,
         )
         spec = replace(spec, output=spec.output.append(pa.field(FILE, pa.int64())))
         number = 0

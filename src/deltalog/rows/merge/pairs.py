@@ -19,7 +19,7 @@ from deltalog.expressions import columns, evaluate, filter_mask, type_of
 from deltalog.expressions.nodes import And
 from deltalog.kernels import Array, arrow, compute
 from deltalog.metadata_columns import ROW_INDEX
-from deltalog.rows.merge.clauses import Action
+from deltalog.rows.changes import Action
 from deltalog.rows.merge.join import KeyIndex, cross
 from deltalog.rows.merge.scope import SOURCE, TARGET
 from deltalog.schema import to_arrow_type
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deltalog.expressions import Expression
-    from deltalog.rows.merge.plan import MergePlan, Step
+    from deltalog.rows.merge.plan import MergePlan, MergeStep
     from deltalog.rows.merge.source import MergeSource
 
 
@@ -154,7 +154,7 @@ class Pairs:
 
     def _codes(
         self,
-        steps: Sequence[Step],
+        steps: Sequence[MergeStep],
         batch: pa.RecordBatch,
         where: Array,
         numbers: Array,

@@ -30,9 +30,10 @@ from deltalog.rows.assign import (
     check_identities,
     star,
 )
-from deltalog.rows.merge.clauses import Action, Clause, Merge, When
+from deltalog.rows.changes import Action, Clause, RowChanges, When
 from deltalog.rows.merge.scope import BOTH, SOURCE, TARGET, Names, sides_of, without_side
 from deltalog.schema import PrimitiveType, StructType, find_field, merge_schemas
+from deltalog.schema.types import VOID
 from deltalog.table_change import changed_table
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class MergeCondition:
     """When two rows match: all of this is true.
 
     Args:
@@ -85,7 +86,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class MergeStep:
     """One clause, understood.
 
     Args:
@@ -113,13 +114,13 @@ class MergePlan:
         by_source: clauses for rows of the table.
     """
 
-    merge: Merge
+    merge: RowChanges
     configuration: TableConfiguration
     names: Names
-    condition: Condition
-    matched: tuple[Step, ...]
-    not_matched: tuple[Step, ...]
-    by_source: tuple[Step, ...]
+    condition: MergeCondition
+    matched: tuple[MergeStep, ...]
+    not_matched: tuple[MergeStep, ...]
+    by_source: tuple[MergeStep, ...]
 
     def columns(self, side: str, expressions: Collection[Expression | None]) -> list[str]:
         """The columns of one side that some expressions read."""
@@ -144,7 +145,12 @@ class MergePlan:
 
 
 def plan_merge(
-    merge: Merge, configuration: TableConfiguration, source: StructType, now: datetime
+    merge: RowChanges,
+    configuration: TableConfiguration,
+    source: StructType,
+    *,
+    time_zone: str,
+    now: datetime,
 ) -> MergePlan:
     """Understand a merge.
 
@@ -152,6 +158,7 @@ def plan_merge(
         merge: as the caller said it.
         configuration: of the table.
         source: schema of the source.
+        time_zone: of timestamps without a zone that go into `timestamp` columns.
         now: the moment that `current_timestamp()` means.
 
     Raises:
@@ -159,30 +166,83 @@ def plan_merge(
         SchemaMismatchError: the source has columns that the table lacks, or cannot be merged.
     """
     merge.check()
-    after = _evolved(merge, configuration, source)
+    after = evolved(merge, configuration, source)
     names = _names(merge, configuration.schema, source)
     # New columns may be assigned, and be read as the NULL that they were.
     later = names if after is configuration else _names(merge, after.schema, source)
-    planner = _Planner(merge, after.schema, source, names, later, now)
+    planner = _Planner(merge, after.schema, source, names, later, time_zone, now)
     return MergePlan(
         merge=merge,
         configuration=after,
         names=names,
-        condition=planner.condition(),
+        condition=_taken_apart(_resolved(names, merge.condition, BOTH, now), names.schema),
         matched=planner.steps(When.MATCHED),
         not_matched=planner.steps(When.NOT_MATCHED),
         by_source=planner.steps(When.NOT_MATCHED_BY_SOURCE),
     )
 
 
+def plan_condition(
+    merge: RowChanges, target: StructType, source: StructType, *, now: datetime
+) -> MergeCondition:
+    """Take the condition of a merge apart.
+
+    Args:
+        merge: as the caller said it.
+        target: schema of the table.
+        source: schema of the source.
+        now: the moment that `current_timestamp()` means.
+
+    Raises:
+        InvalidInputError: it is not understood.
+    """
+    names = _names(merge, target, source)
+    return _taken_apart(_resolved(names, merge.condition, BOTH, now), names.schema)
+
+
+def _resolved(
+    names: Names, sql: str | Expression, sides: Collection[str], now: datetime
+) -> Expression:
+    return fold(resolve_predicate(names.parse(sql, sides), names.schema, now=now))
+
+
+def _taken_apart(whole: Expression, schema: StructType) -> MergeCondition:
+    keys: list[Key] = []
+    target_only: list[Expression] = []
+    source_only: list[Expression] = []
+    residual: list[Expression] = []
+    is_never = False
+    for part in conjuncts(whole):
+        sides = sides_of(columns(part))
+        key = _key(part, schema)
+        if not sides:
+            is_never = is_never or not (isinstance(part, Literal) and part.value is True)
+        elif key is not None:
+            keys.append(key)
+        elif sides == {TARGET}:
+            target_only.append(without_side(part))
+        elif sides == {SOURCE}:
+            source_only.append(without_side(part))
+        else:
+            residual.append(part)
+    return MergeCondition(
+        keys=tuple(keys),
+        target_only=tuple(target_only),
+        source_only=tuple(source_only),
+        residual=tuple(residual),
+        is_never=is_never,
+    )
+
+
 class _Planner:
-    def __init__(  # what `plan_merge` knows
+    def __init__(  # noqa: PLR0917  # what `plan_merge` knows
         self,
-        merge: Merge,
+        merge: RowChanges,
         target: StructType,
         source: StructType,
         names: Names,
         later: Names,
+        time_zone: str,
         now: datetime,
     ) -> None:
         self._merge = merge
@@ -190,49 +250,23 @@ class _Planner:
         self._source = source
         self._names = names
         self._later = later
+        self._time_zone = time_zone
         self._now = now
 
-    def condition(self) -> Condition:
-        whole = self._resolved(self._merge.predicate, BOTH)
-        keys: list[Key] = []
-        target_only: list[Expression] = []
-        source_only: list[Expression] = []
-        residual: list[Expression] = []
-        is_never = False
-        for part in conjuncts(whole):
-            sides = sides_of(columns(part))
-            key = _key(part, self._names.schema)
-            if not sides:
-                is_never = is_never or not (isinstance(part, Literal) and part.value is True)
-            elif key is not None:
-                keys.append(key)
-            elif sides == {TARGET}:
-                target_only.append(without_side(part))
-            elif sides == {SOURCE}:
-                source_only.append(without_side(part))
-            else:
-                residual.append(part)
-        return Condition(
-            keys=tuple(keys),
-            target_only=tuple(target_only),
-            source_only=tuple(source_only),
-            residual=tuple(residual),
-            is_never=is_never,
-        )
-
-    def steps(self, when: When) -> tuple[Step, ...]:
+    def steps(self, when: When) -> tuple[MergeStep, ...]:
         return tuple(self._step(clause) for clause in self._merge.of(when))
 
-    def _step(self, clause: Clause) -> Step:
+    def _step(self, clause: Clause) -> MergeStep:
         sides = _SIDES[clause.when]
         condition = None
         if clause.condition is not None:
-            condition = self._resolved(clause.condition, sides)
+            condition = _resolved(self._names, clause.condition, sides, self._now)
         if clause.action is Action.DELETE:
-            return Step(clause, condition, None)
+            return MergeStep(clause, condition, None)
         scope = Scope(
             schema=self._later.schema,
             parse=lambda text: self._later.parse(text, sides),
+            time_zone=self._time_zone,
             now=self._now,
             is_try=not self._merge.error_on_type_mismatch,
         )
@@ -243,21 +277,17 @@ class _Planner:
             if len(values) < len(clause.values):
                 raise InvalidInputError(f"{clause}: a column is assigned twice")
             if clause.action is Action.INSERT:
-                return Step(clause, condition, _inserted(self._target, values, scope))
-            return Step(clause, condition, assignments(self._target, values, scope))
+                return MergeStep(clause, condition, _inserted(self._target, values, scope))
+            return MergeStep(clause, condition, assignments(self._target, values, scope))
         names = star_columns(clause, self._source)
         nodes = star(self._target, self._source, (SOURCE,), names, scope)
         if clause.action is Action.UPDATE:
             check_identities(self._target, nodes)
-            return Step(clause, condition, Assignments(self._target, nodes))
+            return MergeStep(clause, condition, Assignments(self._target, nodes))
         paths: Mapping[Any, object] = {
             find_field(self._target, (name,)).name: col_of(name) for name in names
         }
-        return Step(clause, condition, _inserted(self._target, paths, scope))
-
-    def _resolved(self, sql: str | Expression, sides: Collection[str]) -> Expression:
-        placed = self._names.parse(sql, sides)
-        return fold(resolve_predicate(placed, self._names.schema, now=self._now))
+        return MergeStep(clause, condition, _inserted(self._target, paths, scope))
 
     def _placed(self, value: object, sides: Collection[str]) -> object:
         return self._later.parse(value, sides) if isinstance(value, str | Expression) else value
@@ -284,13 +314,13 @@ def star_columns(clause: Clause, source: StructType) -> list[str]:
     return [name for name in source.names if name not in left_out]
 
 
-def _names(merge: Merge, target: StructType, source: StructType) -> Names:
+def _names(merge: RowChanges, target: StructType, source: StructType) -> Names:
     return Names(
         target,
         source,
         target_alias=merge.target_alias,
         source_alias=merge.source_alias,
-        parameters=merge.parameters,
+        parameters=merge.named_parameters,
     )
 
 
@@ -318,7 +348,7 @@ def _key(part: Expression, schema: StructType) -> Key | None:
     elif (left, right) != ({TARGET}, {SOURCE}):
         return None
     data_type = type_of(ends[0], schema)
-    if not isinstance(data_type, PrimitiveType) or data_type.type == "void":
+    if not isinstance(data_type, PrimitiveType) or data_type == VOID:
         return None
     return Key(without_side(ends[0]), without_side(ends[1]), part.operator == "<=>")
 
@@ -334,10 +364,14 @@ def _columns_of(side: str, expressions: Collection[Expression | None]) -> list[s
     return sorted(found)
 
 
-def _evolved(
-    merge: Merge, configuration: TableConfiguration, source: StructType
+def evolved(
+    merge: RowChanges, configuration: TableConfiguration, source: StructType
 ) -> TableConfiguration:
-    """The configuration with the columns that clauses bring from the source."""
+    """The configuration with the columns that clauses bring from the source.
+
+    Raises:
+        SchemaMismatchError: the source has columns that the table lacks, or cannot be merged.
+    """
     wanted = _wanted(merge, configuration.schema, source)
     known = {name.lower() for name in configuration.schema.names}
     if not merge.merge_schema:
@@ -358,7 +392,7 @@ def _evolved(
     return changed_table(configuration, schema=merged)
 
 
-def _wanted(merge: Merge, target: StructType, source: StructType) -> list[str]:
+def _wanted(merge: RowChanges, target: StructType, source: StructType) -> list[str]:
     """The columns of the source whose shape the table must have."""
     found: dict[str, None] = {}
     known = {name.lower() for name in target.names}

@@ -34,7 +34,7 @@ _MAX_RANGES: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class MergeRange:
     """The rows of the table that a merge may concern.
 
     Args:
@@ -50,7 +50,7 @@ class Reach:
     is_none: bool = False
 
 
-def reach_of(plan: MergePlan, keys: Sequence[Array], num_source_rows: int) -> Reach:
+def range_of(plan: MergePlan, keys: Sequence[Array], num_source_rows: int) -> MergeRange:
     """What to read of the table.
 
     Args:
@@ -76,15 +76,17 @@ def reach_of(plan: MergePlan, keys: Sequence[Array], num_source_rows: int) -> Re
     if not plan.by_source:
         needs_pairs = bool(plan.matched or plan.not_matched)
         always = all_of(list(condition.target_only))
-        return Reach(files=files, rows=rows, always=always, is_none=not (may_match and needs_pairs))
+        return MergeRange(
+            files=files, rows=rows, always=always, is_none=not (may_match and needs_pairs)
+        )
     others = [step.condition for step in plan.by_source]
     if any(other is None for other in others):
-        return Reach(files=None, rows=None)
+        return MergeRange(files=None, rows=None)
     alone = [without_side(other) for other in others if other is not None]
     if not may_match:
         both = _any_of(alone)
-        return Reach(files=both, rows=both, always=both)
-    return Reach(
+        return MergeRange(files=both, rows=both, always=both)
+    return MergeRange(
         files=None if files is None else _any_of([files, *alone]),
         rows=None if rows is None else _any_of([rows, *alone]),
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from deltalog.column_mapping import Mode
+from deltalog.context import TableContext
 from deltalog.expressions import as_expression
 from deltalog.log.names import LogFile, LogFileKind, commit_path
 from deltalog.log.reader import parse_commits
@@ -52,7 +53,7 @@ def load_changes(
     *,
     columns: Sequence[str] | None = None,
     predicate: Any = None,
-    time_zone: str = "UTC",
+    time_zone: str,
 ) -> Changes:
     """The changed rows of a range of versions.
 
@@ -70,7 +71,9 @@ def load_changes(
         IncompatibleChangesError: once it is read, where the schema changed in between.
     """
     answer = run(ask_changes, rest, table, query)
-    question = Question(rest=rest, table=table, query=query, version=answer.version)
+    question = Question(
+        rest=rest, table=table, query=query, version=answer.version, time_zone=time_zone
+    )
     end = query.ending_version
     commits = {n: data for n, data in answer.commits.items() if end is None or n <= end}
     log = {
@@ -80,8 +83,9 @@ def load_changes(
     store = open_store(question, answer, log)
     last = max([answer.version - 1 if end is None else end, *commits])
     files = tuple(_log_file(store, number) for number in commits)
-    first = bare_snapshot(store, answer.version, answer.protocol, answer.metadata)
-    snapshot = _shown(store, first, shown, last, files)
+    context = TableContext(store=store, time_zone=time_zone)
+    first = bare_snapshot(context, answer.version, answer.protocol, answer.metadata)
+    snapshot = _shown(context, first, shown, last, files)
     check_snapshot(snapshot)
     if predicate is not None:
         fields = [Field(name, from_arrow_type(kind)) for name, kind in CHANGE_COLUMNS.items()]
@@ -95,23 +99,32 @@ def load_changes(
         file_times_ms={
             number: answer.times_ms.get(number, 0) for number in range(answer.version, last + 1)
         },
-        spec=changes_spec(snapshot, columns, predicate, time_zone),
+        spec=changes_spec(snapshot, columns, predicate),
     )
 
 
-def no_changes(rest: AsyncRestClient, table: Table, shown: TableAnswer, **spec: Any) -> Changes:
+def no_changes(
+    rest: AsyncRestClient,
+    table: Table,
+    shown: TableAnswer,
+    *,
+    columns: Sequence[str] | None,
+    time_zone: str,
+) -> Changes:
     """The changes of a range that has none yet; arguments as those of `load_changes`."""
     query = ChangesQuery(starting_version=shown.version)
-    question = Question(rest=rest, table=table, query=query, version=shown.version)
+    question = Question(
+        rest=rest, table=table, query=query, version=shown.version, time_zone=time_zone
+    )
     store = open_store(question, shown, {})
-    snapshot = bare_snapshot(store, shown.version, shown.protocol, shown.metadata)
-    columns, zone = spec.get("columns"), spec.get("time_zone", "UTC")
-    empty = changes_spec(snapshot, columns, None, zone)
+    context = TableContext(store=store, time_zone=time_zone)
+    snapshot = bare_snapshot(context, shown.version, shown.protocol, shown.metadata)
+    empty = changes_spec(snapshot, columns, None)
     return SharedChanges(snapshot, snapshot, shown.version - 1, (), {}, empty)
 
 
 def _shown(
-    store: SharedStore,
+    context: TableContext,
     first: Snapshot,
     shown: TableAnswer,
     last: int,
@@ -119,11 +132,11 @@ def _shown(
 ) -> Snapshot:
     """The version in whose schema the rows are shown, as `open_changes` chooses it."""
     if first.configuration.column_mapping_mode is Mode.NONE:
-        return bare_snapshot(store, shown.version, shown.protocol, shown.metadata)
-    told = parse_commits((file, store.read(file.info.path)) for file in files)
+        return bare_snapshot(context, shown.version, shown.protocol, shown.metadata)
+    told = parse_commits((file, context.store.read(file.info.path)) for file in files)
     metadatas = [metadata for _, metadata in told.metadatas]
     metadata = metadatas[-1] if metadatas else first.metadata
-    return bare_snapshot(store, last, first.protocol, replace(metadata))
+    return bare_snapshot(context, last, first.protocol, replace(metadata))
 
 
 def _log_file(store: SharedStore, version: int) -> LogFile:

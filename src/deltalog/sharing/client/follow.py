@@ -16,6 +16,7 @@ import pyarrow as pa
 from deltalog.arguments import as_columns, as_condition
 from deltalog.column_mapping import physical_name
 from deltalog.configuration import TableConfiguration
+from deltalog.context import TableContext
 from deltalog.errors import IncompatibleChangesError, InvalidInputError, RowsChangedError
 from deltalog.insight.follow_steps import Offset, Step
 from deltalog.kernels import compute
@@ -222,6 +223,7 @@ class SharedFollower:
             self._view.head,
             columns=as_columns(self._options.columns),
             predicate=self._options.predicate,
+            time_zone=self._view.time_zone,
         )
         return Step(tasks=tuple(changes.tasks()), offset=self._after(last), output=changes.schema)
 
@@ -240,11 +242,16 @@ class SharedFollower:
         table = _parsed(answer, last)
         last = self._last_of_schema(table, last)
         question = Question(
-            rest=self._view.client, table=self._view.table, query=query, version=first
+            rest=self._view.client,
+            table=self._view.table,
+            query=query,
+            version=first,
+            time_zone=self._view.time_zone,
         )
         shown = self._shown
         store = open_store(question, answer, {})
-        snapshot = bare_snapshot(store, first, shown.protocol, shown.metadata)
+        context = TableContext(store=store, time_zone=question.time_zone)
+        snapshot = bare_snapshot(context, first, shown.protocol, shown.metadata)
         check_snapshot(snapshot)
         added, removed = _versions(table.adds), _versions(table.removes)
         given = [

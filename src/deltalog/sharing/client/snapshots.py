@@ -12,6 +12,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from deltalog.context import TableContext
 from deltalog.deletion_vectors import location
 from deltalog.log.names import LogFile, LogFileKind, commit_path, compaction_name, log_path
 from deltalog.log.reader import concat_commits, parse_commits
@@ -76,7 +77,8 @@ def open_files(question: Question, answer: TableAnswer) -> Snapshot:
         [parse_commits([(commit, piece)]) for piece in _pieces(answer.commits[version])]
     )
     state = LogState(store, segment, parsed=parsed, parsed_to=version)
-    return Snapshot(store, state, protocol=answer.protocol, metadata=answer.metadata)
+    context = TableContext(store=store, time_zone=question.time_zone)
+    return Snapshot(context, state, protocol=answer.protocol, metadata=answer.metadata)
 
 
 def _pieces(data: bytes) -> Iterator[bytes]:
@@ -89,11 +91,12 @@ def _pieces(data: bytes) -> Iterator[bytes]:
 
 
 def bare_snapshot(
-    store: SharedStore, version: int, protocol: Protocol, metadata: Metadata
+    context: TableContext, version: int, protocol: Protocol, metadata: Metadata
 ) -> Snapshot:
     """A version whose files nobody asks for."""
     segment = LogSegment(version=version, checkpoint=None, commits=())
-    return Snapshot(store, LogState(store, segment), protocol=protocol, metadata=metadata)
+    state = LogState(context.store, segment)
+    return Snapshot(context, state, protocol=protocol, metadata=metadata)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from deltalog.paths import FileInfo
 from deltalog.sharing.client.bridge import run, start
 from deltalog.sharing.client.http import Reply, Request
 from deltalog.sharing.client.retry import is_passing
-from deltalog.storage.fsspec_files import RangedFile
+from deltalog.storage.ranged_file import open_ranged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from deltalog.storage.store import ByteRange
 
 _PART_BYTES: Final = 8 << 20
-_BUFFER_BYTES: Final = 1 << 20
 
 
 _T = TypeVar("_T", covariant=True)  # noqa: PLC0105  # one for the protocol and its user
@@ -192,11 +191,7 @@ class SharedStore:
         """A seekable file for reading."""
         if path in self._log:
             return io.BytesIO(self._log[path][0])
-        file = RangedFile(
-            lambda start, end: self.read_ranges(path, [(start, end)])[0],
-            self.stat(path).size_bytes,
-        )
-        return io.BufferedReader(file, buffer_size=_BUFFER_BYTES)
+        return open_ranged(self, path)
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         """Refused."""

@@ -93,8 +93,7 @@ class SharedTable:
                     f"cannot open {table!r}: expected a profile, or a client, beside the table"
                 )
             client = AsyncRestClient(read_profile(profile), options)
-        self._view = TableView(client, table, as_moment(version))
-        self._time_zone = default_timezone
+        self._view = TableView(client, table, as_moment(version), time_zone=default_timezone)
 
     @property
     def name(self) -> str:
@@ -138,11 +137,15 @@ class SharedTable:
 
     def load_as_version(self, version: int | str | datetime) -> None:
         """Show another version from now on: a number, an ISO 8601 text or a datetime."""
-        self._view = TableView(self.client, self._view.table, as_moment(version))
+        self._view = TableView(
+            self.client, self._view.table, as_moment(version), time_zone=self._view.time_zone
+        )
 
     def update_incremental(self) -> None:
         """Show the latest version from now on."""
-        self._view = TableView(self.client, self._view.table, Moment())
+        self._view = TableView(
+            self.client, self._view.table, Moment(), time_zone=self._view.time_zone
+        )
 
     def latest_version(self, starting_timestamp_ms: int | None = None) -> int:
         """The latest version that the server has, or the first at or after a moment.
@@ -225,8 +228,7 @@ class SharedTable:
         snapshot = self.snapshot
         schema = as_arrow_schema(schema, self.schema(), as_large_types=as_large_types)
         predicate = self._pruning(partitions, file_pruning_predicate)
-        zone = self._time_zone
-        return DeltaDataset(snapshot, predicate=predicate, schema=schema, time_zone=zone)
+        return DeltaDataset(snapshot, predicate=predicate, schema=schema)
 
     def to_pyarrow_table(
         self,
@@ -290,7 +292,13 @@ class SharedTable:
         if allow_out_of_range:
             latest = self.latest_version()
             if start.is_after(latest):
-                return no_changes(self.client, self._view.table, shown, columns=names)
+                return no_changes(
+                    self.client,
+                    self._view.table,
+                    shown,
+                    columns=names,
+                    time_zone=self._view.time_zone,
+                )
             end = Moment(version=latest) if end.is_after(latest) else end
         query = ChangesQuery(
             starting_version=start.version,
@@ -306,7 +314,7 @@ class SharedTable:
             shown,
             columns=names,
             predicate=predicate,
-            time_zone=self._time_zone,
+            time_zone=self._view.time_zone,
         )
 
     def follow(
@@ -327,7 +335,7 @@ class SharedTable:
             begin = start
         else:
             begin = "latest" if start == "latest" else as_moment(start)
-        view = TableView(self.client, self._view.table, Moment())
+        view = TableView(self.client, self._view.table, Moment(), time_zone=self._view.time_zone)
         return SharedFollower(view, start=begin, options=options)
 
     def file_uris(
@@ -338,14 +346,14 @@ class SharedTable:
     ) -> list[str]:
         """Names of the files that may hold a matching row: the table's URI and the file's id."""
         predicate = self._pruning(partition_filters, file_pruning_predicate)
-        return file_uris(self.snapshot, predicate, time_zone=self._time_zone)
+        return file_uris(self.snapshot, predicate)
 
     def partitions(
         self, partition_filters: Sequence[Any] | None = None
     ) -> list[dict[str, str | None]]:
         """The table's partitions that may hold a matching row, values as the log has them."""
         predicate = self._pruning(partition_filters)
-        return partitions(self.snapshot, predicate, time_zone=self._time_zone)
+        return partitions(self.snapshot, predicate)
 
     def files(self) -> pa.Table:
         """One row per file: id (as path), size, time, partition values, statistics."""
@@ -353,8 +361,7 @@ class SharedTable:
 
     def get_add_actions(self, *, flatten: bool = False) -> pa.Table:
         """As that of `DeltaTable`; the path of a file is its id."""
-        zone = self._time_zone
-        return add_actions(self.snapshot, flatten=flatten, time_zone=zone)
+        return add_actions(self.snapshot, flatten=flatten)
 
     def __repr__(self) -> str:
         """Which table of which server."""
@@ -383,7 +390,6 @@ class SharedTable:
             columns=columns,
             predicate=condition(snapshot.configuration),
             limit=limit,
-            time_zone=self._time_zone,
         )
         return SharedScan(scan.snapshot, scan.spec, scan.limit)
 

@@ -41,6 +41,7 @@ class Question:
     table: Table
     query: TableQuery | ChangesQuery
     version: int
+    time_zone: str
     refresh_token: str | None = None
 
     def answers(self) -> Iterator[TableAnswer]:

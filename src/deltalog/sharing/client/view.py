@@ -64,12 +64,16 @@ class TableView:
         client: the server.
         table: which.
         at: the version to show.
+        time_zone: of partition values without a zone.
     """
 
-    def __init__(self, client: AsyncRestClient, table: Table, at: Moment) -> None:
+    def __init__(
+        self, client: AsyncRestClient, table: Table, at: Moment, *, time_zone: str
+    ) -> None:
         self.client = client
         self.table = table
         self.at = at
+        self.time_zone = time_zone
         self._known: TableAnswer | None = None
         self._files: Snapshot | None = None
 
@@ -147,6 +151,7 @@ class TableView:
             table=self.table,
             query=query,
             version=answer.version,
+            time_zone=self.time_zone,
             refresh_token=answer.refresh_token,
         )
         return open_files(question, answer)

@@ -1,47 +1,29 @@
 """Temporary credentials for a table's directory, where its store can give such.
 
-Owns how they are made narrow: one directory, reading only, for a short while. Off unless a table's
-configuration says how they are made.
+Owns whether they are given, for which directory and for how long; the module of each kind of
+store makes them, for reading only. Off unless a table's configuration says how they are made.
 
 Protocol: Generate Temporary Table Credentials
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from deltalog._json import dumps
 from deltalog.errors import DeltaError, StorageError
-from deltalog.paths import canonical_path, canonical_scheme, split_location
+from deltalog.paths import canonical_path, store_kind
 from deltalog.sharing.server.faults import invalid, unsupported
 from deltalog.sharing.wire.listing import message_object
+from deltalog.storage.filesystems import files_class
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from deltalog.sharing.server.answers import Asked
     from deltalog.sharing.server.config import TableConfig
+    from deltalog.storage.fsspec_files import TemporaryCredentials
 
 _LEAST_SECONDS: Final = 900
 _MOST_SECONDS: Final = 3600
-
-
-@dataclass(frozen=True, slots=True)
-class Issued:
-    """Credentials.
-
-    Args:
-        kind: the protocol's name of them.
-        values: by the protocol's names.
-        expires_ms: when they end.
-    """
-
-    kind: str
-    values: Mapping[str, str]
-    expires_ms: int
 
 
 def answer_credentials(asked: Asked, body: bytes) -> bytes:
@@ -63,27 +45,30 @@ def answer_credentials(asked: Asked, body: bytes) -> bytes:
     return dumps({"credentials": {**told, "expirationTime": issued.expires_ms}})
 
 
-def issue(config: TableConfig, location: str, now_ms: int) -> Issued:
+def issue(config: TableConfig, location: str, now_ms: int) -> TemporaryCredentials:
     """Credentials for one directory.
 
     Raises:
         StorageError: the service did not give any.
         Fault: 400: nobody can give credentials for such a place.
     """
-    kind = canonical_scheme(split_location(location)[0])
-    make = _ISSUERS.get(kind)
+    make = getattr(files_class(store_kind(location)), "temporary_credentials", None)
     if make is None:
         raise unsupported("temporary credentials are not given for this table")
     settings = dict(config.credentials or {})
     seconds = int(settings.pop("seconds", _MOST_SECONDS))
     seconds = min(max(seconds, _LEAST_SECONDS), _MOST_SECONDS)
+    until_ms = now_ms + seconds * 1000
     try:
-        return make(config, settings, location, now_ms + seconds * 1000, seconds)
+        made: TemporaryCredentials = make(
+            location, config.storage_options, settings, until_ms, seconds
+        )
     except DeltaError:
         raise
     except Exception as error:
         # What the service says may hold names of roles and accounts.
         raise StorageError(f"no temporary credentials: {type(error).__name__}") from error
+    return made
 
 
 def _inside(wanted: str, location: str) -> str:
@@ -93,111 +78,3 @@ def _inside(wanted: str, location: str) -> str:
     if "://" in path or path.startswith("/") or climbs:
         raise invalid("location: expected the table's location or a directory in it")
     return f"{location}/{path}" if path else location
-
-
-def _issue_aws(
-    config: TableConfig, settings: dict[str, Any], location: str, _until_ms: int, seconds: int
-) -> Issued:
-    botocore: Any = import_module("botocore.session")  # of the extra `s3`
-    _, bucket, key = split_location(location)
-    options = config.storage_options
-    session = botocore.get_session()
-    client = session.create_client(
-        "sts",
-        region_name=settings.get("region") or options.get("aws_region") or "us-east-1",
-        endpoint_url=settings.get("endpoint"),
-        aws_access_key_id=options.get("AWS_ACCESS_KEY_ID") or options.get("key"),
-        aws_secret_access_key=options.get("AWS_SECRET_ACCESS_KEY") or options.get("secret"),
-    )
-    answer = client.assume_role(
-        RoleArn=settings["roleArn"],
-        RoleSessionName="deltalog-sharing",
-        DurationSeconds=seconds,
-        Policy=dumps(_aws_policy(bucket, key)).decode(),
-    )
-    found = answer["Credentials"]
-    values = {
-        "accessKeyId": found["AccessKeyId"],
-        "secretAccessKey": found["SecretAccessKey"],
-        "sessionToken": found["SessionToken"],
-    }
-    return Issued("awsTempCredentials", values, round(found["Expiration"].timestamp() * 1000))
-
-
-def _aws_policy(bucket: str, key: str) -> dict[str, Any]:
-    """Reading and listing below one key, whatever else the role may do."""
-    place = key.strip("/")
-    return {
-        "Version": "2012-10-17",
-        "Statement": [
-            {
-                "Effect": "Allow",
-                "Action": ["s3:GetObject", "s3:GetObjectVersion"],
-                "Resource": [f"arn:aws:s3:::{bucket}/{place}/*"],
-            },
-            {
-                "Effect": "Allow",
-                "Action": ["s3:ListBucket"],
-                "Resource": [f"arn:aws:s3:::{bucket}"],
-                "Condition": {"StringLike": {"s3:prefix": [place, f"{place}/*"]}},
-            },
-        ],
-    }
-
-
-def _issue_azure(
-    _config: TableConfig, settings: dict[str, Any], location: str, until_ms: int, seconds: int
-) -> Issued:
-    identity: Any = import_module("azure.identity")  # of the extra `azure`
-    blob: Any = import_module("azure.storage.blob")
-    _, authority, path = split_location(location)
-    container, _, host = authority.partition("@")
-    account = host.partition(".")[0] or settings["account"]
-    url = settings.get("endpoint") or f"https://{account}.blob.core.windows.net"
-    start = datetime.fromtimestamp(until_ms / 1000, UTC) - timedelta(seconds=seconds)
-    with blob.BlobServiceClient(url, credential=identity.DefaultAzureCredential()) as client:
-        key = client.get_user_delegation_key(start, start + timedelta(seconds=seconds))
-    # A signature for a directory: needs an account with hierarchical names.
-    token = blob.generate_blob_sas(
-        account,
-        container,
-        path.strip("/"),
-        user_delegation_key=key,
-        permission="rl",
-        expiry=start + timedelta(seconds=seconds),
-        is_directory=True,
-    )
-    return Issued("azureUserDelegationSas", {"sasToken": token}, until_ms)
-
-
-def _issue_google(
-    _config: TableConfig, _settings: dict[str, Any], location: str, until_ms: int, _seconds: int
-) -> Issued:
-    auth: Any = import_module("google.auth")  # of the extra `gcs`
-    downscoped: Any = import_module("google.auth.downscoped")
-    transport: Any = import_module("google.auth.transport.requests")
-    _, bucket, key = split_location(location)
-    start = f"projects/_/buckets/{bucket}/objects/{key.strip('/')}/"
-    rule = downscoped.AccessBoundaryRule(
-        available_resource=f"//storage.googleapis.com/projects/_/buckets/{bucket}",
-        available_permissions=["inRole:roles/storage.objectViewer"],
-        availability_condition=downscoped.AvailabilityCondition(
-            f"resource.name.startsWith('{start}')"
-        ),
-    )
-    source, _ = auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])
-    found = downscoped.Credentials(source, downscoped.CredentialAccessBoundary([rule]))
-    found.refresh(transport.Request())
-    ends = until_ms if found.expiry is None else round(_utc(found.expiry).timestamp() * 1000)
-    return Issued("gcpOauthToken", {"oauthToken": found.token}, ends)
-
-
-def _utc(moment: datetime) -> datetime:
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-
-
-_ISSUERS: Final[Mapping[str, Callable[..., Issued]]] = {
-    "s3": _issue_aws,
-    "az": _issue_azure,
-    "gs": _issue_google,
-}

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from deltalog.clock import now_ms
+from deltalog.context import utc_context
 from deltalog.errors import VersionNotFoundError
 from deltalog.log.history import file_times_ms
 from deltalog.log.listing import list_log
@@ -83,7 +84,7 @@ class SharedTable:
         """
         with self.opened.lock:
             known = self.opened.latest
-        found = load_snapshot(self.store) if known is None else known.refresh()
+        found = load_snapshot(utc_context(self.store)) if known is None else known.refresh()
         with self.opened.lock:
             newest = self.opened.latest
             if newest is None or newest is known or newest.version < found.version:
@@ -116,7 +117,7 @@ class SharedTable:
         if kept is not None:
             return kept
         try:
-            found = load_snapshot(self.store, version=version)
+            found = load_snapshot(utc_context(self.store), version=version)
         except VersionNotFoundError:
             raise invalid(f"the table has no version {version} that can be read") from None
         with self.opened.lock:
@@ -156,7 +157,7 @@ class SharedTable:
         """
         if timestamp_ms > latest.commit_timestamp_ms:
             raise invalid("the timestamp is after the latest version of the table")
-        version = find_version(self.store, timestamp_ms, latest=latest)
+        version = find_version(utc_context(self.store), timestamp_ms, latest=latest)
         self.check_version(version, latest)
         return version
 

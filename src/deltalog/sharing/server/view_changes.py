@@ -17,7 +17,6 @@ from deltalog._json import dumps
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns as columns_of
-from deltalog.metadata_columns import CHANGE_TYPE
 from deltalog.scan.changes import change_tasks, changes_spec, incompatibility
 from deltalog.schema import StructType, canonical_path_of
 from deltalog.sharing.server.faults import invalid, not_found, unsupported
@@ -115,8 +114,8 @@ class ViewHistory(History):
         """The shown columns, and what happened to each row."""
         view = self._view
         try:
-            columns = [*view.columns, CHANGE_TYPE]
-            return changes_spec(view.snapshot, columns, view.row_filter, "UTC")
+            columns = [*view.columns, "_change_type"]
+            return changes_spec(view.snapshot, columns, view.row_filter)
         except InvalidInputError:
             raise unsupported("changes are not shared for this table") from None
 

@@ -1,6 +1,6 @@
-"""Optimizations whose bins are rewritten by tasks: planned on the driver, committed there once.
+"""Bins of files that tasks rewrite, one task for each bin.
 
-Owns how a bin travels. What is in one, and how its rows are arranged, is the core's.
+Owns how a bin travels. Which files are in it, and how its rows are arranged, the verb says.
 
 Protocol: none
 """
@@ -11,21 +11,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from deltalog.spark.session.parts import run_tasks, telling, told
+from deltalog.rows.bins import BinReader
+from deltalog.spark.session.tasks import decode_all, run_numbered
 from deltalog.transaction import PendingTransaction
-from deltalog.verbs.optimize.run import Rewritten, Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from deltalog.configuration import TableConfiguration
+    from deltalog.rows.bins import Bin, BinRewrite, Rewrite, Rewritten
+    from deltalog.rows.files import FileOptions
     from deltalog.snapshot import Snapshot
-    from deltalog.verbs.append import FileOptions
-    from deltalog.verbs.optimize.bins import Bin
-    from deltalog.verbs.optimize.run import Elsewhere, Rewrite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,59 +31,47 @@ class BinSpec:
     Args:
         snapshot: of the table.
         configuration: of the table, as it will be.
+        operation: for which they are rewritten.
         files: how new files are written.
         bins: by number.
         rewrite: makes new files of a bin's rows.
     """
 
-    snapshot: Snapshot | None
+    snapshot: Snapshot
     configuration: TableConfiguration
+    operation: str
     files: FileOptions
     bins: tuple[Bin, ...]
     rewrite: Rewrite
 
 
-def on_cluster(spark: SparkSession) -> Elsewhere:
-    """Rewrites bins by tasks of a session, one bin each."""
-
-    def rewrite_all(
-        pending: PendingTransaction, files: FileOptions, bins: Sequence[Bin], rewrite: Rewrite
-    ) -> list[Rewritten]:
-        spec = BinSpec(
-            snapshot=pending.snapshot,
-            configuration=pending.configuration,
-            files=files,
-            bins=tuple(bins),
-            rewrite=rewrite,
-        )
-        numbers = spark.range(0, len(bins), 1, len(bins))
-        found: dict[int, Rewritten] = {}
-        for message in run_tasks(
-            numbers, partial(rewrite_task, spec), f"optimizing {pending.store.root}"
-        ):
-            found.update(told(message))
-        return [found[number] for number in range(len(bins))]
-
-    return rewrite_all
+def rewrite_by_tasks(spark: SparkSession, job: BinRewrite) -> list[Rewritten]:
+    """Rewrite all bins of a job, whatever its interval: one Spark job does them at once."""
+    transaction = job.transaction
+    spec = BinSpec(
+        snapshot=transaction.base,
+        configuration=transaction.configuration,
+        operation=transaction.operation,
+        files=job.options.files,
+        bins=tuple(job.bins),
+        rewrite=job.rewrite,
+    )
+    root, work = transaction.store.root, partial(rewrite_task, spec)
+    messages = run_numbered(spark, len(job.bins), work, f"optimizing {root}")
+    return decode_all(messages, transaction.store, lambda done: done.written.paths)
 
 
-def rewrite_task(spec: BinSpec, batches: Iterable[pa.RecordBatch]) -> bytes:
-    """Rewrite the bins whose numbers are in the batches."""
-    if spec.snapshot is None:
-        return telling({})
-    pending = PendingTransaction(
+def rewrite_task(spec: BinSpec, number: int) -> Rewritten:
+    """Rewrite the bin of a number; runs in a task."""
+    transaction = PendingTransaction(
+        spec.snapshot.context,
         spec.snapshot,
-        spec.snapshot.store,
-        operation="OPTIMIZE",
+        operation=spec.operation,
         configuration=spec.configuration,
     )
-    rows = Rows(pending, spec.files, _tell_nobody, num_tasks=1)
-    done = {}
-    for batch in batches:
-        for number in batch.column(0).to_pylist():
-            done[int(number or 0)] = spec.rewrite(rows, spec.bins[int(number or 0)])
-    return telling(done)
+    rows = BinReader(transaction, spec.files, _show_nothing, num_tasks=1)
+    return spec.rewrite(rows, spec.bins[number])
 
 
-def _tell_nobody() -> None:
+def _show_nothing() -> None:
     """Progress is Spark's to show."""

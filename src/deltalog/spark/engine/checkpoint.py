@@ -40,12 +40,11 @@ from deltalog.schema import from_arrow_schema
 from deltalog.snapshot.pieces import SHARE_BYTES, cut_snapshot
 from deltalog.spark.engine.path_ranks import paths_at
 from deltalog.spark.reading.state import on_pieces, prune_on_cluster
-from deltalog.spark.session.opening import open_table
-from deltalog.spark.session.parts import run_tasks, telling, told
+from deltalog.spark.session.opening import open_table, session_time_zone
+from deltalog.spark.session.tasks import decode_message, numbered_frame, run_tasks
 from deltalog.spark.session.types import as_spark_batches, to_spark_arrow, to_spark_schema
-from deltalog.spark.session.workers import mapped
 from deltalog.upkeep import CheckpointInfo, create_checkpoint
-from deltalog.upkeep.checkpoint import Elsewhere, content_of_files, layout_of
+from deltalog.upkeep.checkpoint import content_of_files, layout_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -69,7 +68,7 @@ _KIND: Final = "__deltalog_kind"
 _REMOVES: Final = 0
 _ADDS: Final = 1
 
-Part = tuple["FileInfo", list[int]]
+CheckpointPart = tuple["FileInfo", list[int]]
 
 
 def checkpoint(
@@ -103,7 +102,9 @@ def checkpoint(
     Cost: a job over the checkpoint before; two small ones and a shuffle for parts. The driver
     holds what is newer than that checkpoint.
     """
-    snapshot = open_table(table, storage_options, version=version)
+    snapshot = open_table(
+        table, storage_options, version=version, time_zone=session_time_zone(spark)
+    )
     return checkpoint_on_cluster(spark, snapshot, part_files=part_files)
 
 
@@ -116,7 +117,7 @@ def checkpoint_on_cluster(
     at_ms: int | None = None,
     share_bytes: int = SHARE_BYTES,
 ) -> CheckpointInfo:
-    """As `upkeep.create_checkpoint`, by tasks.
+    """Write a checkpoint of a version by tasks; otherwise as `upkeep.create_checkpoint`.
 
     Args:
         spark: the session.
@@ -130,19 +131,18 @@ def checkpoint_on_cluster(
         layout = layout_of(snapshot.configuration)
         if layout is CheckpointLayout.CLASSIC and snapshot.configuration.supports("v2Checkpoint"):
             layout = CheckpointLayout.V2_JSON
-    work = _Work(spark, snapshot, share_bytes)
     part_rows = part_files or PART_ROWS
     return create_checkpoint(
         snapshot,
         layout=layout,
         part_rows=part_rows,
         at_ms=at_ms,
-        elsewhere=Elsewhere(write=work.write, count_files=work.count_files),
+        work=_CheckpointTasks(spark, snapshot, share_bytes),
     )
 
 
-class _Work:
-    """What goes through all files of a version, as jobs of a session."""
+class _CheckpointTasks:
+    """The part of a checkpoint that goes through all files, as jobs; see `CheckpointWork`."""
 
     def __init__(self, spark: SparkSession, snapshot: Snapshot, share_bytes: int) -> None:
         self._spark = spark
@@ -151,7 +151,7 @@ class _Work:
         self._what = f"writing a checkpoint of {snapshot.store.root}"
 
     def count_files(self) -> int:
-        """How many files are live."""
+        """Count the live files."""
         found = prune_on_cluster(
             self._spark,
             self._snapshot,
@@ -170,7 +170,7 @@ class _Work:
         part_rows: int | None,
         at_ms: int,
     ) -> WrittenCheckpoint:
-        """See `Elsewhere`."""
+        """Write the files; see `CheckpointWork`."""
         cut = cut_snapshot(self._snapshot, state, share_bytes=self._share_bytes)
         rows = part_rows or PART_ROWS
         if layout is CheckpointLayout.CLASSIC:
@@ -194,7 +194,7 @@ class _Work:
         frame = _rows_frame(self._spark, cut, content, starts, at_ms)
         frame = frame.repartition(parts, _PART).sortWithinPartitions(_PART, _KIND)
         messages = run_tasks(frame, partial(_write_parts, store, content, paths), self._what)
-        found = {part: one for message in messages for part, one in told(message).items()}
+        found = {part: one for message in messages for part, one in decode_message(message).items()}
         for part in range(parts):
             if part not in found:  # no row fell into it
                 found[part] = _write_part(store, content, paths, part, iter(()))
@@ -220,7 +220,7 @@ def _write_sidecars(cut: CutSnapshot, at_ms: int, part_rows: int, number: int) -
 
 
 def _schema_of(rows: ActionRows) -> pa.Schema:
-    """Rows of files on their way to the part they belong to."""
+    """Return the schema of rows on their way to the part that they belong to."""
     kinds = [rows.schema.field(kind) for kind in FILE_KINDS]
     return pa.schema([pa.field(_PART, pa.int64()), pa.field(_KIND, pa.int64()), *kinds])
 
@@ -232,20 +232,16 @@ def _rows_frame(
     starts: Sequence[str],
     at_ms: int,
 ) -> DataFrame:
-    """The rows of all files and tombstones, each with its part; tombstones come first."""
+    """Return the rows of all tombstones and files, each with its part."""
     schema = from_arrow_schema(_schema_of(classic_rows(content)))
 
-    def find(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def find(number: int) -> Iterator[pa.RecordBatch]:
         arrow, rows = to_spark_arrow(schema), classic_rows(content)
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                piece = _content_of_piece(cut, int(number or 0), at_ms)
-                for kind, tables in enumerate(file_rows(piece, rows)):
-                    for table in tables:
-                        yield from as_spark_batches(_sorted_out(table, starts, kind), arrow)
+        for kind, tables in enumerate(file_rows(_content_of_piece(cut, number, at_ms), rows)):
+            for table in tables:
+                yield from as_spark_batches(_sorted_out(table, starts, kind), arrow)
 
-    numbers = spark.range(0, cut.num_pieces, 1, cut.num_pieces)
-    return mapped(numbers, find, to_spark_schema(schema))
+    return numbered_frame(spark, cut.num_pieces, find, to_spark_schema(schema))
 
 
 def _sorted_out(table: pa.Table, starts: Sequence[str], kind: int) -> list[pa.RecordBatch]:
@@ -262,18 +258,16 @@ def _write_parts(
     content: CheckpointContent,
     paths: Sequence[str],
     batches: Iterable[pa.RecordBatch],
-) -> bytes:
+) -> dict[int, CheckpointPart]:
     """Write the parts whose rows this task has; they come part by part."""
-    return telling(
-        {
-            part: _write_part(store, content, paths, part, ((kind, rows) for _, kind, rows in runs))
-            for part, runs in groupby(_runs(batches), key=itemgetter(0))
-        }
-    )
+    return {
+        part: _write_part(store, content, paths, part, ((kind, rows) for _, kind, rows in runs))
+        for part, runs in groupby(_runs(batches), key=itemgetter(0))
+    }
 
 
 def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, pa.RecordBatch]]:
-    """The batches cut where another part or another kind of action begins."""
+    """Cut batches where another part or another kind of action begins."""
     for batch in batches:
         parts, kinds = batch.column(_PART), batch.column(_KIND)
         keys = compute.add(compute.multiply(parts, len(FILE_KINDS)), kinds)
@@ -288,8 +282,8 @@ def _write_part(
     paths: Sequence[str],
     part: int,
     runs: Iterator[tuple[int, pa.RecordBatch]],
-) -> Part:
-    """Write a part; its file, and how many rows of each kind it has."""
+) -> CheckpointPart:
+    """Write a part; return its file, and how many rows of each kind it has."""
     rows, counts, path = classic_rows(content), [0] * len(FILE_KINDS), paths[part]
 
     def tables(file: RowFile) -> Iterator[pa.Table]:
@@ -314,7 +308,7 @@ def _write_part(
 
 
 def _as_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
-    """Rows that came through Spark in the types of a checkpoint."""
+    """Return rows that came through Spark in the types of a checkpoint."""
     columns: list[Any] = [
         conform(batch.column(field.name), field.type)
         if field.name in FILE_KINDS

@@ -11,18 +11,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from deltalog.engine.listing import listed_below, listed_files, listing_of
 from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.log.hint import read_hint
+from deltalog.log.listing import list_log
 from deltalog.log.names import commit_path
-from deltalog.spark.session.parts import run_tasks, telling, told
+from deltalog.spark.session.tasks import decode_message, run_numbered, run_tasks
 from deltalog.storage import LevelStore
-from deltalog.verbs.vacuum_candidates import listed_below, listed_files, listing_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -39,18 +41,18 @@ _LOG: Final = "_delta_log"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepSpec:
-    """What tasks must know.
+    """What tasks must know to list directories or to delete files.
 
     Args:
         store: of the table.
-        configuration: of the table.
         witness: a file of the log, as the driver sees it.
+        configuration: of the table, where it is listed.
         groups: directories for each task of a listing.
     """
 
     store: Store
-    configuration: TableConfiguration
     witness: FileInfo
+    configuration: TableConfiguration | None = None
     groups: tuple[tuple[str, ...], ...] = ()
 
     @property
@@ -62,114 +64,103 @@ class SweepSpec:
             return False
 
 
-class SparkHands:
-    """Lists and deletes by tasks of a session.
+def list_by_tasks(spark: SparkSession, store: Store, configuration: TableConfiguration) -> pa.Table:
+    """List the files of a table as `engine.listing.listed_files` does.
 
-    Args:
-        spark: the session.
-        version: of the table, whose commit tells tasks that they see it.
+    Cost: the driver lists what lies directly in the table's directory, and tasks all that is
+    below; without directories nothing is.
     """
+    files_per_task(spark)  # what is wrong with it is told before anything is listed
+    witness = _witness(store)
+    if witness is None or not isinstance(store, LevelStore):
+        return listed_files(store, configuration)
+    infos, directories = _first_levels(store)
+    found = [listing_of(infos, configuration)]
+    if directories:
+        count = min(len(directories), _MOST_TASKS)
+        spec = SweepSpec(
+            store=store,
+            configuration=configuration,
+            witness=witness,
+            groups=tuple(tuple(directories[start::count]) for start in range(count)),
+        )
+        what = f"listing {store.root}"
+        for message in run_numbered(spark, count, partial(list_task, spec), what):
+            part = decode_message(message)
+            if isinstance(part, tuple):  # of a task that does not see the table
+                found += [listed_below(store, one, configuration) for one in part]
+            else:
+                found.append(part)
+    return pa.concat_tables(found)
 
-    def __init__(self, spark: SparkSession, version: int) -> None:
-        self._spark = spark
-        self._version = version
-        self._files_per_task = _number(spark, FILES_PER_TASK, _FILES_PER_TASK)
 
-    def list_files(self, store: Store, configuration: TableConfiguration) -> pa.Table:
-        """What the core's `listed_files` returns.
+def delete_by_tasks(spark: SparkSession, store: Store, paths: Sequence[str]) -> None:
+    """Delete files; gone ones are no error.
 
-        Cost: the driver lists what lies directly in the table's directory, and tasks all that is
-        below; without directories nothing is.
-        """
-        witness = self._witness(store)
-        if witness is None or not isinstance(store, LevelStore):
-            return listed_files(store, configuration)
-        infos, directories = _first_levels(store)
-        found = [listing_of(infos, configuration)]
-        if directories:
-            count = min(len(directories), _MOST_TASKS)
-            spec = SweepSpec(
-                store=store,
-                configuration=configuration,
-                witness=witness,
-                groups=tuple(tuple(directories[start::count]) for start in range(count)),
-            )
-            numbers = self._spark.range(0, count, 1, count)
-            what = f"listing {store.root}"
-            for message in run_tasks(numbers, partial(list_task, spec), what):
-                part = told(message)
-                if isinstance(part, list):  # of a task that does not see the table
-                    found += [listed_below(store, one, configuration) for one in part]
-                else:
-                    found.append(part)
-        return pa.concat_tables(found)
-
-    def delete(self, store: Store, paths: Sequence[str]) -> None:
-        """Delete files; gone ones are no error.
-
-        Raises:
-            StorageError: some could not be deleted.
-        """
-        witness = self._witness(store)
-        if witness is None or len(paths) <= self._files_per_task:
-            store.delete_many(paths)
-            return
-        # As rows: a closure would bring all of them to every task.
-        frame = self._spark.createDataFrame(pa.table({"path": pa.array(paths, pa.string())}))
-        frame = frame.repartition(-(-len(paths) // self._files_per_task))
-        configuration: Any = None
-        spec = SweepSpec(store=store, configuration=configuration, witness=witness)
-        what = f"deleting {len(paths)} files of {store.root}"
-        errors: list[DeltaError] = []
-        for message in run_tasks(frame, partial(delete_task, spec), what):
-            try:
-                left: list[str] = told(message)
-                if left:
-                    store.delete_many(left)
-            except DeltaError as error:
-                errors.append(error)
-        if errors:
-            raise errors[0]
-
-    def _witness(self, store: Store) -> FileInfo | None:
+    Raises:
+        StorageError: some could not be deleted.
+    """
+    together = files_per_task(spark)
+    witness = None if len(paths) <= together else _witness(store)
+    if witness is None:
+        store.delete_many(paths)
+        return
+    # As rows: a closure would bring all of them to every task.
+    frame = spark.createDataFrame(pa.table({"path": pa.array(paths, pa.string())}))
+    frame = frame.repartition(-(-len(paths) // together))
+    spec = SweepSpec(store=store, witness=witness)
+    what = f"deleting {len(paths)} files of {store.root}"
+    errors: list[DeltaError] = []
+    for message in run_tasks(frame, partial(delete_task, spec), what):
         try:
-            return store.stat(commit_path(self._version))
-        except DeltaError:  # a catalog has it
-            return None
+            left: list[str] = decode_message(message)
+            if left:
+                store.delete_many(left)
+        except DeltaError as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
 
 
-def list_task(spec: SweepSpec, batches: Iterable[pa.RecordBatch]) -> bytes:
-    """List the directories of this task, whose number is in the batches.
+def _witness(store: Store) -> FileInfo | None:
+    """Return the newest commit that stands in the log; None if a catalog has all of them."""
+    try:
+        commits = list_log(store, hint=read_hint(store)).commits
+        return store.stat(commit_path(max(commits))) if commits else None
+    except DeltaError:
+        return None
+
+
+def list_task(spec: SweepSpec, number: int) -> pa.Table | tuple[str, ...]:
+    """List the directories of a task.
 
     Returns:
-        What `told` understands: a table as of `listed_files`, or the directories themselves.
+        A table as of `listed_files`, or the directories, which are left to do.
     """
-    wanted = [name for number in _values(batches) for name in spec.groups[int(number)]]
-    if not spec.is_there:
-        return telling(wanted)
-    found = [listing_of((), spec.configuration)]
-    found += [listed_below(spec.store, name, spec.configuration) for name in wanted]
-    return telling(pa.concat_tables(found))
+    wanted = spec.groups[number]
+    if not spec.is_there or spec.configuration is None:
+        return wanted
+    return pa.concat_tables([listed_below(spec.store, name, spec.configuration) for name in wanted])
 
 
-def delete_task(spec: SweepSpec, batches: Iterable[pa.RecordBatch]) -> bytes:
-    """Delete the files of this task.
+def delete_task(spec: SweepSpec, batches: Iterable[pa.RecordBatch]) -> list[str] | DeltaError:
+    """Delete the files of a task.
 
     Returns:
-        What `told` understands: the paths that are left to do, or an error.
+        The paths that are left to do, or an error, with which Spark shall not try again.
     """
-    paths = [str(path) for path in _values(batches)]
+    paths = [str(path) for batch in batches for path in batch.column(0).to_pylist()]
     if not paths or not spec.is_there:
-        return telling(paths)
+        return paths
     try:
         spec.store.delete_many(paths)
     except DeltaError as error:
-        return telling(error)
-    return telling([])
+        return error
+    return []
 
 
 def _first_levels(store: LevelStore) -> tuple[list[FileInfo], list[str]]:
-    """Files of the first level, and directories below which everything is left to list."""
+    """Return the files of the first levels, and the directories below which tasks list."""
     files, level = store.list_level("")
     level = [name for name in level if name != _LOG]
     while len(level) == 1:  # one task would do all
@@ -178,13 +169,13 @@ def _first_levels(store: LevelStore) -> tuple[list[FileInfo], list[str]]:
     return files, level
 
 
-def _values(batches: Iterable[pa.RecordBatch]) -> Iterator[Any]:
-    for batch in batches:
-        yield from batch.column(0).to_pylist()
+def files_per_task(spark: SparkSession) -> int:
+    """Return how many files a task deletes.
 
-
-def _number(spark: SparkSession, name: str, default: int) -> int:
-    text = spark.conf.get(name, str(default)) or ""
+    Raises:
+        InvalidInputError: the session's setting is no number above 0.
+    """
+    text = spark.conf.get(FILES_PER_TASK, None) or str(_FILES_PER_TASK)
     if not text.isdecimal() or not int(text):
-        raise InvalidInputError(f"cannot take {name}={text!r}: expected a number above 0")
+        raise InvalidInputError(f"cannot take {FILES_PER_TASK}={text!r}: expected a number above 0")
     return int(text)

@@ -1,4 +1,4 @@
-"""The paths at some places of all live paths in order, exact, without bringing them together.
+"""The live paths of given ranks, exact, without sorting all paths in one place.
 
 Owns the two rounds: of every piece some paths in order bound where a place lies, then only the
 paths within these bounds come here.
@@ -28,7 +28,7 @@ _SAMPLES: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """Some of a piece's paths in order, the first and the last among them.
+    """A sample of a piece's sorted paths, with the first and the last of them.
 
     Args:
         paths: ascending.
@@ -41,41 +41,36 @@ class _Sample:
     count: int
 
     def fewest_below(self, path: str) -> int:
-        """How many paths of the piece are smaller, at least."""
+        """Return how many paths of the piece are smaller, at least."""
         found = bisect_left(self.paths, path)
         return self.places[found - 1] + 1 if found else 0
 
     def most_below(self, path: str) -> int:
-        """How many paths of the piece are smaller, at most."""
+        """Return how many paths of the piece are smaller, at most."""
         found = bisect_left(self.paths, path)
         return self.places[found] if found < len(self.paths) else self.count
 
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """Where a path is: from `low`, below `high`; an end that is None is open."""
+    """A range of paths from `low` to below `high`; an end that is None is open."""
 
     low: str | None
     high: str | None
 
 
 class Ask(Protocol):
-    """Has tasks look at all pieces of a version."""
+    """Lets tasks evaluate a function of every piece of a version."""
 
     def __call__(self, look: Callable[[int], Any]) -> list[Any]:
-        """What each looking at a piece gives."""
+        """Return the results for all pieces."""
         ...
 
 
 def paths_at(
-    ask: Ask,
-    cut: CutSnapshot,
-    places: Sequence[int],
-    num_files: int,
-    *,
-    samples: int = _SAMPLES,
+    ask: Ask, cut: CutSnapshot, places: Sequence[int], num_files: int, *, samples: int = _SAMPLES
 ) -> list[str]:
-    """The live paths at some places in order.
+    """Return the live paths of given ranks.
 
     Args:
         ask: has the pieces looked at.
@@ -101,7 +96,7 @@ def paths_at(
 
 
 def _bounds(samples: Sequence[_Sample], known: Sequence[str], place: int) -> _Bounds:
-    """Bounds of the path at a place, among paths that are known."""
+    """Return the range in which the path of a rank lies, between known paths."""
 
     def surely_after(path: str) -> bool:
         return sum(sample.fewest_below(path) for sample in samples) > place
@@ -111,14 +106,11 @@ def _bounds(samples: Sequence[_Sample], known: Sequence[str], place: int) -> _Bo
 
     high = bisect_left(known, 1, key=lambda path: int(surely_after(path)))
     low = bisect_left(known, 1, key=lambda path: int(maybe_after(path)))
-    return _Bounds(
-        known[low - 1] if low else None,
-        known[high] if high < len(known) else None,
-    )
+    return _Bounds(known[low - 1] if low else None, known[high] if high < len(known) else None)
 
 
 def _paths(cut: CutSnapshot, number: int) -> Any:
-    """The paths of a piece in order."""
+    """Return the sorted paths of a piece."""
     paths: Any = cut.piece(number).files(["path"]).column("path")
     return paths.take(compute.sort_indices(paths))
 
@@ -136,7 +128,7 @@ def _sample(cut: CutSnapshot, samples: int, number: int) -> _Sample:
 def _within(
     cut: CutSnapshot, bounds: Sequence[_Bounds], number: int
 ) -> list[tuple[int, list[str]]]:
-    """For each of the bounds, how many paths of a piece are below, and those between."""
+    """For each range, count the paths of a piece below it, and return those inside."""
     paths = _paths(cut, number)
     found = []
     for one in bounds:

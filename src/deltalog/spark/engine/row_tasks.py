@@ -11,19 +11,19 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
-from deltalog.errors import ConstraintViolationError, InvalidInputError, SchemaMismatchError
 from deltalog.features.identity_columns import identity_columns
 from deltalog.kernels import Array, compute
+from deltalog.rows.changes import Action
 from deltalog.rows.copy import write_copied
-from deltalog.rows.merge.clauses import Action
 from deltalog.scan import read_tasks
 from deltalog.scan.deletion_vectors import load_bitmap
-from deltalog.spark.session.parts import RANGE, task_number, telling
+from deltalog.spark.engine.write_tasks import identity_starts
+from deltalog.spark.session.tasks import task_number
 from deltalog.write.changes import ChangeWriter
 from deltalog.write.enforce import Enforcer
 from deltalog.write.files import FileWriter
@@ -31,7 +31,6 @@ from deltalog.write.fit import Fit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from types import TracebackType
 
     from deltalog.scan import ScanTask
     from deltalog.write.spec import WriteSpec
@@ -49,7 +48,6 @@ OLD: Final = "__deltalog_old"
 """The old version, as a struct, where the change feed is told."""
 NEW: Final = "__deltalog_new_"
 """With the number of a step behind it: the new version, as a struct."""
-_IN_THE_DATA: Final = (ConstraintViolationError, InvalidInputError, SchemaMismatchError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +58,18 @@ class RowSpec:
         spec: of the table.
         steps: what is done to rows, by number.
         tells_changes: whether files for the change feed are written.
+        writes: whether new versions are written; otherwise rows are only counted and located.
     """
 
     spec: WriteSpec
     steps: tuple[Action, ...]
     tells_changes: bool
+    writes: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsDone:
-    """What a task has done.
+    """What a task, or all tasks together, has done to rows.
 
     Args:
         written: new files.
@@ -82,38 +82,31 @@ class RowsDone:
     places: Mapping[str, tuple[int, DeletionBitmap]] = field(default_factory=dict)
 
 
-def change_task(spec: RowSpec, batches: Iterable[pa.RecordBatch]) -> bytes:
-    """Do what is to be done to the rows of this Spark task.
-
-    Returns:
-        What `told` understands: `RowsDone`, or what is wrong with the rows.
-    """
-    try:
-        with _Sink(spec) as sink:
-            for batch in batches:
-                if batch.num_rows:
-                    sink.take(batch)
-            return telling(sink.finish())
-    except _IN_THE_DATA as error:
-        return telling(error)
+def change_task(spec: RowSpec, batches: Iterable[pa.RecordBatch]) -> RowsDone:
+    """Change the rows of this Spark task."""
+    feed = ChangeWriter(spec.spec) if spec.tells_changes else contextlib.nullcontext()
+    with FileWriter(spec.spec) as writer, feed as changes:
+        work = _RowWork(spec, writer, changes)
+        for batch in batches:
+            if batch.num_rows:
+                work.take(batch)
+        return work.finish()
 
 
-class _Sink:
-    def __init__(self, spec: RowSpec) -> None:
+class _RowWork:
+    def __init__(self, spec: RowSpec, writer: FileWriter, changes: ChangeWriter | None) -> None:
         self._steps = spec.steps
         self._spec = spec.spec
-        self._stack = contextlib.ExitStack()
-        self._writer = self._stack.enter_context(FileWriter(spec.spec))
-        self._changes = (
-            self._stack.enter_context(ChangeWriter(spec.spec)) if spec.tells_changes else None
-        )
+        self._writes = spec.writes
+        self._writer = writer
+        self._changes = changes
         self._has_ids = spec.spec.configuration.row_ids_enabled
         self._counts = [0] * len(spec.steps)
         self._places: dict[str, list[Array]] = {}
         self._enforcers: dict[int, Enforcer] = {}
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """Write what becomes of some rows."""
+        """Apply the steps of some rows."""
         numbers = batch.column(STEP)
         for number in compute.unique(numbers).to_pylist():
             mask = compute.equal(numbers, number)
@@ -126,6 +119,9 @@ class _Sink:
         is_new = action is Action.INSERT
         if not is_new:
             self._note(rows)
+        if not self._writes:
+            return
+        if not is_new:
             self._tell_old(rows, "delete" if action is Action.DELETE else "update_preimage")
         if action is Action.DELETE:
             return
@@ -151,10 +147,7 @@ class _Sink:
                 schema,
                 table=self._spec.store.root,
                 time_zone=self._spec.time_zone,
-                identity_starts={
-                    one.name: one.next_value + place * RANGE * one.step
-                    for one in identity_columns(configuration.schema)
-                },
+                identity_starts=identity_starts(self._spec, place),
                 now_ms=self._spec.now_ms,
                 keeps_identities=self._steps[number] is not Action.INSERT,
             )
@@ -162,7 +155,7 @@ class _Sink:
         return found
 
     def _note(self, rows: pa.RecordBatch) -> None:
-        """Remember where old versions are."""
+        """Note where the old versions of rows are."""
         names: Array = rows.column(FILE).dictionary_encode()
         places = rows.column(ROW)
         for code, name in enumerate(names.dictionary.to_pylist()):
@@ -176,7 +169,7 @@ class _Sink:
         structs: Array = rows.column(OLD)
         old = pa.RecordBatch.from_struct_array(structs)
         schema = self._spec.configuration.schema
-        fit = Fit(old.schema, schema, optional=schema.names)
+        fit = Fit(old.schema, schema, optional=schema.names, time_zone=self._spec.time_zone)
         found = fit.apply(old)
         arrow = self._spec.configuration.arrow_schema
         arrays: list[Array] = [
@@ -186,7 +179,7 @@ class _Sink:
         self._changes.write(pa.RecordBatch.from_arrays(arrays, schema=arrow), change_type)
 
     def finish(self) -> RowsDone:
-        """Close all files."""
+        """Close all files, and return what was done."""
         starts: dict[str, int] = {}
         marks: dict[str, int] = {}
         columns = {one.name: one for one in identity_columns(self._spec.configuration.schema)}
@@ -201,20 +194,9 @@ class _Sink:
         places = {name: _joined(parts) for name, parts in self._places.items()}
         return RowsDone(written=written, counts=tuple(self._counts), places=places)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
-        self._stack.__exit__(kind, error, where)
-
 
 def _along(step: int) -> Callable[[int], int]:
-    """The order in which identity values come."""
+    """Return the sort key by which identity values ascend."""
     return lambda value: value if step > 0 else -value
 
 
@@ -236,28 +218,14 @@ class CopySpec:
     groups: tuple[tuple[tuple[ScanTask, DeletionBitmap], ...], ...]
 
 
-def copy_task(spec: CopySpec, batches: Iterable[pa.RecordBatch]) -> bytes:
-    """Write the rows that stay of this Spark task's files.
-
-    Args:
-        spec: of all tasks.
-        batches: numbers of groups, in the first column.
-
-    Returns:
-        What `told` understands: `RowsDone` with one count, or what is wrong.
-    """
-    try:
-        schema, copied = spec.spec.configuration.arrow_schema, 0
-        with FileWriter(spec.spec) as writer:
-            for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    tasks = [_without(*one) for one in spec.groups[int(number or 0)]]
-                    for rows in read_tasks(tasks):
-                        write_copied(writer, rows, schema)
-                        copied += rows.num_rows
-            return telling(RowsDone(written=writer.finish(), counts=(copied,)))
-    except _IN_THE_DATA as error:
-        return telling(error)
+def copy_task(spec: CopySpec, number: int) -> RowsDone:
+    """Write the rows that stay of a group's files; runs in a task, and gives one count."""
+    copied, schema = 0, spec.spec.configuration.arrow_schema
+    with FileWriter(spec.spec) as writer:
+        for rows in read_tasks([_without(*one) for one in spec.groups[number]]):
+            write_copied(writer, rows, schema)
+            copied += rows.num_rows
+        return RowsDone(written=writer.finish(), counts=(copied,))
 
 
 def _without(task: ScanTask, gone: DeletionBitmap) -> ScanTask:

@@ -7,8 +7,9 @@ Protocol: none
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -60,7 +61,7 @@ class TaskPartition(InputPartition):
 
 
 def read_partition(partition: TaskPartition, rows: StructType) -> Iterator[pa.RecordBatch]:
-    """The rows of a partition as Spark takes them.
+    """Read the rows of a partition in the Arrow types that Spark takes.
 
     Args:
         partition: files.
@@ -71,7 +72,7 @@ def read_partition(partition: TaskPartition, rows: StructType) -> Iterator[pa.Re
 
 
 def with_metadata_struct(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with its metadata columns as one struct `_metadata` behind the others."""
+    """Return the batch with its metadata columns as one struct `_metadata` at the end."""
     hidden = [name for name in batch.schema.names if name in METADATA_COLUMNS]
     if not hidden:
         return batch
@@ -83,7 +84,7 @@ def with_metadata_struct(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def rows_schema(schema: StructType, metadata_columns: Sequence[str]) -> StructType:
-    """The schema of rows with the struct `_metadata` behind them, if any of it is asked for."""
+    """Return the schema of rows, with the struct `_metadata` if any part of it is asked for."""
     if not metadata_columns:
         return schema
     if METADATA in (name.lower() for name in schema.names):
@@ -98,7 +99,7 @@ def rows_schema(schema: StructType, metadata_columns: Sequence[str]) -> StructTy
 
 
 def resolve(options: ReadOptions) -> tuple[ReadOptions, StructType]:
-    """The options with the version that is to be read, and the schema of the rows.
+    """Return the options with the version pinned that is to be read, and the schema of the rows.
 
     Later looks at the same frame read the same version, whatever was committed meanwhile.
     """
@@ -111,15 +112,15 @@ def resolve(options: ReadOptions) -> tuple[ReadOptions, StructType]:
     end = _bound(options.end, options.time_zone)
     if end is not None and snapshot.configuration.column_mapping_mode is not Mode.NONE:
         if isinstance(end, Moment):
-            last = load_snapshot(snapshot.store, timestamp_ms=end.ms)
+            last = load_snapshot(snapshot.context, timestamp_ms=end.ms)
         else:
-            last = load_snapshot(snapshot.store, version=min(end, snapshot.version))
+            last = load_snapshot(snapshot.context, version=min(end, snapshot.version))
         schema = last.configuration.schema
     return pinned, StructType([*schema, *change_fields()])
 
 
 def change_fields() -> list[Field]:
-    """The columns that a change feed has besides the table's."""
+    """Return the columns that a change feed has besides the table's."""
     return [Field(name, from_arrow_type(kind)) for name, kind in CHANGE_COLUMNS.items()]
 
 
@@ -136,7 +137,7 @@ def _snapshot(options: ReadOptions) -> Snapshot:
 def _changes(
     options: ReadOptions, latest: Snapshot, predicate: Expression | None = None
 ) -> Changes:
-    """The change feed that is asked for; an end after the latest version is the latest."""
+    """Open the change feed that is asked for; an end after the latest version is the latest."""
     if options.metadata_columns:
         raise InvalidInputError("cannot add metadata columns to a change feed: it has none")
     end = _bound(options.end, options.time_zone)
@@ -145,7 +146,6 @@ def _changes(
         start=_bound(options.start, options.time_zone) or 0,
         end=min(end, latest.version) if isinstance(end, int) else end,
         predicate=predicate,
-        time_zone=options.time_zone,
     )
 
 
@@ -154,7 +154,7 @@ def _bound(bound: int | str | None, time_zone: str) -> int | Moment | None:
 
 
 def check_columns(shown: StructType, asked: spark_types.StructType, path: str) -> StructType:
-    """The columns that Spark asks for, in its order.
+    """Return the columns that Spark asks for, in its order.
 
     Raises:
         InvalidInputError: one of them is not there, or of another type.
@@ -171,7 +171,57 @@ def check_columns(shown: StructType, asked: spark_types.StructType, path: str) -
     return StructType([known[name] for name in asked.names])
 
 
-class BatchReader(InEnvelope, DataSourceReader):
+class TaskReader(InEnvelope):
+    """The half of a reader that travels to workers: its partitions are files.
+
+    Attributes:
+        _rows: the schema of the rows.
+    """
+
+    _rows: StructType
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read the rows of one split."""
+        assert isinstance(partition, TaskPartition)  # noqa: S101  # ours: `partitions` made it
+        return read_partition(partition, self._rows)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Keep only what workers need: they get their files with each partition."""
+        return {"_rows": self._rows}
+
+
+class PushFilters:
+    """`pushFilters` of a reader, which Spark calls only where its session pushes filters down.
+
+    In sessions that do not, PySpark refuses readers that override the method at all. It looks at
+    `__func__` to know.
+    """
+
+    __func__ = staticmethod(DataSourceReader.pushFilters)
+
+    def __init__(self, reader: FilteringReader) -> None:
+        self._reader = reader
+
+    def __call__(self, filters: list[datasource.Filter]) -> list[datasource.Filter]:
+        """Hand the filters on; Spark evaluates all of them again."""
+        self._reader.take(filters)
+        return filters
+
+
+class FilteringReader(TaskReader, DataSourceReader):
+    """A batch reader that filters may prune."""
+
+    @property
+    def pushFilters(self) -> Any:  # noqa: N802  # PySpark's name
+        """Take the filters that Spark can express; Spark applies all of them again."""
+        return PushFilters(self)
+
+    @abstractmethod
+    def take(self, filters: Sequence[datasource.Filter]) -> None:
+        """Let filters prune what is read."""
+
+
+class BatchReader(FilteringReader):
     """Reads one version of a table, or a range of its change feed.
 
     Args:
@@ -185,11 +235,6 @@ class BatchReader(InEnvelope, DataSourceReader):
         self._predicate: Expression | None = None
         self._rows = check_columns(shown, columns, options.path)
 
-    @property
-    def pushFilters(self) -> Any:  # noqa: N802  # PySpark's name
-        """Takes the filters that Spark can tell, and leaves all of them to Spark besides."""
-        return PushFilters(self)
-
     def take(self, filters: Sequence[datasource.Filter]) -> None:
         """Let filters prune files, row groups and rows."""
         schema = self._snapshot.configuration.schema
@@ -199,7 +244,7 @@ class BatchReader(InEnvelope, DataSourceReader):
             self._predicate = as_predicate(filters, schema)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One partition per balanced split of the files."""
+        """Return one partition per balanced split of the files."""
         options = self._options
         if options.changes:
             tasks = list(_changes(options, self._snapshot, self._predicate).tasks())
@@ -209,43 +254,7 @@ class BatchReader(InEnvelope, DataSourceReader):
                 self._snapshot,
                 columns=[*names, *options.metadata_columns],
                 predicate=self._predicate,
-                time_zone=options.time_zone,
             )
             tasks = list(scan.tasks())
         groups = split_tasks(tasks, options.max_partition_bytes, in_order=options.changes)
         return [TaskPartition(group) for group in groups] or [TaskPartition(())]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one split."""
-        assert isinstance(partition, TaskPartition)  # noqa: S101  # ours: `partitions` made it
-        return read_partition(partition, self._rows)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Only what workers need: they get their files with each partition."""
-        return {"_rows": self._rows}
-
-
-class TakesFilters(Protocol):
-    """A reader that filters may prune."""
-
-    def take(self, filters: Sequence[datasource.Filter]) -> None:
-        """Let filters prune what is read."""
-        ...
-
-
-class PushFilters:
-    """`pushFilters` of a reader, which Spark calls only where its session pushes filters down.
-
-    In sessions that do not, PySpark refuses readers that override the method at all. It looks at
-    `__func__` to know.
-    """
-
-    __func__ = staticmethod(DataSourceReader.pushFilters)
-
-    def __init__(self, reader: TakesFilters) -> None:
-        self._reader = reader
-
-    def __call__(self, filters: list[datasource.Filter]) -> list[datasource.Filter]:
-        """Hand the filters on; Spark evaluates all of them again."""
-        self._reader.take(filters)
-        return filters

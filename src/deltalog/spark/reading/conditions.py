@@ -25,7 +25,8 @@ from deltalog.expressions import conjuncts, map_columns, parse_sql, to_sql, type
 from deltalog.expressions.nodes import Call, Cast, Expression
 from deltalog.expressions.trees import walk
 from deltalog.metadata_columns import METADATA
-from deltalog.schema import PrimitiveType, find_field
+from deltalog.schema import find_field
+from deltalog.schema.types import TIMESTAMP
 
 if TYPE_CHECKING:
     from deltalog.schema import StructType
@@ -37,7 +38,7 @@ _ASKS_THE_CLOCK: Final = re.compile(r"(?i)current_|\bnow\b|localtimestamp|curdat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class RowCondition:
     """A condition on rows.
 
     Args:
@@ -57,8 +58,8 @@ class Condition:
 
 def as_spark_condition(
     condition: Any, schema: StructType, time_zone: str, *, alias: str | None = None
-) -> Condition:
-    """A condition in any of the forms that callers give.
+) -> RowCondition:
+    """Return a condition that callers give in any form.
 
     What asks for the time of day and is understood here gets the present one for good: rows must
     not be looked for later in files that were chosen by it.
@@ -73,22 +74,20 @@ def as_spark_condition(
         InvalidInputError: it is none of these. What is wrong in a SQL text is Spark's to say.
     """
     if isinstance(condition, Column):
-        return Condition(column=condition, pruning=None, used=None, text=str(condition))
+        return RowCondition(column=condition, pruning=None, used=None, text=str(condition))
     is_text = isinstance(condition, str)
     ours = _of_text(condition, schema, alias) if is_text else as_condition(schema, condition)
     if ours is None:
         if not is_text:
             raise InvalidInputError(f"cannot take {condition!r} for a condition")
-        return Condition(column=F.expr(condition), pruning=None, used=None, text=condition)
+        return RowCondition(column=F.expr(condition), pruning=None, used=None, text=condition)
     parts = conjuncts(ours)
-    kept = parts
-    if time_zone not in _UTC:
-        kept = tuple(part for part in parts if _knows_no_zone(part, schema, is_text=is_text))
-    asks_the_clock = is_text and _ASKS_THE_CLOCK.search(condition) is not None
-    if asks_the_clock and time_zone not in _UTC:
+    kept = tuple(part for part in parts if knows_no_zone(part, schema, time_zone, is_text=is_text))
+    asks = is_text and asks_the_clock(condition)
+    if asks and time_zone not in _UTC:
         kept = ()
-    text = to_sql(ours) if not is_text or (asks_the_clock and kept) else condition
-    return Condition(
+    text = to_sql(ours) if not is_text or (asks and kept) else condition
+    return RowCondition(
         column=F.expr(text),
         pruning=reduce(and_, kept) if kept else None,
         used=_used(ours),
@@ -98,7 +97,7 @@ def as_spark_condition(
 
 
 def _of_text(text: str, schema: StructType, alias: str | None) -> Expression | None:
-    """What we understand of a condition on the rows of one table; Spark may know more."""
+    """Parse a condition on the rows of one table; None where only Spark understands it."""
     try:
         if alias is None:
             return as_condition(schema, text)
@@ -133,7 +132,7 @@ def check_zone(text: str, whole: Expression, schema: StructType, time_zone: str)
     about_moments = [part for part in conjuncts(whole) if _has_moments(part, schema)]
     computes = any(isinstance(node, Call | Cast) for part in about_moments for node in walk(part))
     names_none = bool(about_moments) and _WITHOUT_ZONE.search(text) is not None
-    if computes or names_none or _ASKS_THE_CLOCK.search(text):
+    if computes or names_none or asks_the_clock(text):
         raise InvalidInputError(
             f"cannot take the condition {text!r} in the session's time zone {time_zone}: expected "
             "moments with their own zone, such as TIMESTAMP'2024-01-01 09:00:00Z', and nothing "
@@ -142,25 +141,33 @@ def check_zone(text: str, whole: Expression, schema: StructType, time_zone: str)
 
 
 def _has_moments(part: Expression, schema: StructType) -> bool:
-    return any(type_of(node, schema) == PrimitiveType("timestamp") for node in walk(part))
+    return any(type_of(node, schema) == TIMESTAMP for node in walk(part))
 
 
 def _used(expression: Expression) -> frozenset[str]:
-    """Top-level columns, and metadata columns whole."""
+    """Return the top-level columns and the metadata columns that an expression reads."""
     return frozenset(
         ".".join(path) if path[0] == METADATA else path[0] for path in columns_of(expression)
     )
 
 
-def _knows_no_zone(part: Expression, schema: StructType, *, is_text: bool) -> bool:
-    """Whether a part of a condition means the same in every time zone.
+def asks_the_clock(condition: object) -> bool:
+    """Whether a condition asks for the time of day."""
+    text = to_sql(condition) if isinstance(condition, Expression) else str(condition)
+    return _ASKS_THE_CLOCK.search(text) is not None
+
+
+def knows_no_zone(part: Expression, schema: StructType, time_zone: str, *, is_text: bool) -> bool:
+    """Whether a part of a condition means in a time zone what it means in UTC.
 
     In a text, what is compared with a moment may be a text of the session's zone.
     """
+    if time_zone in _UTC:
+        return True
     if any(isinstance(node, Call | Cast) for node in walk(part)):
         return False
     return not is_text or not any(
-        find_field(schema, path).type == PrimitiveType("timestamp")
+        find_field(schema, path).type == TIMESTAMP
         for path in columns_of(part)
         if path[0] != METADATA
     )

@@ -1,4 +1,4 @@
-"""By what Spark tells the files of a scan apart, row by row.
+"""Keys that identify the file of each row in Spark's frames.
 
 Owns the choice: a file's length is one number, and joins by it take a fraction of the time of
 joins by a name. It serves only where no two files have the same, and where the log tells it right.
@@ -31,7 +31,7 @@ _MOST_NUMBERS: Final = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class FileKey:
-    """What tells files apart.
+    """The key that identifies files.
 
     Args:
         column: of Spark's `_metadata`.
@@ -44,26 +44,26 @@ class FileKey:
 
     @property
     def ddl(self) -> str:
-        """The type of `KEY`."""
+        """Return the type of `KEY`."""
         return "BIGINT" if self.modulus else "STRING"
 
     def of_row(self, hidden: Column) -> Column:
-        """`KEY`, from Spark's `_metadata`."""
+        """Return `KEY` of a row, from Spark's `_metadata`."""
         return hidden[self.column].alias(KEY)
 
     def position(self, row: Column) -> Column:
-        """One number for a row of any file, in a few instructions."""
+        """Return one number that identifies a row of any file."""
         remainder = F.col(KEY).bitwiseAND(F.lit(self.modulus - 1))
         return F.shiftleft(row, self.modulus.bit_length() - 1).bitwiseOR(remainder)
 
     def of_files(self, files: pa.Table) -> pa.ChunkedArray[Any]:
-        """The value of `KEY` for each file."""
+        """Return the value of `KEY` for each file."""
         found: pa.ChunkedArray[Any] = files.column("size" if self.modulus else "name")
         return found
 
 
 def key_of(store: Store, files: pa.Table) -> FileKey:
-    """What tells these files, of different names, apart.
+    """Choose a key for files of different names.
 
     Cost: a request per file, up to `MOST_LOOKED_AT` files.
     """
@@ -80,7 +80,7 @@ def key_of(store: Store, files: pa.Table) -> FileKey:
 
 
 def _modulus(sizes: list[Any]) -> int:
-    """The least power of two by which all sizes leave different remainders; 0 if it is large."""
+    """Return the least power of two modulo which all sizes differ; 0 if it is too large."""
     if len(set(sizes)) < len(sizes):
         return 0
     modulus = 1

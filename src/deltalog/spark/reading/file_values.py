@@ -1,4 +1,4 @@
-"""What is one value for all rows of a file, as columns beside Spark's.
+"""Columns that are constant within a file, beside those that Spark reads from it.
 
 Owns partition values, the start of a file's row ids, and what the log tells of a file. They come
 as a small table that is broadcast, or as literals where all files share them.
@@ -45,7 +45,7 @@ _FILE_COLUMNS: Final = {
 
 
 class FileValues:
-    """The values of some files.
+    """The constant columns of some files.
 
     Args:
         spec: what is read.
@@ -62,12 +62,7 @@ class FileValues:
             self._add(
                 field.name,
                 field.type,
-                parse_column(
-                    texts,
-                    field.type,
-                    column=field.name,
-                    time_zone=spec.time_zone,
-                ),
+                parse_column(texts, field.type, column=field.name, time_zone=spec.time_zone),
             )
         for name in spec.metadata_columns:
             if name in _FILE_COLUMNS:
@@ -83,15 +78,15 @@ class FileValues:
 
     @property
     def need_join(self) -> bool:
-        """Whether the files differ, so that each row must find its own."""
+        """Whether files differ in any column, so that rows must be joined with their values."""
         return any(not _is_constant(array) for array in self._arrays.values())
 
     def has(self, name: str) -> bool:
-        """Whether it is these that give the column."""
+        """Whether a column is one of these."""
         return name in self._arrays
 
     def join_to(self, frame: DataFrame, spark: SparkSession, key: FileKey) -> DataFrame:
-        """The frame, which has the column `KEY`, with the values that differ among the files."""
+        """Join a frame with the column `KEY` to the values that differ among the files."""
         varying = {name: a for name, a in self._arrays.items() if not _is_constant(a)}
         if not varying:
             return frame
@@ -110,7 +105,7 @@ class FileValues:
         return [(number, name) for number, name in enumerate(self._arrays) if name in names]
 
     def column(self, name: str) -> Column:
-        """The value of a partition column or a metadata column for a row of the joined frame."""
+        """Return a partition column or a metadata column over the joined frame."""
         array = self._arrays[name]
         if not _is_constant(array):
             return F.col(_column(list(self._arrays).index(name)))

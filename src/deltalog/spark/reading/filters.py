@@ -39,7 +39,7 @@ _TEXTS: Final = {
 
 
 def as_predicate(filters: Iterable[datasource.Filter], schema: StructType) -> Expression | None:
-    """All filters that can be told as one condition over the table's columns; None if none can.
+    """Return the filters that we can express as one condition; None if there are none.
 
     Args:
         filters: which all hold for the rows wanted.

@@ -14,9 +14,11 @@ import pyarrow.types as pt
 
 from deltalog.column_mapping import field_id, physical_name
 from deltalog.kernels import compute
-from deltalog.paths import canonical_scheme, decode_path, split_location
+from deltalog.paths import decode_path, store_kind
 from deltalog.schema import ArrayType, MapType, PrimitiveType, StructType
 from deltalog.schema.columns import walk
+from deltalog.schema.primitives import Family
+from deltalog.schema.types import VOID
 from deltalog.schema.widening import widening_changes
 from deltalog.storage.parquet import open_parquet
 from deltalog.storage.pool import map_in_pool
@@ -38,21 +40,18 @@ _ODD_DIRECTORY: Final = r"[{}\[\]*?\\:\x00-\x1f]"
 _FIELD_ID: Final = b"PARQUET:field_id"
 MOST_FOOTERS: Final = 1000
 """Files of which the footers are looked at here; more than that are left to our reader."""
-# Digits before the point without which Spark reads an integer as no decimal.
-_DIGITS: Final = {"byte": 10, "short": 10, "integer": 10, "long": 20}
-_HADOOP: Final = frozenset({"file", "s3", "gs", "az", "hdfs", "viewfs", "oss", "cosn", "obs"})
 
 
 def objection_to_place(root: str) -> str | None:
     """Why Spark cannot read any file of a table at `root`; None if it can."""
-    kind = canonical_scheme(split_location(root)[0])
-    return None if kind in _HADOOP else f"Spark has no file system for {kind!r}"
+    kind = store_kind(root)
+    return None if kind.is_hadoop else f"Spark has no file system for {kind.name!r}"
 
 
 def objection_to_columns(spec: ReadSpec) -> str | None:
     """Why Spark cannot read the columns of a scan from files; None if it can."""
     for path, field in walk(spec.data_columns):
-        if field.type == PrimitiveType("void"):
+        if field.type == VOID:
             return f"column {'.'.join(path)!r} is of type void, which no file holds"
         if isinstance(field.type, StructType) and not len(field.type):
             return f"column {'.'.join(path)!r} is a struct without fields"
@@ -65,11 +64,15 @@ def _is_narrow(change: TypeChange) -> bool:
     kind = change.to_type
     if not isinstance(kind, PrimitiveType) or not kind.is_decimal:
         return False
-    return kind.precision - kind.scale < _DIGITS.get(str(change.from_type), 0)
+    before = change.from_type
+    if not isinstance(before, PrimitiveType) or before.primitive.family is not Family.INTEGRAL:
+        return False
+    # With fewer digits before the point, Spark reads no decimal from an integer.
+    return kind.precision - kind.scale < before.primitive.decimal_digits
 
 
 def are_unfit_by_name(locations: StringColumn) -> pa.BooleanArray:
-    """Which files Spark would not find, or would find more than it should, by their names."""
+    """Mark files whose names Spark passes over, or takes for patterns."""
     paths = compute.replace_substring_regex(locations, _SCHEME, "")
     odd: Any = compute.or_(
         compute.match_substring_regex(paths, _ODD_NAME),
@@ -79,7 +82,7 @@ def are_unfit_by_name(locations: StringColumn) -> pa.BooleanArray:
 
 
 def are_unfit_by_id(store: Store, spec: ReadSpec, files: pa.Table) -> pa.BooleanArray:
-    """Which files of a table that maps columns by id have other names than the table says.
+    """Mark files of a table with column ids in which names do not lead to the right columns.
 
     Spark finds columns by their ids only in sessions that are set up for it, and else by names.
 

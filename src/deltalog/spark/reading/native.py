@@ -24,10 +24,11 @@ from deltalog.column_mapping import Mode, physical_name
 from deltalog.errors import DataFileMissingError
 from deltalog.features import check_deletion_vectors
 from deltalog.kernels import compute
-from deltalog.paths import check_all_confined, locations, split_location
+from deltalog.paths import check_all_confined, locations, split_location, store_kind
 from deltalog.scan import METADATA_COLUMNS
 from deltalog.scan.plan import TASK_COLUMNS, make_task
-from deltalog.schema import Field, PrimitiveType, StructType
+from deltalog.schema import Field, StructType
+from deltalog.schema.types import DOUBLE, FLOAT
 from deltalog.spark.reading.batch_source import rows_schema
 from deltalog.spark.reading.file_keys import FileKey, key_of
 from deltalog.spark.reading.file_values import FileValues
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from deltalog.scan import ReadSpec, Scan
     from deltalog.schema import DataType
 
-_FLOATS: Final = (PrimitiveType("float"), PrimitiveType("double"))
+_FLOATS: Final = (FLOAT, DOUBLE)
 _MOST_NAMESAKES: Final = 4
 """Files of one name, in several directories, up to which they are told apart by planning each
 among others."""
@@ -92,7 +93,7 @@ class NativePlan:
     num_vectors: int
 
     def explain(self) -> list[str]:
-        """Who reads how many files and why, as lines of text."""
+        """Explain who reads how many files, and why."""
         native = sum(group.num_rows for group in self.groups)
         lines = [f"read by Spark's own Parquet reader: {native} files"]
         if self.num_vectors:
@@ -103,7 +104,7 @@ class NativePlan:
 
 
 def plan_native(scan: Scan, *, objection: str | None = None) -> NativePlan:
-    """Which files of a scan Spark reads itself.
+    """Decide which files of a scan Spark reads itself.
 
     Args:
         scan: what is read.
@@ -146,7 +147,7 @@ def plan_native(scan: Scan, *, objection: str | None = None) -> NativePlan:
 
 
 def _named_files(scan: Scan) -> pa.Table:
-    """`TASK_COLUMNS`, with the location and the bare name of each file."""
+    """Return `TASK_COLUMNS` with the location and the bare name of each file."""
     files = scan.pruned.files(TASK_COLUMNS)
     paths = files.column("path")
     check_all_confined(paths)
@@ -167,7 +168,7 @@ def _has_vector(scan: Scan, files: pa.Table) -> pa.BooleanArray:
 
 
 def _by_name(files: pa.Table) -> tuple[list[pa.Table], pa.Table]:
-    """The files in groups without namesakes, and those that have too many."""
+    """Split files into groups of distinct names, and those with too many namesakes."""
     if not files.num_rows:
         return [], files
     names = files.column("name")
@@ -183,7 +184,7 @@ def _by_name(files: pa.Table) -> tuple[list[pa.Table], pa.Table]:
 
 
 def native_frame(spark: SparkSession, plan: NativePlan) -> DataFrame:
-    """The rows of a plan's files; the scan's predicate pruned them, and filters nothing here.
+    """Return the rows of a plan's files; the predicate has pruned files, and filters no row.
 
     Args:
         spark: the session.
@@ -203,7 +204,7 @@ def native_frame(spark: SparkSession, plan: NativePlan) -> DataFrame:
 
 
 def with_comments(frame: DataFrame, rows: StructType) -> DataFrame:
-    """The frame with the table's comments on its columns, which are those of `rows`."""
+    """Return the frame with the table's comments on its columns, which are those of `rows`."""
     fields = to_spark_schema(rows).fields
     return frame.select(
         *(F.col(quoted(one.name)).alias(one.name, metadata=one.metadata) for one in fields)
@@ -211,7 +212,7 @@ def with_comments(frame: DataFrame, rows: StructType) -> DataFrame:
 
 
 def _group_frame(spark: SparkSession, plan: NativePlan, files: pa.Table) -> DataFrame:
-    """The rows of files that Spark reads, under the names of the table's columns."""
+    """Return the rows of files that Spark reads, under the names of the table's columns."""
     spec, snapshot = plan.scan.spec, plan.scan.snapshot
     stored = stored_spark_schema(spec.data_columns, spec.mode)
     for name in _kept_columns(spec):
@@ -266,7 +267,7 @@ def _parquet(
 
 
 def _output(spec: ReadSpec, values: FileValues) -> list[Column]:
-    """The output columns over what `_group_frame` put together."""
+    """Return the output columns over the frame that `_group_frame` has put together."""
     data = {field.name: field for field in spec.data_columns}
     found, hidden = [], []
     for name in spec.output.names:
@@ -291,7 +292,7 @@ def _shown(field: Field, mode: Mode) -> Column:
 
 
 def _with_every_nan(column: Column, kind: DataType) -> Column:
-    """The column in a form of which Spark tells its Parquet reader no condition on floats.
+    """Return the column in a form in which Spark pushes no condition on floats to Parquet.
 
     To Spark NaN is the greatest number, and some writers leave it out of a footer's bounds: Spark's
     reader would pass over row groups that hold it.
@@ -309,7 +310,7 @@ def _with_every_nan(column: Column, kind: DataType) -> Column:
 
 
 def _kept_columns(spec: ReadSpec) -> tuple[str | None, str | None]:
-    """Where rewritten files keep row ids and commit versions, if these are asked for."""
+    """Return the columns of row ids and commit versions in rewritten files, if asked for."""
     asked = spec.metadata_columns
     return (
         spec.row_id_column if metadata_columns.ROW_ID in asked else None,
@@ -332,7 +333,7 @@ def _metadata(spec: ReadSpec, values: FileValues, name: str) -> Column:
 
 
 def output_rows(spec: ReadSpec) -> StructType:
-    """The schema of a scan's rows, with metadata columns as the struct `_metadata`."""
+    """Return the schema of a scan's rows, with metadata columns as the struct `_metadata`."""
     known: dict[str, Field] = {f.name: f for f in (*spec.data_columns, *spec.partition_columns)}
     shown = [known[name] for name in spec.output.names if name in known]
     hidden = [name for name in spec.output.names if name in METADATA_COLUMNS]
@@ -340,6 +341,6 @@ def output_rows(spec: ReadSpec) -> StructType:
 
 
 def spark_path(location: str) -> str:
-    """A location as Hadoop's file systems are asked for it."""
-    scheme, _, path = split_location(location)
-    return f"file://{path}" if scheme == "file" else location
+    """Return a location as Hadoop's file systems expect it."""
+    kind = store_kind(location)
+    return f"{kind.name}://{split_location(location)[2]}" if kind.is_native else location

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from deltalog.errors import InvalidInputError
 from deltalog.metadata_columns import METADATA
 from deltalog.scan.task import METADATA_COLUMNS
+from deltalog.store_kinds import split_option
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 STORAGE_PREFIX: Final = "storage."
-_CLOUDS: Final = ("aws_", "azure_", "google_")
 # What pipelines say to any source, and what means nothing when a Delta table is read.
 _WITHOUT_EFFECT: Final = frozenset({"mergeschema", "inferschema", "overwriteschema"})
 MAX_PARTITION_BYTES: Final = 128 << 20
@@ -68,45 +68,51 @@ STREAM_OPTIONS: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadOptions:
-    """The options of a read, parsed.
+class TableOptions:
+    """The options of every kind of read, parsed.
 
     Args:
-        path: the table's location, which may end in `@v3`.
+        path: the table's location, which may end in `@v3` for a batch.
         storage: credentials and settings for the store.
-        version: to read at.
-        timestamp: to read at, as it was written.
         changes: the change data feed is read.
-        start: first version of the feed, or a moment.
-        end: last version of the feed, or a moment.
+        start: first version whose changes come, a moment, or for a stream `latest`; a stream
+            without it begins with all rows.
         metadata_columns: names of `METADATA_COLUMNS` to add, as the struct `_metadata`.
-        push_filters: Spark's filters prune files and row groups.
         max_partition_bytes: size of the splits that one task reads.
         time_zone: of moments and partition values that name none.
     """
 
     path: str
     storage: Mapping[str, str]
-    version: int | None = None
-    timestamp: str | None = None
     changes: bool = False
     start: int | str | None = None
-    end: int | str | None = None
     metadata_columns: tuple[str, ...] = ()
-    push_filters: bool = True
     max_partition_bytes: int = MAX_PARTITION_BYTES
     time_zone: str = "UTC"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamOptions:
+class ReadOptions(TableOptions):
+    """The options of a batch read, parsed.
+
+    Args:
+        version: to read at.
+        timestamp: to read at, as it was written.
+        end: last version of the feed, or a moment.
+        push_filters: Spark's filters prune files and row groups.
+    """
+
+    version: int | None = None
+    timestamp: str | None = None
+    end: int | str | None = None
+    push_filters: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamOptions(TableOptions):
     """The options of a streaming read, parsed.
 
     Args:
-        path: the table's location.
-        storage: credentials and settings for the store.
-        changes: the change data feed is followed.
-        start: first version whose changes come, a moment, `latest`, or None for all rows first.
         max_files: most files of a batch; None for no limit.
         max_bytes: most bytes of a batch, but for a batch of one file.
         ignore_deletes: commits that only delete are passed over.
@@ -115,15 +121,8 @@ class StreamOptions:
         fail_on_data_loss: commits that were cleaned up before they were read are an error.
         in_event_time_order: the rows of the first version come in one batch, so that none of them
             is late for a watermark.
-        metadata_columns: names of `METADATA_COLUMNS` to add, as the struct `_metadata`.
-        max_partition_bytes: size of the splits that one task reads.
-        time_zone: of moments and partition values that name none.
     """
 
-    path: str
-    storage: Mapping[str, str]
-    changes: bool = False
-    start: int | str | None = None
     max_files: int | None = MAX_FILES_PER_TRIGGER
     max_bytes: int | None = None
     ignore_deletes: bool = False
@@ -131,9 +130,6 @@ class StreamOptions:
     skip_change_commits: bool = False
     fail_on_data_loss: bool = True
     in_event_time_order: bool = False
-    metadata_columns: tuple[str, ...] = ()
-    max_partition_bytes: int = MAX_PARTITION_BYTES
-    time_zone: str = "UTC"
 
 
 class Options:
@@ -155,7 +151,7 @@ class Options:
             lower = name.lower()
             if lower.startswith(STORAGE_PREFIX):
                 self.storage[name[len(STORAGE_PREFIX) :]] = value
-            elif lower.startswith(_CLOUDS):
+            elif split_option(name)[0] is not None:  # a cloud's
                 self.storage[name] = value
             elif lower in self._names:
                 self._values[lower] = value
@@ -223,7 +219,7 @@ class Options:
 
 
 def parse_read_options(given: Mapping[str, str]) -> ReadOptions:
-    """The options of a batch read.
+    """Parse the options of a batch read.
 
     Raises:
         InvalidInputError: an option that is not known, a value that is none, options that
@@ -244,7 +240,7 @@ def parse_read_options(given: Mapping[str, str]) -> ReadOptions:
 
 
 def parse_any_read_options(given: Mapping[str, str]) -> ReadOptions:
-    """What decides on the schema of a read, be it a batch or a stream.
+    """Parse the options that decide on the schema of a read, batch or stream.
 
     Raises:
         InvalidInputError: an option that neither knows, or a value that is none.
@@ -253,7 +249,7 @@ def parse_any_read_options(given: Mapping[str, str]) -> ReadOptions:
 
 
 def parse_stream_options(given: Mapping[str, str]) -> StreamOptions:
-    """The options of a streaming read.
+    """Parse the options of a streaming read.
 
     Raises:
         InvalidInputError: an option that is not known, a value that is none, options that
@@ -266,10 +262,7 @@ def parse_stream_options(given: Mapping[str, str]) -> StreamOptions:
     if max_files is None and max_bytes is None:
         max_files = MAX_FILES_PER_TRIGGER
     return StreamOptions(
-        path=path_of(options),
-        storage=options.storage,
-        changes=options.truth("readChangeFeed") or options.truth("readChangeData"),
-        start=bound_of(options, "starting"),
+        **_of_any_read(options),
         max_files=max_files,
         max_bytes=max_bytes,
         ignore_deletes=options.truth("ignoreDeletes"),
@@ -277,32 +270,36 @@ def parse_stream_options(given: Mapping[str, str]) -> StreamOptions:
         skip_change_commits=options.truth("skipChangeCommits"),
         fail_on_data_loss=options.truth("failOnDataLoss", default=True),
         in_event_time_order=options.truth("withEventTimeOrder"),
-        metadata_columns=parse_metadata_columns(options.names("metadataColumns")),
-        max_partition_bytes=options.size("maxPartitionBytes") or MAX_PARTITION_BYTES,
-        time_zone=options.text("timeZone") or "UTC",
     )
 
 
 def _read_options(options: Options) -> ReadOptions:
-    changes = options.truth("readChangeFeed") or options.truth("readChangeData")
-    if options.one_of(*_TIME_TRAVEL) and changes:
+    found = ReadOptions(
+        **_of_any_read(options),
+        version=options.number("versionAsOf"),
+        timestamp=options.text("timestampAsOf"),
+        end=bound_of(options, "ending"),
+        push_filters=options.truth("pushFilters", default=True),
+    )
+    if options.one_of(*_TIME_TRAVEL) and found.changes:
         raise InvalidInputError(
             "cannot take both readChangeFeed and a version to read at: bound the feed with "
             "startingVersion and endingVersion"
         )
-    return ReadOptions(
-        path=path_of(options),
-        storage=options.storage,
-        version=options.number("versionAsOf"),
-        timestamp=options.text("timestampAsOf"),
-        changes=changes,
-        start=bound_of(options, "starting"),
-        end=bound_of(options, "ending"),
-        metadata_columns=parse_metadata_columns(options.names("metadataColumns")),
-        push_filters=options.truth("pushFilters", default=True),
-        max_partition_bytes=options.size("maxPartitionBytes") or MAX_PARTITION_BYTES,
-        time_zone=options.text("timeZone") or "UTC",
-    )
+    return found
+
+
+def _of_any_read(options: Options) -> dict[str, Any]:
+    """Return the fields of `TableOptions`."""
+    return {
+        "path": path_of(options),
+        "storage": options.storage,
+        "changes": options.truth("readChangeFeed") or options.truth("readChangeData"),
+        "start": bound_of(options, "starting"),
+        "metadata_columns": parse_metadata_columns(options.names("metadataColumns")),
+        "max_partition_bytes": options.size("maxPartitionBytes") or MAX_PARTITION_BYTES,
+        "time_zone": options.text("timeZone") or "UTC",
+    }
 
 
 def path_of(options: Options) -> str:

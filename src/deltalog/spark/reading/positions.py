@@ -18,11 +18,11 @@ from deltalog.kernels import compute
 from deltalog.scan.deletion_vectors import load_bitmap
 from deltalog.scan.plan import descriptor_of
 from deltalog.spark.reading.file_keys import KEY
-from deltalog.spark.session.workers import check_workers, mapped
+from deltalog.spark.session.tasks import numbered_frame
 from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -54,7 +54,7 @@ class _Vector:
     modulus: int
 
     def positions(self, store: Store) -> pa.Table:
-        """The columns that a scan is joined by."""
+        """Return the columns by which a scan is joined."""
         rows = load_bitmap(store, self.descriptor).to_arrow().cast(pa.int64())
         if self.modulus:
             number = pa.scalar(int(self.key) % self.modulus, pa.int64())
@@ -68,7 +68,7 @@ class _Vector:
 def without_deleted(
     frame: DataFrame, spark: SparkSession, store: Store, files: pa.Table, key: FileKey
 ) -> DataFrame:
-    """The frame, which has the columns `KEY` and `ROW`, without the rows that are deleted.
+    """Remove deleted rows from a frame with the columns `KEY` and `ROW`.
 
     Args:
         frame: rows of files with deletion vectors.
@@ -106,19 +106,9 @@ def _read_on_cluster(
     spark: SparkSession, store: Store, vectors: Sequence[_Vector], schema: str
 ) -> DataFrame:
     count = min(len(vectors), 64)
-    groups = [vectors[start::count] for start in range(count)]
-    check_workers(spark)
-    numbers = spark.range(0, count, 1, count)
-    return mapped(numbers, _reading(store, groups), schema)
 
+    def read(number: int) -> Iterator[pa.RecordBatch]:
+        for vector in vectors[number::count]:
+            yield from vector.positions(store).to_batches(max_chunksize=1 << 18)
 
-def _reading(
-    store: Store, groups: Sequence[Sequence[_Vector]]
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                for vector in groups[int(number or 0)]:
-                    yield from vector.positions(store).to_batches(max_chunksize=1 << 18)
-
-    return read
+    return numbered_frame(spark, count, read, schema)

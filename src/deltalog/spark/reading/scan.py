@@ -15,12 +15,12 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.arguments import as_columns
 from deltalog.metadata_columns import METADATA
-from deltalog.paths import canonical_scheme, split_location
+from deltalog.paths import store_kind
 from deltalog.scan import METADATA_COLUMNS, plan_scan
 from deltalog.scan.plan import TASK_COLUMNS
 from deltalog.schema import canonical_path_of
 from deltalog.snapshot.pieces import holds_more_files
-from deltalog.spark.reading.conditions import Condition, as_spark_condition
+from deltalog.spark.reading.conditions import RowCondition, as_spark_condition
 from deltalog.spark.reading.native import NativePlan, native_frame, plan_native
 from deltalog.spark.reading.options import parse_metadata_columns
 from deltalog.spark.reading.state import DEFAULT_FILES_HERE, most_files_here, prune_on_cluster
@@ -52,7 +52,6 @@ class SparkScan:
         conditions: which all hold for the rows shown.
         metadata_columns: names of `METADATA_COLUMNS`, shown as the struct `_metadata`.
         objection: why Spark's own Parquet reader is not to be used; None if it is.
-        time_zone: of the session.
         most_files: of a version up to which the driver reads the state, and of a scan up to which
             it lists them.
         lists_files: whether all files that are left come to the driver with all that the log
@@ -62,10 +61,9 @@ class SparkScan:
     spark: SparkSession
     snapshot: Snapshot
     columns: tuple[str, ...] | None = None
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[RowCondition, ...] = ()
     metadata_columns: tuple[str, ...] = ()
     objection: str | None = None
-    time_zone: str = "UTC"
     most_files: int = DEFAULT_FILES_HERE
     lists_files: bool = False
 
@@ -88,7 +86,7 @@ class SparkScan:
                 that prunes no files.
         """
         schema = self.snapshot.configuration.schema
-        more = as_spark_condition(condition, schema, self.time_zone)
+        more = as_spark_condition(condition, schema, self.snapshot.context.time_zone)
         return replace(self, conditions=(*self.conditions, more))
 
     def explain(self) -> str:
@@ -113,12 +111,7 @@ class SparkScan:
         Cost: tasks read the checkpoint, whatever its size; the driver the commits after it.
         """
         scan = self._scan
-        return files_frame(
-            self.spark,
-            self.snapshot,
-            scan.spec.predicate,
-            time_zone=scan.spec.time_zone,
-        )
+        return files_frame(self.spark, self.snapshot, scan.spec.predicate)
 
     def to_df(self) -> DataFrame:
         """The rows as a DataFrame.
@@ -161,7 +154,6 @@ class SparkScan:
             self.snapshot,
             columns=self._read_columns(),
             predicate=reduce(and_, pruning) if pruning else None,
-            time_zone=self.time_zone,
         )
 
     @cached_property
@@ -173,7 +165,6 @@ class SparkScan:
                 self.snapshot,
                 scan.spec.predicate,
                 names=FILE_SCHEMA.names if self.lists_files else TASK_COLUMNS,
-                time_zone=self.time_zone,
                 most_files=None if self.lists_files else self.most_files,
             )
             scan = scan.with_pruned(pruned)
@@ -236,8 +227,7 @@ def scan(
         spark=spark,
         snapshot=snapshot,
         metadata_columns=parse_metadata_columns(metadata_columns),
-        objection=_objection(table, snapshot, storage_options, native=native),
-        time_zone=time_zone,
+        objection=objection_to_native(table, snapshot.store, storage_options, native=native),
         most_files=most_files_here(spark, state_on_spark_files),
     )
 
@@ -292,19 +282,26 @@ def read(
     return found.to_df()
 
 
-def _objection(
+def objection_to_native(
     table: str | PurePath | Store,
-    snapshot: Snapshot,
+    store: Store,
     storage_options: Mapping[str, Any] | None,
     *,
     native: bool | None,
 ) -> str | None:
-    """Why Spark's own reader is not to be used."""
+    """Say why Spark's own Parquet reader is not to be used; None if it is.
+
+    Args:
+        table: as the caller names it.
+        store: of the table.
+        storage_options: of that.
+        native: what the caller asks for.
+    """
     if native is not None:
         return None if native else "native=False asks for it"
-    kind = canonical_scheme(split_location(snapshot.store.root)[0])
-    if not isinstance(table, str) and kind != "file":
+    kind = store_kind(store.root)
+    if not isinstance(table, str) and not kind.is_native:
         return "the table is given as a store, which Spark does not know"
-    if storage_options and kind != "file":
+    if storage_options and not kind.is_native:
         return "storage options are given, which Spark does not know; native=True tries it"
     return None

@@ -20,10 +20,10 @@ from deltalog.errors import CheckpointUnreadableError, InvalidInputError, Object
 from deltalog.kernels import compute
 from deltalog.scan.prune import Pruned, prune
 from deltalog.snapshot.pieces import SHARE_BYTES, cut_snapshot
-from deltalog.spark.session.parts import run_tasks, telling, told
+from deltalog.spark.session.tasks import decode_message, run_numbered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -65,21 +65,19 @@ class PruneSpec:
     Args:
         cut: of the version.
         predicate: resolved; None keeps all files.
-        time_zone: of partition values without a zone.
         names: columns of the files that are left.
         most_rows: files of a piece up to which they are handed over; more stay where they are.
     """
 
     cut: CutSnapshot
     predicate: Expression | None
-    time_zone: str
     names: tuple[str, ...]
     most_rows: int | None
 
 
 @dataclass(slots=True, kw_only=True)
 class PieceAccount:
-    """What pruning a piece left.
+    """The outcome of pruning a piece.
 
     Args:
         number: of the piece.
@@ -97,7 +95,7 @@ class PieceAccount:
     reasons: tuple[str, ...] = ()
 
     def add(self, pruned: Pruned) -> None:
-        """Count a part of the piece."""
+        """Add the outcome for a part of the piece."""
         self.num_files += pruned.num_files
         self.num_by_partition += pruned.num_by_partition
         self.num_by_statistics += pruned.num_by_statistics
@@ -108,7 +106,7 @@ class PieceAccount:
 
 @dataclass(frozen=True, slots=True)
 class PrunedOnCluster(Pruned):
-    """What pruning left, put together from pieces.
+    """The outcome of pruning all pieces, on the driver.
 
     Args:
         left: the files with `numRecords`; None where they are too many for the driver.
@@ -144,18 +142,16 @@ def prune_on_cluster(
     predicate: Expression | None,
     *,
     names: Sequence[str] = tuple(FILE_SCHEMA.names),
-    time_zone: str = "UTC",
     most_files: int | None = None,
     share_bytes: int = SHARE_BYTES,
 ) -> PrunedOnCluster:
-    """The files that may hold rows for which `predicate` is true; as `scan.prune`, by tasks.
+    """Find the files that may hold rows for which `predicate` is true; `scan.prune` by tasks.
 
     Args:
         spark: the session.
         snapshot: whose files.
         predicate: resolved against the snapshot's schema; None keeps all files.
         names: columns of `FILE_SCHEMA` to bring here.
-        time_zone: of partition values without a zone.
         most_files: up to how many files come here; None brings all that are left.
         share_bytes: of the checkpoint that a task reads.
 
@@ -171,7 +167,6 @@ def prune_on_cluster(
         spec = PruneSpec(
             cut=cut,
             predicate=predicate,
-            time_zone=time_zone,
             names=tuple(names),
             # So that all pieces together are not more than that.
             most_rows=None if most_files is None else most_files // cut.num_pieces,
@@ -189,12 +184,9 @@ def prune_on_cluster(
 
 
 def on_pieces(
-    spark: SparkSession,
-    numbers: Sequence[int],
-    work: Callable[[int], Any],
-    what: str,
+    spark: SparkSession, numbers: Sequence[int], work: Callable[[int], Any], what: str
 ) -> list[Any]:
-    """What tasks say of pieces, one task each.
+    """Evaluate a function of some pieces, one task for each.
 
     Args:
         spark: the session.
@@ -207,22 +199,15 @@ def on_pieces(
             another way, which `Snapshot.read_log` finds.
     """
     given = list(numbers)
-    frame = spark.range(0, len(given), 1, len(given))
-    return [
-        answer
-        for message in run_tasks(frame, partial(_answers, given, work), what)
-        for answer in told(message)
-    ]
+    messages = run_numbered(spark, len(given), partial(_answer, given, work), what)
+    return [decode_message(message) for message in messages]
 
 
-def _answers(
-    numbers: Sequence[int], work: Callable[[int], Any], batches: Iterable[pa.RecordBatch]
-) -> bytes:
+def _answer(numbers: Sequence[int], work: Callable[[int], Any], place: int) -> Any:
     try:
-        rows = [int(row or 0) for batch in batches for row in batch.column(0).to_pylist()]
-        return telling([work(numbers[row]) for row in rows])
+        return work(numbers[place])
     except (CheckpointUnreadableError, ObjectNotFoundError) as error:
-        return telling(error)
+        return error  # to be raised on the driver: Spark would only try again
 
 
 def _ask(spark: SparkSession, spec: PruneSpec, numbers: Sequence[int]) -> list[PieceAccount]:
@@ -232,14 +217,14 @@ def _ask(spark: SparkSession, spec: PruneSpec, numbers: Sequence[int]) -> list[P
 
 
 def prune_piece(spec: PruneSpec, number: int) -> PieceAccount:
-    """What pruning leaves of a piece; runs in a task.
+    """Prune the files of a piece; runs in a task.
 
     Cost: a row group in memory at a time, and the files that are left.
     """
     account = PieceAccount(number=number)
     tables: list[pa.Table] = []
     for piece in spec.cut.small_pieces(number):
-        pruned = prune(piece, spec.predicate, time_zone=spec.time_zone)
+        pruned = prune(piece, spec.predicate)
         account.add(pruned)
         if not _num_left(pruned):
             continue
@@ -259,7 +244,7 @@ def files_of(pruned: Pruned, names: Sequence[str]) -> pa.Table:
 
 
 def united(snapshot: Snapshot, accounts: Sequence[PieceAccount]) -> PrunedOnCluster:
-    """What pruning left of all pieces."""
+    """Put the outcomes of all pieces together."""
     tables = [one.files for one in accounts if one.files is not None]
     is_here = len(tables) == len(accounts)
     return PrunedOnCluster(

@@ -24,8 +24,9 @@ from deltalog.spark.reading.native import output_rows, with_comments
 from deltalog.spark.reading.options import MAX_PARTITION_BYTES
 from deltalog.spark.reading.splits import OPEN_COST_BYTES
 from deltalog.spark.reading.state import NUM_RECORDS, PrunedOnCluster, files_of
+from deltalog.spark.session.tasks import numbered_frame
 from deltalog.spark.session.types import as_spark_batches, to_spark_arrow, to_spark_schema
-from deltalog.spark.session.workers import check_workers, mapped
+from deltalog.spark.session.workers import mapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from deltalog.scan import ReadSpec, Scan, ScanTask
     from deltalog.schema import StructType
     from deltalog.snapshot import Snapshot
-    from deltalog.snapshot.pieces import CutSnapshot
 
 _MOST_TASKS: Final = 20_000
 
@@ -47,7 +47,6 @@ def files_frame(
     predicate: Expression | None = None,
     *,
     names: Sequence[str] = tuple(FILE_SCHEMA.names),
-    time_zone: str = "UTC",
     share_bytes: int = SHARE_BYTES,
 ) -> DataFrame:
     """The files that may hold rows for which `predicate` is true, a row each.
@@ -57,16 +56,20 @@ def files_frame(
         snapshot: whose files.
         predicate: resolved against the snapshot's schema; None keeps all files.
         names: columns of `FILE_SCHEMA`; `numRecords` comes behind them.
-        time_zone: of partition values without a zone.
         share_bytes: of the checkpoint that a task reads.
 
     Cost: none here but the commits after the checkpoint; then a task for each share.
     """
     cut = snapshot.read_log(lambda state: cut_snapshot(snapshot, state, share_bytes=share_bytes))
-    numbers = spark.range(0, cut.num_pieces, 1, cut.num_pieces)
-    find = _finding(cut, predicate, tuple(names), time_zone)
-    check_workers(spark)
-    return mapped(numbers, find, to_spark_schema(_schema(names)))
+    schema = _schema(names)
+
+    def find(number: int) -> Iterator[pa.RecordBatch]:
+        arrow = to_spark_arrow(schema)
+        for piece in cut.small_pieces(number):
+            files = files_of(prune(piece, predicate), names)
+            yield from as_spark_batches(files.to_batches(max_chunksize=1 << 14), arrow)
+
+    return numbered_frame(spark, cut.num_pieces, find, to_spark_schema(schema))
 
 
 def _schema(names: Sequence[str]) -> StructType:
@@ -74,24 +77,9 @@ def _schema(names: Sequence[str]) -> StructType:
     return from_arrow_schema(pa.schema([*fields, pa.field(NUM_RECORDS, pa.int64())]))
 
 
-def _finding(
-    cut: CutSnapshot, predicate: Expression | None, names: Sequence[str], time_zone: str
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def find(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        schema = to_spark_arrow(_schema(names))
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                for piece in cut.small_pieces(int(number or 0)):
-                    pruned = prune(piece, predicate, time_zone=time_zone)
-                    files = files_of(pruned, names)
-                    yield from as_spark_batches(files.to_batches(max_chunksize=1 << 14), schema)
-
-    return find
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPlan:
-    """How the files of a scan are read that are too many for the driver.
+    """The plan of a scan with more files than the driver lists.
 
     Args:
         scan: what is read.
@@ -104,7 +92,7 @@ class ClusterPlan:
     most_files: int
 
     def explain(self) -> list[str]:
-        """Who reads how many files and why, as lines of text."""
+        """Explain who reads how many files, and why."""
         return [
             f"read by Python workers: {self.pruned.num_left} files",
             f"because they are more than {self.most_files}, and their list stays on the cluster",
@@ -112,20 +100,14 @@ class ClusterPlan:
 
 
 def cluster_frame(spark: SparkSession, plan: ClusterPlan) -> DataFrame:
-    """The rows of a plan's files; the scan's predicate pruned them, and filters nothing here.
+    """Return the rows of a plan's files; the predicate has pruned files, and filters no row.
 
     Args:
         spark: the session.
         plan: how the files are read.
     """
     spec, snapshot = plan.scan.spec, plan.scan.snapshot
-    files = files_frame(
-        spark,
-        snapshot,
-        spec.predicate,
-        names=TASK_COLUMNS,
-        time_zone=spec.time_zone,
-    )
+    files = files_frame(spark, snapshot, spec.predicate, names=TASK_COLUMNS)
     cost = plan.pruned.left_bytes + plan.pruned.num_left * OPEN_COST_BYTES
     count = max(1, min(_MOST_TASKS, cost // MAX_PARTITION_BYTES))
     rows = output_rows(spec)

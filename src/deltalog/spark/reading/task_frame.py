@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from deltalog.spark.reading.batch_source import TaskPartition, read_partition
 from deltalog.spark.reading.splits import split_tasks
+from deltalog.spark.session.tasks import numbered_frame
 from deltalog.spark.session.types import to_spark_schema
-from deltalog.spark.session.workers import check_workers, mapped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
@@ -50,17 +50,8 @@ def task_frame(
     if not groups:
         return spark.createDataFrame([], schema)
     partitions = tuple(TaskPartition(group) for group in groups)
-    check_workers(spark)
-    numbers = spark.range(0, len(partitions), 1, len(partitions))
-    return mapped(numbers, _reading(partitions, rows), schema)
 
+    def read(number: int) -> Iterator[pa.RecordBatch]:
+        return read_partition(partitions[number], rows)
 
-def _reading(
-    partitions: tuple[TaskPartition, ...], rows: StructType
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                yield from read_partition(partitions[int(number or 0)], rows)
-
-    return read
+    return numbered_frame(spark, len(partitions), read, schema)

@@ -1,4 +1,4 @@
-"""What a table's name stands for: a location in quotes, a view of ours, or a table of the catalog.
+"""Names of tables: a location in quotes, a view of ours, or a table of the catalog.
 
 Owns where each of them says that the table is. deltalog asks the catalog and writes nothing to it.
 
@@ -19,7 +19,7 @@ _VIEW: Final = "spark.deltalog.view."
 
 
 def find_location(spark: SparkSession, name: str) -> str:
-    """Where the table of a name is.
+    """Return the location of the table of a name.
 
     Raises:
         TableNotFoundError: there is no such table, or the catalog does not say where it is.
@@ -28,12 +28,12 @@ def find_location(spark: SparkSession, name: str) -> str:
 
 
 def note_view(spark: SparkSession, name: str, location: str) -> None:
-    """Remember which table a view shows, for as long as the session lasts."""
+    """Note in the session which table a view shows."""
     spark.conf.set(_VIEW + name.lower(), location)
 
 
 def location_of(identifier: str) -> str | None:
-    """The path in ``delta.`/path` ``; None of any other name."""
+    """Return the path in ``delta.`/path` ``; None for any other name."""
     kind, _, rest = identifier.strip().partition(".")
     known = kind.strip("`").lower() in {"delta", "deltalog", "parquet"}
     quoted = len(rest) > 1 and rest[0] == rest[-1] == "`"
@@ -41,13 +41,13 @@ def location_of(identifier: str) -> str | None:
 
 
 def _view_location(spark: SparkSession, name: str) -> str | None:
-    """Where the table is that a view of ours shows."""
+    """Return the location of the table that a view of ours shows."""
     known = spark.conf.get(_VIEW + name.lower(), None)
     return known if known and spark.catalog.tableExists(name) else None
 
 
 def _catalog_location(spark: SparkSession, name: str) -> str:
-    """Where the catalog says that a table is.
+    """Return the location of a table of the catalog.
 
     Raises:
         TableNotFoundError: it does not.

@@ -11,9 +11,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.arguments import as_timestamp_ms, naming, open_table_store
+from deltalog.context import TableContext
 from deltalog.errors import InvalidInputError, VersionNotFoundError
-from deltalog.partition_values.moments import instant_micros
 from deltalog.paths import parse_table_uri
+from deltalog.schema.primitives.moments import instant_micros
 from deltalog.snapshot import load_snapshot
 
 if TYPE_CHECKING:
@@ -36,16 +37,16 @@ def open_table(
     *,
     version: int | None = None,
     timestamp: str | datetime | None = None,
-    time_zone: str = "UTC",
+    time_zone: str,
 ) -> Snapshot:
-    """The version of a table that is asked for.
+    """Load the version of a table that is asked for.
 
     Args:
         table: its location, which may end in `@v3`, or a store.
         storage: options for the store.
         version: to read at.
         timestamp: or a moment to read at.
-        time_zone: of a moment that names none.
+        time_zone: of moments and partition values that name none.
 
     Raises:
         TableNotFoundError: there is no table.
@@ -57,19 +58,20 @@ def open_table(
         raise InvalidInputError(
             f"cannot open {store.root} at both {asked[0]!r} and {asked[1]!r}: give one of them"
         )
+    context = TableContext(store=store, time_zone=time_zone)
     with naming(store.root):
         if not asked:
-            return load_snapshot(store)
+            return load_snapshot(context)
         wanted = asked[0]
         if isinstance(wanted, int):
-            return load_snapshot(store, version=wanted)
-        return _at_moment(store, moment_ms(wanted, time_zone))
+            return load_snapshot(context, version=wanted)
+        return _at_moment(context, moment_ms(wanted, time_zone))
 
 
 def open_latest(
     table: str | PurePath | Store, storage: Mapping[str, Any] | None = None, *, doing: str
 ) -> Store:
-    """The store of a table, or of the place where it is to be.
+    """Open the store of a table, or of the place where it is to be.
 
     Args:
         table: its location, or a store.
@@ -89,13 +91,13 @@ def open_latest(
 
 
 def without_version(path: str, storage: Mapping[str, Any] | None) -> str:
-    """The location without the version that it may end in."""
+    """Return the location without the version that it may end in."""
     _, at = open_table_store(path, storage or None, None)
     return path if at is None else parse_table_uri(path).uri
 
 
 def moment_ms(moment: str | datetime, time_zone: str) -> int:
-    """Milliseconds since 1970 of a moment; without a zone it is in `time_zone`."""
+    """Return the milliseconds since 1970 of a moment; without a zone it is in `time_zone`."""
     if isinstance(moment, datetime):
         if moment.tzinfo is not None:
             return as_timestamp_ms(moment)
@@ -106,8 +108,14 @@ def moment_ms(moment: str | datetime, time_zone: str) -> int:
         return as_timestamp_ms(moment.strip())
 
 
+def moment_text(moment: str | datetime, time_zone: str) -> str:
+    """Return a moment as the core reads it; without a zone it is in `time_zone`."""
+    seconds, millis = divmod(moment_ms(moment, time_zone), 1000)
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{millis:03}Z"
+
+
 def session_time_zone(spark: SparkSession) -> str:
-    """The session's time zone, as an IANA name or an offset such as `+02:00`."""
+    """Return the session's time zone, as an IANA name or an offset such as `+02:00`."""
     name = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     found = _OFFSET.fullmatch(name)
     if found is None:
@@ -115,13 +123,13 @@ def session_time_zone(spark: SparkSession) -> str:
     return f"{found[1]}{int(found[2]):02}:{found[3] or '00'}"
 
 
-def _at_moment(store: Store, timestamp_ms: int) -> Snapshot:
-    latest = load_snapshot(store)
+def _at_moment(context: TableContext, timestamp_ms: int) -> Snapshot:
+    latest = load_snapshot(context)
     if timestamp_ms > latest.commit_timestamp_ms:
         last = _EPOCH + timedelta(milliseconds=latest.commit_timestamp_ms)
         asked = _EPOCH + timedelta(milliseconds=timestamp_ms)
         raise VersionNotFoundError(
-            f"cannot read {store.root} as of {asked.isoformat()}: its last commit, version "
+            f"cannot read {context.store.root} as of {asked.isoformat()}: its last commit, version "
             f"{latest.version}, is of {last.isoformat()}; read without a moment to get that"
         )
-    return load_snapshot(store, timestamp_ms=timestamp_ms)
+    return load_snapshot(context, timestamp_ms=timestamp_ms)

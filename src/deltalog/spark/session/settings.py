@@ -1,4 +1,4 @@
-"""What Delta's settings of a session say, for whatever runs where the session is.
+"""Delta's settings of a session, for code that runs where the session is.
 
 A format's reader and writer have no session, and know none of them.
 
@@ -36,7 +36,7 @@ def session_defaults(spark: SparkSession) -> Iterator[None]:
 
 
 def session_user_metadata(spark: SparkSession) -> str | None:
-    """What commits say for themselves in the history; None for nothing."""
+    """Return the user metadata of commits; None for none."""
     return spark.conf.get(_USER_METADATA, None) or None
 
 

@@ -1,4 +1,4 @@
-"""The types of a table as Spark's, and batches in the very Arrow types that Spark takes.
+"""Schemas and types of tables as Spark's, and batches in the Arrow types that Spark takes.
 
 Owns nothing but the form: what a column means is the core's.
 
@@ -7,7 +7,6 @@ Protocol: Schema Serialization Format (which is Spark's own)
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,71 +14,92 @@ import pyarrow.types as pt
 from pyspark.sql import types as spark_types
 
 from deltalog._json import loads
-from deltalog.column_mapping import Mode, physical_name
+from deltalog.column_mapping import physical_name
+from deltalog.errors import InvalidInputError
 from deltalog.kernels import arrow
 from deltalog.schema import (
-    ArrayType,
     Field,
-    MapType,
+    PrimitiveType,
     StructType,
+    UnknownType,
     VariantExtensionType,
     encode_schema,
+    parse_schema,
     to_arrow_schema,
 )
+from deltalog.schema.columns import loosened, walk_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from deltalog.column_mapping import Mode
     from deltalog.schema import DataType
 
 
 def to_spark_schema(schema: StructType) -> spark_types.StructType:
-    """The schema as Spark shows it: every column may be NULL, comments are kept.
+    """Return the schema as Spark shows it: every column may be NULL, comments are kept.
 
     Files are not checked when they are read, so Spark must not rely on NOT NULL.
     """
-    return spark_types.StructType.fromJson(loads(encode_schema(as_nullable(schema)).encode()))
+    return _from_log(loosened(schema, _with_comment, _in_spark))
+
+
+def stored_spark_schema(schema: StructType, mode: Mode) -> spark_types.StructType:
+    """Return the schema under the names that data files have."""
+
+    def bare(field: Field) -> Field:
+        return Field(physical_name(field, mode), field.type)
+
+    return _from_log(loosened(schema, bare, _in_spark))
 
 
 def as_nullable(schema: StructType) -> StructType:
-    """The schema with NULLs allowed at every depth, and no metadata but comments."""
-    return StructType(
-        [
-            Field(field.name, _nullable(field.type), metadata=_comment(field))
-            for field in schema.fields
-        ]
-    )
+    """Return the schema with NULLs allowed at every depth, and no metadata but comments."""
+    return loosened(schema, _with_comment)
 
 
-def _nullable(kind: DataType) -> DataType:
-    match kind:
-        case StructType():
-            return as_nullable(kind)
-        case ArrayType():
-            return replace(kind, element_type=_nullable(kind.element_type), contains_null=True)
-        case MapType():
-            return replace(
-                kind,
-                key_type=_nullable(kind.key_type),
-                value_type=_nullable(kind.value_type),
-                value_contains_null=True,
+def _from_log(schema: StructType) -> spark_types.StructType:
+    return spark_types.StructType.fromJson(loads(encode_schema(schema).encode()))
+
+
+def schema_of(columns: spark_types.StructType) -> StructType:
+    """Return the schema of a data frame; every column may be NULL, as in Delta's writes.
+
+    Raises:
+        UnsupportedTypeError: tables have no such type.
+        InvalidInputError: names differ by case only.
+    """
+    seen: dict[str, str] = {}
+    for name in columns.names:
+        other = seen.setdefault(name.lower(), name)
+        if other is not name:
+            raise InvalidInputError(
+                f"cannot write columns {other!r} and {name!r}: a table's columns differ by more "
+                "than case; rename one of them"
             )
-        case _:
-            return kind
+    return as_nullable(parse_schema(columns.json()))
 
 
-def _comment(field: Field) -> dict[str, Any]:
-    return {"comment": field.metadata["comment"]} if "comment" in field.metadata else {}
+def _with_comment(field: Field) -> Field:
+    kept = {key: text for key, text in field.metadata.items() if key == "comment"}
+    return Field(field.name, field.type, metadata=kept)
+
+
+def _in_spark(kind: DataType) -> DataType:
+    if not isinstance(kind, PrimitiveType) or kind.primitive.spark_name == kind.primitive.name:
+        return kind
+    row = kind.primitive
+    return UnknownType(kind.type.replace(row.name, row.spark_name, 1))
 
 
 def to_spark_arrow(schema: StructType) -> pa.Schema:
-    """The Arrow schema in which Spark takes the rows of `to_spark_schema(schema)`."""
+    """Return the Arrow schema in which Spark takes the rows of `to_spark_schema(schema)`."""
     arrow = to_arrow_schema(as_nullable(schema))
     return pa.schema([pa.field(field.name, _without_extension(field.type)) for field in arrow])
 
 
 def _without_extension(kind: Any) -> Any:
-    """The type with variants as Spark has them: the value before the metadata."""
+    """Return the type with variants as Spark has them: the value before the metadata."""
     if isinstance(kind, VariantExtensionType):
         return pa.struct(
             [
@@ -104,7 +124,7 @@ def _without_extension(kind: Any) -> Any:
 def as_spark_batches(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of a scan as Spark takes them.
+    """Return batches of a scan in the types that Spark takes.
 
     Args:
         batches: columns of the same names, in any order.
@@ -116,7 +136,7 @@ def as_spark_batches(
 
 
 def _recast(array: Any, wanted: Any) -> pa.Array[Any]:
-    """The same values in a type that differs in nullability, or in how variants are shown."""
+    """Return the same values in a type that differs in nullability, or in the form of variants."""
     if array.type == wanted:
         return array  # type: ignore[no-any-return]  # an array
     if isinstance(array, pa.ExtensionArray):
@@ -142,49 +162,15 @@ def _with_child(array: Any, kind: Any, child: pa.Array[Any]) -> pa.Array[Any]:
 
 
 def to_spark_type(kind: DataType) -> spark_types.DataType:
-    """The type as Spark's, with NULLs allowed at every depth."""
+    """Return the type as Spark's, with NULLs allowed at every depth."""
     return to_spark_schema(StructType([Field("_", kind)])).fields[0].dataType
 
 
-def stored_spark_schema(schema: StructType, mode: Mode) -> spark_types.StructType:
-    """The schema under the names that data files have."""
-    return spark_types.StructType.fromJson(
-        loads(encode_schema(_stored_struct(schema, mode)).encode())
-    )
-
-
-def _stored_struct(schema: StructType, mode: Mode) -> StructType:
-    return StructType(
-        [Field(physical_name(field, mode), _stored(field.type, mode)) for field in schema]
-    )
-
-
-def _stored(kind: DataType, mode: Mode) -> DataType:
-    match kind:
-        case StructType():
-            return _stored_struct(kind, mode)
-        case ArrayType():
-            return ArrayType(_stored(kind.element_type, mode), contains_null=True)
-        case MapType():
-            key, value = _stored(kind.key_type, mode), _stored(kind.value_type, mode)
-            return MapType(key, value, value_contains_null=True)
-        case _:
-            return kind
-
-
 def has_structs(kind: DataType) -> bool:
-    """Whether there are names within the type."""
-    match kind:
-        case StructType():
-            return True
-        case ArrayType():
-            return has_structs(kind.element_type)
-        case MapType():
-            return has_structs(kind.key_type) or has_structs(kind.value_type)
-        case _:
-            return False
+    """Return whether there are names within the type."""
+    return any(isinstance(found, StructType) for _, found in walk_types(kind))
 
 
 def quoted(name: str) -> str:
-    """A column's name as Spark's functions take it, whatever is in it."""
+    """Return a column's name in quotes, as Spark's functions take it."""
     return "`" + name.replace("`", "``") + "`"

@@ -29,14 +29,14 @@ CHECK_WORKERS: Final = "spark.deltalog.checkWorkers"
 """The session's setting that spares the job by which workers are looked at; `false` does."""
 _PROBES: Final = 4
 """Tasks of that job: Spark spreads them over executors."""
-_TOLD: Final = re.compile(r"deltalog cannot work on this Python worker: ([^\n]+)")
+_MISMATCH: Final = re.compile(r"deltalog cannot work on this Python worker: ([^\n]+)")
 _MISSING: Final = re.compile(r"No module named '?(deltalog[\w.]*)")
 _serializer: Final[Any] = CloudPickleSerializer()  # it has no types
 _checked: set[str] = set()
 
 
 class InEnvelope:
-    """An object of ours that travels to workers; subclasses say by `__getstate__` what of it."""
+    """An object that is sent to workers; `__getstate__` of subclasses says what of it."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle with the opener, which only cloudpickle can: as PySpark does it."""
@@ -44,7 +44,7 @@ class InEnvelope:
         return _opener(), (__version__, content)
 
 
-class _Work(InEnvelope):
+class _SentFunction(InEnvelope):
     """A function that does what a task has to do."""
 
     def __init__(self, do: Callable[[Any], Any]) -> None:
@@ -67,9 +67,9 @@ def mapped(
     if any("." in name or "`" in name for name in names):
         # PySpark looks columns up by their names without quoting them.
         frame = frame.toDF(*(f"c{number}" for number in range(len(names))))
-        sent = _Work(_naming(names, work))
+        sent = _SentFunction(_naming(names, work))
     else:
-        sent = _Work(work)
+        sent = _SentFunction(work)
 
     def on_worker(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from sent.do(batches)
@@ -107,7 +107,7 @@ def check_workers(spark: SparkSession) -> None:
 
 @contextmanager
 def naming_workers() -> Iterator[None]:
-    """Jobs of this block that failed because of what workers have installed say so.
+    """Name the installation of workers where a job of this block fails because of it.
 
     Raises:
         WorkerMismatchError: instead of Spark's own error.
@@ -116,10 +116,10 @@ def naming_workers() -> Iterator[None]:
         yield
     except Exception as error:
         text = str(error)
-        told = _TOLD.search(text)
-        if told is not None:
+        found = _MISMATCH.search(text)
+        if found is not None:
             raise WorkerMismatchError(
-                f"deltalog cannot work on a Python worker: {told[1]}"
+                f"deltalog cannot work on a Python worker: {found[1]}"
             ) from error
         if (missing := _MISSING.search(text)) is not None:
             raise WorkerMismatchError(
@@ -142,7 +142,7 @@ def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _opener() -> Callable[[str, bytes], Any]:
-    """What opens an envelope; not importable, so that cloudpickle sends the code itself."""
+    """Return the function that opens an envelope; it is nested, so that its code is sent along."""
 
     def open_envelope(version: str, content: bytes) -> Any:
         import pickle  # noqa: PLC0415  # this code runs where its module is not

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
-
-from pyspark.sql.datasource import DataSourceReader
+from typing import TYPE_CHECKING, Final
 
 from deltalog.column_mapping import Mode
 from deltalog.configuration import TableConfiguration
@@ -21,22 +19,19 @@ from deltalog.sharing.client import AsyncRestClient, SharedTable, parse_table_ur
 from deltalog.sharing.client.pages import CAPABILITIES
 from deltalog.sharing.client.profile import parse_table_name
 from deltalog.spark.reading.batch_source import (
-    PushFilters,
+    FilteringReader,
     TaskPartition,
     change_fields,
     check_columns,
-    read_partition,
 )
 from deltalog.spark.reading.filters import as_predicate
 from deltalog.spark.reading.splits import split_tasks
 from deltalog.spark.session.opening import moment_ms
 from deltalog.spark.session.types import to_spark_schema
-from deltalog.spark.session.workers import InEnvelope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    import pyarrow as pa
     from pyspark.sql import datasource
     from pyspark.sql import types as spark_types
 
@@ -50,7 +45,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def connect(place: SharedPlace) -> tuple[AsyncRestClient, Table]:
-    """The server and the table that are named.
+    """Return the client of the server, and the table, that are named.
 
     Raises:
         InvalidInputError: the path or the profile is none.
@@ -66,7 +61,7 @@ def connect(place: SharedPlace) -> tuple[AsyncRestClient, Table]:
 
 
 def open_shared(options: SharedReadOptions) -> SharedTable:
-    """The version of a shared table that is asked for, not looked at yet."""
+    """Return the version of a shared table that is asked for; nothing is requested yet."""
     client, table = connect(options.place)
     read = options.read
     at = read.version if read.timestamp is None else as_moment(read.timestamp, read.time_zone)
@@ -74,12 +69,12 @@ def open_shared(options: SharedReadOptions) -> SharedTable:
 
 
 def as_moment(text: str, time_zone: str) -> datetime:
-    """The moment that a text names; without a zone it is in `time_zone`."""
+    """Return the moment that a text names; without a zone it is in `time_zone`."""
     return _EPOCH + timedelta(milliseconds=moment_ms(text, time_zone))
 
 
 def shown_rows(options: SharedReadOptions, table: SharedTable) -> StructType:
-    """The schema of the rows that are read.
+    """Return the schema of the rows that are read.
 
     Cost: one small request; for changes of a table with column mapping, that of the changes.
     """
@@ -97,7 +92,7 @@ def load_changes(
     columns: Sequence[str] | None = None,
     predicate: Expression | None = None,
 ) -> Changes:
-    """The change feed that is asked for; it ends with the version that the table shows."""
+    """Load the change feed that is asked for; it ends with the version that the table shows."""
     start, end = options.start, options.end
     zone = options.time_zone
     last = min(end, table.version()) if isinstance(end, int) else table.version()
@@ -111,7 +106,7 @@ def load_changes(
     )
 
 
-class SharedBatchReader(InEnvelope, DataSourceReader):
+class SharedBatchReader(FilteringReader):
     """Reads one version of a shared table, or a range of its change feed.
 
     Args:
@@ -129,18 +124,13 @@ class SharedBatchReader(InEnvelope, DataSourceReader):
         self._rows = check_columns(self._shown, columns, table.name)
         self._predicate: Expression | None = None
 
-    @property
-    def pushFilters(self) -> Any:  # noqa: N802  # PySpark's name
-        """Takes the filters that Spark can tell, and leaves all of them to Spark besides."""
-        return PushFilters(self)
-
     def take(self, filters: Sequence[datasource.Filter]) -> None:
         """Let filters prune files, on the server and here, row groups and rows."""
         if self._options.read.push_filters:
             self._predicate = as_predicate(filters, self._shown)
 
     def partitions(self) -> Sequence[TaskPartition]:
-        """One partition per balanced split of the files.
+        """Return one partition per balanced split of the files.
 
         Cost: one query, of files that may hold rows.
         """
@@ -149,11 +139,6 @@ class SharedBatchReader(InEnvelope, DataSourceReader):
         tasks = list(found.tasks())
         groups = split_tasks(tasks, read.max_partition_bytes, in_order=read.changes)
         return [TaskPartition(group) for group in groups] or [TaskPartition(())]
-
-    def read(self, partition: datasource.InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one split."""
-        assert isinstance(partition, TaskPartition)  # noqa: S101  # ours: `partitions` made it
-        return read_partition(partition, self._rows)
 
     def _scan(self) -> Scan:
         predicate = self._predicate
@@ -172,7 +157,3 @@ class SharedBatchReader(InEnvelope, DataSourceReader):
     def _check_still(self, rows: StructType) -> None:
         """Refuse rows of another schema: a table without shared history may have moved on."""
         check_columns(rows, to_spark_schema(self._rows), self._table.name)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Only what workers need: they get their files with each partition."""
-        return {"_rows": self._rows}

@@ -105,7 +105,7 @@ class SharingOptions(Options):
             )
 
     def place(self) -> SharedPlace:
-        """The table."""
+        """Return the table that is named."""
         form = self.text("responseFormat")
         if form is not None and form.strip().lower() not in {"delta", "parquet"}:
             raise InvalidInputError(f"cannot take responseFormat={form!r}: expected delta, parquet")
@@ -116,14 +116,14 @@ class SharingOptions(Options):
         )
 
     def positive(self, name: str) -> int | None:
-        """A whole number of 1 or more."""
+        """Return a whole number of 1 or more."""
         number = self.number(name)
         if number == 0:
             raise InvalidInputError(f"cannot take {name}=0: expected 1 or more")
         return number
 
     def seconds(self, name: str) -> int | None:
-        """A number of seconds, with or without an `s`."""
+        """Return a number of seconds, written with or without an `s`."""
         text = (self.text(name) or "").strip().lower().removesuffix("s").strip()
         if self.text(name) is None:
             return None
@@ -135,7 +135,7 @@ class SharingOptions(Options):
 
 
 def parse_shared_read_options(given: Mapping[str, str]) -> SharedReadOptions:
-    """The options of a batch read.
+    """Parse the options of a batch read.
 
     Raises:
         InvalidInputError: an option that is not known, a value that is none, options that
@@ -145,7 +145,7 @@ def parse_shared_read_options(given: Mapping[str, str]) -> SharedReadOptions:
 
 
 def parse_any_shared_options(given: Mapping[str, str]) -> SharedReadOptions:
-    """What decides on the schema of a read, be it a batch or a stream.
+    """Parse the options that decide on the schema of a read, batch or stream.
 
     Raises:
         InvalidInputError: an option that neither knows, or a value that is none.
@@ -155,7 +155,7 @@ def parse_any_shared_options(given: Mapping[str, str]) -> SharedReadOptions:
 
 
 def parse_shared_stream_options(given: Mapping[str, str]) -> SharedStreamOptions:
-    """The options of a streaming read.
+    """Parse the options of a streaming read.
 
     Raises:
         InvalidInputError: an option that is not known, a value that is none, options that
@@ -178,13 +178,11 @@ def _read_options(
 ) -> SharedReadOptions:
     options = SharingOptions(given, known)
     return SharedReadOptions(
-        place=options.place(),
-        read=parse(_others(given)),
-        limit_hint=options.positive("limitHint"),
+        place=options.place(), read=parse(_others(given)), limit_hint=options.positive("limitHint")
     )
 
 
 def _others(given: Mapping[str, str]) -> dict[str, str]:
-    """The options that tables read directly have too."""
+    """Return the options that tables read directly have, too."""
     own = {name.lower() for name in (*_OWN_OF_BATCHES, *_OWN_OF_STREAMS)}
     return {name: value for name, value in given.items() if name.lower() not in own}

@@ -35,11 +35,11 @@ class SharingSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `format(…)` and `USING` say."""
+        """Return the name for `format(…)` and `USING`."""
         return "deltalog_sharing"
 
     def schema(self) -> StructType:
-        """The schema of the version that is asked for."""
+        """Return the schema of the version that is asked for."""
         from deltalog.spark.sharing import batch  # noqa: PLC0415  # see the module
 
         options = parse_any_shared_options(self.options)
@@ -47,7 +47,7 @@ class SharingSource(DataSource):
         return to_spark_schema(batch.shown_rows(options, self._shown))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A reader of one version, or of a range of the change feed."""
+        """Make a reader of one version, or of a range of the change feed."""
         from deltalog.spark.sharing import batch  # noqa: PLC0415  # see the module
 
         options = parse_shared_read_options(self.options)
@@ -55,7 +55,7 @@ class SharingSource(DataSource):
         return batch.SharedBatchReader(options, table, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # PySpark's
-        """A reader that follows the table."""
+        """Make a reader that follows the table."""
         from deltalog.spark.sharing import batch, stream  # noqa: PLC0415  # see the module
 
         options = parse_shared_stream_options(self.options)
@@ -63,12 +63,12 @@ class SharingSource(DataSource):
         return stream.SharedStreamReader(options, shown, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: FBT001  # PySpark's
-        """Refused."""
+        """Refuse to write."""
         del schema, overwrite
         _refuse_to_write()
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: FBT001, N802  # PySpark's
-        """Refused."""
+        """Refuse to write."""
         del schema, overwrite
         _refuse_to_write()
 

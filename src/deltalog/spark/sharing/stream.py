@@ -13,9 +13,6 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-
-from deltalog._json import dumps, loads
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import IncompatibleChangesError
 from deltalog.insight.follow_steps import Offset
@@ -24,22 +21,21 @@ from deltalog.schema import StructType
 from deltalog.sharing.client import SharedFollower, SharedFollowOptions
 from deltalog.sharing.client.profile import parse_table_name
 from deltalog.sharing.client.view import Moment, TableView
-from deltalog.spark.reading.batch_source import (
-    TaskPartition,
-    change_fields,
-    check_columns,
-    read_partition,
-)
-from deltalog.spark.reading.splits import split_tasks
+from deltalog.spark.reading.batch_source import change_fields, check_columns
 from deltalog.spark.session.opening import moment_ms
-from deltalog.spark.session.workers import InEnvelope
-from deltalog.spark.streaming.read_limits import AvailableNow, default_limit, is_everything
-from deltalog.spark.streaming.source import beginning, ending, first, shown_alike
+from deltalog.spark.streaming.micro_batches import (
+    MicroBatchReader,
+    decode_offset,
+    encode_offset,
+    ending,
+    first,
+    shown_alike,
+)
+from deltalog.spark.streaming.read_limits import is_everything
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    import pyarrow as pa
     from pyspark.sql import types as spark_types
 
     from deltalog.insight.follow_steps import Step
@@ -51,7 +47,7 @@ _BEYOND: Final = 1 << 62
 """A version that no table has."""
 
 
-class SharedStreamReader(InEnvelope, DataSourceStreamReader, AvailableNow):
+class SharedStreamReader(MicroBatchReader):
     """Follows a shared table; the server must share its history.
 
     An offset says how many files were given of what came from a version on.
@@ -63,12 +59,9 @@ class SharedStreamReader(InEnvelope, DataSourceStreamReader, AvailableNow):
     """
 
     def __init__(
-        self,
-        options: SharedStreamOptions,
-        table: SharedTable,
-        columns: spark_types.StructType,
+        self, options: SharedStreamOptions, table: SharedTable, columns: spark_types.StructType
     ) -> None:
-        self._options = options
+        self._options, self._stream = options, options.stream
         self._client = table.client
         self._name = parse_table_name(table.name)
         self._following = _follow_options(options)
@@ -81,22 +74,21 @@ class SharedStreamReader(InEnvelope, DataSourceStreamReader, AvailableNow):
         self._target: int | None = None
         self._asked: tuple[int, Offset] | None = None
         self._pace: _Pace | None = None
-        self._planned: tuple[dict[str, Any], dict[str, Any], list[ScanTask]] | None = None
 
     def _read_spec(self, table: SharedTable) -> ReadSpec:
-        """How rows are shown; a change feed of nothing tells it without asking for files."""
-        zone, names = self._options.stream.time_zone, self._rows.names
+        """Return the form of rows, from an empty change feed: it needs no request for files."""
+        names = self._rows.names
         changes = self._options.stream.changes
         nothing = table.load_cdf(
             _BEYOND, columns=names if changes else None, allow_out_of_range=True
         )
         check_snapshot(nothing.snapshot)
         if changes:
-            return replace(nothing.spec, time_zone=zone)
-        return read_spec(nothing.snapshot, columns=names, predicate=None, time_zone=zone)
+            return nothing.spec
+        return read_spec(nothing.snapshot, columns=names, predicate=None)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # PySpark's name
-        """Where a query that never ran starts."""
+        """Return where a query starts that never ran."""
         start = self._options.stream.start
         begin: Moment | Literal["latest"] | None = None
         if isinstance(start, int):
@@ -105,57 +97,33 @@ class SharedStreamReader(InEnvelope, DataSourceStreamReader, AvailableNow):
             begin = Moment(timestamp_ms=moment_ms(start, self._options.stream.time_zone))
         elif start is not None:
             begin = "latest"
-        return first(_told(self._follower(begin).offset))
-
-    def getDefaultReadLimit(self) -> Any:  # noqa: N802  # PySpark's name
-        """What the options say of the size of a batch."""
-        stream = self._options.stream
-        return default_limit(stream.max_files, stream.max_bytes)
+        return first(encode_offset(self._follower(begin).offset))
 
     def latestOffset(  # noqa: N802  # PySpark's name
         self, start: dict[str, Any] | None = None, limit: Any = None
     ) -> dict[str, Any]:
-        """How far the next batch goes: at most to the end of one range of versions.
+        """Return the end of the next batch: at most the end of one range of versions.
 
         PySpark 4.1 says neither where it starts nor what limits it: then all that is there comes.
         """
         if start is None:
-            return _told(self._offset_of_latest())
-        if self._pace is None or self._pace.offset != _offset(start):
-            self._pace = self._pace_from(_offset(start), until=self._target)
+            return encode_offset(self._offset_of_latest())
+        if self._pace is None or self._pace.offset != decode_offset(start):
+            self._pace = self._pace_from(decode_offset(start), until=self._target)
         pace, self._pace = self._pace, None  # until this went well
         found = pace.next(self._options, everything=is_everything(limit))
         self._pace = pace
-        end = ending(start, _told(pace.offset)) if found else dict(start)
-        self._planned = (dict(start), end, found)
+        end = ending(start, encode_offset(pace.offset)) if found else dict(start)
+        self._planned = (dict(start), end, self._shown(found))
         return end
-
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The files of a batch, in balanced splits; the same however often it is asked for."""
-        if self._planned is not None and self._planned[:2] == (start, end):
-            tasks = self._planned[2]
-        else:
-            tasks = self._between(_offset(beginning(start, end)), _offset(end))
-        shown = [shown_alike(task, self._spec, self._schema, self._mode) for task in tasks]
-        most = self._options.stream.max_partition_bytes
-        return [TaskPartition(group) for group in split_tasks(shown, most, in_order=True)]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one split."""
-        assert isinstance(partition, TaskPartition)  # noqa: S101  # ours: `partitions` made it
-        return read_partition(partition, self._rows)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # PySpark's name
         """Let the stream end with what is there now."""
         self._target = self._offset_of_latest().version
         self._pace = None
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Only what workers need: they get their files with each partition."""
-        return {"_rows": self._rows}
-
     def _offset_of_latest(self) -> Offset:
-        """Behind all that is there; the server is asked no more often than the options say."""
+        """Return the offset after the latest version, asked for as often as the options say."""
         now_ms = self._client.clock.now_ms()
         interval_ms = self._options.version_interval_s * 1000
         if self._asked is None or now_ms - self._asked[0] >= interval_ms:
@@ -164,7 +132,9 @@ class SharedStreamReader(InEnvelope, DataSourceStreamReader, AvailableNow):
         return self._asked[1]
 
     def _view(self) -> TableView:
-        return TableView(self._client, self._name, Moment())
+        return TableView(
+            self._client, self._name, Moment(), time_zone=self._options.stream.time_zone
+        )
 
     def _follower(
         self, start: Offset | Moment | Literal["latest"] | None, *, until: int | None = None
@@ -177,11 +147,12 @@ class SharedStreamReader(InEnvelope, DataSourceStreamReader, AvailableNow):
         return _Pace(lambda offset: self._follower(offset, until=until), start)
 
     def _between(self, start: Offset, end: Offset) -> list[ScanTask]:
-        """The files of a batch that was planned before, perhaps in another process."""
         until = end.version if not end.index else None
         pace = self._pace_from(start, until=until)
-        most = end.index - start.index if end.index else None
-        return pace.take(most)
+        return self._shown(pace.take(end.index - start.index if end.index else None))
+
+    def _shown(self, tasks: Sequence[ScanTask]) -> list[ScanTask]:
+        return [shown_alike(task, self._spec, self._schema, self._mode) for task in tasks]
 
 
 class _Pace:
@@ -200,7 +171,7 @@ class _Pace:
         self._left: list[ScanTask] = []
 
     def next(self, options: SharedStreamOptions, *, everything: bool) -> list[ScanTask]:
-        """The files of the next batch; none if nothing is there now."""
+        """Return the files of the next batch; none if there is nothing now."""
         if everything:
             return self.take(None)
         if not self._left and not self._fill():
@@ -211,7 +182,7 @@ class _Pace:
         return self._cut(_fitting(self._left, stream.max_files, stream.max_bytes))
 
     def take(self, most: int | None) -> list[ScanTask]:
-        """So many files, or all that are there; however many ranges that takes."""
+        """Return so many files, or all that are there, over as many ranges as it takes."""
         found: list[ScanTask] = []
         while (most is None or len(found) < most) and (self._left or self._fill()):
             wanted = len(self._left) if most is None else most - len(found)
@@ -219,7 +190,7 @@ class _Pace:
         return found
 
     def _fill(self) -> bool:
-        """The files of another range; those that were given before are passed over."""
+        """Load the files of the next range, without those that were given before."""
         while True:
             lists_all = self._follower.offset.is_starting_version
             step = self._poll()
@@ -234,7 +205,7 @@ class _Pace:
                 return True
 
     def _poll(self) -> Step | None:
-        """The next step; what its schema means for the stream, `shown_alike` says."""
+        """Return the next step, whatever its schema: `shown_alike` judges that."""
         try:
             return self._follower.poll()
         except IncompatibleChangesError:
@@ -251,7 +222,7 @@ class _Pace:
 
 
 def _fitting(tasks: Sequence[ScanTask], max_files: int | None, max_bytes: int | None) -> int:
-    """How many files a batch takes, at least one."""
+    """Return how many files a batch takes, at least one."""
     count = len(tasks) if max_files is None else min(max_files, len(tasks))
     if max_bytes is None:
         return count
@@ -269,12 +240,3 @@ def _follow_options(options: SharedStreamOptions) -> SharedFollowOptions:
         ignore_changes=stream.ignore_changes,
         skip_change_commits=stream.skip_change_commits,
     )
-
-
-def _told(offset: Offset) -> dict[str, Any]:
-    found: dict[str, Any] = loads(offset.to_json().encode())
-    return found
-
-
-def _offset(told: Mapping[str, Any]) -> Offset:
-    return Offset.from_json(dumps(told))

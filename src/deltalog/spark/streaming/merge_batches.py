@@ -28,7 +28,7 @@ def merge_batches(
     prepare: Callable[[DataFrame], DataFrame] | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Callable[[DataFrame, int], None]:
-    """What `foreachBatch` calls to merge each batch of a stream into a table, once.
+    """Return the function for `foreachBatch` that merges each batch into a table, once.
 
     Args:
         table: its location; conditions call it `t`.

@@ -1,4 +1,4 @@
-"""How much a micro-batch takes, in the words of the PySpark that is there.
+"""Limits of micro-batches, in the classes of the installed PySpark.
 
 Owns the difference between PySpark 4.1, which has no such words, and later ones.
 """
@@ -22,7 +22,7 @@ __all__ = ["AvailableNow", "default_limit", "is_everything"]
 
 
 def default_limit(max_files: int | None, max_bytes: int | None) -> Any:
-    """What the options of a stream say; of two limits Spark is told the first, we keep both."""
+    """Return the limit that the options of a stream set; of two, Spark is told the first."""
     from pyspark.sql.streaming import datasource  # noqa: PLC0415  # PySpark 4.1 has it not
 
     if max_files is not None:

@@ -16,7 +16,8 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from deltalog.errors import InvalidInputError
-from deltalog.spark.session.parts import telling, told, write_task, written_by
+from deltalog.spark.engine.write_tasks import write_task, written_by
+from deltalog.spark.session.tasks import decode_message, encode_message, report
 from deltalog.spark.session.workers import InEnvelope
 from deltalog.spark.writing.plan import WritePlan, plan_write
 from deltalog.spark.writing.writer import TaskMessage, messages_of, remove_files
@@ -48,10 +49,7 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
     """
 
     def __init__(
-        self,
-        store: Store,
-        columns: spark_types.StructType,
-        options: WriteOptions,
+        self, store: Store, columns: spark_types.StructType, options: WriteOptions
     ) -> None:
         self._plan = plan_write(store, columns, options)
 
@@ -59,8 +57,8 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
         """Write the rows of one task of a batch."""
         context = TaskContext.get()
         query = None if context is None else context.getLocalProperty(_QUERY)
-        message = write_task(self._plan.task, iterator)
-        return TaskMessage(message, query=query, plan=telling(self._plan))
+        message = report(lambda: write_task(self._plan.task, iterator))
+        return TaskMessage(message, query=query, plan=encode_message(self._plan))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # PySpark's
         """Make what all tasks of a batch have written a version of the table, once."""
@@ -68,27 +66,24 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
         if not found:
             return
         plan = _plan_of(found[0], batchId)
-        written = written_by(plan.task.spec, messages_of(messages))
-        if plan.commit(written) is None:
-            plan.store.delete_many(list(written.paths))
+        plan.commit(written_by(plan.task.spec, messages_of(messages)))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # PySpark's
         """Remove what tasks have written, if some task has failed."""
         del batchId
         if any(message is None for message in messages):
-            remove_files(self._plan.store, messages_of(messages))
+            remove_files(self._plan.context.store, messages_of(messages))
 
 
 def _plan_of(message: TaskMessage, batch: int) -> WritePlan:
-    """The plan that the tasks had, for one batch of their query."""
-    plan: WritePlan = told(message.plan or b"")
+    """Return the plan that the tasks had, for one batch of their query."""
+    plan: WritePlan = decode_message(message.plan or b"")
     given = plan.options.app
     query = message.query if given is None else given.app_id
     if query is None:
         raise InvalidInputError(
-            f"cannot write batch {batch} to {plan.store.root} once: Spark does not say of which "
-            "query it is; give the option txnAppId"
+            f"cannot write batch {batch} to {plan.context.store.root} once: Spark does not say "
+            "of which query it is; give the option txnAppId"
         )
-    app = AppTransaction(query, batch)
-    told_of = (message.query or query, batch)
-    return replace(plan, options=replace(plan.options, app=app, batch=told_of))
+    app, logged = AppTransaction(query, batch), (message.query or query, batch)
+    return replace(plan, options=replace(plan.options, app=app, batch=logged))

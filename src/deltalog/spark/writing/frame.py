@@ -8,48 +8,31 @@ Protocol: none
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
-
 from deltalog.arguments import check_given, has_table
+from deltalog.context import TableContext
 from deltalog.errors import CommitConflictError, InvalidInputError, TableExistsError
-from deltalog.rows.gather import optimizes_writes
-from deltalog.schema import to_arrow_schema
-from deltalog.spark.engine.core_table import ClusterTable
-from deltalog.spark.engine.statements import stage_spark_delete
-from deltalog.spark.reading.scan import scan
+from deltalog.spark.engine.engine import SparkEngine
+from deltalog.spark.reading.scan import objection_to_native
 from deltalog.spark.session.opening import session_time_zone
-from deltalog.spark.session.parts import TaskSpec, run_tasks, write_task, written_by
 from deltalog.spark.session.settings import session_defaults, session_user_metadata
-from deltalog.spark.session.types import quoted
+from deltalog.spark.session.types import schema_of
 from deltalog.spark.writing.options import WriteOptions
-from deltalog.spark.writing.plan import (
-    check_partitions,
-    new_configuration,
-    open_to_write,
-    schema_of,
-    stage_write,
-)
-from deltalog.table.creating import make_table
+from deltalog.spark.writing.plan import check_options, new_configuration, open_to_write
+from deltalog.table import DeltaTable
 from deltalog.transaction.properties import AppTransaction
-from deltalog.verbs.append import stage_append
-from deltalog.write.enforce import Enforcer
+from deltalog.verbs.do import make_table
+from deltalog.verbs.write import Write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import PurePath
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from deltalog.expressions import Expression
-    from deltalog.spark.reading.scan import SparkScan
     from deltalog.storage.store import Store
-    from deltalog.transaction import PendingTransaction
-    from deltalog.write.spec import WriteSpec
-    from deltalog.write.written import WrittenFiles
 
     Mode = Literal["error", "errorifexists", "append", "overwrite", "ignore"]
 
@@ -131,11 +114,12 @@ def write(  # noqa: PLR0913  # each is the caller's choice
         time_zone=session_time_zone(frame.sparkSession),
         properties=dict(properties or {}),
     )
-    store = open_to_write(table, storage_options)
-    rows = SparkRows(frame, optimize=optimize_write)
-    if not has_table(store):
+    context = TableContext(store=open_to_write(table, storage_options), time_zone=options.time_zone)
+    objection = objection_to_native(table, context.store, storage_options, native=None)
+    engine = SparkEngine(frame.sparkSession, objection=objection, gathers=optimize_write)
+    if not has_table(context.store):
         try:
-            return _make(store, rows, options)
+            return _make(frame, context, options, engine)
         except CommitConflictError:
             if mode in _ERRORS:
                 raise
@@ -144,77 +128,28 @@ def write(  # noqa: PLR0913  # each is the caller's choice
         return None
     if mode in _ERRORS:
         raise TableExistsError(
-            f"cannot create a table at {store.root}: there is one; use mode='append' or "
+            f"cannot create a table at {context.store.root}: there is one; use mode='append' or "
             "mode='overwrite'"
         )
-    return _change(rows, options, scan(frame.sparkSession, table, storage_options=storage_options))
+    existing = DeltaTable.from_context(context, engine)
+    check_options(existing.snapshot, options)
+    arguments = options.arguments(existing.snapshot.configuration)
+    done = existing.carry_out(
+        Write(data=frame, **arguments), commit_properties=options.commit_properties
+    )
+    return None if done.committed.skipped else done.committed.version
 
 
-class SparkRows:
-    """The rows of a data frame, written by the tasks that compute them.
-
-    Args:
-        frame: the rows.
-        optimize: whether they are gathered by partition; None does what the table says.
-    """
-
-    def __init__(self, frame: DataFrame, *, optimize: bool | None = None) -> None:
-        self.session = frame.sparkSession
-        self.source = schema_of(frame.schema)
-        self.schema: pa.Schema = to_arrow_schema(self.source)
-        self._frame = frame
-        self._optimize = optimize
-
-    def write_to(
-        self, spec: WriteSpec, *, predicate: Expression | None = None, tells_changes: bool = False
-    ) -> WrittenFiles:
-        """One job that writes them."""
-        Enforcer.of_spec(spec, self.schema)  # what does not fit is told before a task runs
-        task = TaskSpec(spec=spec, predicate=predicate, tells_changes=tells_changes)
-        messages = run_tasks(
-            self._gathered(spec),
-            lambda batches: write_task(task, batches),
-            f"writing to {spec.store.root}",
-        )
-        return written_by(spec, messages)
-
-    def _gathered(self, spec: WriteSpec) -> DataFrame:
-        wanted = self._optimize
-        if wanted is None:
-            wanted = optimizes_writes(spec.configuration)
-        columns = spec.configuration.partition_columns
-        if not wanted or not columns:
-            return self._frame
-        return self._frame.hint("rebalance", *(F.col(quoted(name)) for name in columns))
-
-
-def _make(store: Store, rows: SparkRows, options: WriteOptions) -> int | None:
-    with session_defaults(rows.session):
-        configuration = new_configuration(store, rows.source, options)
-    committed = make_table(
-        store,
-        configuration,
-        lambda pending: stage_append(pending, rows, options=options.files),
-        operation="WRITE",
-        parameters=options.shown,
+def _make(
+    frame: DataFrame, context: TableContext, options: WriteOptions, engine: SparkEngine
+) -> int | None:
+    with session_defaults(frame.sparkSession):
+        made = new_configuration(context.store, schema_of(frame.schema), options)
+    done = make_table(
+        Write(data=frame, **options.arguments(made)),
+        context,
+        made,
+        engine,
         commit_properties=options.commit_properties,
     )
-    return committed.version
-
-
-def _change(rows: SparkRows, options: WriteOptions, found: SparkScan) -> int | None:
-    store, zone = found.snapshot.store, options.time_zone
-    table = ClusterTable(found.spark, store, time_zone=zone)
-    check_partitions(table.snapshot, options)
-    delete = partial(stage_spark_delete, scan=found)
-
-    def stage(pending: PendingTransaction) -> object:
-        return stage_write(pending, rows, options, delete=delete)
-
-    ran = table.run(
-        "WRITE",
-        stage,
-        parameters=options.shown,
-        commit_properties=options.commit_properties,
-    )
-    return None if ran.committed.skipped else ran.committed.version
+    return done.committed.version

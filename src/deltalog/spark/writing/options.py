@@ -9,15 +9,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from deltalog.errors import InvalidInputError
+from deltalog.rows.files import FileOptions
 from deltalog.spark.reading.options import Options, path_of
 from deltalog.transaction import CommitProperties
 from deltalog.transaction.properties import AppTransaction
-from deltalog.verbs.append import FileOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltalog.verbs.append import SchemaMode
+    from deltalog.configuration import TableConfiguration
+    from deltalog.verbs.write import SchemaMode
 
 PROPERTY_PREFIX: Final = "delta."
 _WRITING: Final = (
@@ -95,33 +96,44 @@ class WriteOptions:
 
     @property
     def schema_mode(self) -> SchemaMode | None:
-        """In the core's words."""
+        """Return the core's schema mode."""
         if self.mode == "overwrite" and self.overwrite_schema:
             return "overwrite"
         return "merge" if self.merge_schema else None
 
     @property
     def files(self) -> FileOptions:
-        """How files are written."""
-        return FileOptions(
-            target_file_size_bytes=self.target_file_size_bytes, time_zone=self.time_zone
-        )
+        """Return how files are written."""
+        return FileOptions(target_file_size_bytes=self.target_file_size_bytes)
 
     @property
     def commit_properties(self) -> CommitProperties:
-        """What the commit says besides."""
-        told = None if self.user_metadata is None else {"userMetadata": self.user_metadata}
+        """Return the user metadata and the application of the commit."""
+        custom = None if self.user_metadata is None else {"userMetadata": self.user_metadata}
         apps = None if self.app is None else [self.app]
-        return CommitProperties(custom_metadata=told, app_transactions=apps)
+        return CommitProperties(custom_metadata=custom, app_transactions=apps)
+
+    def arguments(self, configuration: TableConfiguration) -> dict[str, Any]:
+        """Return the arguments of the core's `Write`, but for the rows.
+
+        Args:
+            configuration: of the table that is written to.
+        """
+        # As in Delta: a table without partitions is replaced whole.
+        return {
+            "mode": self.mode,
+            "schema_mode": self.schema_mode,
+            "predicate": self.replace_where,
+            "dynamic": self.replaces_partitions and bool(configuration.partition_columns),
+            "partition_by": self.partition_by,
+            "files": self.files,
+            "logged": self.logged,
+            "name": "WRITE" if self.batch is None else "STREAMING UPDATE",
+        }
 
     @property
-    def operation(self) -> str:
-        """What the history calls it."""
-        return "WRITE" if self.batch is None else "STREAMING UPDATE"
-
-    @property
-    def shown(self) -> dict[str, Any]:
-        """The parameters of the operation, as the history shows them."""
+    def logged(self) -> dict[str, Any]:
+        """Return the parameters of the operation, as the history shows them."""
         if self.batch is not None:
             query, number = self.batch
             output = "Append" if self.mode == "append" else "Complete"
@@ -138,7 +150,7 @@ class WriteOptions:
 def parse_write_options(
     given: Mapping[str, str], *, overwrite: bool, streams: bool = False
 ) -> tuple[str, dict[str, str], WriteOptions]:
-    """Where the table is, options for its store, and how it is written.
+    """Parse the options of a write: location, options of the store, and how rows are written.
 
     Args:
         given: as the user wrote them.
@@ -195,7 +207,7 @@ def _app(options: Options) -> AppTransaction | None:
 
 
 def _stream_app(options: Options) -> AppTransaction | None:
-    """The application that stands for a query; its versions are the numbers of batches."""
+    """Return the application of a query; its versions are the numbers of batches."""
     name = options.text("txnAppId")
     if options.text("txnVersion") is not None:
         raise InvalidInputError(

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from deltalog.errors import DeltaError
-from deltalog.spark.session.parts import no_files, telling, told, write_task, written_by
+from deltalog.spark.engine.write_tasks import no_files, write_task, written_by
+from deltalog.spark.session.tasks import decode_message, encode_message, report
 from deltalog.spark.session.workers import InEnvelope
 from deltalog.spark.writing.plan import plan_write
-from deltalog.write.written import WrittenFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 @dataclass
 class TaskMessage(WriterCommitMessage):
-    """What a task says when it is done.
+    """What a task reports to the driver when it is done.
 
     Args:
-        message: from `write_task`.
+        message: of `write_task`.
         query: of a stream, as Spark calls it.
-        plan: of a stream's batch, from `telling`.
+        plan: of a stream's batch, as a message.
     """
 
     message: bytes
@@ -64,8 +64,8 @@ class BatchWriter(InEnvelope, DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:  # type: ignore[override]  # PySpark's own
         """Write the rows of one task."""
         if self._plan.is_done:
-            return TaskMessage(telling(no_files(self._plan.task.spec).to_json()))
-        return TaskMessage(write_task(self._plan.task, iterator))
+            return TaskMessage(encode_message(no_files(self._plan.task.spec)))
+        return TaskMessage(report(lambda: write_task(self._plan.task, iterator)))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Make what all tasks have written a version of the table."""
@@ -81,11 +81,11 @@ class BatchWriter(InEnvelope, DataSourceArrowWriter):
         """
         if all(message is not None for message in messages):
             return
-        remove_files(self._plan.store, messages_of(messages))
+        remove_files(self._plan.context.store, messages_of(messages))
 
 
 def messages_of(messages: Sequence[WriterCommitMessage | None]) -> list[bytes]:
-    """What the tasks said that got that far."""
+    """Return the messages of the tasks that got that far."""
     return [message.message for message in messages if isinstance(message, TaskMessage)]
 
 
@@ -93,7 +93,7 @@ def remove_files(store: Store, messages: Sequence[bytes]) -> None:
     """Remove what tasks have written."""
     for message in messages:
         try:
-            written = WrittenFiles.from_json(told(message))
-        except DeltaError:  # of a task that has removed its own
+            written = decode_message(message)
+        except DeltaError:  # of a task that has removed its own files
             continue
         store.delete_many(list(written.paths))

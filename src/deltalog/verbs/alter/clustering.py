@@ -1,11 +1,12 @@
-"""The columns by which new files keep rows close.
+"""The verb that sets the clustering columns.
 
 Protocol: Clustered Table
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from deltalog.column_mapping import physical_path
 from deltalog.features.clustering import (
@@ -15,7 +16,7 @@ from deltalog.features.clustering import (
     clustering_columns,
 )
 from deltalog.schema.columns import walk
-from deltalog.verbs.alter.staging import change_features, record
+from deltalog.verbs.alter.staging import Alteration, change_features
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,38 +27,42 @@ if TYPE_CHECKING:
     from deltalog.transaction import PendingTransaction
 
 
-def set_clustering_columns(
-    pending: PendingTransaction, columns: Sequence[str | Path] | None
-) -> None:
-    """Cluster by other columns from now on; files that are there stay until they are rewritten.
+@dataclass(frozen=True, slots=True)
+class SetClusteringColumns(Alteration):
+    """Cluster new files by other columns; existing files stay until they are rewritten.
 
     Args:
-        pending: the transaction.
-        columns: names or paths; None or none clusters new files no longer.
-
-    Raises:
-        InvalidInputError: the table is partitioned, or a column has no minimum and maximum.
+        columns: names or paths; None or none ends clustering.
     """
-    known = {} if pending.snapshot is None else dict(pending.snapshot.domain_metadata)
-    before = clustering_columns({**known, **pending.domains}) or ()
-    if not columns and not pending.configuration.supports("clustering"):
-        return
-    configuration = change_features(pending, ["clustering"])
-    domain = clustering_domain(configuration, columns or ())
-    pending.set_domain(domain)
-    after = clustering_columns({CLUSTERING_DOMAIN: domain}) or ()
-    record(
-        pending,
-        "CLUSTER BY",
-        oldClusteringColumns=",".join(_logical(configuration, path) for path in before),
-        newClusteringColumns=",".join(_logical(configuration, path) for path in after),
-    )
+
+    columns: Sequence[str | Path] | None
+    name: ClassVar[str] = "CLUSTER BY"
+
+    def change(self, transaction: PendingTransaction) -> dict[str, str]:
+        """Set the metadata domain, and add the table feature.
+
+        Raises:
+            InvalidInputError: the table is partitioned, or a column has no minimum and maximum.
+        """
+        snapshot = transaction.snapshot
+        known = {} if snapshot is None else dict(snapshot.domain_metadata)
+        before = clustering_columns({**known, **transaction.domains}) or ()
+        if not self.columns and not transaction.configuration.supports("clustering"):
+            return {}
+        configuration = change_features(transaction, ["clustering"])
+        domain = clustering_domain(configuration, self.columns or ())
+        transaction.set_domain(domain)
+        after = clustering_columns({CLUSTERING_DOMAIN: domain}) or ()
+        return {
+            "oldClusteringColumns": ",".join(_logical(configuration, path) for path in before),
+            "newClusteringColumns": ",".join(_logical(configuration, path) for path in after),
+        }
 
 
 def clustering_domain(
     configuration: TableConfiguration, columns: Sequence[str | Path]
 ) -> DomainMetadata:
-    """The domain that says by which columns a table is clustered; creating one sets it too.
+    """Return the metadata domain that names the clustering columns; a new table has it, too.
 
     Raises:
         InvalidInputError: a column cannot cluster.

@@ -1,4 +1,4 @@
-"""Columns added, renamed, moved, dropped and changed.
+"""Verbs that add, rename, move, drop and change columns.
 
 Everything here changes metadata only; no file is written.
 
@@ -7,8 +7,9 @@ Protocol: Change Metadata, Column Mapping, Type Widening
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from deltalog.column_mapping import Mode, physical_path
 from deltalog.errors import InvalidInputError
@@ -18,11 +19,11 @@ from deltalog.schema import StructType, alter, as_type, canonical_path_of, find_
 from deltalog.schema.types import CURRENT_DEFAULT_KEY, GENERATION_EXPRESSION_KEY, IDENTITY_STEP_KEY
 from deltalog.table_change import changed_table
 from deltalog.verbs.alter.existing_rows import check_existing_rows
-from deltalog.verbs.alter.staging import change_schema, described, record
+from deltalog.verbs.alter.staging import Alteration, change_schema, described
 from deltalog.verbs.alter.stats_columns import with_renamed_column, without_column
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from deltalog.expressions import Expression
     from deltalog.schema import DataType, Field
@@ -38,164 +39,239 @@ _DECLARATIONS: Final = {
 _OWN_METADATA: Final = ("delta.", "__", CURRENT_DEFAULT_KEY)
 
 
-def add_columns(
-    pending: PendingTransaction,
-    fields: Sequence[Field],
-    *,
-    parent: str | Path = (),
-    where: Where = "last",
-) -> None:
-    """Add columns, or fields of the struct at `parent`; rows that are there have NULL in them.
+@dataclass(frozen=True, slots=True)
+class AddColumns(Alteration):
+    """Add columns, or fields of the struct at `parent`; existing rows have NULL in them.
 
     Args:
-        pending: the transaction.
         fields: one after the other, from `where` on.
         parent: path of a struct; empty is the table itself.
         where: `first`, `last` or `("after", name)`.
-
-    Raises:
-        InvalidInputError: a name is taken, or a column is NOT NULL or has a value of its own.
     """
-    if not fields:
-        raise InvalidInputError("there are no columns to add")
-    schema = pending.configuration.schema
-    columns: list[dict[str, Any]] = []
-    for field in fields:
-        _check_addable(field)
-        schema = alter.add_column(schema, field, parent=parent, where=where)
-        path = (*(canonical_path_of(schema, parent) if parent else ()), field.name)
-        entry: dict[str, Any] = {"column": described(find_field(schema, path), ".".join(path))}
-        if where != "last":
-            entry["position"] = _position(where)
-            where = ("after", field.name)
-        columns.append(entry)
-    change_schema(pending, schema)
-    record(pending, "ADD COLUMNS", columns=columns)
+
+    fields: Sequence[Field]
+    parent: str | Path = ()
+    where: Where = "last"
+    name: ClassVar[str] = "ADD COLUMNS"
+
+    def change(self, transaction: PendingTransaction) -> dict[str, Any]:
+        """Change the schema.
+
+        Raises:
+            InvalidInputError: a name is taken, or a column is NOT NULL or has a value of its own.
+        """
+        if not self.fields:
+            raise InvalidInputError("there are no columns to add")
+        schema, where = transaction.configuration.schema, self.where
+        columns: list[dict[str, Any]] = []
+        for field in self.fields:
+            _check_addable(field)
+            schema = alter.add_column(schema, field, parent=self.parent, where=where)
+            parent = canonical_path_of(schema, self.parent) if self.parent else ()
+            entry: dict[str, Any] = {"column": _described(schema, (*parent, field.name))}
+            if where != "last":
+                entry["position"] = _position(where)
+                where = ("after", field.name)
+            columns.append(entry)
+        change_schema(transaction, schema)
+        return {"columns": columns}
 
 
-def rename_column(pending: PendingTransaction, path: str | Path, new_name: str) -> None:
-    """Show a column or nested field by another name; files keep theirs.
+@dataclass(frozen=True, slots=True)
+class RenameColumn(Alteration):
+    """Show a column or nested field by another name; files keep theirs."""
 
-    Raises:
-        InvalidInputError: the table has no column mapping, the name is taken, or a rule of the
-            table names the column.
-    """
-    _check_mapped(pending, "rename")
-    before = pending.configuration
-    old = canonical_path_of(before.schema, path)
-    new = (*old[:-1], new_name)
-    schema = alter.rename_column(before.schema, old, new_name)
-    properties = with_renamed_column(before.metadata.configuration, old, new)
-    pending.set_configuration(changed_table(before, schema=schema, configuration=properties))
-    record(pending, "RENAME COLUMN", oldColumnPath=".".join(old), newColumnPath=".".join(new))
+    column: str | Path
+    new_name: str
+    name: ClassVar[str] = "RENAME COLUMN"
 
+    def change(self, transaction: PendingTransaction) -> dict[str, str]:
+        """Change the schema, and the properties that name the column.
 
-def drop_columns(pending: PendingTransaction, paths: Sequence[str | Path]) -> None:
-    """Leave columns or nested fields out from now on; their values stay in old files, unseen.
-
-    Raises:
-        InvalidInputError: the table has no column mapping, or partitions, clusters or rules
-            depend on a column.
-    """
-    if not paths:
-        raise InvalidInputError("there are no columns to drop")
-    _check_mapped(pending, "drop")
-    before = pending.configuration
-    schema, properties = before.schema, dict(before.metadata.configuration)
-    names: list[str] = []
-    for path in paths:
-        canonical = canonical_path_of(schema, path)
-        _check_not_clustered(pending, canonical)
-        schema = alter.drop_column(schema, canonical)
-        properties = without_column(properties, canonical)
-        names.append(".".join(canonical))
-    pending.set_configuration(changed_table(before, schema=schema, configuration=properties))
-    record(pending, "DROP COLUMNS", columns=names)
+        Raises:
+            InvalidInputError: the table has no column mapping, the name is taken, or a rule of
+                the table names the column.
+        """
+        _check_mapped(transaction, "rename")
+        before = transaction.configuration
+        old = canonical_path_of(before.schema, self.column)
+        new = (*old[:-1], self.new_name)
+        schema = alter.rename_column(before.schema, old, self.new_name)
+        properties = with_renamed_column(before.metadata.configuration, old, new)
+        changed = changed_table(before, schema=schema, configuration=properties)
+        transaction.set_configuration(changed)
+        return {"oldColumnPath": ".".join(old), "newColumnPath": ".".join(new)}
 
 
-def move_column(pending: PendingTransaction, path: str | Path, where: Where) -> None:
-    """Show a column or nested field at another place in its struct.
+@dataclass(frozen=True, slots=True)
+class DropColumns(Alteration):
+    """Leave columns or nested fields out from now on; their values stay in existing files."""
 
-    Raises:
-        InvalidInputError: one of the columns does not exist.
-    """
-    schema = alter.move_column(pending.configuration.schema, path, where)
-    change_schema(pending, schema)
-    _record_change(pending, path, position=_position(where))
+    columns: Sequence[str | Path]
+    name: ClassVar[str] = "DROP COLUMNS"
+
+    def change(self, transaction: PendingTransaction) -> dict[str, list[str]]:
+        """Change the schema, and the properties that name the columns.
+
+        Raises:
+            InvalidInputError: the table has no column mapping, or partitions, clusters or rules
+                depend on a column.
+        """
+        if not self.columns:
+            raise InvalidInputError("there are no columns to drop")
+        _check_mapped(transaction, "drop")
+        before = transaction.configuration
+        schema, properties = before.schema, dict(before.metadata.configuration)
+        names: list[str] = []
+        for column in self.columns:
+            path = canonical_path_of(schema, column)
+            _check_not_clustered(transaction, path)
+            schema = alter.drop_column(schema, path)
+            properties = without_column(properties, path)
+            names.append(".".join(path))
+        changed = changed_table(before, schema=schema, configuration=properties)
+        transaction.set_configuration(changed)
+        return {"columns": names}
 
 
-def set_column_type(pending: PendingTransaction, path: str | Path, to_type: DataType | str) -> None:
+@dataclass(frozen=True, slots=True)
+class _ColumnChange(Alteration):
+    """Change one column or nested field, named by its path."""
+
+    column: str | Path
+    name: ClassVar[str] = "CHANGE COLUMN"
+
+    @abstractmethod
+    def changed(self, transaction: PendingTransaction) -> StructType:
+        """Return the schema with the change."""
+
+    def change(self, transaction: PendingTransaction) -> dict[str, Any]:
+        """Change the schema."""
+        change_schema(transaction, self.changed(transaction))
+        return {"column": _described(transaction.configuration.schema, self.column)}
+
+
+@dataclass(frozen=True, slots=True)
+class MoveColumn(_ColumnChange):
+    """Show a column or nested field at another place in its struct."""
+
+    where: Where
+
+    def logged_parameters(self) -> dict[str, str]:
+        """The place, as SQL says it."""
+        return {"position": _position(self.where)}
+
+    def changed(self, transaction: PendingTransaction) -> StructType:
+        """Return the schema with the other order."""
+        return alter.move_column(transaction.configuration.schema, self.column, self.where)
+
+
+@dataclass(frozen=True, slots=True)
+class SetColumnType(_ColumnChange):
     """Give a column, a nested field or a part of a list or map a wider type.
-
-    Raises:
-        InvalidInputError: the type is no wider, the table does not allow it
-            (`delta.enableTypeWidening`), or a rule of the table names the column.
 
     Protocol: Type Widening
     """
-    schema = alter.change_type(pending.configuration.schema, path, as_type(to_type))
-    change_schema(pending, schema)
-    _record_change(pending, path)
+
+    to_type: DataType | str
+
+    def changed(self, transaction: PendingTransaction) -> StructType:
+        """Return the schema with the type.
+
+        Raises:
+            InvalidInputError: the type is no wider, the table does not allow it
+                (`delta.enableTypeWidening`), or a rule of the table names the column.
+        """
+        wider = as_type(self.to_type)
+        return alter.change_type(transaction.configuration.schema, self.column, wider)
 
 
-def set_column_comment(pending: PendingTransaction, path: str | Path, comment: str | None) -> None:
-    """Describe a column or nested field; None takes the description away."""
-    _change_metadata(pending, path, {"comment": comment})
+@dataclass(frozen=True, slots=True)
+class SetColumnComment(_ColumnChange):
+    """Describe a column or nested field; None removes the description."""
+
+    comment: str | None
+
+    def changed(self, transaction: PendingTransaction) -> StructType:
+        """Return the schema with the comment."""
+        return _with_entries(transaction, self.column, {"comment": self.comment})
 
 
-def set_column_metadata(
-    pending: PendingTransaction, path: str | Path, metadata: Mapping[str, Any]
-) -> None:
-    """Add entries to the metadata of a column; those that features own have verbs of their own.
+@dataclass(frozen=True, slots=True)
+class SetColumnMetadata(_ColumnChange):
+    """Add entries to the metadata of a column; those of table features have their own verbs."""
 
-    Raises:
-        InvalidInputError: an entry belongs to a table feature.
-    """
-    own = sorted(key for key in metadata if key.startswith(_OWN_METADATA))
-    if own:
-        raise InvalidInputError(
-            f"cannot set {', '.join(own)} as column metadata: table features keep it; use the "
-            "method for what you want to change"
-        )
-    _change_metadata(pending, path, metadata)
+    metadata: Mapping[str, Any]
+
+    def changed(self, transaction: PendingTransaction) -> StructType:
+        """Return the schema with the entries.
+
+        Raises:
+            InvalidInputError: an entry belongs to a table feature.
+        """
+        own = sorted(key for key in self.metadata if key.startswith(_OWN_METADATA))
+        if own:
+            raise InvalidInputError(
+                f"cannot set {', '.join(own)} as column metadata: table features keep it; use the "
+                "method for what you want to change"
+            )
+        return _with_entries(transaction, self.column, self.metadata)
 
 
-def set_column_default(pending: PendingTransaction, path: str | Path, sql: str | None) -> None:
-    """Give rows to come a value where they bring none; None takes the default away.
-
-    Raises:
-        InvalidInputError: the text is no constant of the column's type.
+@dataclass(frozen=True, slots=True)
+class SetColumnDefault(_ColumnChange):
+    """Give new rows a value where they bring none; None removes the default.
 
     Protocol: Default Columns
     """
-    _change_metadata(pending, path, {CURRENT_DEFAULT_KEY: sql})
+
+    default: str | None
+
+    def changed(self, transaction: PendingTransaction) -> StructType:
+        """Return the schema with the default.
+
+        Raises:
+            InvalidInputError: the text is no constant of the column's type.
+        """
+        return _with_entries(transaction, self.column, {CURRENT_DEFAULT_KEY: self.default})
 
 
-def set_column_not_null(pending: PendingTransaction, path: str | Path) -> None:
-    """Forbid NULL in a column or nested field from now on.
+@dataclass(frozen=True, slots=True)
+class SetColumnNotNull(_ColumnChange):
+    """Forbid NULL in a column or nested field from now on."""
 
-    Raises:
-        ConstraintViolationError: rows of the table have NULL there.
-        InvalidInputError: the path leads into a list or map.
+    def changed(self, transaction: PendingTransaction) -> StructType:
+        """Check the existing rows, and return the schema with the rule.
 
-    Cost: reads the column, where statistics do not show that it has no NULL.
-    """
-    canonical = canonical_path_of(pending.configuration.schema, path)
-    if find_field(pending.configuration.schema, canonical).nullable:
-        what = f"NOT NULL for column {'.'.join(canonical)!r}"
-        if _is_inside_container(pending.configuration.schema, canonical):
-            raise InvalidInputError(
-                f"cannot set {what}: rows that are there cannot be checked inside lists and maps"
-            )
-        check_existing_rows(
-            pending, what, _is_missing(canonical), constraint=f"{'.'.join(canonical)} IS NOT NULL"
-        )
-    _change(pending, canonical, lambda field: replace(field, nullable=False))
+        Raises:
+            ConstraintViolationError: rows of the table have NULL there.
+            InvalidInputError: the path leads into a list or map.
+
+        Cost: reads the column, where statistics do not show that it has no NULL.
+        """
+        schema = transaction.configuration.schema
+        path = canonical_path_of(schema, self.column)
+        if find_field(schema, path).nullable:
+            column = ".".join(path)
+            what = f"NOT NULL for column {column!r}"
+            if _is_inside_container(schema, path):
+                raise InvalidInputError(
+                    f"cannot set {what}: rows that are there cannot be checked inside lists and "
+                    "maps"
+                )
+            violation = _is_missing(path)
+            check_existing_rows(transaction, what, violation, constraint=f"{column} IS NOT NULL")
+        return alter.change_field(schema, path, lambda field: replace(field, nullable=False))
 
 
-def drop_column_not_null(pending: PendingTransaction, path: str | Path) -> None:
+@dataclass(frozen=True, slots=True)
+class DropColumnNotNull(_ColumnChange):
     """Allow NULL in a column or nested field."""
-    _change(pending, path, lambda field: replace(field, nullable=True))
+
+    def changed(self, transaction: PendingTransaction) -> StructType:
+        """Return the schema without the rule."""
+        schema = transaction.configuration.schema
+        return alter.change_field(schema, self.column, lambda field: replace(field, nullable=True))
 
 
 def _check_addable(field: Field) -> None:
@@ -209,18 +285,18 @@ def _check_addable(field: Field) -> None:
             raise InvalidInputError(f"cannot add the column {field.name!r} with {why}")
 
 
-def _check_mapped(pending: PendingTransaction, verb: str) -> None:
-    if pending.configuration.column_mapping_mode is Mode.NONE:
+def _check_mapped(transaction: PendingTransaction, verb: str) -> None:
+    if transaction.configuration.column_mapping_mode is Mode.NONE:
         raise InvalidInputError(
-            f"cannot {verb} a column of {pending.store.root}: files have it by its name; set "
+            f"cannot {verb} a column of {transaction.store.root}: files have it by its name; set "
             "delta.columnMapping.mode = name first"
         )
 
 
-def _check_not_clustered(pending: PendingTransaction, path: Path) -> None:
-    known = {} if pending.snapshot is None else dict(pending.snapshot.domain_metadata)
-    clustered = clustering_columns({**known, **pending.domains}) or ()
-    configuration = pending.configuration
+def _check_not_clustered(transaction: PendingTransaction, path: Path) -> None:
+    known = {} if transaction.snapshot is None else dict(transaction.snapshot.domain_metadata)
+    clustered = clustering_columns({**known, **transaction.domains}) or ()
+    configuration = transaction.configuration
     physical = physical_path(configuration.schema, path, configuration.column_mapping_mode)
     if any(column[: len(physical)] == physical for column in clustered):
         raise InvalidInputError(
@@ -242,32 +318,23 @@ def _is_missing(path: Path) -> Expression:
     return And((Not(IsNull(Column(path[:-1]))), missing))
 
 
-def _change_metadata(
-    pending: PendingTransaction, path: str | Path, entries: Mapping[str, Any]
-) -> None:
+def _with_entries(
+    transaction: PendingTransaction, column: str | Path, entries: Mapping[str, Any]
+) -> StructType:
+    """The schema with entries in a column's metadata; None removes one."""
+
     def change(field: Field) -> Field:
         merged = {**field.metadata, **entries}
         kept = {key: value for key, value in merged.items() if value is not None}
         return replace(field, metadata=kept)
 
-    _change(pending, path, change)
+    return alter.change_field(transaction.configuration.schema, column, change)
 
 
-def _change(
-    pending: PendingTransaction, path: str | Path, change: Callable[[Field], Field]
-) -> None:
-    change_schema(pending, alter.change_field(pending.configuration.schema, path, change))
-    _record_change(pending, path)
-
-
-def _record_change(pending: PendingTransaction, path: str | Path, **parameters: Any) -> None:
-    schema = pending.configuration.schema
-    canonical = canonical_path_of(schema, path)
-    column = described(find_field(schema, canonical), ".".join(canonical))
-    record(pending, "CHANGE COLUMN", column=column, **parameters)
+def _described(schema: StructType, column: str | Path) -> dict[str, Any]:
+    path = canonical_path_of(schema, column)
+    return described(find_field(schema, path), ".".join(path))
 
 
 def _position(where: Where) -> str:
-    if isinstance(where, str):
-        return where.upper()
-    return f"AFTER {where[1]}"
+    return where.upper() if isinstance(where, str) else f"AFTER {where[1]}"

@@ -1,47 +1,64 @@
-"""Metadata domains of users: named configurations beside the schema.
+"""Verbs that set and remove the metadata domains of users.
 
 Protocol: Domain Metadata
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from deltalog.actions import DomainMetadata
 from deltalog.errors import InvalidInputError
 from deltalog.features.guards import check_user_domain
-from deltalog.verbs.alter.staging import record
+from deltalog.verbs.alter.staging import Alteration
 
 if TYPE_CHECKING:
     from deltalog.transaction import PendingTransaction
 
 
-def set_domain_metadata(pending: PendingTransaction, domain: str, configuration: str) -> None:
-    """Set a domain's text, in place of what it was.
+@dataclass(frozen=True, slots=True)
+class SetDomainMetadata(Alteration):
+    """Set the configuration of a metadata domain, in place of what it was."""
 
-    Raises:
-        InvalidInputError: the domain belongs to a table feature, or the table has no domains.
-    """
-    check_user_domain(domain)
-    if not pending.configuration.supports("domainMetadata"):
-        raise InvalidInputError(
-            f"cannot set the metadata domain {domain!r} of {pending.store.root}: add the table "
-            "feature domainMetadata first"
-        )
-    if not isinstance(configuration, str):
-        raise InvalidInputError(
-            f"expected the configuration of a metadata domain as a text, found {configuration!r}"
-        )
-    pending.set_domain(DomainMetadata(domain=domain, configuration=configuration))
-    record(pending, "SET DOMAIN METADATA", domain=domain)
+    domain: str
+    configuration: str
+    name: ClassVar[str] = "SET DOMAIN METADATA"
+
+    def change(self, transaction: PendingTransaction) -> dict[str, str]:
+        """Set the domain.
+
+        Raises:
+            InvalidInputError: the domain belongs to a table feature, or the table has no domains.
+        """
+        check_user_domain(self.domain)
+        if not transaction.configuration.supports("domainMetadata"):
+            raise InvalidInputError(
+                f"cannot set the metadata domain {self.domain!r} of {transaction.store.root}: add "
+                "the table feature domainMetadata first"
+            )
+        if not isinstance(self.configuration, str):
+            raise InvalidInputError(
+                "expected the configuration of a metadata domain as a text, found "
+                f"{self.configuration!r}"
+            )
+        transaction.set_domain(DomainMetadata(domain=self.domain, configuration=self.configuration))
+        return {"domain": self.domain}
 
 
-def remove_domain_metadata(pending: PendingTransaction, domain: str) -> None:
-    """Remove a domain.
+@dataclass(frozen=True, slots=True)
+class RemoveDomainMetadata(Alteration):
+    """Remove a metadata domain."""
 
-    Raises:
-        InvalidInputError: the domain belongs to a table feature, or there is none of that name.
-    """
-    check_user_domain(domain)
-    pending.remove_domain(domain)
-    record(pending, "REMOVE DOMAIN METADATA", domain=domain)
+    domain: str
+    name: ClassVar[str] = "REMOVE DOMAIN METADATA"
+
+    def change(self, transaction: PendingTransaction) -> dict[str, str]:
+        """Remove the domain.
+
+        Raises:
+            InvalidInputError: the domain belongs to a table feature, or there is none of that name.
+        """
+        check_user_domain(self.domain)
+        transaction.remove_domain(self.domain)
+        return {"domain": self.domain}

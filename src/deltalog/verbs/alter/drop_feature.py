@@ -9,30 +9,33 @@ Protocol: Table Features, Checkpoint Protection
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog._json import loads
 from deltalog.actions.arrow import FILE_SCHEMA
-from deltalog.errors import DeltaError, InternalError, InvalidInputError
+from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.features.registry import canonical_name
 from deltalog.features.row_ids import ROW_TRACKING_DOMAIN
 from deltalog.features.type_widening import has_type_changes
 from deltalog.log.listing import list_log
 from deltalog.log.segment import CheckpointKind
 from deltalog.rows.copy import copy_rows
+from deltalog.rows.files import FileOptions
 from deltalog.snapshot import load_snapshot
 from deltalog.table_change import check_droppable, deactivated, without_feature
 from deltalog.upkeep.checkpoint import create_checkpoint
 from deltalog.upkeep.cleanup import cleanup_metadata
-from deltalog.verbs.append import FileOptions
+from deltalog.verbs.verb import Nothing, Verb
 from deltalog.write.files import FileWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
+    from deltalog.engine import Engine
     from deltalog.snapshot import Snapshot
     from deltalog.transaction import PendingTransaction
 
@@ -44,10 +47,10 @@ _REWRITES: Final = {
 
 
 class Commit(Protocol):
-    """Stages and commits one operation; it starts over from the newest version where it lost."""
+    """Does one verb, which is a commit."""
 
-    def __call__(self, stage: Callable[[PendingTransaction], object], operation: str) -> Snapshot:
-        """The version that was made, or the table as it is if there was nothing to commit."""
+    def __call__(self, verb: Verb[Any]) -> Snapshot:
+        """Return the version that was made, or the table as it is if nothing was staged."""
 
 
 def drop_feature(
@@ -64,7 +67,7 @@ def drop_feature(
     Args:
         snapshot: the newest version.
         feature: by any of its names.
-        commit: makes a version of what is staged.
+        commit: does a verb.
         truncate_history: False leaves the history, and protects the checkpoints that stand before
             it; True deletes the log before the last checkpoint, as far as it is older than
             `delta.dropFeatureTruncateHistory.retentionDuration`.
@@ -90,86 +93,125 @@ def drop_feature(
             "truncate_history=True"
         )
     if not droppable.has_history and name != "checkpointProtection":
-        return commit(lambda pending: stage_drop(pending, feature), "DROP FEATURE")
-    files = options or FileOptions()
-    snapshot = commit(
-        lambda pending: stage_unused(pending, feature, files),
-        _REWRITES.get(name, "UNSET TBLPROPERTIES"),
-    )
+        return commit(DropFeature(feature))
+    snapshot = commit(StopUsing(feature, options or FileOptions()))
     create_checkpoint(snapshot)
     if truncate_history:
         _cut_history(snapshot, name, at_ms)
-    return commit(
-        lambda pending: stage_drop(pending, feature, truncates_history=truncate_history),
-        "DROP FEATURE",
-    )
+    return commit(DropFeature(feature, truncates_history=truncate_history))
 
 
-def stage_unused(pending: PendingTransaction, feature: str, options: FileOptions) -> int:
-    """Stage everything that puts a feature to use no longer; files that need it are written anew.
+@dataclass(frozen=True, slots=True)
+class FilesRewritten:
+    """What was written for a feature to be used no longer: Delta Spark's metrics."""
 
-    Returns:
-        How many files are written anew.
+    counts: Mapping[str, int]
+
+    def metrics(self) -> Mapping[str, int]:
+        """Return the counts; none where no file needed the feature."""
+        return self.counts
+
+    def result(self) -> None:
+        """Return nothing."""
+        return
+
+
+@dataclass(frozen=True, slots=True)
+class StopUsing(Verb[FilesRewritten]):
+    """End every use of a feature; the files that need it are written anew.
+
+    Args:
+        feature: by any of its names.
+        options: of the new files.
     """
-    snapshot = _snapshot_of(pending)
-    if canonical_name(feature) == "checkpointProtection":
-        return 0
-    after = deactivated(pending.configuration, feature)
-    if after.metadata != pending.configuration.metadata:
-        pending.set_configuration(after)
-    files = _files_in_need(snapshot, canonical_name(feature))
-    pending.parameters.update({"featureName": feature})
-    if not files.num_rows:
-        return 0
-    pending.read(None)
-    spec = options.spec_for(pending, data_change=False)
-    with FileWriter(spec) as writer:
-        copied = copy_rows(
-            snapshot,
-            files,
-            writer,
-            spec.configuration.arrow_schema,
-            time_zone=options.time_zone,
+
+    feature: str
+    options: FileOptions
+    skips_empty: ClassVar[bool] = True
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # as Delta Spark calls what it does here
+        """What the feature's end takes."""
+        return _REWRITES.get(canonical_name(self.feature), "UNSET TBLPROPERTIES")
+
+    def logged_parameters(self) -> dict[str, str]:
+        """The feature."""
+        return {"featureName": self.feature}
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> FilesRewritten:
+        """Change the metadata, and write the files anew.
+
+        Cost: reads and writes every file that needs the feature.
+        """
+        del engine
+        snapshot, name = transaction.base, canonical_name(self.feature)
+        if name == "checkpointProtection":
+            return FilesRewritten({})
+        after = deactivated(transaction.configuration, self.feature)
+        if after.metadata != transaction.configuration.metadata:
+            transaction.set_configuration(after)
+        files = _files_in_need(snapshot, name)
+        if not files.num_rows:
+            return FilesRewritten({})
+        transaction.read(None)
+        spec = self.options.spec_for(transaction, data_change=False)
+        with FileWriter(spec) as writer:
+            copied = copy_rows(snapshot, files, writer, spec.configuration.arrow_schema)
+            written = writer.finish()
+        transaction.add_files(written)
+        transaction.remove_files(files, data_change=False)
+        return FilesRewritten(
+            {
+                "numRemovedFiles": files.num_rows,
+                "numAddedFiles": len(written.adds),
+                "numCopiedRows": copied,
+                "numOutputBytes": written.num_bytes,
+            }
         )
-        written = writer.finish()
-    pending.add_files(written)
-    pending.remove_files(files, data_change=False)
-    pending.set_metrics(
-        {
-            "numRemovedFiles": files.num_rows,
-            "numAddedFiles": len(written.adds),
-            "numCopiedRows": copied,
-            "numOutputBytes": written.num_bytes,
-        }
-    )
-    return files.num_rows
 
 
-def stage_drop(
-    pending: PendingTransaction, feature: str, *, truncates_history: bool = False
-) -> None:
-    """Stage the protocol without a feature that nothing uses any more.
+@dataclass(frozen=True, slots=True)
+class DropFeature(Verb[Nothing]):
+    """Remove a feature that nothing uses any more from the protocol.
 
-    Raises:
-        InvalidInputError: the feature cannot be dropped, or something uses it.
+    Args:
+        feature: by any of its names.
+        truncates_history: whether the history that needs it is gone; otherwise it is protected.
     """
-    snapshot = _snapshot_of(pending)
-    name = canonical_name(feature)
-    droppable = check_droppable(pending.configuration, feature)
-    if droppable.has_history and uses(snapshot, name):
-        raise InvalidInputError(
-            f"cannot drop {feature!r} of {pending.store.root}: it came to use meanwhile; repeat"
+
+    feature: str
+    truncates_history: bool = False
+    name: ClassVar[str] = "DROP FEATURE"
+    skips_empty: ClassVar[bool] = True
+
+    def logged_parameters(self) -> dict[str, Any]:
+        """The arguments."""
+        return {"featureName": self.feature, "truncateHistory": self.truncates_history}
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> Nothing:
+        """Change the protocol.
+
+        Raises:
+            InvalidInputError: the feature cannot be dropped, or something uses it.
+        """
+        del engine
+        snapshot, name = transaction.base, canonical_name(self.feature)
+        droppable = check_droppable(transaction.configuration, self.feature)
+        if droppable.has_history and uses(snapshot, name):
+            raise InvalidInputError(
+                f"cannot drop {self.feature!r} of {transaction.store.root}: it came to use "
+                "meanwhile; repeat"
+            )
+        _stage_leftovers(transaction, name)
+        protects = droppable.has_history and not self.truncates_history
+        transaction.set_configuration(
+            without_feature(
+                transaction.configuration,
+                self.feature,
+                protected_before_version=snapshot.version + 1 if protects else None,
+            )
         )
-    _stage_leftovers(pending, name)
-    protects = droppable.has_history and not truncates_history
-    pending.set_configuration(
-        without_feature(
-            pending.configuration,
-            feature,
-            protected_before_version=snapshot.version + 1 if protects else None,
-        )
-    )
-    pending.parameters.update({"featureName": feature, "truncateHistory": truncates_history})
+        return Nothing()
 
 
 def uses(snapshot: Snapshot, feature: str) -> bool:
@@ -180,9 +222,9 @@ def uses(snapshot: Snapshot, feature: str) -> bool:
     return feature == "deletionVectors" and _files_in_need(snapshot, feature).num_rows > 0
 
 
-def _stage_leftovers(pending: PendingTransaction, feature: str) -> None:
-    """What of a writers' feature goes with the same commit."""
-    snapshot = _snapshot_of(pending)
+def _stage_leftovers(transaction: PendingTransaction, feature: str) -> None:
+    """Stage what goes in the same commit as a feature of writers only."""
+    snapshot = transaction.base
     if feature == "domainMetadata" and snapshot.domain_metadata:
         raise InvalidInputError(
             "cannot drop domainMetadata: the table has the metadata domain(s) "
@@ -191,12 +233,12 @@ def _stage_leftovers(pending: PendingTransaction, feature: str) -> None:
     if feature != "rowTracking":
         return
     if ROW_TRACKING_DOMAIN in snapshot.domain_metadata:
-        pending.remove_domain(ROW_TRACKING_DOMAIN)
+        transaction.remove_domain(ROW_TRACKING_DOMAIN)
     files = _files_with_ids(snapshot)
     if files.num_rows:
         # Ids that stayed would be given a second time, should the feature ever come back.
-        pending.read(None)
-        pending.add_rows(files)
+        transaction.read(None)
+        transaction.add_rows(files)
 
 
 def _files_in_need(snapshot: Snapshot, feature: str) -> pa.Table:
@@ -275,7 +317,7 @@ def _first_snapshot(snapshot: Snapshot, versions: list[int]) -> Snapshot | None:
     """The oldest version that can be read."""
     for version in versions:
         try:
-            return load_snapshot(snapshot.store, version=version)
+            return load_snapshot(snapshot.context, version=version)
         except DeltaError:
             continue
     return None
@@ -299,9 +341,3 @@ _TRACES: Final[Mapping[str, tuple[str, ...]]] = {
     "typeWidening": ("delta.typeChanges", "delta.enableTypeWidening"),
     "v2Checkpoint": ("delta.checkpointPolicy",),
 }
-
-
-def _snapshot_of(pending: PendingTransaction) -> Snapshot:
-    if pending.snapshot is None:
-        raise InternalError("a feature is dropped from a table that is there")
-    return pending.snapshot

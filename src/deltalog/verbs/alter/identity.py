@@ -1,11 +1,12 @@
-"""Identity columns that go on after values which writers brought themselves.
+"""The verb that lets an identity column continue after values that writers brought themselves.
 
 Protocol: Identity Columns
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow.compute as pc
 
@@ -17,46 +18,56 @@ from deltalog.features.identity_columns import (
     with_high_water_marks,
 )
 from deltalog.scan import plan_scan
-from deltalog.verbs.alter.staging import change_schema, record
+from deltalog.verbs.alter.staging import Alteration, change_schema
 
 if TYPE_CHECKING:
     from deltalog.features.identity_columns import IdentityColumn
     from deltalog.transaction import PendingTransaction
 
 
-def sync_identity(pending: PendingTransaction, column: str) -> None:
-    """Let the values to come begin after those that are in the table.
+@dataclass(frozen=True, slots=True)
+class SyncIdentity(Alteration):
+    """Let the next values of an identity column begin after those that are in the table.
 
     Nothing changes where the sequence is past them already, and it never goes back.
-
-    Raises:
-        InvalidInputError: the column is no identity column, or the next value would not fit.
-
-    Cost: reads the column.
     """
-    schema = pending.configuration.schema
-    known = {found.name.lower(): found for found in identity_columns(schema)}
-    identity = known.get(column.lower())
-    if identity is None:
-        raise InvalidInputError(f"{column!r} is no identity column of {pending.store.root}")
-    pending.read(None)
-    last = _last_value(pending, identity)
-    if last is not None and identity.further(last, identity.start) == last:
-        mark = identity.member_from(last)
-        if not MIN_VALUE <= mark <= MAX_VALUE:
+
+    column: str
+    name: ClassVar[str] = "SYNC IDENTITY"
+
+    def change(self, transaction: PendingTransaction) -> dict[str, str]:
+        """Set the column's high water mark.
+
+        Raises:
+            InvalidInputError: the column is no identity column, or the next value would not fit.
+
+        Cost: reads the column.
+        """
+        schema = transaction.configuration.schema
+        known = {found.name.lower(): found for found in identity_columns(schema)}
+        identity = known.get(self.column.lower())
+        if identity is None:
             raise InvalidInputError(
-                f"the identity column {identity.name!r} has no values left after {last}"
+                f"{self.column!r} is no identity column of {transaction.store.root}"
             )
-        change_schema(pending, with_high_water_marks(schema, {identity.name: mark}))
-    record(pending, "SYNC IDENTITY", column=identity.name)
+        transaction.read(None)
+        last = _last_value(transaction, identity)
+        if last is not None and identity.further(last, identity.start) == last:
+            mark = identity.member_from(last)
+            if not MIN_VALUE <= mark <= MAX_VALUE:
+                raise InvalidInputError(
+                    f"the identity column {identity.name!r} has no values left after {last}"
+                )
+            change_schema(transaction, with_high_water_marks(schema, {identity.name: mark}))
+        return {"column": identity.name}
 
 
-def _last_value(pending: PendingTransaction, column: IdentityColumn) -> int | None:
-    """The value in the table that is furthest in the direction of the steps."""
-    if pending.snapshot is None:
+def _last_value(transaction: PendingTransaction, column: IdentityColumn) -> int | None:
+    """Return the value in the table that is furthest in the direction of the steps."""
+    if transaction.snapshot is None:
         return None
     last: int | None = None
-    for batch in plan_scan(pending.snapshot, columns=[column.name]).to_batches():
+    for batch in plan_scan(transaction.snapshot, columns=[column.name]).to_batches():
         ends: Any = pc.min_max(batch.column(0)).as_py()
         found = ends["max" if column.step > 0 else "min"]
         if found is not None:

@@ -1,27 +1,42 @@
-"""What every change of a table's metadata does: change it, and say so in the history."""
+"""What all verbs that change metadata share."""
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from deltalog.table_change import changed_table, engines_losing_access
+from deltalog.verbs.verb import Nothing, Verb
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deltalog.actions import Protocol
     from deltalog.configuration import TableConfiguration
+    from deltalog.engine import Engine
     from deltalog.schema import Field, StructType
     from deltalog.transaction import PendingTransaction
 
 logger = logging.getLogger(__name__)
 
 
-def record(pending: PendingTransaction, operation: str, **parameters: Any) -> None:
-    """Name the operation as the history shall tell it, in the reference's words."""
-    pending.operation = operation
-    pending.parameters.update(parameters)
+@dataclass(frozen=True, slots=True)
+class Alteration(Verb[Nothing]):
+    """A verb that changes metadata; without a change there is no commit."""
+
+    skips_empty: ClassVar[bool] = True
+
+    @abstractmethod
+    def change(self, transaction: PendingTransaction) -> Mapping[str, Any]:
+        """Stage the change; the parameters that the history shows, as Delta Spark writes them."""
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> Nothing:
+        """Stage the change, and record its parameters."""
+        del engine
+        transaction.parameters.update(self.change(transaction))
+        return Nothing()
 
 
 def change_schema(pending: PendingTransaction, schema: StructType) -> None:

@@ -7,25 +7,22 @@ Protocol: none; Delta Spark's `delta.autoOptimize.autoCompact`
 
 from __future__ import annotations
 
-import logging
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from deltalog.errors import DeltaError
 from deltalog.kernels import compute
-from deltalog.transaction.commit import run
-from deltalog.verbs.optimize.bins import considered_files, small, snapshot_of
+from deltalog.rows.bins import BinRewrite, RunOptions, copy_bin
+from deltalog.verbs.optimize.bins import considered_files, small
 from deltalog.verbs.optimize.compact import STRATEGY, compaction_bins
 from deltalog.verbs.optimize.cubes import unclustered
-from deltalog.verbs.optimize.run import RunOptions, copy_bin, record, rewrite_bins
+from deltalog.verbs.optimize.result import Optimized
+from deltalog.verbs.optimize.rewrite import record, stage_rewrite
+from deltalog.verbs.verb import Verb
 
 if TYPE_CHECKING:
+    from deltalog.engine import Engine
     from deltalog.snapshot import Snapshot
-    from deltalog.transaction import PendingTransaction, PostCommitHookProperties
-    from deltalog.transaction.commit import Committed
-    from deltalog.verbs.optimize.result import Optimized
-
-logger = logging.getLogger(__name__)
+    from deltalog.transaction import PendingTransaction
 
 _NO_SHARE: Final = 1.0  # deleted rows alone are no reason
 
@@ -45,93 +42,54 @@ class AutoCompaction:
 
 
 def is_auto_compaction_due(snapshot: Snapshot, when: AutoCompaction | None = None) -> bool:
-    """Whether the table asks for it, and has small files enough to look closer.
+    """Whether a table has small files enough to look closer.
 
     Cost: the sizes of the live files, from the log.
     """
     when = when or AutoCompaction()
-    properties = snapshot.configuration.properties
-    if not properties.auto_compact or snapshot.num_files < when.min_files:
+    if snapshot.num_files < when.min_files:
         return False
     limit = _small_bytes(snapshot, when)
     below = compute.sum(compute.less(snapshot.files(["size"]).column("size"), limit)).as_py()
     return (below or 0) >= when.min_files
 
 
-def stage_auto_compact(
-    pending: PendingTransaction,
-    *,
-    when: AutoCompaction | None = None,
-    options: RunOptions | None = None,
-) -> Optimized:
+@dataclass(frozen=True, slots=True)
+class AutoCompact(Verb[Optimized]):
     """Put the small files of those partitions together that have many.
 
     In a clustered table that is what was not clustered yet; clustering itself takes longer than
     a commit should.
 
     Args:
-        pending: of an existing table.
-        when: it is worth it.
-        options: of the run; the size of new files is that of `when`.
-    """
-    when, options = when or AutoCompaction(), options or RunOptions()
-    snapshot = snapshot_of(pending)
-    limit = _small_bytes(snapshot, when)
-    found = considered_files(snapshot, None, time_zone=options.files.time_zone)
-    files = found.filter(small(found, limit))
-    if snapshot.configuration.supports("clustering"):
-        files = unclustered(files)
-    counts = files.select(["partition"]).group_by("partition").aggregate([("partition", "count")])
-    many = counts.filter(compute.greater_equal(counts.column("partition_count"), when.min_files))
-    chosen = compute.is_in(files.column("partition"), value_set=many.column("partition"))
-    pending.parameters["auto"] = True
-    record(pending, None)
-    return rewrite_bins(
-        pending,
-        compaction_bins(files.filter(chosen), limit * 2, _NO_SHARE),
-        copy_bin,
-        strategy=STRATEGY,
-        num_considered=found.num_rows,
-        options=options,
-    )
-
-
-def auto_compact(
-    snapshot: Snapshot,
-    *,
-    when: AutoCompaction | None = None,
-    options: RunOptions | None = None,
-    hooks: PostCommitHookProperties | None = None,
-) -> Committed | None:
-    """Compact after the commit that made `snapshot`, if the table wants it and it is worth it.
-
-    Args:
-        snapshot: what the commit made.
-        when: it is worth it.
+        when: it is worth it; the size of new files is that of it.
         options: of the run.
-        hooks: what follows the compaction's own commit.
-
-    Returns:
-        The compaction's commit; None if there is none. A failure is logged, never raised.
-
-    Cost: nothing but a look at a property where the table does not ask for it.
     """
-    try:
-        if not is_auto_compaction_due(snapshot, when):
-            return None
-        first = [snapshot]
-        ran = run(
-            lambda: first.pop() if first else snapshot.refresh(),
-            lambda pending: stage_auto_compact(pending, when=when, options=options),
-            operation="OPTIMIZE",
-            hooks=hooks,
-            on_conflict="raise",
-            skip_empty=True,
+
+    when: AutoCompaction = field(default_factory=AutoCompaction)
+    options: RunOptions = field(default_factory=RunOptions)
+    name: ClassVar[str] = "OPTIMIZE"
+    skips_empty: ClassVar[bool] = True
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> Optimized:
+        """Choose the files, and have them rewritten."""
+        snapshot = transaction.base
+        limit = _small_bytes(snapshot, self.when)
+        found = considered_files(snapshot, None)
+        files = found.filter(small(found, limit))
+        if snapshot.configuration.supports("clustering"):
+            files = unclustered(files)
+        counts = (
+            files.select(["partition"]).group_by("partition").aggregate([("partition", "count")])
         )
-    except DeltaError as error:
-        logger.warning("cannot compact %s after a commit: %s", snapshot.store.root, error)
-        return None
-    return None if ran.committed.skipped else ran.committed
+        are_many = compute.greater_equal(counts.column("partition_count"), self.when.min_files)
+        many = counts.filter(are_many).column("partition")
+        chosen = compute.is_in(files.column("partition"), value_set=many)
+        transaction.parameters["auto"] = True
+        record(transaction, None)
+        bins = compaction_bins(files.filter(chosen), limit * 2, _NO_SHARE)
+        job = BinRewrite(transaction=transaction, bins=bins, rewrite=copy_bin, options=self.options)
+        return stage_rewrite(job, engine, strategy=STRATEGY, num_considered=found.num_rows)
 
 
 def _small_bytes(snapshot: Snapshot, when: AutoCompaction) -> int:

@@ -1,24 +1,25 @@
 """Which files are rewritten together.
 
 Owns the choice and the packing: only columns of the log are looked at. What becomes of the rows is
-`run`'s affair.
+the engine's affair.
 
 Protocol: Add File and Remove File, Deletion Vectors
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltalog.errors import InternalError, InvalidInputError
+from deltalog.arguments import as_condition, with_blanks_as_nulls
+from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns, to_sql
 from deltalog.kernels import arrow, compute
 from deltalog.partition_values import extract
 from deltalog.replay import file_keys
+from deltalog.rows.bins import Bin
 from deltalog.rows.external_sort import one_piece
 from deltalog.scan.plan import TASK_COLUMNS
 from deltalog.scan.prune import prune
@@ -37,40 +38,19 @@ _PARTITION: Final = "partition"
 _LIVE_SIZE: Final = "liveSize"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bin:
-    """Files of one partition whose rows go into new files together.
-
-    Args:
-        partition: what tells the partition from others.
-        files: rows of `snapshot.files`, at least `TASK_COLUMNS` and what removing them needs.
-    """
-
-    partition: object
-    files: pa.Table
-
-    @property
-    def size_bytes(self) -> int:
-        """Of all files."""
-        return compute.sum(self.files.column("size")).as_py() or 0
+def partition_condition(transaction: PendingTransaction, filters: Any) -> Expression | None:
+    """Filters of partitions as callers write them, resolved; `''` is the NULL partition."""
+    configuration = transaction.configuration
+    given = with_blanks_as_nulls(filters, configuration.partition_columns)
+    return as_condition(configuration.schema, given)
 
 
-def snapshot_of(pending: PendingTransaction) -> Snapshot:
-    """What is optimized."""
-    if pending.snapshot is None:
-        raise InternalError("there is nothing to optimize in a table that is to be made")
-    return pending.snapshot
-
-
-def considered_files(
-    snapshot: Snapshot, predicate: Expression | None, *, time_zone: str = "UTC"
-) -> pa.Table:
+def considered_files(snapshot: Snapshot, predicate: Expression | None) -> pa.Table:
     """The live files of some partitions, those of a partition together, the oldest first.
 
     Args:
         snapshot: whose files.
         predicate: over partition columns; None is every file.
-        time_zone: of partition values without a zone.
 
     Returns:
         Columns of `snapshot.files` without statistics; `numRecords`, NULL where the log does not
@@ -88,7 +68,7 @@ def considered_files(
                 f"cannot optimize the rows of {snapshot.store.root} where {to_sql(predicate)}: "
                 f"{', '.join(sorted(others))} is no partition column, and files are rewritten whole"
             )
-    pruned = prune(snapshot, predicate, time_zone=time_zone)
+    pruned = prune(snapshot, predicate)
     found = pruned.files(_COLUMNS)
     found = found.append_column(_RECORDS, pruned.num_records())
     found = found.append_column(_PARTITION, _partitions(snapshot, found))

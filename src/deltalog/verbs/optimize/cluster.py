@@ -5,12 +5,13 @@ Protocol: Clustered Table; how much is rewritten follows Delta Spark's OPTIMIZE
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from deltalog.errors import InvalidInputError
+from deltalog.rows.bins import BinRewrite, RunOptions
 from deltalog.rows.external_sort import SortLimits
-from deltalog.verbs.optimize.bins import considered_files, pack, snapshot_of, still_live
+from deltalog.verbs.optimize.bins import considered_files, pack, still_live
 from deltalog.verbs.optimize.cubes import (
     PROVIDER,
     clustered_by,
@@ -22,16 +23,17 @@ from deltalog.verbs.optimize.cubes import (
 )
 from deltalog.verbs.optimize.order import Order
 from deltalog.verbs.optimize.ranks import sortable_paths
-from deltalog.verbs.optimize.run import RunOptions, record, rewrite_bins
+from deltalog.verbs.optimize.result import Optimized
+from deltalog.verbs.optimize.rewrite import record, stage_rewrite
+from deltalog.verbs.verb import Verb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deltalog.engine import Engine
+    from deltalog.rows.bins import Bin, BinReader, Rewritten
     from deltalog.transaction import PendingTransaction
-    from deltalog.verbs.optimize.bins import Bin
     from deltalog.verbs.optimize.curves import Curve
-    from deltalog.verbs.optimize.result import Optimized
-    from deltalog.verbs.optimize.run import Rewritten, Rows
 
 STRATEGY: Final = "cluster"
 _GIB: Final = 1024 * 1024 * 1024
@@ -58,65 +60,65 @@ class CubeSizes:
             )
 
 
-def stage_cluster(
-    pending: PendingTransaction,
-    *,
-    full: bool = False,
-    curve: Curve = "hilbert",
-    options: RunOptions | None = None,
-    limits: SortLimits | None = None,
-    sizes: CubeSizes | None = None,
-    left: Sequence[Bin] | None = None,
-) -> Optimized:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster(Verb[Optimized]):
     """Arrange the rows that came since the last time, together with groups that are not full.
 
     Args:
-        pending: of a clustered table.
         full: arrange everything anew: for new clustering columns, or to undo many small steps.
         curve: through the clustering columns.
         options: of the run.
         limits: of sorting.
         sizes: of the groups.
         left: what an earlier commit of the same operation has left; None is all.
-
-    Raises:
-        InvalidInputError: the table has no clustering columns.
-        StorageError: sorting needs more temporary files than `limits` allows.
-
-    Cost: as `stage_z_order`, of the files that are rewritten.
     """
-    options, sizes = options or RunOptions(), sizes or CubeSizes()
-    snapshot = snapshot_of(pending)
-    columns = clustered_by(snapshot)
-    if not columns:
-        raise InvalidInputError(
-            f"cannot cluster {snapshot.store.root}: it has no clustering columns; "
-            "alter.set_clustering_columns sets them"
+
+    full: bool = False
+    curve: Curve = "hilbert"
+    options: RunOptions = field(default_factory=RunOptions)
+    limits: SortLimits = field(default_factory=SortLimits)
+    sizes: CubeSizes = field(default_factory=CubeSizes)
+    left: Sequence[Bin] | None = None
+    name: ClassVar[str] = "OPTIMIZE"
+    doing: ClassVar[str] = "rewriting files"
+    skips_empty: ClassVar[bool] = True
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> Optimized:
+        """Choose the files, and have them rewritten.
+
+        Raises:
+            InvalidInputError: the table has no clustering columns.
+            StorageError: sorting needs more temporary files than `limits` allows.
+
+        Cost: as of `ZOrder`, of the files that are rewritten.
+        """
+        snapshot = transaction.base
+        columns = clustered_by(snapshot)
+        if not columns:
+            raise InvalidInputError(
+                f"cannot cluster {snapshot.store.root}: it has no clustering columns; "
+                "alter.set_clustering_columns sets them"
+            )
+        if self.curve not in {"hilbert", "zorder"}:
+            raise InvalidInputError(f"curve: expected 'hilbert' or 'zorder', found {self.curve!r}")
+        paths = sortable_paths(snapshot.configuration.schema, columns, (), "cluster")
+        num_considered = 0
+        if self.left is None:
+            files, full_bytes = considered_files(snapshot, None), self.sizes.full_bytes
+            num_considered = files.num_rows
+            chosen = with_cubes(files) if self.full else files_to_cluster(files, paths, full_bytes)
+            bins = pack(chosen, max(full_bytes, self.sizes.target_bytes))
+        else:
+            bins = still_live(snapshot, self.left)
+        order = Order(paths=paths, curve=self.curve, limits=self.limits)
+
+        def rewrite(rows: BinReader, one: Bin) -> Rewritten:
+            found = order.rewrite(rows, one)
+            return replace(found, written=tagged(found.written, cube_tags(paths), PROVIDER))
+
+        names = [quoted(path) for path in paths]
+        record(transaction, None, cluster_by=names, isFull=self.full)
+        job = BinRewrite(transaction=transaction, bins=bins, rewrite=rewrite, options=self.options)
+        return stage_rewrite(
+            job, engine, strategy=STRATEGY, num_considered=num_considered, preserves_order=False
         )
-    if curve not in {"hilbert", "zorder"}:
-        raise InvalidInputError(f"curve: expected 'hilbert' or 'zorder', found {curve!r}")
-    paths = sortable_paths(snapshot.configuration.schema, columns, (), "cluster")
-    num_considered = 0
-    if left is None:
-        files = considered_files(snapshot, None)
-        num_considered = files.num_rows
-        chosen = with_cubes(files) if full else files_to_cluster(files, paths, sizes.full_bytes)
-        bins = pack(chosen, max(sizes.full_bytes, sizes.target_bytes))
-    else:
-        bins = still_live(snapshot, left)
-    order = Order(paths=paths, curve=curve, limits=limits or SortLimits())
-
-    def rewrite(rows: Rows, one: Bin) -> Rewritten:
-        found = order.rewrite(rows, one)
-        return replace(found, written=tagged(found.written, cube_tags(paths), PROVIDER))
-
-    record(pending, None, cluster_by=[quoted(path) for path in paths], isFull=full)
-    return rewrite_bins(
-        pending,
-        bins,
-        rewrite,
-        strategy=STRATEGY,
-        num_considered=num_considered,
-        options=options,
-        preserves_order=False,
-    )

@@ -5,44 +5,41 @@ Protocol: Add File and Remove File, Deletion Vectors
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.kernels import compute
+from deltalog.rows.bins import BinRewrite, RunOptions, copy_bin
 from deltalog.verbs.optimize.bins import (
     DEFAULT_MAX_DELETED_SHARE,
     considered_files,
     crowded,
     pack,
+    partition_condition,
     small,
-    snapshot_of,
     still_live,
 )
-from deltalog.verbs.optimize.cluster import stage_cluster
+from deltalog.verbs.optimize.cluster import Cluster
 from deltalog.verbs.optimize.cubes import clustered_by
-from deltalog.verbs.optimize.run import RunOptions, copy_bin, record, rewrite_bins
+from deltalog.verbs.optimize.result import Optimized
+from deltalog.verbs.optimize.rewrite import record, stage_rewrite
+from deltalog.verbs.verb import Verb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
 
-    from deltalog.expressions import Expression
+    from deltalog.engine import Engine
+    from deltalog.rows.bins import Bin
     from deltalog.transaction import PendingTransaction
-    from deltalog.verbs.optimize.bins import Bin
-    from deltalog.verbs.optimize.result import Optimized
 
 STRATEGY: Final = "preserveLocality"
 
 
-def stage_compact(
-    pending: PendingTransaction,
-    predicate: Expression | None = None,
-    *,
-    options: RunOptions | None = None,
-    max_deleted_share: float = DEFAULT_MAX_DELETED_SHARE,
-    left: Sequence[Bin] | None = None,
-) -> Optimized:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compact(Verb[Optimized]):
     """Put the rows of small files together, and leave deleted rows behind.
 
     A table with clustering columns is clustered. Otherwise rows stay in their order within a
@@ -50,59 +47,55 @@ def stage_compact(
     than `max_deleted_share`; when nothing is to be done, nothing is staged.
 
     Args:
-        pending: of an existing table.
-        predicate: resolved, over partition columns; None is every partition.
+        filters: of partitions, as callers write them; None is every partition.
         options: of the run; the target size is that of its files.
         max_deleted_share: the share of deleted rows above which a file of any size is rewritten.
         left: what an earlier commit of the same operation has left; None is all.
-
-    Returns:
-        What was done, and what is left for another commit.
-
-    Raises:
-        InvalidInputError: the predicate names a column that is no partition column.
-
-    Cost: the log's columns of the files; then each file that is chosen is read and written once.
     """
-    options = options or RunOptions()
-    snapshot = snapshot_of(pending)
-    if clustered_by(snapshot):
-        return _cluster(pending, predicate, options, left)
-    if not 0 <= max_deleted_share <= 1:
-        raise InvalidInputError(
-            f"max_deleted_share: expected a number from 0 to 1, found {max_deleted_share!r}"
-        )
-    num_considered = 0
-    if left is None:
-        target = options.files.spec_for(pending).target_file_size_bytes
-        files = considered_files(snapshot, predicate, time_zone=options.files.time_zone)
-        num_considered = files.num_rows
-        bins = compaction_bins(files, target, max_deleted_share)
-    else:
-        bins = still_live(snapshot, left)
-    record(pending, predicate)
-    return rewrite_bins(
-        pending,
-        bins,
-        copy_bin,
-        strategy=STRATEGY,
-        num_considered=num_considered,
-        options=options,
-    )
 
+    filters: Any = None
+    options: RunOptions = field(default_factory=RunOptions)
+    max_deleted_share: float = DEFAULT_MAX_DELETED_SHARE
+    left: Sequence[Bin] | None = None
+    name: ClassVar[str] = "OPTIMIZE"
+    doing: ClassVar[str] = "rewriting files"
+    skips_empty: ClassVar[bool] = True
 
-def _cluster(
-    pending: PendingTransaction,
-    predicate: Expression | None,
-    options: RunOptions,
-    left: Sequence[Bin] | None,
-) -> Optimized:
-    """Where rows have an order, optimizing keeps it, as Delta Spark's OPTIMIZE does."""
-    if predicate is not None:
-        raise InvalidInputError(
-            f"cannot optimize a part of {pending.store.root}: a clustered table has none"
-        )
-    return stage_cluster(pending, options=options, left=left)
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> Optimized:
+        """Choose the files, and have them rewritten.
+
+        Raises:
+            InvalidInputError: a filter names a column that is no partition column.
+
+        Cost: the log's columns of the files; then each file that is chosen is read and written
+        once.
+        """
+        snapshot = transaction.base
+        predicate = partition_condition(transaction, self.filters)
+        if clustered_by(snapshot):
+            # Where rows have an order, optimizing keeps it, as Delta Spark's OPTIMIZE does.
+            if predicate is not None:
+                raise InvalidInputError(
+                    f"cannot optimize a part of {snapshot.store.root}: a clustered table has none"
+                )
+            cluster = Cluster(options=self.options, left=self.left)
+            return cluster.stage(transaction, engine)
+        if not 0 <= self.max_deleted_share <= 1:
+            raise InvalidInputError(
+                "max_deleted_share: expected a number from 0 to 1, found "
+                f"{self.max_deleted_share!r}"
+            )
+        num_considered = 0
+        if self.left is None:
+            target = self.options.files.spec_for(transaction).target_file_size_bytes
+            files = considered_files(snapshot, predicate)
+            num_considered = files.num_rows
+            bins = compaction_bins(files, target, self.max_deleted_share)
+        else:
+            bins = still_live(snapshot, self.left)
+        record(transaction, predicate)
+        job = BinRewrite(transaction=transaction, bins=bins, rewrite=copy_bin, options=self.options)
+        return stage_rewrite(job, engine, strategy=STRATEGY, num_considered=num_considered)
 
 
 def compaction_bins(files: pa.Table, target_size_bytes: int, max_deleted_share: float) -> list[Bin]:

@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING, Final
 
 from deltalog.kernels import compute
 from deltalog.metadata_columns import METADATA
+from deltalog.rows.bins import Rewritten
 from deltalog.rows.external_sort import SortLimits, sort_batches
 from deltalog.verbs.optimize.curves import Curve, bits_for, curve_keys
 from deltalog.verbs.optimize.ranks import Ranges, sample_ranges
-from deltalog.verbs.optimize.run import Rewritten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
 
+    from deltalog.rows.bins import Bin, BinReader
     from deltalog.schema.columns import Path
-    from deltalog.verbs.optimize.bins import Bin
-    from deltalog.verbs.optimize.run import Rows
 
 _KEY: Final = f"{METADATA}.sort_key"  # no column of a table has this name
 _BYTES_PER_ROW: Final = 64
@@ -43,7 +42,7 @@ class Order:
     curve: Curve
     limits: SortLimits
 
-    def rewrite(self, rows: Rows, one: Bin) -> Rewritten:
+    def rewrite(self, rows: BinReader, one: Bin) -> Rewritten:
         """New files with the rows of a bin in this order.
 
         Cost: the columns are read once more, for a sample; see `sort_batches`.
@@ -60,7 +59,7 @@ class Order:
                 rows.write(writer, batch.drop_columns([_KEY]))
             return Rewritten(written=writer.finish(), num_batches=batches.count)
 
-    def _ranges(self, rows: Rows, one: Bin, num_ranks: int) -> Sequence[Ranges]:
+    def _ranges(self, rows: BinReader, one: Bin, num_ranks: int) -> Sequence[Ranges]:
         counts = compute.coalesce(
             one.files.column("numRecords"),
             compute.divide(one.files.column("size"), _BYTES_PER_ROW),

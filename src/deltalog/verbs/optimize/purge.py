@@ -8,9 +8,9 @@ Protocol: Deletion Vectors, Column Mapping
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,75 +19,76 @@ from deltalog.column_mapping import Mode
 from deltalog.expressions import to_sql
 from deltalog.kernels import compute
 from deltalog.paths import decode_path
+from deltalog.rows.bins import BinRewrite, RunOptions, copy_bin
 from deltalog.storage.parquet import open_parquet
 from deltalog.storage.parquet_parts import walk_leaves
 from deltalog.storage.pool import map_in_pool
-from deltalog.verbs.optimize.bins import considered_files, pack, snapshot_of, still_live
+from deltalog.verbs.optimize.bins import considered_files, pack, partition_condition, still_live
 from deltalog.verbs.optimize.cubes import cubes_of, tagged, with_cubes
-from deltalog.verbs.optimize.run import RunOptions, copy_bin, rewrite_bins
+from deltalog.verbs.optimize.result import Optimized
+from deltalog.verbs.optimize.rewrite import stage_rewrite
+from deltalog.verbs.verb import Verb
 from deltalog.write.encode import physical_arrow_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltalog.expressions import Expression
+    from deltalog.engine import Engine
+    from deltalog.rows.bins import Bin, BinReader, Rewritten
     from deltalog.snapshot import Snapshot
     from deltalog.transaction import PendingTransaction
-    from deltalog.verbs.optimize.bins import Bin
-    from deltalog.verbs.optimize.result import Optimized
-    from deltalog.verbs.optimize.run import Rewritten, Rows
 
 STRATEGY: Final = "purge"
 
 
-def stage_purge(
-    pending: PendingTransaction,
-    predicate: Expression | None = None,
-    *,
-    options: RunOptions | None = None,
-    dropped_columns: bool = True,
-    left: Sequence[Bin] | None = None,
-) -> Optimized:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purge(Verb[Optimized]):
     """Rewrite the files that hold deleted rows or dropped columns; `vacuum` then deletes them.
 
     Args:
-        pending: of an existing table.
-        predicate: resolved, over partition columns; None is every partition.
+        filters: of partitions, as callers write them; None is every partition.
         options: of the run.
         dropped_columns: whether to look for columns that the table has no more. Only tables with
             column mapping can have dropped any.
         left: what an earlier commit of the same operation has left; None is all.
-
-    Raises:
-        InvalidInputError: the predicate names a column that is no partition column.
-
-    Cost: with column mapping the footer of every file; each file that is chosen is read and
-    written once.
     """
-    options = options or RunOptions()
-    snapshot = snapshot_of(pending)
-    num_considered = 0
-    if left is None:
-        files = considered_files(snapshot, predicate, time_zone=options.files.time_zone)
-        num_considered = files.num_rows
-        chosen = compute.is_valid(pc.struct_field(files.column("deletionVector"), "cardinality"))
-        if dropped_columns and snapshot.configuration.column_mapping_mode is not Mode.NONE:
-            chosen = compute.or_(chosen, _with_dropped_columns(snapshot, files, chosen))
-        target = options.files.spec_for(pending).target_file_size_bytes
-        bins = _pack(snapshot, files.filter(chosen), target)
-    else:
-        bins = still_live(snapshot, left)
-    pending.parameters.update(
-        predicate=[] if predicate is None else [to_sql(predicate)], applyPurge=True
-    )
-    return rewrite_bins(
-        pending,
-        bins,
-        _copy,
-        strategy=STRATEGY,
-        num_considered=num_considered,
-        options=options,
-    )
+
+    filters: Any = None
+    options: RunOptions = field(default_factory=RunOptions)
+    dropped_columns: bool = True
+    left: Sequence[Bin] | None = None
+    name: ClassVar[str] = "REORG"
+    doing: ClassVar[str] = "rewriting files"
+    skips_empty: ClassVar[bool] = True
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> Optimized:
+        """Choose the files, and have them rewritten.
+
+        Raises:
+            InvalidInputError: a filter names a column that is no partition column.
+
+        Cost: with column mapping the footer of every file; each file that is chosen is read and
+        written once.
+        """
+        snapshot = transaction.base
+        predicate = partition_condition(transaction, self.filters)
+        num_considered = 0
+        if self.left is None:
+            files = considered_files(snapshot, predicate)
+            num_considered = files.num_rows
+            vectors = files.column("deletionVector")
+            chosen = compute.is_valid(pc.struct_field(vectors, "cardinality"))
+            if self.dropped_columns and snapshot.configuration.column_mapping_mode is not Mode.NONE:
+                chosen = compute.or_(chosen, _with_dropped_columns(snapshot, files, chosen))
+            target = self.options.files.spec_for(transaction).target_file_size_bytes
+            bins = _pack(snapshot, files.filter(chosen), target)
+        else:
+            bins = still_live(snapshot, self.left)
+        transaction.parameters.update(
+            predicate=[] if predicate is None else [to_sql(predicate)], applyPurge=True
+        )
+        job = BinRewrite(transaction=transaction, bins=bins, rewrite=_copy, options=self.options)
+        return stage_rewrite(job, engine, strategy=STRATEGY, num_considered=num_considered)
 
 
 def _pack(snapshot: Snapshot, files: pa.Table, target_size_bytes: int) -> list[Bin]:
@@ -105,7 +106,7 @@ def _pack(snapshot: Snapshot, files: pa.Table, target_size_bytes: int) -> list[B
     return bins
 
 
-def _copy(rows: Rows, one: Bin) -> Rewritten:
+def _copy(rows: BinReader, one: Bin) -> Rewritten:
     found = copy_bin(rows, one)
     tags = one.files.column("tags")[0].as_py()
     provider = one.files.column("clusteringProvider")[0].as_py()

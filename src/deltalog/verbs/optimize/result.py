@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltalog.verbs.optimize.bins import Bin
+    from deltalog.rows.bins import Bin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

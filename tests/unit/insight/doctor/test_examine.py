@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from deltalog._json import dumps, iter_objects, loads
+from deltalog.context import utc_context
 from deltalog.errors import InvalidInputError, TableNotFoundError
 from deltalog.insight.doctor import CHECKS, Report, Severity, examine
 from deltalog.log.names import LAST_CHECKPOINT_PATH, checkpoint_name, commit_path, log_path
@@ -31,7 +32,7 @@ def make(properties: dict[str, str] | None = None, **options: Any) -> AgingTable
 
 
 def look(table: AgingTable, **options: Any) -> Report:
-    return examine(table.kept, now_ms=table.kept.now_ms, **options)
+    return examine(utc_context(table.kept), now_ms=table.kept.now_ms, **options)
 
 
 def problems(report: Report) -> list[str]:
@@ -84,7 +85,7 @@ def test_bounds_that_are_cut_or_rounded_are_not_wrong() -> None:
 
 def test_a_place_without_a_table_is_an_error() -> None:
     with pytest.raises(TableNotFoundError):
-        examine(DictStore())
+        examine(utc_context(DictStore()))
 
 
 def test_checks_can_be_chosen() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from deltalog.context import utc_context
 from deltalog.insight.doctor import CHECKS, Severity, examine
 from deltalog.storage import open_store
 from tests.support.corpora import Entry, load_entries
@@ -24,7 +25,7 @@ ENTRIES = [entry for entry in load_entries("DELTALOG_REFERENCE") if entry.has_ro
 @pytest.mark.corpus
 @pytest.mark.parametrize("entry", ENTRIES, ids=str)
 def test_tables_of_the_reference(entry: Entry) -> None:
-    report = examine(open_store(str(entry.path)), num_samples=2)
+    report = examine(utc_context(open_store(str(entry.path))), num_samples=2)
     found = {
         finding.check
         for finding in report.findings

@@ -8,8 +8,8 @@ import pytest
 
 from deltalog.errors import AmbiguousMergeError, InvalidInputError
 from deltalog.expressions import col, lit
-from deltalog.rows.merge.clauses import Action, Clause, Merge, When
-from deltalog.verbs.upsert import upsert
+from deltalog.rows.changes import Action, Clause, RowChanges, When
+from deltalog.verbs.merge import Merge, Merged, upsert
 from tests.support.statements import (
     FEED,
     ROW_IDS,
@@ -134,7 +134,7 @@ def test_a_merge_that_only_inserts_touches_no_file(table: StatedTable) -> None:
     paths = set(table.files()["path"].to_pylist())
     merged = table.merge(rows(2, 9), "t.id = s.id", insert())
     assert paths < set(table.files()["path"].to_pylist())
-    assert (merged.applied.num_removed_files, merged.num_change_files) == (0, 0)
+    assert (merged.files.num_removed_files, merged.num_change_files) == (0, 0)
 
 
 # --- several rows of the source for one row of the table
@@ -197,7 +197,7 @@ def test_metrics_are_those_of_the_reference(properties: dict[str, str]) -> None:
         by_source_delete("t.id = 0"),
         by_source_update("t.id < 3", x="2"),
     )
-    found = merged.metrics()
+    found = Merged(merged).metrics()
     expected = {
         "numSourceRows": 3,
         "numTargetRowsInserted": 1,
@@ -221,7 +221,7 @@ def test_metrics_are_those_of_the_reference(properties: dict[str, str]) -> None:
 @MODES
 def test_row_ids_stay_and_new_rows_get_fresh_ones(properties: dict[str, str]) -> None:
     table = StatedTable(NUMBERS, rows(1, 2, 3), properties={**properties, **ROW_IDS})
-    table.run_merge(rows(2, 9, x=7), upsert("id"))
+    table.run_merge(rows(2, 9, x=7), upsert(None, "id"))
     columns = ("id", "_metadata.row_id", "_metadata.row_commit_version")
     found = [tuple(row.values()) for row in table.rows(*columns)]
     assert found[:3] == [(1, 0, 1), (2, 1, 2), (3, 2, 1)]
@@ -270,10 +270,12 @@ def test_source_and_target_need_different_names(table: StatedTable) -> None:
         table.run_merge(
             rows(1),
             Merge(
-                predicate="a.id = a.id",
-                clauses=(matched_delete(),),
-                source_alias="a",
-                target_alias="A",
+                RowChanges(
+                    condition="a.id = a.id",
+                    clauses=(matched_delete(),),
+                    source_alias="a",
+                    target_alias="A",
+                )
             ),
         )
 
@@ -304,12 +306,12 @@ def test_values_may_be_constants(table: StatedTable) -> None:
 def test_upsert_by_several_keys_and_with_null_as_a_key() -> None:
     table = StatedTable({"a": "long", "b": "string", "x": "long"}, [{"a": 1, "b": None, "x": 0}])
     source = [{"a": 1, "b": None, "x": 5}, {"a": 1, "b": "y", "x": 6}]
-    table.run_merge(source, upsert(["a", "b"], null_safe=True))
+    table.run_merge(source, upsert(None, ["a", "b"], null_safe=True))
     assert pairs(table) == [(1, None, 5), (1, "y", 6)]
-    table.run_merge(source[:1], upsert(["a", "b"]))
+    table.run_merge(source[:1], upsert(None, ["a", "b"]))
     assert pairs(table) == [(1, None, 5), (1, None, 5), (1, "y", 6)]
     with pytest.raises(InvalidInputError, match="at least one key"):
-        upsert([])
+        upsert(None, [])
 
 
 def test_columns_that_are_left_out_stay_or_have_their_default() -> None:

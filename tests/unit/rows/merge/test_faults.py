@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from deltalog.errors import DeltaError
-from deltalog.testing import Fault, FaultyStore, Harm
-from deltalog.verbs.upsert import upsert
+from deltalog.testing import FaultyStore, Harm, InjectedFault
+from deltalog.verbs.merge import upsert
 from tests.support.logs import DictStore
 from tests.support.statements import FEED, ROW_IDS, VECTORS, StatedTable
 
@@ -17,7 +17,7 @@ Statement = Callable[[StatedTable], object]
 
 
 def merge(table: StatedTable) -> object:
-    return table.run_merge([{"id": 2, "x": 9}, {"id": 7, "x": 9}], upsert("id"))
+    return table.run_merge([{"id": 2, "x": 9}, {"id": 7, "x": 9}], upsert(None, "id"))
 
 
 def update(table: StatedTable) -> object:
@@ -41,7 +41,7 @@ def test_every_call_may_fail(statement: Statement, properties: dict[str, str], h
     for call in range(1, 200):
         inner = DictStore(files=dict(made.files))
         table = StatedTable.__new__(StatedTable)
-        store = FaultyStore(inner, Fault(call=call, harm=harm))
+        store = FaultyStore(inner, InjectedFault(call=call, harm=harm))
         table.store = store
         with contextlib.suppress(DeltaError):
             statement(table)

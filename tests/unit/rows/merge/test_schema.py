@@ -9,9 +9,9 @@ import pytest
 
 from deltalog.errors import ConstraintViolationError, InvalidInputError, SchemaMismatchError
 from deltalog.expressions import parse_type
-from deltalog.rows.merge.clauses import Action, Clause, When
+from deltalog.rows.changes import Action, Clause, When
 from deltalog.schema import Field
-from deltalog.verbs.upsert import upsert
+from deltalog.verbs.merge import upsert
 from tests.support.statements import (
     FEED,
     VECTORS,
@@ -40,13 +40,13 @@ def rows(*ids: int, **more: Any) -> list[dict[str, Any]]:
 def test_new_columns_are_an_error_that_says_what_to_do() -> None:
     table = StatedTable(NUMBERS, rows(1, x=0))
     with pytest.raises(SchemaMismatchError, match=r"'y'.*merge_schema=True.*except_cols"):
-        table.run_merge(rows(1, y=1), upsert("id"))
+        table.run_merge(rows(1, y=1), upsert(None, "id"))
 
 
 @pytest.mark.parametrize("properties", [{}, VECTORS], ids=["rewritten", "masked"])
 def test_new_columns_come_along(properties: dict[str, str]) -> None:
     table = StatedTable(NUMBERS, rows(1, 2, x=0), properties={**properties, **FEED})
-    table.run_merge(rows(2, 3, y="new"), upsert("id", merge_schema=True))
+    table.run_merge(rows(2, 3, y="new"), upsert(None, "id", merge_schema=True))
     assert [tuple(row.values()) for row in table.rows()] == [
         (1, 0, None),
         (2, 0, "new"),
@@ -91,7 +91,7 @@ def test_nested_fields_come_along_and_those_that_are_missing_stay() -> None:
     )
     table.run_merge(
         pa.table({"id": [1, 2, 3], "s": [{"a": 5, "c": 6}, None, {"a": 7, "c": 8}]}),
-        upsert("id", merge_schema=True),
+        upsert(None, "id", merge_schema=True),
     )
     # The source lacks b and brings c: no field of b is lost where the row was there.
     assert table.rows() == [
@@ -104,7 +104,7 @@ def test_nested_fields_come_along_and_those_that_are_missing_stay() -> None:
 def test_types_that_do_not_merge_are_refused() -> None:
     table = StatedTable(NUMBERS, rows(1, x=0))
     with pytest.raises(SchemaMismatchError, match="'x' is of type long"):
-        table.run_merge(rows(1, x="text"), upsert("id", merge_schema=True))
+        table.run_merge(rows(1, x="text"), upsert(None, "id", merge_schema=True))
 
 
 def test_columns_widen_where_the_table_allows_it() -> None:
@@ -113,13 +113,13 @@ def test_columns_widen_where_the_table_allows_it() -> None:
         rows(1, 2, x=0),
         properties={"delta.enableTypeWidening": "true"},
     )
-    table.run_merge(rows(2, 3, x=1 << 40), upsert("id", merge_schema=True))
+    table.run_merge(rows(2, 3, x=1 << 40), upsert(None, "id", merge_schema=True))
     assert table.rows() == [*rows(1, x=0), *rows(2, 3, x=1 << 40)]
 
 
 def test_names_are_compared_without_case() -> None:
     table = StatedTable({"Id": "long", "X": "long"}, [{"Id": 1, "X": 0}])
-    table.run_merge([{"ID": 1, "x": 5}], upsert("id", merge_schema=True))
+    table.run_merge([{"ID": 1, "x": 5}], upsert(None, "id", merge_schema=True))
     assert table.rows() == [{"Id": 1, "X": 5}]
 
 
@@ -128,10 +128,10 @@ def test_names_are_compared_without_case() -> None:
 
 def test_values_are_cast_to_the_columns_types() -> None:
     table = StatedTable({"id": "int", "x": "byte"}, rows(1, 2, x=0))
-    table.run_merge(rows(1, x="7"), upsert("id"))
+    table.run_merge(rows(1, x="7"), upsert(None, "id"))
     assert table.values("x") == [0, 7]
     with pytest.raises(InvalidInputError):
-        table.run_merge(rows(1, x=300), upsert("id"))
+        table.run_merge(rows(1, x=300), upsert(None, "id"))
     table.merge(rows(1, x=300), "t.id = s.id", matched_update(), error_on_type_mismatch=False)
     assert table.values("x") == [None, 0]
 
@@ -166,12 +166,12 @@ def test_generated_columns_of_new_and_changed_rows() -> None:
         Field("twice", "long", metadata={"delta.generationExpression": "x * 2"}),
     ]
     table = StatedTable(columns, rows(1, 2, x=1))
-    table.run_merge(rows(2, 3, x=5), upsert("id"))
+    table.run_merge(rows(2, 3, x=5), upsert(None, "id"))
     assert table.values("twice") == [2, 10, 10]
     table.merge(rows(1), "t.id = s.id", by_source_update(x="0"))
     assert table.values("twice") == [0, 0, 2]
     with pytest.raises(ConstraintViolationError, match="generated column 'twice'"):
-        table.run_merge(rows(2, x=5, twice=11), upsert("id"))
+        table.run_merge(rows(2, x=5, twice=11), upsert(None, "id"))
 
 
 @pytest.mark.protocol("IDN-04", "IDN-08")
@@ -193,7 +193,7 @@ def test_identity_columns_go_on_over_several_clauses() -> None:
     table.append(rows(6, x=0))
     assert max(table.values("n")) == 35
     with pytest.raises(InvalidInputError, match="identity column"):
-        table.run_merge(rows(1, n=5), upsert("id"))
+        table.run_merge(rows(1, n=5), upsert(None, "id"))
 
 
 def test_defaults_of_columns_that_the_source_lacks() -> None:
@@ -201,7 +201,7 @@ def test_defaults_of_columns_that_the_source_lacks() -> None:
     table = StatedTable(
         columns, rows(1, x=0), properties={"delta.feature.allowColumnDefaults": "supported"}
     )
-    table.run_merge(rows(1, 2), upsert("id"))
+    table.run_merge(rows(1, 2), upsert(None, "id"))
     assert table.values("x") == [0, 42]
 
 
@@ -238,7 +238,7 @@ def test_rows_move_between_partitions_and_partition_columns_are_compared() -> No
         properties={**VECTORS, **FEED},
     )
     source = [{"id": 1, "p": "z"}, {"id": 4, "p": None}]
-    table.run_merge(source, upsert("id"))
+    table.run_merge(source, upsert(None, "id"))
     table.merge([{"p": "b"}], "t.p <=> s.p", matched_delete())
     table.merge([{"p": None}], "t.p = s.p", matched_delete())
     assert [tuple(row.values()) for row in table.rows()] == [(1, "z"), (3, None), (4, None)]

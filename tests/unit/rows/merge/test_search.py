@@ -14,17 +14,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deltalog.context import utc_context
+from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError
+from deltalog.rows.changes import RowChanges
 from deltalog.rows.merge import join as joining
-from deltalog.rows.merge.clauses import Merge
 from deltalog.rows.merge.join import KeyIndex, cross
 from deltalog.rows.merge.source import MergeSource
 from deltalog.snapshot import load_snapshot
 from deltalog.testing import CountingStore
+from deltalog.transaction import PendingTransaction
 from deltalog.transaction.commit import run
-from deltalog.verbs.append import FileOptions
-from deltalog.verbs.merge import explain_merge, preview_merge, stage_merge
-from deltalog.verbs.upsert import upsert
+from deltalog.verbs.do import preview
+from deltalog.verbs.merge import Merge, upsert
 from tests.support.logs import DictStore
 from tests.support.statements import (
     VECTORS,
@@ -171,10 +173,14 @@ def test_only_files_that_keys_may_be_in_are_opened(
     )
     store.reset()
     with MergeSource(data) as kept:
-        merge = Merge(
-            predicate=on, clauses=(matched_delete(), insert()), source_alias="s", target_alias="t"
+        changes = RowChanges(
+            condition=on,
+            clauses=(matched_delete(), insert()),
+            source=kept,
+            source_alias="s",
+            target_alias="t",
         )
-        preview_merge(load_snapshot(store), merge, kept, options=FileOptions())
+        preview(Merge(changes), load_snapshot(utc_context(store)), LocalEngine())
     assert opened(store) == files
 
 
@@ -219,14 +225,16 @@ def test_rows_without_a_match_are_looked_for_where_their_clauses_may_be() -> Non
 
 def test_explain_says_what_is_compared_and_read() -> None:
     table = StatedTable(NUMBERS, rows(1, 2), rows(11))
-    merge = Merge(
-        predicate="t.id <=> s.id AND t.x > 3 AND s.x < 5 AND t.x < s.x",
+    changes = RowChanges(
+        condition="t.id <=> s.id AND t.x > 3 AND s.x < 5 AND t.x < s.x",
         clauses=(matched_update(), insert()),
         source_alias="s",
         target_alias="t",
     )
+    snapshot = table.snapshot
+    pending = PendingTransaction(snapshot.context, snapshot, operation="MERGE")
     with MergeSource(rows(1)) as source:
-        text = explain_merge(load_snapshot(table.store), merge, source)
+        text = Merge(changes).with_source(source).explain(pending, LocalEngine())
     for part in ("<=>", "x > 3", "x < 5", "WHEN MATCHED THEN UPDATE", "files: 2 in the table"):
         assert part in text
 
@@ -235,10 +243,10 @@ def test_preview_counts_and_writes_nothing() -> None:
     inner = DictStore()
     table = StatedTable(NUMBERS, rows(1, 2), store=inner)
     files = set(inner.files)
-    merge = upsert("id")
+    merge = upsert(None, "id")
     with MergeSource(rows(2, 9)) as source:
-        found, _ = preview_merge(load_snapshot(table.store), merge, source, options=FileOptions())
-    assert (found.rows.updated, found.rows.inserted) == (1, 1)
+        found = preview(merge.with_source(source), table.snapshot, LocalEngine())
+    assert found["num_target_rows_updated"] == found["num_target_rows_inserted"] == 1
     assert set(inner.files) == files
 
 
@@ -263,7 +271,7 @@ def test_preview_counts_and_writes_nothing() -> None:
 )
 def test_sources_may_be_anything_that_holds_rows(make: Any) -> None:
     table = StatedTable(NUMBERS, rows(1, 2))
-    table.run_merge(make(pa.table({"id": [2, 3], "x": [7, 7]})), upsert("id"))
+    table.run_merge(make(pa.table({"id": [2, 3], "x": [7, 7]})), upsert(None, "id"))
     assert [tuple(row.values()) for row in table.rows()] == [(1, 0), (2, 7), (3, 7)]
 
 
@@ -285,7 +293,7 @@ def test_sources_that_do_not_fit_memory_go_to_a_file(
         assert some["x"].to_pylist() == [order[n] + 1000 for n in (5, 0, 5, 30)]
         assert source.take(pa.array([], pa.int64()), ["x"]).num_rows == 0
     assert list(tmp_path.rglob("*.arrow")) == []
-    table.run_merge(iter(batches), upsert("id"), memory_bytes=100)
+    table.run_merge(iter(batches), upsert(None, "id"), memory_bytes=100)
     before = dict.fromkeys([*range(0, 100, 2), *range(1, 50, 2)], 0)
     expected = before | {n: n + 1000 for n in order}
     assert {row["id"]: row["x"] for row in table.rows()} == expected
@@ -301,7 +309,7 @@ def test_a_source_without_rows_changes_nothing_but_what_has_no_match() -> None:
     table = StatedTable(NUMBERS, rows(1, 2))
     nothing = pa.table({"id": pa.array([], pa.int64()), "x": pa.array([], pa.int64())})
     before = table.version
-    table.run_merge(nothing, upsert("id"))
+    table.run_merge(nothing, upsert(None, "id"))
     assert table.version == before
     table.merge(nothing, "t.id = s.id", by_source_delete("t.id = 2"))
     assert table.values("id") == [1]
@@ -322,17 +330,17 @@ def test_a_merge_that_lost_is_evaluated_again() -> None:
     other = StatedTable.__new__(StatedTable)
     other.store = table.store
     seen: list[int] = []
-    merge = upsert("id")
+    merge = upsert(None, "id")
     with MergeSource(iter([pa.record_batch({"id": [5], "x": [7]})])) as source:
 
         def stage(pending: Any) -> Any:
-            merged = stage_merge(pending, merge, source, options=FileOptions())
+            merged = merge.with_source(source).stage(pending, LocalEngine())
             if not seen:
                 other.append(rows(5))
-            seen.append(merged.rows.inserted)
+            seen.append(merged.changed.rows.inserted)
             return merged
 
-        run(lambda: load_snapshot(table.store), stage, operation="MERGE")
+        run(lambda: load_snapshot(utc_context(table.store)), stage, operation="MERGE")
     assert seen == [1, 0]
     assert [tuple(row.values()) for row in table.rows()] == [(1, 0), (5, 7)]
 
@@ -345,12 +353,12 @@ def test_rows_that_cannot_match_are_no_conflict() -> None:
     with MergeSource(rows(5)) as source:
 
         def stage(pending: Any) -> Any:
-            merged = stage_merge(pending, upsert("id"), source, options=FileOptions())
+            merged = upsert(source, "id").stage(pending, LocalEngine())
             if not seen:
                 other.append(rows(6))
-            seen.append(merged.rows.inserted)
+            seen.append(merged.changed.rows.inserted)
             return merged
 
-        run(lambda: load_snapshot(table.store), stage, operation="MERGE")
+        run(lambda: load_snapshot(utc_context(table.store)), stage, operation="MERGE")
     assert seen == [1]
     assert table.values("id") == [1, 5, 6]

@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from deltalog._json import loads
+from deltalog.context import utc_context
+from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError
 from deltalog.log.names import commit_path
 from deltalog.snapshot import Snapshot, load_snapshot
-from deltalog.transaction import PendingTransaction
-from deltalog.transaction.commit import run
 from deltalog.upkeep.checkpoint import create_checkpoint
 from deltalog.verbs import alter
-from deltalog.verbs.alter.drop_feature import drop_feature
+from deltalog.verbs.alter.drop_feature import Commit, drop_feature
+from deltalog.verbs.do import do
+from deltalog.verbs.verb import Verb
 from tests.support.raw_tables import DataTable
 
 PROTECTED = "delta.requireCheckpointProtectionBeforeVersion"
 
 
-def committing(table: DataTable) -> Callable[..., Snapshot]:
-    def commit(stage: Callable[[PendingTransaction], object], operation: str) -> Snapshot:
-        ran = run(lambda: load_snapshot(table.store), stage, operation=operation, skip_empty=True)
-        return ran.committed.snapshot
+def committing(table: DataTable) -> Commit:
+    def commit(verb: Verb[Any]) -> Snapshot:
+        done = do(verb, lambda: load_snapshot(utc_context(table.store)), LocalEngine())
+        return done.committed.snapshot
 
     return commit
 
 
 def drop(table: DataTable, feature: str, **options: Any) -> Snapshot:
-    snapshot = load_snapshot(table.store)
+    snapshot = load_snapshot(utc_context(table.store))
     return drop_feature(snapshot, feature, commit=committing(table), **options)
 
 
@@ -38,22 +40,22 @@ def make(properties: dict[str, str] | None = None, features: Sequence[str] = ())
     table = DataTable([("id", "long"), ("n", "integer")])
     commit = committing(table)
     if features:
-        commit(
-            lambda tx: alter.add_feature(tx, features, allow_protocol_versions_increase=True), ""
-        )
+        commit(alter.AddFeature(features, allow_protocol_versions_increase=True))
     if properties:
-        commit(lambda tx: alter.set_table_properties(tx, properties), "")
-    table._version = load_snapshot(table.store).version  # it counts its own commits
+        commit(alter.SetTableProperties(properties))
+    table._version = load_snapshot(utc_context(table.store)).version  # it counts its own commits
     table.commit(table.add({"id": [1, 2, 3], "n": [1, 2, 3]}))
     return table
 
 
 def operations(table: DataTable) -> list[str]:
-    return [entry.get("operation", "") for entry in load_snapshot(table.store).history()][::-1]
+    return [
+        entry.get("operation", "") for entry in load_snapshot(utc_context(table.store)).history()
+    ][::-1]
 
 
 def last(table: DataTable) -> list[dict[str, Any]]:
-    version = load_snapshot(table.store).version
+    version = load_snapshot(utc_context(table.store)).version
     return [loads(line, "") for line in table.store.read(commit_path(version)).splitlines()]
 
 
@@ -82,7 +84,7 @@ def test_a_readers_feature_leaves_behind_protected_checkpoints(
     assert after.metadata.configuration == {PROTECTED: str(after.version)}
     assert operations(table)[-1] == "DROP FEATURE"
     # A reader without the feature needs nothing from before the checkpoint.
-    fresh = load_snapshot(table.store)
+    fresh = load_snapshot(utc_context(table.store))
     assert fresh.segment.checkpoint is not None
     assert fresh.segment.checkpoint.version == after.version - 1
     assert sorted(table.rows(columns=["id"])) == [1, 2, 3]
@@ -104,7 +106,7 @@ def test_rows_of_an_append_only_table_may_move_to_other_files() -> None:
     table = make({"delta.enableDeletionVectors": "true"})
     table.commit(table.add({"id": [4, 5], "n": [4, 5]}, deletionVector=table.vector(0)))
     asked = {"delta.appendOnly": "true"}
-    committing(table)(lambda tx: alter.set_table_properties(tx, asked), "")
+    committing(table)(alter.SetTableProperties(asked))
     drop(table, "deletionVectors")
     assert sorted(table.rows(columns=["id"])) == [1, 2, 3, 5]
 
@@ -113,7 +115,7 @@ def test_rows_of_an_append_only_table_may_move_to_other_files() -> None:
 def test_column_mapping_leaves_with_every_file() -> None:
     table = make({"delta.columnMapping.mode": "name"})
     commit = committing(table)
-    commit(lambda tx: alter.rename_column(tx, "n", "m"), "")
+    commit(alter.RenameColumn("n", "m"))
     after = drop(table, "columnMapping")
     assert after.configuration.column_mapping_mode == "none"
     assert after.metadata.configuration == {PROTECTED: str(after.version)}
@@ -125,18 +127,18 @@ def test_column_mapping_leaves_with_every_file() -> None:
 @pytest.mark.protocol("B-35", "UPG-10")
 def test_column_mapping_stays_where_names_need_it() -> None:
     table = make({"delta.columnMapping.mode": "name"})
-    committing(table)(lambda tx: alter.rename_column(tx, "n", "a b"), "")
-    version = load_snapshot(table.store).version
+    committing(table)(alter.RenameColumn("n", "a b"))
+    version = load_snapshot(utc_context(table.store)).version
     with pytest.raises(InvalidInputError, match="'a b'"):
         drop(table, "columnMapping")
-    assert load_snapshot(table.store).version == version
+    assert load_snapshot(utc_context(table.store)).version == version
 
 
 @pytest.mark.protocol("B-50")
 def test_widened_columns_are_written_in_their_type_of_today() -> None:
     table = make({"delta.enableTypeWidening": "true"})
-    committing(table)(lambda tx: alter.set_column_type(tx, "n", "long"), "")
-    before = set(load_snapshot(table.store).files(["path"]).column("path").to_pylist())
+    committing(table)(alter.SetColumnType("n", "long"))
+    before = set(load_snapshot(utc_context(table.store)).files(["path"]).column("path").to_pylist())
     after = drop(table, "typeWidening")
     assert before.isdisjoint(after.files(["path"]).column("path").to_pylist())
     assert all(not field.metadata for field in after.configuration.schema)
@@ -147,7 +149,7 @@ def test_widened_columns_are_written_in_their_type_of_today() -> None:
 def test_row_tracking_leaves_nothing_behind() -> None:
     table = make()
     commit = committing(table)
-    commit(lambda tx: alter.set_table_properties(tx, {"delta.enableRowTracking": "true"}), "")
+    commit(alter.SetTableProperties({"delta.enableRowTracking": "true"}))
     after = drop(table, "rowTracking")
     assert set(after.configuration.features) == {"appendOnly", "invariants", "domainMetadata"}
     assert after.metadata.configuration == {}
@@ -168,7 +170,7 @@ def test_in_commit_timestamps_are_dropped_in_one_commit() -> None:
     table = make()
     commit = committing(table)
     asked = {"delta.enableInCommitTimestamps": "true"}
-    on = commit(lambda tx: alter.set_table_properties(tx, asked), "")
+    on = commit(alter.SetTableProperties(asked))
     assert on.configuration.in_commit_timestamps is not None
     after = drop(table, "inCommitTimestamp-preview")
     assert after.version == on.version + 1
@@ -179,10 +181,10 @@ def test_in_commit_timestamps_are_dropped_in_one_commit() -> None:
 def test_constraints_go_before_their_feature() -> None:
     table = make()
     commit = committing(table)
-    commit(lambda tx: alter.add_constraints(tx, {"c": "id > 0"}), "")
+    commit(alter.AddConstraints({"c": "id > 0"}))
     with pytest.raises(InvalidInputError, match="drop the constraints c first"):
         drop(table, "checkConstraints")
-    commit(lambda tx: alter.drop_constraint(tx, "c"), "")
+    commit(alter.DropConstraint("c"))
     after = drop(table, "checkConstraints")
     assert (after.protocol.min_reader_version, after.protocol.min_writer_version) == (1, 2)
 
@@ -201,15 +203,15 @@ def test_constraints_go_before_their_feature() -> None:
 )
 def test_features_that_cannot_be_dropped(feature: str, message: str) -> None:
     table = make(features=["clustering", "checkpointProtection"])
-    version = load_snapshot(table.store).version
+    version = load_snapshot(utc_context(table.store)).version
     with pytest.raises(InvalidInputError, match=message):
         drop(table, feature)
-    assert load_snapshot(table.store).version == version
+    assert load_snapshot(utc_context(table.store)).version == version
 
 
 def test_domains_of_users_go_before_their_feature() -> None:
     table = make(features=["domainMetadata"])
-    committing(table)(lambda tx: alter.set_domain_metadata(tx, "mine", "{}"), "")
+    committing(table)(alter.SetDomainMetadata("mine", "{}"))
     with pytest.raises(InvalidInputError, match="mine"):
         drop(table, "domainMetadata")
 
@@ -233,7 +235,7 @@ def test_history_that_needs_the_feature_is_cut_off() -> None:
     with pytest.raises(InvalidInputError, match="24 hours old at midnight"):
         drop(table, "deletionVectors", truncate_history=True, at_ms=NOW)
     # The table does not use it any more; what is left is to wait.
-    assert not load_snapshot(table.store).configuration.writes_deletion_vectors
+    assert not load_snapshot(utc_context(table.store)).configuration.writes_deletion_vectors
     let_it_be(table, NOW)
     after = drop(table, "deletionVectors", truncate_history=True, at_ms=NOW + 2 * DAY)
     assert after.configuration.features.keys() == {"appendOnly", "invariants"}
@@ -244,7 +246,7 @@ def test_history_that_needs_the_feature_is_cut_off() -> None:
 @pytest.mark.protocol("B-07", "B-15")
 def test_checkpoints_of_the_new_kind_are_history_too() -> None:
     table = make({"delta.checkpointPolicy": "v2"})
-    create_checkpoint(load_snapshot(table.store))
+    create_checkpoint(load_snapshot(utc_context(table.store)))
     let_it_be(table, NOW)
     with pytest.raises(InvalidInputError, match="24 hours old at midnight"):
         drop(table, "v2Checkpoint", truncate_history=True, at_ms=NOW)

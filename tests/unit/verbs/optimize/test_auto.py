@@ -6,14 +6,20 @@ import logging
 
 import pytest
 
+from deltalog.context import utc_context
+from deltalog.engine import LocalEngine
 from deltalog.snapshot import load_snapshot
-from deltalog.testing import CountingStore, Fault, FaultyStore
+from deltalog.storage.store import Store
+from deltalog.testing import FaultyStore, InjectedFault
+from deltalog.transaction import Committed, PostCommitHookProperties
+from deltalog.verbs.do import EngineMaintenance, do
 from deltalog.verbs.optimize import (
+    AutoCompact,
     AutoCompaction,
-    auto_compact,
+    Cluster,
     is_auto_compaction_due,
-    stage_cluster,
 )
+from deltalog.verbs.write import Write
 from tests.support.logs import DictStore
 from tests.support.optimizing import OptimizedTable, numbered
 from tests.support.statements import ROW_IDS
@@ -23,12 +29,20 @@ SOON = AutoCompaction(min_files=3)
 COLUMNS = {"id": "long", "p": "string"}
 
 
+def compacted(store: Store) -> Committed | None:
+    """What comes after a commit, where three files are many."""
+    snapshot = load_snapshot(utc_context(store))
+    if not is_auto_compaction_due(snapshot, SOON):
+        return None
+    return do(AutoCompact(SOON), lambda: snapshot, LocalEngine()).committed
+
+
 def test_many_small_files_are_put_together() -> None:
     table = OptimizedTable(COLUMNS, numbered(0, 2), numbered(2, 4), properties={**AUTO, **ROW_IDS})
-    assert auto_compact(load_snapshot(table.store), when=SOON) is None
+    assert compacted(table.store) is None
     table.append(numbered(4, 6))
     before = table.rows("id", "_metadata.row_id")
-    done = auto_compact(load_snapshot(table.store), when=SOON)
+    done = compacted(table.store)
     assert done is not None
     assert done.version == table.version + 1
     assert done.snapshot.num_files == 1
@@ -41,27 +55,38 @@ def test_many_small_files_are_put_together() -> None:
 def test_only_partitions_with_many_files_are_rewritten() -> None:
     files = [[{"id": n, "p": p}] for n, p in enumerate("aaabb")]
     table = OptimizedTable(COLUMNS, *files, properties=AUTO, partition_by=["p"])
-    done = auto_compact(load_snapshot(table.store), when=SOON)
+    done = compacted(table.store)
     assert done is not None
     assert done.snapshot.num_files == 3
 
 
 @pytest.mark.parametrize("properties", [{}, {"delta.autoOptimize.autoCompact": "false"}])
-def test_a_table_that_does_not_ask_is_not_looked_at(properties: dict[str, str]) -> None:
-    kept = DictStore()
-    OptimizedTable(
-        COLUMNS, *(numbered(n, n + 1) for n in range(4)), properties=properties, store=kept
-    )
-    counted = CountingStore(kept)
-    snapshot = load_snapshot(counted)
-    before = len(counted.calls)
-    assert auto_compact(snapshot, when=SOON) is None
-    assert len(counted.calls) == before
+def test_a_table_that_does_not_ask_stays_as_it_is(properties: dict[str, str]) -> None:
+    files = (numbered(n, n + 1) for n in range(51))
+    table = OptimizedTable(COLUMNS, *files, properties=properties)
+    assert table.version == 51
+    asking = OptimizedTable(COLUMNS, *(numbered(n, n + 1) for n in range(51)), properties=AUTO)
+    assert asking.version == 52
+    assert asking.files().num_rows == 2
+
+
+def test_a_caller_can_switch_it_on_and_off() -> None:
+    files = [numbered(n, n + 1) for n in range(50)]
+    for properties, wish in ((AUTO, False), ({}, True)):
+        table = OptimizedTable(COLUMNS, *files[:49], properties=properties)
+        done = do(
+            Write(data=files[49]),
+            lambda table=table: load_snapshot(utc_context(table.store)),  # type: ignore[misc]
+            LocalEngine(),
+            hooks=PostCommitHookProperties(auto_compact=wish),
+        )
+        assert done.committed.version == 50
+        assert done.committed.snapshot.version == (51 if wish else 50)
 
 
 def test_large_files_do_not_count() -> None:
     table = OptimizedTable(COLUMNS, *(numbered(n, n + 1) for n in range(4)), properties=AUTO)
-    snapshot = load_snapshot(table.store)
+    snapshot = load_snapshot(utc_context(table.store))
     assert is_auto_compaction_due(snapshot, SOON)
     assert not is_auto_compaction_due(snapshot)
     assert not is_auto_compaction_due(snapshot, AutoCompaction(min_files=3, max_file_bytes=100))
@@ -70,10 +95,10 @@ def test_large_files_do_not_count() -> None:
 def test_clustered_files_stay_as_they_are() -> None:
     table = OptimizedTable(COLUMNS, numbered(0, 2), numbered(2, 4), properties=AUTO)
     table.cluster_by("id")
-    table.optimize(stage_cluster)
+    table.optimize(Cluster)
     for number in range(3):
         table.append(numbered(number, number + 1))
-    done = auto_compact(load_snapshot(table.store), when=SOON)
+    done = compacted(table.store)
     assert done is not None
     tags = done.snapshot.files(["tags"]).column("tags").to_pylist()
     assert sorted(bool(found) for found in tags) == [False, True]
@@ -81,10 +106,13 @@ def test_clustered_files_stay_as_they_are() -> None:
 
 def test_a_failure_is_logged_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
     kept = DictStore()
-    OptimizedTable(COLUMNS, *(numbered(n, n + 1) for n in range(4)), properties=AUTO, store=kept)
+    OptimizedTable(COLUMNS, *(numbered(n, n + 1) for n in range(51)), store=kept)
     paths = set(kept.files)
-    snapshot = load_snapshot(FaultyStore(kept, Fault(verb="put_if_absent", times=9)))
+    snapshot = load_snapshot(
+        utc_context(FaultyStore(kept, InjectedFault(verb="put_if_absent", times=9)))
+    )
     with caplog.at_level(logging.WARNING):
-        assert auto_compact(snapshot, when=SOON) is None
+        found = EngineMaintenance(LocalEngine()).compact(snapshot, PostCommitHookProperties())
+    assert found is snapshot
     assert "cannot compact" in caplog.text
     assert set(kept.files) == paths

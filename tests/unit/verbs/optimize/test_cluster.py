@@ -9,7 +9,7 @@ import pytest
 
 from deltalog._json import loads
 from deltalog.errors import InvalidInputError
-from deltalog.verbs.optimize import CubeSizes, stage_cluster, stage_compact
+from deltalog.verbs.optimize import Cluster, Compact, CubeSizes
 from tests.support.optimizing import IDS, OptimizedTable, numbered, run_options
 from tests.support.statements import FEED, ROW_IDS, VECTORS
 
@@ -38,7 +38,7 @@ def test_files_become_narrow_and_say_who_clustered_them(curve: str) -> None:
     mapped = {"delta.columnMapping.mode": "name"}
     table = clustered("x", "y-new", properties={**mapped, **ROW_IDS, **FEED})
     before = table.rows("id", *IDS)
-    table.optimize(stage_cluster, curve=curve, options=run_options(8000))
+    table.optimize(Cluster, curve=curve, options=run_options(8000))
     assert table.rows("id", *IDS) == before
     assert table.changes() == []
     adds = table.actions("add")
@@ -62,18 +62,18 @@ def test_files_become_narrow_and_say_who_clustered_them(curve: str) -> None:
 
 def test_one_cube_alone_stays() -> None:
     table = clustered("x", "y-new")
-    table.optimize(stage_cluster)
+    table.optimize(Cluster)
     version = table.version
-    assert table.optimize(stage_cluster).removed_sizes == ()
+    assert table.optimize(Cluster).removed_sizes == ()
     assert table.version == version
 
 
 def test_new_rows_join_a_cube_that_is_not_full() -> None:
     table = clustered("x", "y-new")
-    table.optimize(stage_cluster)
+    table.optimize(Cluster)
     before = cubes(table)
     table.append(numbered(5000, 5010))
-    done = table.optimize(stage_cluster)
+    done = table.optimize(Cluster)
     assert len(done.removed_sizes) == 2
     assert len(cubes(table)) == 1
     assert cubes(table) != before
@@ -81,10 +81,10 @@ def test_new_rows_join_a_cube_that_is_not_full() -> None:
 
 def test_full_cubes_stay() -> None:
     table = clustered("x", "y-new")
-    table.optimize(stage_cluster, sizes=TINY)
+    table.optimize(Cluster, sizes=TINY)
     before = cubes(table)
     table.append(numbered(5000, 5010))
-    done = table.optimize(stage_cluster, sizes=TINY)
+    done = table.optimize(Cluster, sizes=TINY)
     assert len(done.removed_sizes) == 1
     assert len(cubes(table)) == 2
     assert before < cubes(table)
@@ -92,14 +92,14 @@ def test_full_cubes_stay() -> None:
 
 def test_other_columns_count_from_now_on_and_for_all_rows_if_asked() -> None:
     table = clustered("x", "y-new")
-    table.optimize(stage_cluster)
+    table.optimize(Cluster)
     before = cubes(table)
     table.cluster_by("s.z")
     table.append(numbered(5000, 5010))
-    done = table.optimize(stage_cluster)
+    done = table.optimize(Cluster)
     assert len(done.removed_sizes) == 1
     assert before < cubes(table)
-    done = table.optimize(stage_cluster, full=True)
+    done = table.optimize(Cluster, full=True)
     assert len(done.removed_sizes) == 2
     assert table.actions("add")[0]["tags"]["ZCUBE_ZORDER_BY"] == '["s.z"]'
     assert table.info()["operationParameters"]["isFull"] is True
@@ -109,7 +109,7 @@ def test_compact_clusters_a_clustered_table() -> None:
     table = clustered("x", properties=VECTORS)
     table.delete("id < 10")
     before = table.rows()
-    table.optimize(stage_compact)
+    table.optimize(Compact)
     assert table.rows() == before
     (file,) = table.physical_rows("x")
     assert file == sorted(file)
@@ -119,9 +119,9 @@ def test_compact_clusters_a_clustered_table() -> None:
 def test_a_table_without_clustering_columns_is_refused() -> None:
     table = OptimizedTable(COLUMNS, numbered(0, 2))
     with pytest.raises(InvalidInputError, match="set_clustering_columns"):
-        table.optimize(stage_cluster)
+        table.optimize(Cluster)
     table.cluster_by("x")
     with pytest.raises(InvalidInputError, match="hilbert"):
-        table.optimize(stage_cluster, curve="peano")
+        table.optimize(Cluster, curve="peano")
     with pytest.raises(InvalidInputError, match="cube sizes"):
         CubeSizes(full_bytes=0)

@@ -6,13 +6,16 @@ from typing import Any
 
 import pytest
 
+from deltalog.context import utc_context
+from deltalog.engine import LocalEngine
 from deltalog.errors import ConcurrentDeleteReadError, InvalidInputError
 from deltalog.expressions import as_expression, resolve_predicate
+from deltalog.rows.bins import RunOptions
 from deltalog.snapshot import load_snapshot
 from deltalog.testing import CountingStore
 from deltalog.transaction import PendingTransaction
 from deltalog.transaction.commit import commit
-from deltalog.verbs.optimize import Optimized, RunOptions, stage_compact
+from deltalog.verbs.optimize import Compact, Optimized
 from tests.support.logs import DictStore
 from tests.support.optimizing import IDS, OptimizedTable, numbered, run_options
 from tests.support.statements import FEED, ROW_IDS, VECTORS
@@ -25,7 +28,7 @@ ALL = {**VECTORS, **ROW_IDS, **FEED}
 def test_small_files_become_one_and_nobody_sees_a_change() -> None:
     table = OptimizedTable(COLUMNS, *(numbered(n, n + 2) for n in (0, 2, 4)), properties=ALL)
     before = table.rows("id", *IDS)
-    done = table.optimize(stage_compact)
+    done = table.optimize(Compact)
     assert (len(done.removed_sizes), len(done.added_sizes)) == (3, 1)
     assert table.files().num_rows == 1
     assert table.rows("id", *IDS) == before
@@ -37,7 +40,7 @@ def test_small_files_become_one_and_nobody_sees_a_change() -> None:
 
 def test_rows_keep_their_order() -> None:
     table = OptimizedTable(COLUMNS, *([{"id": n}, {"id": n - 9}] for n in (5, 3, 4)))
-    table.optimize(stage_compact)
+    table.optimize(Compact)
     (file,) = table.physical_rows("id")
     pairs = [file[n : n + 2] for n in range(0, 6, 2)]
     assert all(second[0] == first[0] - 9 for first, second in pairs)
@@ -45,9 +48,9 @@ def test_rows_keep_their_order() -> None:
 
 def test_the_second_time_there_is_nothing_to_do() -> None:
     table = OptimizedTable(COLUMNS, numbered(0, 2), numbered(2, 4))
-    table.optimize(stage_compact)
+    table.optimize(Compact)
     version = table.version
-    done = table.optimize(stage_compact)
+    done = table.optimize(Compact)
     assert table.version == version
     assert done.result()["numFilesAdded"] == 0
     assert done.result()["totalFilesSkipped"] == 1
@@ -57,7 +60,7 @@ def test_the_second_time_there_is_nothing_to_do() -> None:
 def test_a_table_that_only_grows_is_rearranged() -> None:
     properties = {"delta.appendOnly": "true"}
     table = OptimizedTable(COLUMNS, numbered(0, 2), numbered(2, 4), properties=properties)
-    table.optimize(stage_compact)
+    table.optimize(Compact)
     assert table.files().num_rows == 1
 
 
@@ -65,7 +68,7 @@ def test_files_of_a_partition_stay_in_it() -> None:
     files = [[{"id": n, "p": p}] for p in ("a", "b", None) for n in (1, 2)]
     table = OptimizedTable(COLUMNS, *files, [{"id": 9, "p": "c"}], partition_by=["p"])
     before = table.rows()
-    done = table.optimize(stage_compact)
+    done = table.optimize(Compact)
     assert done.result()["partitionsOptimized"] == 3
     assert table.files().num_rows == 4
     assert table.rows() == before
@@ -76,7 +79,7 @@ def test_a_predicate_chooses_partitions() -> None:
     table = OptimizedTable(COLUMNS, *files, partition_by=["p"])
     schema = table.snapshot.configuration.schema
     where = resolve_predicate(as_expression("p = 'b'", schema), schema)
-    done = table.optimize(stage_compact, where)
+    done = table.optimize(Compact, where)
     assert (done.num_considered, table.files().num_rows) == (2, 3)
     assert table.info()["operationParameters"]["predicate"] == "[\"p = 'b'\"]"
 
@@ -86,19 +89,19 @@ def test_a_predicate_over_rows_is_refused() -> None:
     schema = table.snapshot.configuration.schema
     where = resolve_predicate(as_expression("id = 1", schema), schema)
     with pytest.raises(InvalidInputError, match="id is no partition column"):
-        table.optimize(stage_compact, where)
+        table.optimize(Compact, where)
 
 
 def test_files_are_packed_up_to_the_target_size() -> None:
     table = OptimizedTable(COLUMNS, *(numbered(n, n + 1) for n in range(6)))
     sizes: list[Any] = table.files().column("size").to_pylist()
-    done = table.optimize(stage_compact, options=run_options(max(sizes) * 2))
+    done = table.optimize(Compact, options=run_options(max(sizes) * 2))
     assert (done.max_bin_files, len(done.added_sizes)) == (2, 3)
 
 
 def test_full_files_stay() -> None:
     table = OptimizedTable(COLUMNS, numbered(0, 5000), numbered(0, 1), numbered(1, 2))
-    done = table.optimize(stage_compact, options=run_options(5000))
+    done = table.optimize(Compact, options=run_options(5000))
     assert len(done.removed_sizes) == 2
     assert table.files().num_rows == 2
 
@@ -108,7 +111,7 @@ def test_many_deleted_rows_make_a_file_worth_rewriting(share: float, rewritten: 
     table = OptimizedTable(COLUMNS, numbered(0, 10), properties=ALL)
     table.delete("id < 3")
     before = table.rows("id", *IDS)
-    done = table.optimize(stage_compact, max_deleted_share=share)
+    done = table.optimize(Compact, max_deleted_share=share)
     assert done.removed_vectors == ((3,) if rewritten else ())
     assert table.rows("id", *IDS) == before
     if rewritten:
@@ -122,7 +125,7 @@ def test_a_file_without_a_live_row_goes() -> None:
     table = OptimizedTable(COLUMNS, numbered(0, 2), numbered(5, 9), properties=VECTORS)
     table.delete("id IN (5, 6, 7)")
     pending_rows = table.rows()
-    table.optimize(stage_compact)
+    table.optimize(Compact)
     assert table.rows() == pending_rows
 
 
@@ -131,13 +134,13 @@ def test_commits_follow_one_another() -> None:
     table = OptimizedTable(COLUMNS, *files, partition_by=["p"])
     version, before = table.version, table.rows()
     options = run_options(min_commit_interval_s=0)
-    done = table.optimize(stage_compact, options=options)
+    done = table.optimize(Compact, options=options)
     assert len(done.left) == 2
-    # Somebody changes what is left of b: it is not touched any more.
+    # Somebody changes what is left of b: it is not matching any more.
     table.delete("p = 'b' AND id = 2")
     total = done
     while total.left:
-        done = table.optimize(stage_compact, options=options, left=total.left)
+        done = table.optimize(Compact, options=options, left=total.left)
         total = total.and_then(done)
     assert table.version == version + 3
     assert table.rows() == [row for row in before if row != {"id": 2, "p": "b"}]
@@ -151,7 +154,7 @@ def test_several_bins_at_a_time_are_the_same_as_one() -> None:
     found = []
     for tasks in (1, 4):
         table = OptimizedTable(COLUMNS, *files, partition_by=["p"], properties=ROW_IDS)
-        table.optimize(stage_compact, options=RunOptions(max_concurrent_tasks=tasks))
+        table.optimize(Compact, options=RunOptions(max_concurrent_tasks=tasks))
         found.append(table.rows("id", "p", *IDS))
         assert table.files().num_rows == 7
     assert found[0] == found[1]
@@ -169,7 +172,7 @@ def test_progress_is_told_and_may_end_the_work() -> None:
             raise InvalidInputError("enough")
 
     with pytest.raises(InvalidInputError, match="enough"):
-        table.optimize(stage_compact, options=RunOptions(progress=stop))
+        table.do(Compact(), progress=stop)
     assert told == [(n, 6) for n in range(1, 6)]
     assert set(store.files) == paths
 
@@ -179,8 +182,9 @@ def test_an_append_meanwhile_is_let_in_and_a_delete_is_not() -> None:
     table = OptimizedTable(COLUMNS, numbered(0, 2), numbered(2, 4), properties=VECTORS)
 
     def staged() -> PendingTransaction:
-        pending = PendingTransaction(load_snapshot(table.store), table.store, operation="OPTIMIZE")
-        stage_compact(pending)
+        snapshot = load_snapshot(utc_context(table.store))
+        pending = PendingTransaction(snapshot.context, snapshot, operation="OPTIMIZE")
+        Compact().stage(pending, LocalEngine())
         return pending
 
     pending = staged()
@@ -197,7 +201,7 @@ def test_every_file_is_opened_once() -> None:
     kept = DictStore()
     OptimizedTable(COLUMNS, *(numbered(n, n + 1) for n in range(20)), store=kept)
     counted = CountingStore(kept)
-    OptimizedTable.reopened(counted).optimize(stage_compact)
+    OptimizedTable.reopened(counted).optimize(Compact)
     data = [call for call in counted.calls if call.paths and call.paths[0].endswith(".parquet")]
     verbs = [call.verb for call in data]
     # A footer and the columns of each small file, and one file that is written.
@@ -217,12 +221,12 @@ def test_numbers_that_mean_nothing_are_refused(options: dict[str, int], named: s
         RunOptions(**options)  # type: ignore[arg-type]
     table = OptimizedTable(COLUMNS)
     with pytest.raises(InvalidInputError, match="max_deleted_share"):
-        table.optimize(stage_compact, max_deleted_share=2)
+        table.optimize(Compact, max_deleted_share=2)
 
 
 def test_the_history_says_what_delta_spark_says() -> None:
     table = OptimizedTable(COLUMNS, numbered(0, 2), numbered(2, 4), properties=ROW_IDS)
-    table.optimize(stage_compact)
+    table.optimize(Compact)
     info = table.info()
     assert info["operationParameters"] == {
         "predicate": "[]",

@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
+from deltalog.context import utc_context
 from deltalog.errors import DeltaError
+from deltalog.rows.bins import RunOptions
 from deltalog.snapshot import load_snapshot
-from deltalog.testing import Fault, FaultyStore, Harm
+from deltalog.testing import FaultyStore, Harm, InjectedFault
 from deltalog.verbs.optimize import (
-    RunOptions,
-    stage_cluster,
-    stage_compact,
-    stage_purge,
-    stage_z_order,
+    Cluster,
+    Compact,
+    Purge,
+    ZOrder,
 )
 from tests.support.logs import DictStore
 from tests.support.optimizing import IDS, OptimizedTable
@@ -24,13 +25,13 @@ from tests.support.statements import FEED, ROW_IDS, VECTORS
 
 COLUMNS = {"id": "long", "p": "string"}
 STAGES: dict[str, Callable[[OptimizedTable], object]] = {
-    "compact": lambda table: table.optimize(stage_compact),
+    "compact": lambda table: table.optimize(Compact),
     "side by side": lambda table: table.optimize(
-        stage_compact, options=RunOptions(max_concurrent_tasks=3)
+        Compact, options=RunOptions(max_concurrent_tasks=3)
     ),
-    "z-order": lambda table: table.optimize(stage_z_order, ["id"]),
-    "purge": lambda table: table.optimize(stage_purge, operation="REORG"),
-    "cluster": lambda table: table.optimize(stage_cluster, full=True),
+    "z-order": lambda table: table.optimize(ZOrder, ["id"]),
+    "purge": lambda table: table.optimize(Purge),
+    "cluster": lambda table: table.optimize(Cluster, full=True),
 }
 
 
@@ -55,12 +56,12 @@ def test_every_call_may_fail(name: str, harm: Harm) -> None:
     before, version, committed = state(table), table.version, []
     for call in range(1, 300):
         inner = DictStore(files=dict(made.files))
-        faulty = FaultyStore(inner, Fault(call=call, harm=harm))
+        faulty = FaultyStore(inner, InjectedFault(call=call, harm=harm))
         with contextlib.suppress(DeltaError):
             STAGES[name](OptimizedTable.reopened(faulty))
         after = OptimizedTable.reopened(inner)
         assert state(after) == before
-        committed.append(load_snapshot(inner).version > version)
+        committed.append(load_snapshot(utc_context(inner)).version > version)
         if harm is Harm.REFUSE and not committed[-1]:
             # The store works again: what was written for nothing is removed.
             assert {path for path in inner.files if is_data(path)} == {

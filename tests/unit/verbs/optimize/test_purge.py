@@ -9,11 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltalog._json import loads
+from deltalog.context import utc_context
+from deltalog.engine import LocalEngine
 from deltalog.snapshot import load_snapshot
 from deltalog.transaction import PendingTransaction
 from deltalog.transaction.commit import commit
-from deltalog.verbs.alter.columns import drop_columns
-from deltalog.verbs.optimize import stage_cluster, stage_purge
+from deltalog.verbs.alter.columns import DropColumns
+from deltalog.verbs.optimize import Cluster, Purge
 from tests.support.optimizing import IDS, OptimizedTable, numbered
 from tests.support.statements import FEED, ROW_IDS, VECTORS
 
@@ -32,8 +34,9 @@ def columns_of_files(table: OptimizedTable) -> list[int]:
 
 
 def drop(table: OptimizedTable, column: str) -> None:
-    pending = PendingTransaction(load_snapshot(table.store), table.store, operation="DROP COLUMNS")
-    drop_columns(pending, [column])
+    snapshot = load_snapshot(utc_context(table.store))
+    pending = PendingTransaction(snapshot.context, snapshot, operation="DROP COLUMNS")
+    DropColumns([column]).stage(pending, LocalEngine())
     commit(pending)
 
 
@@ -47,14 +50,14 @@ def test_only_files_with_deleted_rows_are_rewritten() -> None:
     )
     table.delete("id = 7")
     before = table.rows("id", *IDS)
-    done = table.optimize(stage_purge, operation="REORG")
+    done = table.optimize(Purge)
     assert (len(done.removed_sizes), done.removed_vectors, done.num_skipped) == (1, (1,), 1)
     assert table.files().column("deletionVector").null_count == 2
     assert table.rows("id", *IDS) == before
     assert table.changes() == []
     assert table.info()["operationParameters"] == {"predicate": "[]", "applyPurge": True}
     version = table.version
-    table.optimize(stage_purge, operation="REORG")
+    table.optimize(Purge)
     assert table.version == version
 
 
@@ -67,9 +70,9 @@ def test_dropped_columns_leave_the_files(dropped: str) -> None:
     table.append(numbered(4, 6))
     before = table.rows()
     assert columns_of_files(table).count(3) == 1
-    done = table.optimize(stage_purge, operation="REORG", dropped_columns=False)
+    done = table.optimize(Purge, dropped_columns=False)
     assert done.removed_sizes == ()
-    done = table.optimize(stage_purge, operation="REORG")
+    done = table.optimize(Purge)
     assert len(done.removed_sizes) == 2
     assert columns_of_files(table) == [3, 3]
     assert table.rows() == before
@@ -78,20 +81,20 @@ def test_dropped_columns_leave_the_files(dropped: str) -> None:
 def test_row_ids_in_files_are_no_dropped_columns() -> None:
     table = OptimizedTable(COLUMNS, numbered(0, 9), properties={**MAPPED, **ROW_IDS, **VECTORS})
     table.delete("id = 1")
-    table.optimize(stage_purge, operation="REORG")
+    table.optimize(Purge)
     version = table.version
-    table.optimize(stage_purge, operation="REORG")
+    table.optimize(Purge)
     assert table.version == version
 
 
 def test_clustered_files_are_clustered_still() -> None:
     table = OptimizedTable(COLUMNS, numbered(0, 9), numbered(9, 12), properties=VECTORS)
     table.cluster_by("id", "p")
-    table.optimize(stage_cluster)
+    table.optimize(Cluster)
     (before,) = table.actions("add")
     table.append(numbered(20, 30))
     table.delete("id IN (3, 25)")
-    table.optimize(stage_purge, operation="REORG")
+    table.optimize(Purge)
     adds = table.actions("add")
     tags = {loads(add["stats"])["minValues"]["id"]: add.get("tags") for add in adds}
     assert tags == {0: before["tags"], 20: None}

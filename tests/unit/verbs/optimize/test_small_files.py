@@ -6,15 +6,17 @@ from typing import Any
 
 import pytest
 
+from deltalog.context import utc_context
+from deltalog.engine import LocalEngine
+from deltalog.rows.small_files import SMALL_BYTES, grouped, is_small
 from deltalog.scan.plan import read_spec
 from deltalog.scan.task import ScanTask
 from deltalog.schema import Field, PrimitiveType
 from deltalog.snapshot import load_snapshot
 from deltalog.transaction import PendingTransaction
 from deltalog.transaction.commit import commit
-from deltalog.verbs.alter.columns import add_columns, rename_column
-from deltalog.verbs.optimize import stage_compact
-from deltalog.verbs.optimize.small_files import SMALL_BYTES, grouped, is_small
+from deltalog.verbs.alter.columns import AddColumns, RenameColumn
+from deltalog.verbs.optimize import Compact
 from tests.support.optimizing import OptimizedTable, numbered
 
 COLUMNS = {"id": "long", "p": "string"}
@@ -28,17 +30,18 @@ def test_files_of_many_schemas(properties: dict[str, str], partition_by: tuple[s
         COLUMNS, numbered(0, 3), numbered(3, 5), properties=properties, partition_by=partition_by
     )
     for number in range(3):
-        pending = PendingTransaction(load_snapshot(table.store), table.store, operation="ADD")
-        add_columns(pending, [Field(f"new{number}", PrimitiveType("long"))])
+        snapshot = load_snapshot(utc_context(table.store))
+        pending = PendingTransaction(snapshot.context, snapshot, operation="ADD")
+        AddColumns([Field(f"new{number}", PrimitiveType("long"))]).stage(pending, LocalEngine())
         if properties:
             name = "id" if number == 0 else f"id{number - 1}"
-            rename_column(pending, name, f"id{number}")
+            RenameColumn(name, f"id{number}").stage(pending, LocalEngine())
         commit(pending)
         rows: list[dict[str, Any]] = [{f"new{number}": 7}, {f"new{number}": None, "p": "x"}]
         table.append(rows)
         table.append(rows)
     before = table.rows()
-    table.optimize(stage_compact)
+    table.optimize(Compact)
     assert table.files().num_rows == 1 + len(partition_by)
     assert table.rows() == before
 

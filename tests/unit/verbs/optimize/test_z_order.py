@@ -9,7 +9,7 @@ import pytest
 
 from deltalog.errors import InvalidInputError, StorageError
 from deltalog.rows.external_sort import SortLimits
-from deltalog.verbs.optimize import stage_z_order
+from deltalog.verbs.optimize import ZOrder
 from tests.support.optimizing import IDS, OptimizedTable, run_options
 from tests.support.statements import FEED, ROW_IDS, VECTORS
 
@@ -43,7 +43,7 @@ def test_files_become_narrow_in_every_column() -> None:
     table = OptimizedTable(COLUMNS, *scattered(4000), properties={**ROW_IDS, **FEED})
     before = table.rows("id", "x", *IDS)
     assert spread(table, "x") > 0.9
-    done = table.optimize(stage_z_order, ["X", "y"], options=run_options(8000))
+    done = table.optimize(ZOrder, ["X", "y"], options=run_options(8000))
     assert len(done.added_sizes) > 8
     assert spread(table, "x") < 0.6
     ranges = [(s["minValues"]["y"], s["maxValues"]["y"]) for s in table.stats()]
@@ -56,7 +56,7 @@ def test_files_become_narrow_in_every_column() -> None:
 @pytest.mark.parametrize("column", ["x", "y", "s.z"])
 def test_one_column_is_plainly_sorted(column: str) -> None:
     table = OptimizedTable(COLUMNS, *scattered(400))
-    table.optimize(stage_z_order, [column])
+    table.optimize(ZOrder, [column])
     (file,) = table.physical_rows(column.partition(".")[0])
     assert file == sorted(file, key=lambda row: row[0]["z"] if column == "s.z" else row[0])
 
@@ -64,7 +64,7 @@ def test_one_column_is_plainly_sorted(column: str) -> None:
 def test_null_comes_first() -> None:
     rows = [{"id": 1, "x": 5}, {"id": 2}, {"id": 3, "x": -9}, {"id": 4}]
     table = OptimizedTable(COLUMNS, rows)
-    table.optimize(stage_z_order, ["x"])
+    table.optimize(ZOrder, ["x"])
     (file,) = table.physical_rows("id")
     assert file == [(2,), (4,), (3,), (1,)]
 
@@ -76,7 +76,7 @@ def test_little_memory_gives_the_same_order(memory_bytes: int) -> None:
     )
     table.delete("x < 100")
     before = table.rows("id", *IDS)
-    done = table.optimize(stage_z_order, ["x"], limits=SortLimits(memory_bytes=memory_bytes))
+    done = table.optimize(ZOrder, ["x"], limits=SortLimits(memory_bytes=memory_bytes))
     assert done.result()["partitionsOptimized"] == 2
     assert table.rows("id", *IDS) == before
     assert all(file == sorted(file) for file in table.physical_rows("x"))
@@ -86,7 +86,7 @@ def test_temporary_files_may_be_limited() -> None:
     table = OptimizedTable(COLUMNS, *scattered(400))
     files = table.files().num_rows
     with pytest.raises(StorageError, match="max_temp_directory_size"):
-        table.optimize(stage_z_order, ["x"], limits=SortLimits(memory_bytes=5000, disk_bytes=6000))
+        table.optimize(ZOrder, ["x"], limits=SortLimits(memory_bytes=5000, disk_bytes=6000))
     assert table.files().num_rows == files
 
 
@@ -103,14 +103,14 @@ def test_temporary_files_may_be_limited() -> None:
 def test_what_cannot_be_sorted_by_is_refused(columns: list[str], named: str) -> None:
     table = OptimizedTable(COLUMNS, *scattered(8), partition_by=["p"])
     with pytest.raises(InvalidInputError, match=named):
-        table.optimize(stage_z_order, columns)
+        table.optimize(ZOrder, columns)
 
 
 def test_a_clustered_table_has_its_own_order() -> None:
     table = OptimizedTable(COLUMNS, *scattered(8))
     table.cluster_by("x")
     with pytest.raises(InvalidInputError, match=r"optimize\.cluster"):
-        table.optimize(stage_z_order, ["y"])
+        table.optimize(ZOrder, ["y"])
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_values_of_any_type_are_sorted(kind: str, values: list[Any]) -> None:
         literal = {"id": str(number), "v": _literal(kind, value)}
         table.append([{"id": -1}])
         table.update(literal, "id = -1")
-    table.optimize(stage_z_order, ["v"])
+    table.optimize(ZOrder, ["v"])
     (file,) = table.physical_rows("id")
     assert file == [(1,), (2,), (0,)]
 

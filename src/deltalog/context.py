@@ -1,0 +1,47 @@
+"""What holds for a table whatever is done to it: bound once, and carried along.
+
+Owns `TableContext`. A snapshot carries it, and a scan and a transaction carry their snapshot's, so
+a function that needs a time zone or a clock takes it from there, and never from a keyword that a
+caller may forget: values would change by it (a partition value without a zone read in one zone and
+written in another).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from deltalog.clock import Clock, SystemClock
+
+if TYPE_CHECKING:
+    from deltalog.catalog import Committer, LogTail
+    from deltalog.storage.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TableContext:
+    """Where a table is, and how its values, times and commits are understood; picklable.
+
+    Args:
+        store: of the table.
+        time_zone: of timestamps and partition values that name none, as an IANA name or an offset.
+        clock: tells the time and lets it pass.
+        committer: makes commits happen; None is the store's own put-if-absent.
+        log_tail: the newest commits, for a table whose catalog decides on them; None if the table
+            was opened by its path.
+    """
+
+    store: Store
+    time_zone: str
+    clock: Clock = field(default_factory=SystemClock)
+    committer: Committer | None = None
+    log_tail: LogTail | None = None
+
+    def with_log_tail(self, log_tail: LogTail | None) -> TableContext:
+        """The same context with other newest commits."""
+        return self if log_tail is self.log_tail else replace(self, log_tail=log_tail)
+
+
+def utc_context(store: Store) -> TableContext:
+    """The context of a table whose zone-less values are in UTC."""
+    return TableContext(store=store, time_zone="UTC")

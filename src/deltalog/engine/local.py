@@ -1,0 +1,82 @@
+"""The engine of one process: threads read and write, the caller's thread plans and stages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from deltalog.engine.listing import listed_files
+from deltalog.errors import InternalError
+from deltalog.rows.bins import rewrite_here
+from deltalog.rows.gather import optimizes_writes, write_optimized
+from deltalog.rows.merge.found import MergedRows
+from deltalog.rows.select import SelectedRows
+from deltalog.upkeep import create_checkpoint
+from deltalog.write.files import write_files
+from deltalog.write.replace_where import write_where
+from deltalog.write.source import open_source
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.configuration import TableConfiguration
+    from deltalog.engine.protocol import RowSource
+    from deltalog.expressions import Expression
+    from deltalog.rows.bins import BinRewrite, Rewritten
+    from deltalog.rows.changes import FoundRows, RowChanges
+    from deltalog.snapshot import Snapshot
+    from deltalog.storage.store import Store
+    from deltalog.transaction import PendingTransaction
+    from deltalog.write.spec import WriteSpec
+    from deltalog.write.written import WrittenFiles
+
+
+class LocalEngine:
+    """Does all work in this process; see `Engine`. It has no state."""
+
+    files_per_deletion = 5_000
+
+    def open_rows(self, data: Any) -> RowSource:
+        """Anything that holds rows, as a stream of Arrow batches."""
+        return open_source(data)
+
+    def find_rows(self, transaction: PendingTransaction, changes: RowChanges) -> FoundRows:
+        """Search of the files that pruning leaves, only for the columns that decide."""
+        if changes.source is None:
+            return SelectedRows(transaction, changes)
+        return MergedRows(transaction, changes)
+
+    def write_rows(
+        self,
+        spec: WriteSpec,
+        rows: RowSource,
+        *,
+        predicate: Expression | None = None,
+        tells_changes: bool = False,
+    ) -> WrittenFiles:
+        """One pass over the rows; files are encoded while the next rows are read."""
+        if not isinstance(rows, pa.RecordBatchReader):
+            raise InternalError(f"cannot write a {type(rows).__name__} in this process")
+        if predicate is not None and rows.schema.names:
+            return write_where(spec, rows, predicate, tells_changes=tells_changes)
+        if predicate is None and optimizes_writes(spec.configuration):
+            return write_optimized(spec, rows)
+        return write_files(spec, rows)  # an empty list has no columns to be checked
+
+    def rewrite_bins(self, job: BinRewrite) -> Sequence[Rewritten]:
+        """As many bins at a time as there are cores, or as the job says."""
+        return rewrite_here(job)
+
+    def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
+        """`upkeep.create_checkpoint`."""
+        create_checkpoint(snapshot, at_ms=at_ms)
+        return True
+
+    def list_files(self, store: Store, configuration: TableConfiguration) -> pa.Table:
+        """One listing of the whole table."""
+        return listed_files(store, configuration)
+
+    def delete_files(self, store: Store, paths: Sequence[str]) -> None:
+        """Deletions in batches, each of them parallel as the store can."""
+        store.delete_many(paths)

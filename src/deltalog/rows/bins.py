@@ -1,0 +1,322 @@
+"""Groups of files whose rows go into new files; no row changes.
+
+Owns how the rows of a bin are read with what belongs to them and written, several bins at a time;
+failures leave nothing. Which files are in a bin, and in which order its rows are written, is the
+verb's affair.
+
+Protocol: Add File and Remove File (`dataChange`), Row Tracking
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from deltalog.clock import Stopwatch
+from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.kernels import compute
+from deltalog.metadata_columns import ROW_COMMIT_VERSION, ROW_ID
+from deltalog.rows.copy import (
+    ROW_GROUP_BYTES,
+    tasks_of,
+    write_copied,
+)
+from deltalog.rows.files import FileOptions
+from deltalog.rows.small_files import SmallFileReader, grouped, is_small
+from deltalog.scan.plan import read_spec
+from deltalog.scan.reader import read_task, read_tasks
+from deltalog.storage.pool import Background, read_ahead
+from deltalog.write.files import FileWriter
+from deltalog.write.rows_to_files import WriteLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from deltalog.scan.task import ReadSpec, ScanTask
+    from deltalog.snapshot import Snapshot
+    from deltalog.transaction import PendingTransaction
+    from deltalog.write.spec import WriteSpec
+    from deltalog.write.written import WrittenFiles
+
+logger = logging.getLogger(__name__)
+
+# Small batches are joined: what is done for each batch costs more than a copy of its rows.
+_JOINED_ROWS: Final = 64 * 1024
+_GROUPS_AHEAD: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bin:
+    """Files of one partition whose rows go into new files together.
+
+    Args:
+        partition: what tells the partition from others.
+        files: rows of `snapshot.files`, at least `TASK_COLUMNS` and what removing them needs.
+    """
+
+    partition: object
+    files: pa.Table
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all files."""
+        return compute.sum(self.files.column("size")).as_py() or 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How an optimization goes about its work.
+
+    Args:
+        files: how the new files are written.
+        max_concurrent_tasks: bins that are rewritten at the same time; None is one per core.
+        min_commit_interval_s: after so many seconds what is done is committed, and the rest goes
+            on in a commit of its own; 0 is a commit per partition, None one commit.
+    """
+
+    files: FileOptions = field(default_factory=FileOptions)
+    max_concurrent_tasks: int | None = None
+    min_commit_interval_s: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that mean nothing."""
+        tasks, interval = self.max_concurrent_tasks, self.min_commit_interval_s
+        if tasks is not None and tasks < 1:
+            raise InvalidInputError(
+                f"max_concurrent_tasks: expected a number above 0, found {tasks!r}"
+            )
+        if interval is not None and interval < 0:
+            raise InvalidInputError(
+                f"min_commit_interval: expected 0 seconds or more, found {interval!r}"
+            )
+
+    @property
+    def num_tasks(self) -> int:
+        """Bins at a time."""
+        return self.max_concurrent_tasks or max(1, min(8, os.cpu_count() or 1))
+
+
+class BinReader:
+    """Reads the rows of bins, and makes writers for them.
+
+    Args:
+        pending: of the optimization.
+        options: of its files.
+        report: told of every file that is read.
+        num_tasks: bins at a time; the files of one that is alone are read ahead.
+    """
+
+    def __init__(
+        self,
+        pending: PendingTransaction,
+        options: FileOptions,
+        report: Callable[[], None],
+        *,
+        num_tasks: int,
+    ) -> None:
+        self.snapshot: Snapshot = pending.base
+        self.spec: WriteSpec = options.spec_for(pending, data_change=False)
+        self.num_tasks = num_tasks
+        self._report = report
+        self._schema = self.spec.configuration.arrow_schema
+
+    def read(self, files: pa.Table, columns: Sequence[str] | None = None) -> Counted:
+        """The rows of some files, in their order.
+
+        Args:
+            files: of a bin.
+            columns: only these; None is everything that belongs to a row.
+        """
+        configuration = self.snapshot.configuration
+        if columns is None:
+            ids = (ROW_ID, ROW_COMMIT_VERSION) if configuration.row_ids_enabled else ()
+            columns = [*configuration.schema.names, *ids]
+            report = self._report
+        else:
+            report = _nothing
+        spec = read_spec(self.snapshot, columns=columns, predicate=None)
+        tasks = _reported(tasks_of(self.snapshot, spec, files), report)
+        return Counted(self._batches(spec, tasks))
+
+    def _batches(self, spec: ReadSpec, tasks: Iterable[ScanTask]) -> Iterator[pa.RecordBatch]:
+        small = SmallFileReader(spec)
+        for is_run_small, run in groupby(grouped(tasks), key=is_small):
+            if not is_run_small:
+                large = (task for group in run for task in group)
+                if self.num_tasks == 1:
+                    yield from read_tasks(large)
+                else:
+                    for task in large:
+                        yield from read_task(task)
+            elif self.num_tasks == 1:
+                for batches in read_ahead(small.read, run, depth=_GROUPS_AHEAD):
+                    yield from batches
+            else:
+                for group in run:
+                    yield from small.read(group)
+
+    def writer(self) -> FileWriter:
+        """One file after another, each of them full before the next is begun."""
+        return FileWriter(
+            self.spec, limits=WriteLimits(files_at_once=1, row_group_bytes=ROW_GROUP_BYTES)
+        )
+
+    def write(self, writer: FileWriter, batch: pa.RecordBatch) -> None:
+        """Hand on rows with what belongs to them."""
+        write_copied(writer, batch, self._schema)
+
+
+class Counted:
+    """Batches that are joined where they are small, and counted."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self.count = 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """The batches."""
+        waiting: list[pa.RecordBatch] = []
+        rows = 0
+        for batch in self._batches:
+            self.count += 1
+            if not batch.num_rows:
+                continue
+            waiting.append(batch)
+            rows += batch.num_rows
+            if rows >= _JOINED_ROWS:
+                yield from _joined(waiting)
+                waiting, rows = [], 0
+        yield from _joined(waiting)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    """What has come of one bin."""
+
+    written: WrittenFiles
+    num_batches: int
+
+
+Rewrite = Callable[[BinReader, Bin], Rewritten]
+"""Makes new files of a bin's rows; called from several threads, or in tasks of a cluster."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinRewrite:
+    """Bins that shall be rewritten for one transaction.
+
+    Args:
+        transaction: of the table.
+        bins: of its snapshot.
+        rewrite: makes new files of a bin's rows.
+        options: of the run.
+    """
+
+    transaction: PendingTransaction
+    bins: Sequence[Bin]
+    rewrite: Rewrite
+    options: RunOptions
+
+
+def rewrite_here(job: BinRewrite) -> list[Rewritten]:
+    """Rewrite bins by threads of this process; the first ones, if the job's interval has passed.
+
+    Cost: the files of `max_concurrent_tasks` bins are read and written at a time. Whatever fails
+    leaves no file.
+    """
+    return _BinWork(job).run() if job.bins else []
+
+
+def copy_bin(rows: BinReader, one: Bin) -> Rewritten:
+    """The rows of a bin as they are, in fewer files."""
+    batches = rows.read(one.files)
+    with rows.writer() as writer:
+        for batch in batches:
+            rows.write(writer, batch)
+        return Rewritten(written=writer.finish(), num_batches=batches.count)
+
+
+class _BinWork:
+    """The bins of one commit."""
+
+    def __init__(self, job: BinRewrite) -> None:
+        self._pending = job.transaction
+        self._bins = job.bins
+        self._rewrite = job.rewrite
+        self._interval_s = job.options.min_commit_interval_s
+        self._done: dict[int, Rewritten] = {}
+        num_tasks = max(1, min(len(job.bins), job.options.num_tasks))
+        steps = job.transaction.steps
+        steps.expect(sum(one.files.num_rows for one in job.bins))
+        self._rows = BinReader(job.transaction, job.options.files, steps.done, num_tasks=num_tasks)
+
+    def run(self) -> list[Rewritten]:
+        background = Background(self._rows.num_tasks)
+        try:
+            self._submit(background)
+            background.wait()
+        except BaseException:
+            background.cancel()
+            self._abandon()
+            raise
+        return [self._done[number] for number in sorted(self._done)]
+
+    def _submit(self, background: Background) -> None:
+        watch = Stopwatch()
+        for number, one in enumerate(self._bins):
+            if number and self._is_enough(watch, number):
+                return
+
+            def work(number: int = number, one: Bin = one) -> None:
+                self._done[number] = self._rewrite(self._rows, one)
+
+            if self._rows.num_tasks == 1:
+                work()
+            else:
+                background.submit(work)
+
+    def _is_enough(self, watch: Stopwatch, number: int) -> bool:
+        """Whether the bins from a number on go into another commit."""
+        if self._interval_s is None:
+            return False
+        if self._interval_s == 0:
+            return self._bins[number].partition != self._bins[number - 1].partition
+        return watch.elapsed_ms() >= self._interval_s * 1000
+
+    def _abandon(self) -> None:
+        """Remove the files of bins that were complete; others have removed theirs."""
+        paths = [path for new in self._done.values() for path in new.written.paths]
+        if not paths:
+            return
+        try:
+            self._pending.store.delete_many(paths)
+        except DeltaError as error:
+            logger.warning(
+                "%d files of a failed %s stay until vacuum: %s",
+                len(paths),
+                self._pending.operation,
+                error,
+            )
+
+
+def _reported(tasks: Iterable[ScanTask], report: Callable[[], None]) -> Iterator[ScanTask]:
+    for task in tasks:
+        yield task
+        report()
+
+
+def _nothing() -> None:
+    pass
+
+
+def _joined(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    if len(batches) < 2:
+        yield from batches
+        return
+    yield from pa.Table.from_batches(batches).combine_chunks().to_batches()

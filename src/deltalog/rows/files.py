@@ -1,0 +1,70 @@
+"""How the data files of a change of the table are to be written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deltalog.errors import InvalidInputError
+from deltalog.write.options import WriterProperties
+from deltalog.write.spec import DEFAULT_TARGET_FILE_SIZE_BYTES, WriteSpec
+
+if TYPE_CHECKING:
+    from deltalog.configuration import TableConfiguration
+    from deltalog.context import TableContext
+    from deltalog.transaction import PendingTransaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileOptions:
+    """How data files are to be written.
+
+    Args:
+        target_file_size_bytes: None follows `delta.targetFileSize`, then 128 MiB.
+        writer_properties: of Parquet.
+    """
+
+    target_file_size_bytes: int | None = None
+    writer_properties: WriterProperties | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what would fail in the middle of a write."""
+        size: object = self.target_file_size_bytes
+        writer = self.writer_properties
+        if size is not None and (not isinstance(size, int) or size < 1):
+            raise InvalidInputError(
+                f"target_file_size: expected a number of bytes above 0, found {size!r}"
+            )
+        if not isinstance(writer, WriterProperties | None):
+            raise InvalidInputError(
+                f"writer_properties: expected WriterProperties(…), found a {type(writer).__name__}"
+            )
+
+    def spec_for(self, transaction: PendingTransaction, *, data_change: bool = True) -> WriteSpec:
+        """What the writer of a transaction's files must know."""
+        return self.spec(
+            transaction.context,
+            transaction.configuration,
+            data_change=data_change,
+            now_ms=transaction.context.clock.now_ms(),
+        )
+
+    def spec(
+        self,
+        context: TableContext,
+        configuration: TableConfiguration,
+        *,
+        data_change: bool = True,
+        now_ms: int | None = None,
+    ) -> WriteSpec:
+        """What the writer of a table's files must know."""
+        target = self.target_file_size_bytes or configuration.properties.target_file_size_bytes
+        return WriteSpec(
+            store=context.store,
+            configuration=configuration,
+            time_zone=context.time_zone,
+            target_file_size_bytes=target or DEFAULT_TARGET_FILE_SIZE_BYTES,
+            writer_properties=self.writer_properties,
+            data_change=data_change,
+            now_ms=now_ms,
+        )

@@ -1,0 +1,235 @@
+"""Rows of the table and of a source that a merge concerns, and what becomes of them.
+
+Owns the order of a merge in this process: the source is kept, its keys bound the files that are
+read, clauses decide about pairs and rows, and files are changed as for any other change of rows.
+
+Protocol: Deletion Vectors, Add CDC File, Row Tracking
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from deltalog.clock import Stopwatch
+from deltalog.expressions import to_sql
+from deltalog.kernels import compute
+from deltalog.rows.apply import ChangePlan, change_rows, planned
+from deltalog.rows.changes import Action, ChangedRows, Counts
+from deltalog.rows.copy import ROW_GROUP_BYTES
+from deltalog.rows.decide import FileDecision, decide_files, explain_choice, explain_decisions
+from deltalog.rows.merge.apply import Inserts, MergeChange
+from deltalog.rows.merge.match import find_matches, rows_in_range
+from deltalog.rows.merge.plan import plan_merge
+from deltalog.rows.merge.source import MergeSource
+from deltalog.scan.prune import prune
+from deltalog.write.changes import ChangeWriter
+from deltalog.write.files import FileWriter
+from deltalog.write.rows_to_files import WriteLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.rows.changes import RowChanges
+    from deltalog.rows.merge.match import Matches
+    from deltalog.rows.merge.plan import MergePlan, MergeStep
+    from deltalog.transaction import PendingTransaction
+
+
+class MergedRows:
+    """What a merge concerns: rows of the source, and rows of the table that match or do not.
+
+    Args:
+        transaction: of an existing table.
+        changes: with a source: a `MergeSource`, whose rows may be asked for again.
+
+    Raises:
+        InvalidInputError: clauses, names or types do not go together.
+        SchemaMismatchError: the source has columns that the table lacks.
+        AmbiguousMergeError: several rows of the source would change the same row.
+
+    Cost: `find_matches`, when it is first needed.
+    """
+
+    def __init__(self, transaction: PendingTransaction, changes: RowChanges) -> None:
+        self._transaction = transaction
+        self._snapshot = snapshot = transaction.base
+        self._changes = changes
+        source = changes.source
+        self._source: MergeSource = source
+        context, before = snapshot.context, snapshot.configuration
+        self._plan = plan_merge(
+            changes,
+            before,
+            source.schema,
+            time_zone=context.time_zone,
+            now=datetime.fromtimestamp(context.clock.now_ms() / 1000, UTC),
+        )
+        transaction.parameters.update(changes.logged())
+        if self._plan.configuration is not before:
+            transaction.set_configuration(self._plan.configuration)
+
+    @cached_property
+    def _matches(self) -> Matches:
+        transaction, watch = self._transaction, Stopwatch()
+        matches = find_matches(self._snapshot, self._plan, self._source, steps=transaction.steps)
+        self._scan_ms = watch.elapsed_ms()
+        # A row of the source that matches is not inserted: so much of the files was looked at.
+        if not matches.concerned.is_none:
+            alone = _is_row_local(self._plan)
+            transaction.read(matches.concerned.files, matches.matched_files, is_row_local=alone)
+            transaction.read_files(matches.matching.files, is_row_local=alone)
+        return matches
+
+    @cached_property
+    def _found(self) -> ChangedRows:
+        matches, plan = self._matches, self._plan
+        codes = [0] * (len(plan.matched) + len(plan.by_source))
+        for part in matches.codes:
+            for entry in compute.value_counts(part).to_pylist():
+                codes[entry["values"]] += entry["counts"]
+        matched, by_source = codes[: len(plan.matched)], codes[len(plan.matched) :]
+        return ChangedRows(
+            num_source_rows=self._source.num_rows,
+            rows=Counts(
+                updated=_sum(plan.matched, matched, Action.UPDATE),
+                deleted=_sum(plan.matched, matched, Action.DELETE),
+                updated_by_source=_sum(plan.by_source, by_source, Action.UPDATE),
+                deleted_by_source=_sum(plan.by_source, by_source, Action.DELETE),
+            ),
+            num_files=matches.num_files,
+            num_scanned_files=matches.matching.num_candidates,
+            num_touched_files=matches.matching.files.num_rows,
+            scan_ms=self._scan_ms,
+        )
+
+    @cached_property
+    def _decisions(self) -> tuple[FileDecision, ...]:
+        return decide_files(
+            self._snapshot,
+            self._matches.matching,
+            asked=self._changes.use_deletion_vectors,
+            tells_rows=self._found.rows.all_updated > 0,
+        )
+
+    def apply(self) -> ChangedRows:
+        """Write what changes, and stage it.
+
+        Raises:
+            ConstraintViolationError: new rows break a rule of the table; nothing is left behind.
+
+        Cost: all columns of the row groups with rows that change, or of the files that hold them
+        where there are no deletion vectors. The table is streamed.
+        """
+        transaction, plan, matches = self._transaction, self._plan, self._matches
+        found, decisions, watch = self._found, self._decisions, Stopwatch()
+        spec = self._changes.files.spec_for(transaction)
+        change = MergeChange(spec, plan, self._source, matches)
+        inserts = Inserts(spec, plan, self._source, matches.matched_sources)
+        work = ChangePlan(
+            matching=matches.matching,
+            updates=self._updates(),
+            columns=change.columns,
+            reads=change.reads,
+            decisions=decisions,
+            steps=transaction.steps,
+        )
+        with contextlib.ExitStack() as stack:
+            limits = WriteLimits(row_group_bytes=ROW_GROUP_BYTES)
+            writer = stack.enter_context(FileWriter(spec, limits=limits))
+            changes = stack.enter_context(ChangeWriter(spec)) if self._tells_changes else None
+            files = change_rows(transaction, work, change, writer, changes)
+            inserts.write(writer, changes)
+            written = writer.finish(
+                identity_marks=inserts.identity_marks, identity_starts=inserts.identity_starts
+            )
+            cdc = () if changes is None else changes.finish()
+            transaction.add_files(written)
+            transaction.add_changes(cdc)
+        return replace(
+            found,
+            rows=replace(found.rows, inserted=inserts.num_rows),
+            files=files,
+            num_added_files=len(written.adds),
+            num_added_bytes=written.num_bytes,
+            num_change_files=len(cdc),
+            rewrite_ms=watch.elapsed_ms(),
+        )
+
+    def preview(self) -> tuple[ChangedRows, pa.Table]:
+        """What `apply` would do, and for each file what and why; values are not checked."""
+        matching, spec = self._matches.matching, self._changes.files.spec_for(self._transaction)
+        inserts = Inserts(spec, self._plan, self._source, self._matches.matched_sources)
+        found = replace(
+            self._found,
+            rows=replace(self._found.rows, inserted=inserts.count()),
+            files=planned(matching, self._decisions),
+        )
+        return found, explain_decisions(matching, self._decisions)
+
+    def explain(self) -> str:
+        """Keys, conditions and files, as text; nothing is read but the source's keys."""
+        snapshot, source, plan = self._snapshot, self._source, self._plan
+        condition = plan.condition
+        into = f"{snapshot.store.root}, version {snapshot.version}"
+        lines = [f"Merge of {source.num_rows} rows into {into}"]
+        keys = [
+            f"{to_sql(key.target)} {'<=>' if key.null_safe else '='} {to_sql(key.source)}"
+            for key in condition.keys
+        ]
+        lines.append(f"  equal keys: {', '.join(keys) or 'none, so every pair is looked at'}")
+        for what, parts in (
+            ("of the table alone", condition.target_only),
+            ("of the source alone", condition.source_only),
+            ("of pairs", condition.residual),
+        ):
+            lines += [f"  condition {what}: {to_sql(part)}" for part in parts]
+        lines.append(f"  columns that decide: {', '.join(plan.target_columns) or 'none'}")
+        lines += [
+            f"  {step.clause}" for step in (*plan.matched, *plan.not_matched, *plan.by_source)
+        ]
+        choice = explain_choice(snapshot, asked=self._changes.use_deletion_vectors)
+        lines.append(f"  changed files: {choice}")
+        concerned = rows_in_range(plan, source)
+        if concerned.is_none:
+            return "\n".join([*lines, "  files: no row of the table is concerned"])
+        pruned = prune(snapshot, concerned.files)
+        return "\n".join([*lines, *(f"  {line}" for line in pruned.explain())])
+
+    def _updates(self) -> list[bool]:
+        steps = (*self._plan.matched, *self._plan.by_source)
+        updates = pa.array(
+            [n for n, step in enumerate(steps) if step.assigned is not None], pa.int8()
+        )
+        return [
+            bool(compute.any(compute.is_in(codes, value_set=updates)).as_py())
+            for codes in self._matches.codes
+        ]
+
+    @property
+    def _tells_changes(self) -> bool:
+        """Whether the change feed needs files: adds and removes tell of new and gone rows alone."""
+        rows = self._found.rows
+        return self._snapshot.configuration.change_data_feed_enabled and bool(
+            rows.all_updated or (rows.all_deleted and FileDecision.REWRITTEN in self._decisions)
+        )
+
+
+def _is_row_local(plan: MergePlan) -> bool:
+    """Whether rows of the table that match and stay as they are decide nothing.
+
+    A row of the source is inserted where nothing matches it: then it must be known that what does
+    match is still there. Where all of that changes, the rows that change are known anyhow.
+    """
+    return not plan.not_matched or any(step.condition is None for step in plan.matched)
+
+
+def _sum(steps: Sequence[MergeStep], counts: Sequence[int], action: Action) -> int:
+    return sum(
+        count for step, count in zip(steps, counts, strict=True) if step.clause.action is action
+    )

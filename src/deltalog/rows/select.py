@@ -1,0 +1,242 @@
+"""Rows of the table that a condition selects: deleted, or given new values.
+
+Owns DELETE and UPDATE in this process: the search, the decision per file, and its execution. Rows
+of a merge, which has a source, are `rows.merge`'s.
+
+Protocol: Deletion Vectors, Add CDC File, Generated Columns, Row Tracking
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from deltalog.arguments import as_condition
+from deltalog.clock import Stopwatch
+from deltalog.expressions import to_sql
+from deltalog.rows.apply import Changed, ChangePlan, change_rows, planned, stage_files
+from deltalog.rows.assign import Scope, assignments, enforced, updating_enforcer
+from deltalog.rows.changes import Action, ChangedRows, Counts
+from deltalog.rows.copy import ROW_GROUP_BYTES, copy_rows, read_rows, tasks_of
+from deltalog.rows.decide import FileDecision, decide_files, explain_decisions
+from deltalog.rows.find import find_matching_files
+from deltalog.scan.plan import read_spec
+from deltalog.scan.reader import read_tasks
+from deltalog.schema.conform import conform
+from deltalog.write.changes import ChangeWriter
+from deltalog.write.files import FileWriter
+from deltalog.write.rows_to_files import WriteLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.rows.assign import Assignments
+    from deltalog.rows.changes import RowChanges
+    from deltalog.transaction import PendingTransaction
+    from deltalog.write.spec import WriteSpec
+
+_LIMITS = WriteLimits(row_group_bytes=ROW_GROUP_BYTES)
+
+
+class SelectedRows:
+    """The rows that a condition selects, and what one clause does to them.
+
+    Args:
+        transaction: of an existing table.
+        changes: without a source.
+
+    Raises:
+        InvalidInputError: a column does not exist or cannot be assigned, or deletion vectors are
+            asked for and the table does not allow them.
+
+    Cost: `find_matching_files`.
+    """
+
+    def __init__(self, transaction: PendingTransaction, changes: RowChanges) -> None:
+        self._transaction = transaction
+        self._snapshot = snapshot = transaction.base
+        self._changes = changes
+        (self._clause,) = changes.clauses
+        schema = snapshot.configuration.schema
+        self._deletes = self._clause.action is Action.DELETE
+        if not self._deletes:
+            context = snapshot.context
+            scope = Scope.of_table(
+                schema,
+                datetime.fromtimestamp(context.clock.now_ms() / 1000, UTC),
+                time_zone=context.time_zone,
+                is_try=not changes.error_on_type_mismatch,
+            )
+            self._assigned = assignments(schema, self._clause.values or {}, scope)
+        watch = Stopwatch()
+        self._condition = as_condition(schema, changes.condition, parameters=changes.parameters)
+        transaction.parameters["predicate"] = (
+            [] if self._condition is None else [to_sql(self._condition)]
+        )
+        self._matching = find_matching_files(snapshot, self._condition, steps=transaction.steps)
+        transaction.read(self._condition, self._matching.files, is_row_local=True)
+        self._scan_ms = watch.elapsed_ms()
+
+    @cached_property
+    def _decisions(self) -> tuple[FileDecision, ...]:
+        asked = self._changes.use_deletion_vectors
+        # The feed is told of updated rows anyway; of deleted ones only where a file is rewritten.
+        return decide_files(
+            self._snapshot, self._matching, asked=asked, tells_rows=not self._deletes
+        )
+
+    def apply(self) -> ChangedRows:
+        """Write what changes, and stage it.
+
+        Raises:
+            ConstraintViolationError: new rows break a rule of the table; nothing is left behind.
+
+        Cost: for deletes one small request for all deletion vectors, or a copy of the rows that
+        stay in the files that are cut; for updates all columns of the row groups with such rows,
+        or of the files that hold them where there are no deletion vectors.
+        """
+        watch = Stopwatch()
+        found = self._planned()
+        if self._matching.files.num_rows:
+            found = self._delete(found) if self._deletes else self._update(found)
+        return replace(found, rewrite_ms=watch.elapsed_ms())
+
+    def preview(self) -> tuple[ChangedRows, pa.Table]:
+        """What `apply` would do, and for each file what and why; values are not computed."""
+        found = self._planned()
+        if not self._deletes:
+            found = replace(found, rows=Counts(updated_by_source=self._count()))
+        return found, explain_decisions(self._matching, self._decisions)
+
+    def explain(self) -> str:
+        """Which files were read, and what becomes of those with matching rows."""
+        matching = self._matching
+        lines = [f"files read: {matching.num_candidates}, with rows: {matching.files.num_rows}"]
+        decisions = [f"files to {one}: {self._decisions.count(one)}" for one in FileDecision]
+        return "\n".join([*lines, *decisions])
+
+    def _planned(self) -> ChangedRows:
+        """What is known before anything is written."""
+        matching = self._matching
+        rows = Counts(deleted_by_source=matching.num_rows) if self._deletes else Counts()
+        return ChangedRows(
+            rows=rows,
+            files=planned(matching, self._decisions),
+            num_scanned_files=matching.num_candidates,
+            num_touched_files=matching.files.num_rows,
+            scan_ms=self._scan_ms,
+        )
+
+    def _count(self) -> int:
+        """How many rows match, from the footers of files of which the log does not tell."""
+        known = self._matching.num_rows
+        if known is not None:
+            return known
+        spec = read_spec(self._snapshot, columns=[], predicate=None)
+        tasks = tasks_of(self._snapshot, spec, self._matching.files)
+        return sum(batch.num_rows for batch in read_tasks(tasks))
+
+    # --- deletes
+
+    def _delete(self, found: ChangedRows) -> ChangedRows:
+        stage_files(self._transaction, self._matching, self._decisions)
+        cut = [n for n, one in enumerate(self._decisions) if one is FileDecision.REWRITTEN]
+        return self._rewrite(cut, found) if cut else found
+
+    def _rewrite(self, cut: Sequence[int], found: ChangedRows) -> ChangedRows:
+        """Write the rows that stay into new files, and for the change feed those that do not."""
+        transaction, matching = self._transaction, self._matching
+        files = matching.files.take(pa.array(cut, pa.int64()))
+        spec = self._changes.files.spec_for(transaction)
+        # Which may have more columns than the rows that are there.
+        schema = spec.configuration.arrow_schema
+        with FileWriter(spec, limits=_LIMITS) as writer:
+            copied = copy_rows(
+                self._snapshot,
+                files,
+                writer,
+                schema,
+                without=[matching.positions[number] for number in cut],
+                steps=transaction.steps,
+            )
+            written = writer.finish()
+        transaction.add_files(written)
+        told = len(transaction.cdc)
+        if self._snapshot.configuration.change_data_feed_enabled:
+            with ChangeWriter(spec) as changes:
+                for batch in read_rows(
+                    self._snapshot,
+                    matching.files,
+                    predicate=self._condition,
+                    steps=transaction.steps,
+                ):
+                    changes.write(conform(batch, schema), "delete")
+                transaction.add_changes(changes.finish())
+        return replace(
+            found,
+            files=replace(found.files, num_copied_rows=copied),
+            num_added_files=len(written.adds),
+            num_added_bytes=written.num_bytes,
+            num_change_files=len(transaction.cdc) - told,
+        )
+
+    # --- updates
+
+    def _update(self, found: ChangedRows) -> ChangedRows:
+        transaction = self._transaction
+        update = _Update(self._assigned, self._changes.files.spec_for(transaction))
+        plan = ChangePlan(
+            matching=self._matching,
+            updates=[True] * self._matching.files.num_rows,
+            columns=update.columns,
+            reads=update.reads,
+            decisions=self._decisions,
+            steps=transaction.steps,
+        )
+        feed = self._snapshot.configuration.change_data_feed_enabled
+        with contextlib.ExitStack() as stack:
+            writer = stack.enter_context(FileWriter(update.spec, limits=_LIMITS))
+            changes = stack.enter_context(ChangeWriter(update.spec)) if feed else None
+            files = change_rows(transaction, plan, update, writer, changes)
+            written = writer.finish()
+            cdc = () if changes is None else changes.finish()
+            transaction.add_files(written)
+            transaction.add_changes(cdc)
+        return replace(
+            found,
+            rows=Counts(updated_by_source=update.num_rows),
+            files=files,
+            num_added_files=len(written.adds),
+            num_added_bytes=written.num_bytes,
+            num_change_files=len(cdc),
+        )
+
+
+class _Update:
+    """One set of assignments, over batches of rows."""
+
+    def __init__(self, wanted: Assignments, spec: WriteSpec) -> None:
+        configuration = spec.configuration
+        self.spec = spec
+        self._wanted = wanted
+        self._enforcer, self._schema = updating_enforcer(spec, configuration, wanted.names)
+        # Generated columns are computed anew, so they may differ as well.
+        self.columns = {*wanted.names, *configuration.schema.names} - (
+            set(self._schema.names) - set(wanted.names)
+        )
+        used = {path[0] for path in wanted.columns}
+        replaced = wanted.replaced | (self.columns - set(wanted.names))
+        self.reads = (set(configuration.schema.names) - replaced) | used
+        self.num_rows = 0
+
+    def __call__(self, file: int, first: int, old: pa.RecordBatch) -> Changed:
+        """The new versions of rows, all of which are updated."""
+        del file, first
+        self.num_rows += old.num_rows
+        new = self._wanted.compute(old, old)
+        return Changed(enforced(self._enforcer, self._schema, old, new))

@@ -1,0 +1,310 @@
+"""Changes of rows, planned on the driver and applied by tasks.
+
+Owns what is common to deletes, updates and merges: a frame says for each row which step is done to
+it, tasks write new versions and report where the old ones are, and the driver decides what becomes
+of the files that hold them. It writes deletion vectors itself, since they are small; rows that stay
+are copied by tasks. No row passes through the driver.
+
+Protocol: Deletion Vectors, Add File and Remove File, Add CDC File
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+
+from deltalog import metadata_columns
+from deltalog.actions.arrow import FILE_SCHEMA
+from deltalog.deletion_vectors import DeletionBitmap
+from deltalog.errors import AmbiguousMergeError, InternalError
+from deltalog.kernels import compute
+from deltalog.metadata_columns import METADATA
+from deltalog.paths import locations
+from deltalog.rows.apply import planned, stage_files
+from deltalog.rows.changes import Action, ChangedRows, Counts, When
+from deltalog.rows.decide import FileDecision, decide_files, explain_choice, explain_decisions
+from deltalog.rows.find import MatchingFiles, complete_counts
+from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
+from deltalog.spark.engine.row_tasks import (
+    FILE,
+    ROW,
+    ROW_ID,
+    STEP,
+    CopySpec,
+    RowsDone,
+    RowSpec,
+    change_task,
+    copy_task,
+)
+from deltalog.spark.engine.write_tasks import no_files
+from deltalog.spark.reading.conditions import RowCondition
+from deltalog.spark.reading.options import MAX_PARTITION_BYTES
+from deltalog.spark.reading.splits import split_tasks
+from deltalog.spark.session.tasks import decode_all, run_numbered, run_tasks
+from deltalog.spark.session.types import quoted
+from deltalog.write.written import WrittenFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from deltalog.clock import Stopwatch
+    from deltalog.expressions import Expression
+    from deltalog.rows.changes import RowChanges
+    from deltalog.scan.prune import Pruned
+    from deltalog.spark.reading.scan import SparkScan
+    from deltalog.transaction import PendingTransaction
+    from deltalog.write.spec import WriteSpec
+
+_IDS: Final = (metadata_columns.ROW_ID, metadata_columns.ROW_COMMIT_VERSION)
+TARGET: Final = "__deltalog_target"
+"""The struct of a row of the table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """Rows of the table that may be concerned.
+
+    Args:
+        frame: the table's columns, `FILE`, `ROW`, and `ROW_ID` where the table has row ids.
+        condition: true of every row that may be concerned; None is any row.
+        pruned: the files that hold them.
+        files: those, as rows of `snapshot.files`.
+    """
+
+    frame: DataFrame
+    condition: Expression | None
+    pruned: Pruned
+    files: pa.Table
+
+
+def find_candidates(scan: SparkScan, condition: Expression | None, alias: str | None) -> Candidates:
+    """Find rows of a version, as a frame that says where each of them is.
+
+    Args:
+        scan: of the version, without conditions.
+        condition: true of every row that may be concerned; None is any row.
+        alias: under which Spark's conditions know the table.
+    """
+    snapshot = scan.snapshot
+    ids = _IDS[:1] if snapshot.configuration.row_ids_enabled else ()
+    wanted = replace(
+        scan,
+        metadata_columns=(metadata_columns.FILE_PATH, metadata_columns.ROW_INDEX, *ids),
+        lists_files=True,
+    )
+    if condition is not None:
+        all_rows = F.expr("true")
+        prunes = RowCondition(column=all_rows, pruning=condition, used=frozenset(), text="true")
+        wanted = replace(wanted, conditions=(prunes,))
+    frame = wanted.to_df()
+    hidden = [
+        F.col(METADATA)["file_path"].alias(FILE),
+        F.col(METADATA)["row_index"].alias(ROW),
+        *([F.col(METADATA)["row_id"].alias(ROW_ID)] if ids else []),
+    ]
+    names = snapshot.configuration.schema.names
+    frame = frame.select(*(F.col(quoted(name)) for name in names), *hidden)
+    pruned = wanted.pruned
+    return Candidates(
+        frame=frame if alias is None else frame.alias(alias),
+        condition=condition,
+        pruned=pruned,
+        files=pruned.files(FILE_SCHEMA.names),
+    )
+
+
+def row_struct(names: Sequence[str]) -> Column:
+    """Return a row of the frame as one struct."""
+    return F.struct(*(F.col(quoted(name)).alias(name) for name in names))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameChanges:
+    """Rows that change, as a frame: what the engine of a cluster finds; see `FoundRows`.
+
+    Args:
+        transaction: of an existing table.
+        changes: as the user said it; steps are its clauses in their order.
+        candidates: rows of the table that may be concerned.
+        frame: for each row that changes: `STEP`, `FILE` and `ROW`, and what the step needs.
+        watch: runs since the search began.
+        num_source_rows: rows of the source.
+    """
+
+    transaction: PendingTransaction
+    changes: RowChanges
+    candidates: Candidates
+    frame: DataFrame
+    watch: Stopwatch
+    num_source_rows: int = 0
+
+    def apply(self) -> ChangedRows:
+        """Let tasks write what changes, and stage it.
+
+        Raises:
+            AmbiguousMergeError: several rows of the source would change the same row.
+            ConstraintViolationError: new rows break a rule of the table.
+        """
+        transaction = self.transaction
+        spec = self.changes.files.spec_for(transaction)
+        done = self._run(spec, self.frame, writes=True)
+        transaction.add_files(done.written)
+        matching = self._matching(done.places)
+        decisions = self._decide(matching)
+        stage_files(transaction, matching, decisions)
+        copied = self._copy(spec, matching, decisions)
+        # A row of the source is inserted where nothing matches it: so much was looked at.
+        inserts = bool(self.changes.of(When.NOT_MATCHED))
+        files = self.candidates.files if inserts else matching.files
+        transaction.read(self.candidates.condition, files, is_row_local=not inserts)
+        return replace(
+            self._changed(done, matching),
+            files=replace(planned(matching, decisions), num_copied_rows=sum(copied.counts)),
+            num_added_files=len(done.written.adds) + len(copied.written.adds),
+            num_added_bytes=done.written.num_bytes + copied.written.num_bytes,
+            num_change_files=len(done.written.cdc),
+        )
+
+    def preview(self) -> tuple[ChangedRows, pa.Table]:
+        """Count what `apply` would do; tasks evaluate conditions, and no new values."""
+        wanted = [name for name in (STEP, FILE, ROW) if name in self.frame.columns]
+        spec = self.changes.files.spec_for(self.transaction)
+        done = self._run(spec, self.frame.select(*wanted), writes=False)
+        matching = self._matching(done.places)
+        decisions = self._decide(matching)
+        found = replace(self._changed(done, matching), files=planned(matching, decisions))
+        return found, explain_decisions(matching, decisions)
+
+    def explain(self) -> str:
+        """Explain which files are read, and what becomes of those with rows that change."""
+        snapshot = self.transaction.base
+        choice = explain_choice(snapshot, asked=self.changes.use_deletion_vectors)
+        lines = [
+            f"Changes of rows of {snapshot.store.root}, version {snapshot.version}, by tasks",
+            *map(str, self.changes.ordered),
+            f"changed files: {choice}",
+            *self.candidates.pruned.explain(),
+        ]
+        return "\n  ".join(lines)
+
+    def _run(self, spec: WriteSpec, frame: DataFrame, *, writes: bool) -> RowsDone:
+        task = RowSpec(
+            spec=spec,
+            steps=tuple(clause.action for clause in self.changes.ordered),
+            tells_changes=spec.configuration.change_data_feed_enabled,
+            writes=writes,
+        )
+        what = f"changing rows of {spec.store.root}"
+        return united(spec, run_tasks(frame, partial(change_task, task), what))
+
+    def _check_repeats(self, places: Mapping[str, tuple[int, DeletionBitmap]]) -> None:
+        repeated = {name: n - len(rows) for name, (n, rows) in places.items() if n > len(rows)}
+        if repeated and not self.changes.allows_repeats:
+            raise AmbiguousMergeError(
+                f"cannot merge into {self.transaction.store.root}: several rows of the source "
+                f"match the same row of the table, {sum(repeated.values())} times, for example in "
+                f"{next(iter(repeated))!r}; make the source's keys unique, or the condition more "
+                "exact"
+            )
+
+    def _matching(self, places: Mapping[str, tuple[int, DeletionBitmap]]) -> MatchingFiles:
+        self._check_repeats(places)
+        snapshot, files = self.transaction.base, self.candidates.files
+        where = locations(files.column("path"), snapshot.store.root)
+        names = pa.array(list(places), pa.string())
+        found = compute.index_in(names, value_set=where)
+        if found.null_count:
+            raise InternalError(f"rows were found in files that {snapshot.store.root} has not")
+        order = compute.sort_indices(found)
+        numbers = found.take(order)
+        matching = files.take(numbers)
+        named: list[Any] = names.take(order).to_pylist()
+        known: list[int | None] = self.candidates.pruned.num_records().take(numbers).to_pylist()
+        return MatchingFiles(
+            files=matching,
+            positions=tuple(places[name][1].to_arrow() for name in named),
+            num_records=complete_counts(snapshot, matching, known),
+            num_candidates=files.num_rows,
+        )
+
+    def _decide(self, matching: MatchingFiles) -> tuple[FileDecision, ...]:
+        asked = self.changes.use_deletion_vectors
+        return decide_files(self.transaction.base, matching, asked=asked)
+
+    def _copy(
+        self, spec: WriteSpec, matching: MatchingFiles, decisions: Sequence[FileDecision]
+    ) -> RowsDone:
+        """Let tasks write the rows that stay of files that are rewritten, and stage them."""
+        cut = [n for n, decision in enumerate(decisions) if decision is FileDecision.REWRITTEN]
+        if not cut:
+            return RowsDone(written=no_files(spec), counts=(0,))
+        snapshot = self.transaction.base
+        ids = _IDS if snapshot.configuration.row_ids_enabled else ()
+        reads = read_spec(
+            snapshot, columns=[*snapshot.configuration.schema.names, *ids], predicate=None
+        )
+        rows = matching.files.take(pa.array(cut, pa.int64())).select(TASK_COLUMNS).to_pylist()
+        tasks = [make_task(snapshot, reads, row) for row in rows]
+        gone = {}
+        for number, task in zip(cut, tasks, strict=True):
+            positions = matching.positions[number]
+            gone[task.path] = (
+                DeletionBitmap() if positions is None else DeletionBitmap.from_arrow(positions)
+            )
+        groups = split_tasks(tasks, MAX_PARTITION_BYTES)
+        copy = CopySpec(
+            spec=spec,
+            groups=tuple(tuple((task, gone[task.path]) for task in group) for group in groups),
+        )
+        spark, what = self.frame.sparkSession, f"copying rows of {snapshot.store.root}"
+        copied = united(spec, run_numbered(spark, len(groups), partial(copy_task, copy), what))
+        self.transaction.add_files(copied.written)
+        return copied
+
+    def _changed(self, done: RowsDone, matching: MatchingFiles) -> ChangedRows:
+        """Count rows and files; Spark finds and writes rows in one job, so there is one time."""
+        numbers: dict[tuple[When, Action], int] = {}
+        for clause, count in zip(self.changes.ordered, done.counts, strict=False):  # or no task
+            key = (clause.when, clause.action)
+            numbers[key] = numbers.get(key, 0) + count
+        return ChangedRows(
+            rows=Counts(
+                updated=numbers.get((When.MATCHED, Action.UPDATE), 0),
+                deleted=numbers.get((When.MATCHED, Action.DELETE), 0),
+                updated_by_source=numbers.get((When.NOT_MATCHED_BY_SOURCE, Action.UPDATE), 0),
+                deleted_by_source=numbers.get((When.NOT_MATCHED_BY_SOURCE, Action.DELETE), 0),
+                inserted=numbers.get((When.NOT_MATCHED, Action.INSERT), 0),
+            ),
+            num_source_rows=self.num_source_rows,
+            num_files=self.candidates.pruned.num_files,
+            num_scanned_files=self.candidates.files.num_rows,
+            num_touched_files=matching.files.num_rows,
+            scan_ms=self.watch.elapsed_ms(),
+        )
+
+
+def united(spec: WriteSpec, messages: Iterable[bytes]) -> RowsDone:
+    """Return what all tasks have done together.
+
+    Raises:
+        DeltaError: what is wrong with the rows of some task; the others' files are removed.
+    """
+    parts: list[RowsDone] = decode_all(messages, spec.store, lambda part: part.written.paths)
+    if not parts:
+        return RowsDone(written=no_files(spec), counts=())
+    places: dict[str, tuple[int, DeletionBitmap]] = {}
+    for part in parts:
+        for name, (count, rows) in part.places.items():
+            known = places.get(name)
+            places[name] = (count, rows) if known is None else (known[0] + count, known[1] | rows)
+    return RowsDone(
+        written=WrittenFiles.merge([part.written for part in parts]),
+        counts=tuple(sum(numbers) for numbers in zip(*(p.counts for p in parts), strict=True)),
+        places=places,
+    )

@@ -1,0 +1,358 @@
+"""MERGE by tasks: one join of the table and a source decides about all rows.
+
+Owns the translation of clauses into columns over the joined frame. Spark evaluates conditions and
+values. The part of the condition that we understand ourselves, and the bounds of the source's keys,
+decide which files of the table are read.
+
+Protocol: Schema Serialization Format, Type Widening
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+
+from deltalog.clock import Stopwatch
+from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.expressions import Column as Name
+from deltalog.expressions import (
+    Expression,
+    Literal,
+    columns,
+    map_columns,
+    parse_sql,
+    resolve,
+    to_sql,
+)
+from deltalog.expressions.nodes import Comparison
+from deltalog.features.computed_columns import default_expressions, generation_expressions
+from deltalog.features.identity_columns import identity_columns
+from deltalog.rows.assign import check_identities
+from deltalog.rows.changes import Action, When
+from deltalog.rows.merge import scope
+from deltalog.rows.merge.plan import evolved, plan_condition, star_columns
+from deltalog.spark.engine.apply import TARGET, FrameChanges, find_candidates, row_struct
+from deltalog.spark.engine.assign import (
+    as_type_of,
+    as_value,
+    checked_values,
+    keeping,
+    new_struct,
+    parse_assignments,
+)
+from deltalog.spark.engine.row_tasks import FILE, NEW, OLD, ROW, ROW_ID, STEP
+from deltalog.spark.reading.conditions import asks_the_clock, knows_no_zone
+from deltalog.spark.session.tasks import described
+from deltalog.spark.session.types import schema_of, to_spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from deltalog.configuration import TableConfiguration
+    from deltalog.rows.changes import Clause, RowChanges
+    from deltalog.rows.merge.plan import MergeCondition
+    from deltalog.schema import StructType
+    from deltalog.snapshot import Snapshot
+    from deltalog.spark.reading.scan import SparkScan
+    from deltalog.transaction import PendingTransaction
+
+SOURCE: Final = "__deltalog_source"
+"""The struct of a row of the source."""
+_STRUCTS: Final = {scope.TARGET: TARGET, scope.SOURCE: SOURCE}
+_ONLY: Final = {When.NOT_MATCHED: SOURCE, When.NOT_MATCHED_BY_SOURCE: TARGET}
+_BOUNDED: Final = (int, str, date, Decimal)
+_NEW_ROW: Final = "__deltalog_new_row"
+"""Tells rows apart that are in no file yet."""
+
+
+def merged_rows(
+    scan: SparkScan, transaction: PendingTransaction, changes: RowChanges
+) -> FrameChanges:
+    """Find the rows of the table and of a source that a merge concerns.
+
+    Args:
+        scan: of the transaction's version.
+        transaction: of an existing table.
+        changes: with a data frame as its source, which is read twice.
+
+    Raises:
+        InvalidInputError: clauses and columns do not go together.
+
+    Cost: one job over the source. When rows are applied one join, which reads of the table the
+    columns that decide and, where rows are updated, all.
+    """
+    changes.check()
+    watch, before, frame = Stopwatch(), scan.snapshot.configuration, changes.source
+    source = schema_of(frame.schema)
+    # As in Delta Spark: without evolution, columns that only the source has are left out.
+    after = evolved(changes, before, source) if changes.merge_schema else before
+    if after is not before:
+        transaction.set_configuration(after)
+    transaction.parameters.update(changes.logged())
+    keys = _known_condition(changes, scan.snapshot, source)
+    with described(scan.spark, "looking at the source of a merge"):
+        reach, num_source_rows = _reach(changes, keys, before.schema)
+    candidates = find_candidates(scan, reach, changes.target_alias)
+    target = candidates.frame.withColumn(TARGET, row_struct(before.schema.names))
+    theirs = frame.withColumn(SOURCE, row_struct(source.names))
+    plan = _JoinPlan(changes, before, after, source)
+    plan.check_sides(target, theirs)
+    return FrameChanges(
+        transaction=transaction,
+        changes=changes,
+        candidates=candidates,
+        frame=plan.decided(target, theirs),
+        watch=watch,
+        num_source_rows=num_source_rows,
+    )
+
+
+def _known_condition(
+    changes: RowChanges, snapshot: Snapshot, source: StructType
+) -> MergeCondition | None:
+    """Return what of the condition means to us what it means to Spark; None if nothing does."""
+    whole, schema = changes.condition, snapshot.configuration.schema
+    is_text = isinstance(whole, str)
+    if not isinstance(whole, str | Expression) or asks_the_clock(whole):
+        return None
+    try:
+        alias = changes.source_alias
+        if isinstance(whole, str) and alias is None:
+            alias = _source_alias(whole, changes.target_alias, schema, source)
+        now = datetime.fromtimestamp(snapshot.context.clock.now_ms() / 1000, UTC)
+        found = plan_condition(replace(changes, source_alias=alias), schema, source, now=now)
+    except DeltaError:
+        return None
+    zone = snapshot.context.time_zone
+
+    def is_same(part: Expression) -> bool:
+        return knows_no_zone(part, schema, zone, is_text=is_text)
+
+    return replace(
+        found,
+        keys=tuple(key for key in found.keys if not key.null_safe and is_same(key.target)),
+        target_only=tuple(filter(is_same, found.target_only)),
+    )
+
+
+def _source_alias(
+    condition: str, mine: str | None, schema: StructType, source: StructType
+) -> str | None:
+    """Return what a condition calls the source: the alias is part of its frame, and hidden."""
+    known = {name.lower() for name in (*schema.names, *source.names, mine or "")}
+    paths = columns(parse_sql(condition))
+    others = {path[0] for path in paths if len(path) > 1 and path[0].lower() not in known}
+    return others.pop() if len(others) == 1 else None
+
+
+def _reach(
+    changes: RowChanges, known: MergeCondition | None, schema: StructType
+) -> tuple[Expression | None, int]:
+    """Return what holds of every row of the table that is concerned, and count the source's rows.
+
+    Cost: one job over the source.
+    """
+    keys = () if known is None else known.keys
+    wanted = [F.count(F.lit(1)).alias("n")]
+    for number, key in enumerate(keys):
+        value = F.expr(to_sql(key.source))
+        wanted += [F.min(value).alias(f"low{number}"), F.max(value).alias(f"high{number}")]
+    (row,) = changes.source.agg(*wanted).collect()
+    if known is None or changes.of(When.NOT_MATCHED_BY_SOURCE):
+        return None, row["n"]
+    parts = list(known.target_only)
+    for number, key in enumerate(keys):
+        low, high = row[f"low{number}"], row[f"high{number}"]
+        if isinstance(low, _BOUNDED) and not isinstance(low, datetime):
+            parts.append(Comparison(">=", key.target, Literal(low)))
+            parts.append(Comparison("<=", key.target, Literal(high)))
+    resolved = [resolve(part, schema) for part in parts]
+    return (reduce(and_, resolved) if resolved else None), row["n"]
+
+
+class _JoinPlan:
+    """The clauses of a merge over the joined frame, where rows of both sides are structs, too.
+
+    Args:
+        changes: the merge.
+        before: the table.
+        after: the table, as it will be.
+        source: schema of the source.
+    """
+
+    def __init__(
+        self,
+        changes: RowChanges,
+        before: TableConfiguration,
+        after: TableConfiguration,
+        source: StructType,
+    ) -> None:
+        self._changes = changes
+        self._before = before
+        self._after = after
+        self._source = source
+        mine = {name.lower() for name in before.schema.names}
+        self._shared = mine & {name.lower() for name in source.names}
+
+    def check_sides(self, target: DataFrame, source: DataFrame) -> None:
+        """Let Spark refuse what names the other side where there is no row of it.
+
+        In the joined frame that side's columns are there, and NULL.
+        """
+        for when, frame in ((When.NOT_MATCHED, source), (When.NOT_MATCHED_BY_SOURCE, target)):
+            said = [
+                self._column(value, when)
+                for clause in self._changes.of(when)
+                for value in (clause.condition, *(clause.values or {}).values())
+                if value is not None
+            ]
+            if said:
+                _ = frame.select(*said).schema  # which analyzes it, on Connect too
+
+    def decided(self, target: DataFrame, source: DataFrame) -> DataFrame:
+        """Return the rows that change, each with its step, its place and its new values."""
+        changes, before = self._changes, self._before
+        rows = self._joined(target, source).withColumn(STEP, self._step())
+        found = [F.col(STEP), *self._new_values()]
+        if any(clause.action is not Action.INSERT for clause in changes.clauses):
+            found += [F.col(FILE), F.col(ROW)]
+            found += [F.col(ROW_ID)] if before.row_ids_enabled else []
+            found += [F.col(TARGET).alias(OLD)] if before.change_data_feed_enabled else []
+        frame = rows.where(F.col(STEP).isNotNull()).select(*found)
+        if not changes.of(When.MATCHED) or not changes.allows_repeats:
+            return frame
+        # Several rows of the source may agree that a row goes; it goes once.
+        new = F.when(F.col(ROW).isNull(), F.monotonically_increasing_id())
+        return frame.withColumn(_NEW_ROW, new).dropDuplicates([FILE, ROW, _NEW_ROW]).drop(_NEW_ROW)
+
+    def _joined(self, target: DataFrame, source: DataFrame) -> DataFrame:
+        on = self._column(self._changes.condition, When.MATCHED)
+        inserts = bool(self._changes.of(When.NOT_MATCHED))
+        if all(clause.action is Action.INSERT for clause in self._changes.clauses):
+            none = F.expr("CAST(NULL AS BIGINT)")
+            return source.join(target, on, "left_anti").withColumn(ROW, none)
+        if self._changes.of(When.NOT_MATCHED_BY_SOURCE):
+            return target.join(source, on, "full" if inserts else "left")
+        return target.join(source, on, "right" if inserts else "inner")
+
+    def _step(self) -> Column:
+        """Return the number of the step that is done to a row; NULL for none."""
+        mine, theirs = F.col(ROW).isNotNull(), F.col(SOURCE).isNotNull()
+        held = {
+            When.MATCHED: mine & theirs,
+            When.NOT_MATCHED: ~mine & theirs,
+            When.NOT_MATCHED_BY_SOURCE: mine & ~theirs,
+        }
+        found: Any = F
+        for number, clause in enumerate(self._changes.ordered):
+            applies = held[clause.when]
+            if clause.condition is not None:
+                applies &= self._column(clause.condition, clause.when)
+            found = found.when(applies, F.lit(number))
+        step: Column = found
+        return step
+
+    def _column(self, value: Any, when: When) -> Column:
+        """Return a condition or a value over the joined frame.
+
+        Where there is a row of one side only, its columns need no name before them. In expressions
+        of ours `target` and `source` name the sides; in a text that is up to the frames' aliases.
+        """
+        side, is_text = _ONLY.get(when), isinstance(value, str)
+        if is_text and side is not None:
+            try:
+                value = parse_sql(text := value)
+            except DeltaError:  # Spark may know what we do not
+                return as_value(text)
+            if not any(path[0].lower() in self._shared for path in columns(value)):
+                return as_value(text)
+        if not isinstance(value, Expression):
+            return as_value(value)
+
+        def place(name: Name) -> Name:
+            first, *rest = name.path
+            if rest and first in _STRUCTS and not is_text:
+                return Name((_STRUCTS[first], *rest))
+            return Name((side, *name.path)) if side and first.lower() in self._shared else name
+
+        return as_value(map_columns(value, place))
+
+    def _new_values(self) -> list[Column]:
+        """Return the struct of new values of each step that has some; NULL in other rows."""
+        found = []
+        for number, clause in enumerate(self._changes.ordered):
+            if clause.action is Action.DELETE:
+                continue
+            inserts = clause.action is Action.INSERT
+            struct = self._inserted(clause) if inserts else self._updated(clause)
+            found.append(F.when(F.col(STEP) == number, struct).alias(f"{NEW}{number}"))
+        return found
+
+    def _updated(self, clause: Clause) -> Column:
+        before, after = self._before.schema, self._after
+        values = self._assigned(clause)
+        check_identities(after.schema, {path[0] for path in values})
+        mine = F.col(TARGET)
+        if clause.is_star:
+            values = {
+                path: keeping(value, self._source, mine, before, path)
+                for path, value in values.items()
+            }
+        old = {
+            one.name: mine[one.name]
+            if one.name in before.names
+            else F.lit(None).cast(to_spark_type(one.type))
+            for one in after.schema
+        }
+        return new_struct(after, values, old, before)
+
+    def _inserted(self, clause: Clause) -> Column:
+        values, schema = self._assigned(clause), self._after.schema
+        deep = [path for path in values if len(path) > 1]
+        if deep:
+            raise InvalidInputError(
+                f"cannot insert into {'.'.join(deep[0])!r}: new rows need the whole struct"
+            )
+        return F.struct(
+            *(as_type_of(schema, path, value).alias(path[0]) for path, value in values.items())
+        )
+
+    def _assigned(self, clause: Clause) -> dict[tuple[str, ...], Column]:
+        changes, schema = self._changes, self._after.schema
+        spark = changes.source.sparkSession
+        if clause.values is not None:
+            given = {key: self._column(one, clause.when) for key, one in clause.values.items()}
+            values = parse_assignments(schema, given, changes.target_alias)
+            return checked_values(schema, values, spark)
+        theirs = {name.lower(): name for name in star_columns(clause, self._source)}
+        missing = [name for name in schema.names if name.lower() not in theirs]
+        needed = [name for name in missing if name not in _filled_in(self._after)]
+        if needed and not changes.merge_schema and not clause.except_columns:
+            raise InvalidInputError(
+                "cannot take every column from the source: it lacks "
+                f"{', '.join(map(repr, needed))}; name the columns to take, or use "
+                "withSchemaEvolution()"
+            )
+        taken: dict[tuple[str, ...], Column] = {
+            (name,): F.col(SOURCE)[theirs[name.lower()]]
+            for name in schema.names
+            if name.lower() in theirs
+        }
+        return checked_values(schema, taken, spark)
+
+
+def _filled_in(configuration: TableConfiguration) -> set[str]:
+    """Return the columns that the table itself gives a value."""
+    schema = configuration.schema
+    defaults = default_expressions(schema) if configuration.supports("allowColumnDefaults") else {}
+    return {
+        *(one.name for one in identity_columns(schema)),
+        *(generation_expressions(schema) if configuration.supports("generatedColumns") else ()),
+        *(path[0] for path in defaults if len(path) == 1),
+    }

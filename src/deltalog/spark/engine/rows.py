@@ -1,0 +1,58 @@
+"""Rows of a data frame, written by the tasks that compute them.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+
+from deltalog.rows.gather import optimizes_writes
+from deltalog.schema import to_arrow_schema
+from deltalog.spark.engine.write_tasks import write_task, written_by
+from deltalog.spark.session.tasks import run_tasks
+from deltalog.spark.session.types import quoted, schema_of
+from deltalog.write.enforce import Enforcer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from deltalog.spark.engine.write_tasks import WriteTask
+    from deltalog.write.written import WrittenFiles
+
+
+class SparkRows:
+    """The rows of a data frame.
+
+    Args:
+        frame: the rows.
+        gathers: whether they are gathered by partition first; None does what the table says.
+    """
+
+    def __init__(self, frame: DataFrame, *, gathers: bool | None) -> None:
+        self.schema: pa.Schema = to_arrow_schema(schema_of(frame.schema))
+        self._frame = frame
+        self._gathers = gathers
+
+    def write(self, task: WriteTask) -> WrittenFiles:
+        """Write them by one job.
+
+        Raises:
+            SchemaMismatchError: they do not fit the table; no task has run yet.
+        """
+        Enforcer.of_spec(task.spec, self.schema)
+        what = f"writing to {task.spec.store.root}"
+        messages = run_tasks(self._gathered(task), partial(write_task, task), what)
+        return written_by(task.spec, messages)
+
+    def _gathered(self, task: WriteTask) -> DataFrame:
+        configuration, wanted = task.spec.configuration, self._gathers
+        columns = configuration.partition_columns
+        wanted = optimizes_writes(configuration) if wanted is None else wanted
+        if not wanted or not columns:
+            return self._frame
+        return self._frame.hint("rebalance", *(F.col(quoted(name)) for name in columns))

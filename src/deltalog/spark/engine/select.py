@@ -1,0 +1,102 @@
+"""DELETE and UPDATE by tasks: the rows of a table that a condition selects.
+
+Owns who does it: where the log alone decides which files go, no job is run. Spark evaluates the
+condition, which may be anything that Spark knows; the part of it that we understand ourselves
+prunes files, and tells other writers what was read.
+
+Protocol: Generated Columns, Identity Columns
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+
+from deltalog.actions.arrow import FILE_SCHEMA
+from deltalog.clock import Stopwatch
+from deltalog.rows.assign import check_identities
+from deltalog.rows.changes import Action, logged_condition
+from deltalog.rows.select import SelectedRows
+from deltalog.scan.prune import judge
+from deltalog.spark.engine.apply import FrameChanges, find_candidates, row_struct
+from deltalog.spark.engine.assign import checked_values, new_struct, parse_assignments
+from deltalog.spark.engine.row_tasks import FILE, NEW, OLD, ROW, ROW_ID, STEP
+from deltalog.spark.reading.conditions import as_spark_condition
+from deltalog.spark.session.types import quoted
+
+if TYPE_CHECKING:
+    from deltalog.expressions import Expression
+    from deltalog.rows.changes import FoundRows, RowChanges
+    from deltalog.snapshot import Snapshot
+    from deltalog.spark.reading.scan import SparkScan
+    from deltalog.transaction import PendingTransaction
+
+
+def selected_rows(
+    scan: SparkScan, transaction: PendingTransaction, changes: RowChanges
+) -> FoundRows:
+    """Find the rows of the table that a condition selects.
+
+    Args:
+        scan: of the transaction's version.
+        transaction: of an existing table.
+        changes: without a source.
+
+    Raises:
+        InvalidInputError: a column does not exist or cannot be assigned.
+
+    Cost: none before rows are applied; then the condition's columns of the files that pruning
+    leaves are read by tasks. Nothing where the log alone tells.
+    """
+    watch, snapshot, condition = Stopwatch(), scan.snapshot, changes.condition
+    (clause,) = changes.clauses
+    deletes = clause.action is Action.DELETE
+    configuration, alias = snapshot.configuration, changes.target_alias
+    schema, zone = configuration.schema, snapshot.context.time_zone
+    whole = "true" if condition is None else condition
+    understood = as_spark_condition(whole, schema, zone, alias=alias)
+    pruning = None if condition is None else understood.pruning
+    by_log = condition is None or (
+        pruning is not None and understood.is_known and _is_exact(snapshot, pruning)
+    )
+    found: FoundRows
+    if deletes and by_log:
+        found = SelectedRows(transaction, replace(changes, condition=pruning))
+    else:
+        candidates = find_candidates(scan, pruning, alias)
+        columns = [F.lit(0).alias(STEP), F.col(FILE), F.col(ROW)]
+        if not deletes:
+            values = parse_assignments(schema, clause.values or {}, alias)
+            assigned = checked_values(schema, values, scan.spark)
+            check_identities(schema, {path[0] for path in assigned})
+            old = {name: F.col(quoted(name)) for name in schema.names}
+            columns.append(new_struct(configuration, assigned, old).alias(f"{NEW}0"))
+            columns += [F.col(ROW_ID)] if configuration.row_ids_enabled else []
+        if configuration.change_data_feed_enabled:
+            columns.append(row_struct(schema.names).alias(OLD))
+        found = FrameChanges(
+            transaction=transaction,
+            changes=changes,
+            candidates=candidates,
+            frame=candidates.frame.where(understood.column).select(*columns),
+            watch=watch,
+        )
+    # As Delta Spark does: as the user wrote it.
+    transaction.parameters["predicate"] = [] if condition is None else [logged_condition(condition)]
+    return found
+
+
+def _is_exact(snapshot: Snapshot, condition: Expression) -> bool:
+    """Whether the log alone tells which files match, and that all of their rows do."""
+    # Which columns there are decides it, not which files.
+    none = FILE_SCHEMA.empty_table().column("partitionValues")
+    return judge(
+        condition,
+        snapshot.configuration,
+        num_files=0,
+        partition_values=lambda: none,
+        stats=lambda schema: schema.empty_table(),
+        time_zone=snapshot.context.time_zone,
+    ).is_exact

@@ -1,0 +1,57 @@
+"""OPTIMIZE with delta.tables' names: the same rows in better files.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from deltalog.spark.results import optimized_frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from deltalog.table import DeltaTable
+    from deltalog.transaction import CommitProperties
+
+
+class DeltaOptimizeBuilder:
+    """An optimization that is being put together.
+
+    Args:
+        spark: the session.
+        table: of the core, with the engine of the session.
+        commit_properties: of its commits.
+    """
+
+    def __init__(
+        self, spark: SparkSession, table: DeltaTable, commit_properties: CommitProperties
+    ) -> None:
+        self._spark = spark
+        self._table = table
+        self._commit_properties = commit_properties
+        self._filters: tuple[str, ...] = ()
+
+    def where(self, partitionFilter: str) -> Self:  # noqa: N803  # Delta's
+        """Only partitions for which it is true, with all that was said so before."""
+        self._filters = (*self._filters, f"({partitionFilter})")
+        return self
+
+    def executeCompaction(self) -> DataFrame:  # noqa: N802  # Delta's
+        """Put small files together, and leave deleted rows behind."""
+        found = self._table.optimize.compact(
+            self._where(), commit_properties=self._commit_properties
+        )
+        return optimized_frame(self._spark, self._table.table_uri, found)
+
+    def executeZOrderBy(self, *cols: str | list[str]) -> DataFrame:  # noqa: N802  # Delta's
+        """Arrange rows so that predicates on any of some columns leave few files to read."""
+        names = [n for one in cols for n in ([one] if isinstance(one, str) else one)]
+        found = self._table.optimize.z_order(
+            names, self._where(), commit_properties=self._commit_properties
+        )
+        return optimized_frame(self._spark, self._table.table_uri, found)
+
+    def _where(self) -> str | None:
+        return " AND ".join(self._filters) or None

@@ -1,0 +1,164 @@
+"""Jobs whose tasks do work of ours on their rows, and what each of them reports to the driver.
+
+Owns that an error in the data is reported once: Spark would try a task that fails again, and fail
+again. So such an error is an ordinary message, and is raised on the driver.
+"""
+
+from __future__ import annotations
+
+import pickle
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
+
+from deltalog.errors import ConstraintViolationError, InvalidInputError, SchemaMismatchError
+from deltalog.spark.session.workers import check_workers, mapped, naming_workers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import types as spark_types
+
+    from deltalog.storage.store import Store
+
+_IN_THE_DATA: Final = (ConstraintViolationError, InvalidInputError, SchemaMismatchError)
+_MESSAGE: Final = "message"
+_DESCRIPTION: Final = "spark.job.description"
+
+
+def encode_message(content: object) -> bytes:
+    """Encode what a task reports."""
+    return pickle.dumps(content)
+
+
+def decode_message(message: bytes) -> Any:
+    """Return what a task has reported.
+
+    Raises:
+        DeltaError: the task has reported an error.
+    """
+    content = pickle.loads(message)  # noqa: S301  # a task of this job wrote it
+    if isinstance(content, Exception):
+        raise content
+    return content
+
+
+def report(work: Callable[[], object]) -> bytes:
+    """Encode the result of a task's work, or what is wrong with its data.
+
+    Raises:
+        StorageError: the store failed; Spark may try the task again.
+    """
+    try:
+        return encode_message(work())
+    except _IN_THE_DATA as error:
+        return encode_message(error)
+
+
+def decode_all(
+    messages: Iterable[bytes], store: Store, paths: Callable[[Any], Iterable[str]]
+) -> list[Any]:
+    """Return what all tasks of a job have reported.
+
+    Args:
+        messages: of `report`.
+        store: of the table.
+        paths: of the files in a task's report.
+
+    Raises:
+        DeltaError: some task found errors in its data; the files of the others are removed.
+    """
+    reports, errors = [], []
+    for message in messages:
+        try:
+            reports.append(decode_message(message))
+        except _IN_THE_DATA as error:
+            errors.append(error)
+    if errors:
+        store.delete_many([path for one in reports for path in paths(one)])
+        raise errors[0]
+    return reports
+
+
+def task_number() -> int:
+    """Return the number of this task among those of its stage; 0 outside of Spark."""
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()
+
+
+def run_tasks(
+    frame: DataFrame, work: Callable[[Iterable[pa.RecordBatch]], object], what: str
+) -> list[bytes]:
+    """Run a job whose tasks hand their rows to `work`; return their messages, and no rows.
+
+    Args:
+        frame: the rows.
+        work: what a task does; its result is the task's message, and so is a wrong in its data.
+        what: the job is, for Spark's UI.
+
+    Raises:
+        WorkerMismatchError: workers lack this deltalog; raised before the job where possible.
+    """
+    check_workers(frame.sparkSession)
+
+    def reported(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        message: Any = pa.array([report(lambda: work(batches))], pa.binary())
+        yield pa.RecordBatch.from_arrays([message], names=[_MESSAGE])
+
+    with described(frame.sparkSession, what), naming_workers():
+        rows = mapped(frame, reported, f"{_MESSAGE} binary").collect()
+    return [bytes(row[_MESSAGE]) for row in rows]
+
+
+def run_numbered(
+    spark: SparkSession, count: int, work: Callable[[int], object], what: str
+) -> list[bytes]:
+    """Run a job of so many tasks, each of which gets its number; return their messages in order."""
+    numbers = spark.range(0, count, 1, count)
+    return run_tasks(numbers, lambda batches: work(*_numbers(batches)), what)
+
+
+def numbered_frame(
+    spark: SparkSession,
+    count: int,
+    work: Callable[[int], Iterable[pa.RecordBatch]],
+    schema: spark_types.StructType | str,
+) -> DataFrame:
+    """Return the rows that so many tasks make of their numbers.
+
+    Raises:
+        WorkerMismatchError: workers lack this deltalog.
+    """
+    check_workers(spark)
+
+    def made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number in _numbers(batches):
+            yield from work(number)
+
+    return mapped(spark.range(0, count, 1, count), made, schema)
+
+
+def _numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
+    for batch in batches:
+        numbers: list[Any] = batch.column(0).to_pylist()
+        yield from numbers
+
+
+@contextmanager
+def described(spark: SparkSession, what: str) -> Iterator[None]:
+    """Describe the jobs of this block in Spark's UI; remote sessions have no place for it."""
+    try:
+        context = spark.sparkContext
+    except (AttributeError, PySparkException):
+        yield
+        return
+    before = context.getLocalProperty(_DESCRIPTION)
+    context.setLocalProperty(_DESCRIPTION, f"deltalog: {what}")
+    try:
+        yield
+    finally:
+        context.setLocalProperty(_DESCRIPTION, before)  # type: ignore[arg-type]  # None ends it

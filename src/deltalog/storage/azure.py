@@ -1,0 +1,130 @@
+"""Azure Blob Storage and Data Lake Storage, over adlfs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from deltalog.clock import now_ms
+from deltalog.paths import split_location
+from deltalog.storage.fsspec_files import FsspecFiles, TemporaryCredentials
+from deltalog.storage.options import truth
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Published by Microsoft for every installation of the emulator.
+_EMULATOR_KEY: Final = (
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
+
+
+class AzureFiles(FsspecFiles):
+    """The calls of a store over adlfs."""
+
+    option_names: ClassVar[Mapping[str, str]] = {
+        "account_name": "account_name",
+        "account_key": "account_key",
+        "access_key": "account_key",
+        "master_key": "account_key",
+        "client_id": "client_id",
+        "client_secret": "client_secret",
+        "tenant_id": "tenant_id",
+        "authority_id": "tenant_id",
+        "sas_token": "sas_token",
+        "sas_key": "sas_token",
+        "connection_string": "connection_string",
+        "token": "!bearer",
+        "bearer_token": "!bearer",
+        "endpoint": "!endpoint",
+        "use_emulator": "!emulator",
+        "skip_signature": "anon!bool",
+        "connect_timeout": "connection_timeout!seconds",
+        "timeout": "read_timeout!seconds",
+        "container_name": "",
+        "disable_tagging": "",
+        "use_azure_cli": "",
+        "use_fabric_endpoint": "",
+    }
+
+    @staticmethod
+    def finish(arguments: dict[str, Any], location: str) -> dict[str, Any]:
+        """Set the account, its endpoint and a credential."""
+        host = split_location(location)[1].partition("@")[2]
+        if host:
+            # The URL decides: the log may name files of another account.
+            arguments["account_name"], _, suffix = host.partition(".")
+            if suffix and suffix not in {"dfs.core.windows.net", "blob.core.windows.net"}:
+                arguments["account_host"] = host.replace(".dfs.", ".blob.", 1)
+        if truth("use_emulator", arguments.pop("!emulator", False)):
+            arguments.setdefault("account_name", "devstoreaccount1")
+            arguments.setdefault("account_key", _EMULATOR_KEY)
+            account = arguments["account_name"]
+            arguments.setdefault("!endpoint", f"http://127.0.0.1:10000/{account}")
+        if (endpoint := arguments.pop("!endpoint", None)) is not None:
+            arguments.setdefault("connection_string", _connection_string(endpoint, arguments))
+        if (bearer := arguments.pop("!bearer", None)) is not None:
+            arguments["credential"] = FixedTokenCredential(bearer)
+        if isinstance(sas := arguments.get("sas_token"), str):
+            arguments["sas_token"] = sas.removeprefix("?")
+        return arguments
+
+    @staticmethod
+    def temporary_credentials(
+        location: str,
+        options: Mapping[str, Any],
+        settings: Mapping[str, Any],
+        until_ms: int,
+        seconds: int,
+    ) -> TemporaryCredentials:
+        """A signature for one directory; needs an account with hierarchical names."""
+        del options
+        identity: Any = import_module("azure.identity")
+        blob: Any = import_module("azure.storage.blob")
+        _, authority, path = split_location(location)
+        container, _, host = authority.partition("@")
+        account = host.partition(".")[0] or settings["account"]
+        url = settings.get("endpoint") or f"https://{account}.blob.core.windows.net"
+        end = datetime.fromtimestamp(until_ms / 1000, UTC)
+        with blob.BlobServiceClient(url, credential=identity.DefaultAzureCredential()) as client:
+            key = client.get_user_delegation_key(end - timedelta(seconds=seconds), end)
+        token = blob.generate_blob_sas(
+            account,
+            container,
+            path.strip("/"),
+            user_delegation_key=key,
+            permission="rl",
+            expiry=end,
+            is_directory=True,
+        )
+        return TemporaryCredentials("azureUserDelegationSas", {"sasToken": token}, until_ms)
+
+
+class FixedTokenCredential:
+    """One OAuth token, in the form that azure.core asks credentials for."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    async def get_token(self, *_scopes: str, **_options: Any) -> Any:
+        """The token, said to be valid for an hour: only the service knows better."""
+        core: Any = import_module("azure.core.credentials")
+        return core.AccessToken(self._token, now_ms() // 1000 + 3600)
+
+    async def close(self) -> None:
+        """Do nothing: no connection is held."""
+
+    def __repr__(self) -> str:
+        return "FixedTokenCredential(***)"
+
+
+def _connection_string(endpoint: str, arguments: Mapping[str, Any]) -> str:
+    parts = {
+        "DefaultEndpointsProtocol": endpoint.partition(":")[0],
+        "AccountName": arguments.get("account_name"),
+        "AccountKey": arguments.get("account_key"),
+        "SharedAccessSignature": arguments.get("sas_token"),
+        "BlobEndpoint": endpoint,
+    }
+    return "".join(f"{name}={value};" for name, value in parts.items() if value)

@@ -1,0 +1,78 @@
+"""Files in the memory of this process: fsspec's memory file system, read from its dictionary.
+
+Its own `open` gives every reader the same buffer with the same position, so that two threads
+that read one file disturb each other; here the content is taken in one step.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from deltalog.paths import FileInfo
+from deltalog.storage import atomic
+from deltalog.storage.fsspec_files import FsspecFiles, milliseconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from deltalog.storage.store import ByteRange
+
+
+class MemoryFiles(FsspecFiles):
+    """The calls of a store over fsspec's memory file system."""
+
+    def list_directory(self, directory: str, first: str) -> list[FileInfo]:
+        """Files directly in `directory` from name `first` on, unordered; `path` is the name."""
+        return [
+            file
+            for file in self.list_tree(directory)
+            if "/" not in file.path and file.path >= first
+        ]
+
+    def list_tree(self, directory: str) -> Iterator[FileInfo]:
+        """Files at any depth below `directory`; `path` is relative to it."""
+        prefix = directory.rstrip("/") + "/"
+        for path, file in tuple(self.filesystem.store.items()):
+            if path.startswith(prefix):
+                yield _file_info(path[len(prefix) :], file)
+
+    def stat(self, path: str) -> FileInfo:
+        """Size and time of a file."""
+        return _file_info(path, self._entry(path))
+
+    def read(self, path: str) -> bytes:
+        """The whole file."""
+        return cast("bytes", self._entry(path).getvalue())
+
+    def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
+        """Parts of a file."""
+        content = self.read(path)
+        return [content[start:end] for start, end in ranges]
+
+    def read_many(self, paths: Sequence[str]) -> list[bytes]:
+        """Whole files."""
+        return [self.read(path) for path in paths]
+
+    def create(self, path: str, data: bytes) -> None:
+        """Create an entry, or raise `FileExistsError`."""
+        exists = self.filesystem.store.__contains__
+        atomic.create_under_lock(atomic.memory_lock(), exists, self.put, path, data)
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace an entry."""
+        self.filesystem.pipe_file(path, bytes(data))
+
+    def delete_many(self, paths: Sequence[str]) -> None:
+        """Delete entries; gone ones are no error."""
+        for path in paths:
+            self.filesystem.store.pop(path, None)
+
+    def _entry(self, path: str) -> Any:
+        try:
+            return self.filesystem.store[path]
+        except KeyError:
+            raise FileNotFoundError(path) from None
+
+
+def _file_info(path: str, file: Any) -> FileInfo:
+    return FileInfo(path, file.getbuffer().nbytes, milliseconds(file.modified))

@@ -1,0 +1,174 @@
+"""Amazon S3 and the services that speak its protocol, over s3fs.
+
+fsspec's own calls can neither begin a listing at a name nor delete many objects with one request;
+the client below s3fs can.
+"""
+
+from __future__ import annotations
+
+import itertools
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from deltalog._json import dumps
+from deltalog.paths import FileInfo, split_location
+from deltalog.storage.fsspec_files import FsspecFiles, TemporaryCredentials, milliseconds
+from deltalog.storage.options import merge, truth
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+# Options of deltalake that have no counterpart in s3fs, or none that changes a result.
+_WITHOUT_EFFECT: Final = (
+    "bucket bucket_name copy_if_not_exists conditional_put s3_locking_provider locking_provider"
+    " s3_allow_unsafe_rename force_credential_load checksum_algorithm unsigned_payload"
+    " disable_tagging imdsv1_fallback metadata_endpoint"
+)
+# Amazon's limit for one request.
+_MOST_DELETED: Final = 1000
+
+
+class S3Files(FsspecFiles):
+    """The calls of a store over s3fs."""
+
+    option_names: ClassVar[Mapping[str, str]] = {
+        "access_key_id": "key",
+        "secret_access_key": "secret",
+        "session_token": "token",
+        "token": "token",
+        "region": "client_kwargs.region_name",
+        "default_region": "client_kwargs.region_name",
+        "endpoint": "endpoint_url",
+        "endpoint_url": "endpoint_url",
+        "endpoint_url_s3": "endpoint_url",
+        "profile": "profile",
+        "skip_signature": "anon!bool",
+        "request_payer": "requester_pays!bool",
+        "virtual_hosted_style_request": "!virtual_hosted",
+        "s3_addressing_style": "config_kwargs.s3.addressing_style",
+        "server_side_encryption": "s3_additional_kwargs.ServerSideEncryption",
+        "sse_kms_key_id": "s3_additional_kwargs.SSEKMSKeyId",
+        "sse_bucket_key_enabled": "s3_additional_kwargs.BucketKeyEnabled!bool",
+        "allow_invalid_certificates": "!no_verify",
+        "connect_timeout": "config_kwargs.connect_timeout!seconds",
+        "timeout": "config_kwargs.read_timeout!seconds",
+        "proxy_url": "!proxy",
+        "user_agent": "config_kwargs.user_agent",
+        **dict.fromkeys(_WITHOUT_EFFECT.split(), ""),
+    }
+    # s3fs asks for the size first, to fetch large files in parts; ours are small.
+    whole: ClassVar[Mapping[str, Any]] = {"max_concurrency": 1}
+
+    @staticmethod
+    def finish(arguments: dict[str, Any], location: str) -> dict[str, Any]:
+        """Set what more than one argument of s3fs says."""
+        del location
+        if (value := arguments.pop("!virtual_hosted", None)) is not None:
+            style = "virtual" if truth("virtual_hosted_style_request", value) else "path"
+            merge(arguments, {"config_kwargs": {"s3": {"addressing_style": style}}})
+        if truth("allow_invalid_certificates", arguments.pop("!no_verify", False)):
+            merge(arguments, {"client_kwargs": {"verify": False}})
+        if (proxy := arguments.pop("!proxy", None)) is not None:
+            merge(arguments, {"config_kwargs": {"proxies": {"http": proxy, "https": proxy}}})
+        return arguments
+
+    @staticmethod
+    def prepare(made: Any, arguments: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
+        """Sign URLs in the fourth way: botocore still takes the second by default.
+
+        No new region and no Delta client accepts that one.
+        """
+        config = {"signature_version": "s3v4", **arguments.get("config_kwargs", {})}
+        return made, {**arguments, "config_kwargs": config}
+
+    def list_names(self, directory: str, first: str) -> list[FileInfo]:
+        """As `list_directory`. Cost: one request per 1,000 names from `first` on."""
+        bucket, _, key = directory.partition("/")
+        prefix = f"{key}/" if key else ""
+        query = {"Bucket": bucket, "Prefix": prefix, "Delimiter": "/", **self.filesystem.req_kw}
+        if first:
+            # `StartAfter` leaves out the name itself, so it gets a text that sorts before it.
+            query["StartAfter"] = prefix + first[:-1]
+        found: list[FileInfo] = []
+        while True:
+            page = self.filesystem.call_s3("list_objects_v2", **query)
+            for entry in page.get("Contents", []):
+                name = entry["Key"][len(prefix) :]
+                if name and name >= first:
+                    moment = milliseconds(entry["LastModified"])
+                    found.append(FileInfo(name, int(entry["Size"]), moment))
+            if not page.get("NextContinuationToken"):
+                return found
+            query["ContinuationToken"] = page["NextContinuationToken"]
+
+    def delete_many(self, paths: Sequence[str]) -> None:
+        """Delete objects; gone ones are no error. Cost: one request per 1,000 of a bucket."""
+        for bucket, group in itertools.groupby(sorted(paths), lambda path: path.split("/", 1)[0]):
+            while some := list(itertools.islice(group, _MOST_DELETED)):
+                self._delete_some(bucket, some)
+
+    def _delete_some(self, bucket: str, paths: Sequence[str]) -> None:
+        keys = [{"Key": path.partition("/")[2]} for path in paths]
+        answer = self.filesystem.call_s3(
+            "delete_objects", Bucket=bucket, Delete={"Objects": keys, "Quiet": True}
+        )
+        for failure in answer.get("Errors", []):
+            if failure.get("Code") not in {"NoSuchKey", "NoSuchVersion"}:
+                kind = PermissionError if failure.get("Code") == "AccessDenied" else OSError
+                raise kind(f"{failure.get('Key')}: {failure.get('Code')}: {failure.get('Message')}")
+
+    @staticmethod
+    def temporary_credentials(
+        location: str,
+        options: Mapping[str, Any],
+        settings: Mapping[str, Any],
+        until_ms: int,
+        seconds: int,
+    ) -> TemporaryCredentials:
+        """Credentials of the role `roleArn`, narrowed to reading below one key."""
+        del until_ms
+        botocore: Any = import_module("botocore.session")
+        _, bucket, key = split_location(location)
+        client = botocore.get_session().create_client(
+            "sts",
+            region_name=settings.get("region") or options.get("aws_region") or "us-east-1",
+            endpoint_url=settings.get("endpoint"),
+            aws_access_key_id=options.get("AWS_ACCESS_KEY_ID") or options.get("key"),
+            aws_secret_access_key=options.get("AWS_SECRET_ACCESS_KEY") or options.get("secret"),
+        )
+        answer = client.assume_role(
+            RoleArn=settings["roleArn"],
+            RoleSessionName="deltalog-sharing",
+            DurationSeconds=seconds,
+            Policy=dumps(_reading_below(bucket, key.strip("/"))).decode(),
+        )
+        found = answer["Credentials"]
+        return TemporaryCredentials(
+            "awsTempCredentials",
+            {
+                "accessKeyId": found["AccessKeyId"],
+                "secretAccessKey": found["SecretAccessKey"],
+                "sessionToken": found["SessionToken"],
+            },
+            round(found["Expiration"].timestamp() * 1000),
+        )
+
+
+def _reading_below(bucket: str, place: str) -> dict[str, Any]:
+    """A policy that allows to read and list below one key, whatever else the role may do."""
+    return {
+        "Version": "2012-10-17",
+        "Statement": [
+            {
+                "Effect": "Allow",
+                "Action": ["s3:GetObject", "s3:GetObjectVersion"],
+                "Resource": [f"arn:aws:s3:::{bucket}/{place}/*"],
+            },
+            {
+                "Effect": "Allow",
+                "Action": ["s3:ListBucket"],
+                "Resource": [f"arn:aws:s3:::{bucket}"],
+                "Condition": {"StringLike": {"s3:prefix": [place, f"{place}/*"]}},
+            },
+        ],
+    }

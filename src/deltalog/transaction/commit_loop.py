@@ -1,0 +1,344 @@
+"""One commit, from the first attempt to the last: a state machine.
+
+Owns what happens when another writer is faster. Every state has one step, which says what comes
+next; `STEPS` is the whole policy:
+
+PREPARED  the lines of the next version are made, on the base that is known
+SENT      the committer was asked: it is ours, another one's, or the store failed (`attempt`)
+LOST      another commit has the version: wait (`backoff`), unless it was tried often enough
+JUDGED    every winner since is compared by the rules of `conflicts`; ours is rebased on it, or the
+          error says who won
+COMMITTED, SKIPPED   the end
+
+Protocol: Delta Log Entries, Transaction Identifiers
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog.errors import (
+    CatalogManagedError,
+    CommitRetriesExhaustedError,
+    InvalidInputError,
+    ObjectNotFoundError,
+)
+from deltalog.log.listing import list_commits
+from deltalog.log.names import LogFile, LogFileKind
+from deltalog.log.reader import read_in_batches
+from deltalog.snapshot import load_snapshot, new_table_snapshot
+from deltalog.transaction.assemble import assemble, isolation_level
+from deltalog.transaction.attempt import attempt
+from deltalog.transaction.committer import FileSystemCommitter
+from deltalog.transaction.conflicts import PendingFacts, find_conflict
+from deltalog.transaction.post_commit import after_commit
+from deltalog.transaction.rebase import advance, first_base
+from deltalog.transaction.row_level import find_shared, settle, unite
+from deltalog.transaction.winners import parse_winner
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from deltalog.paths import FileInfo
+    from deltalog.snapshot import Snapshot
+    from deltalog.transaction.assemble import Assembled
+    from deltalog.transaction.backoff import Backoff
+    from deltalog.transaction.pending import PendingTransaction
+    from deltalog.transaction.post_commit import Maintenance
+    from deltalog.transaction.properties import PostCommitHookProperties
+    from deltalog.transaction.winners import WinningCommit
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """What has come of a commit.
+
+    Args:
+        version: that it made; of the table if it was skipped.
+        snapshot: that version, carried on from what was known.
+        num_retries: attempts that lost before.
+        skipped: whether nothing was committed: the application's transaction was there already,
+            or there was nothing to commit.
+        metrics: of the operation.
+    """
+
+    version: int
+    snapshot: Snapshot
+    num_retries: int = 0
+    skipped: bool = False
+    metrics: Mapping[str, int | str]
+
+
+class State(Enum):
+    """How far a commit has come."""
+
+    PREPARED = auto()
+    SENT = auto()
+    LOST = auto()
+    JUDGED = auto()
+    COMMITTED = auto()
+    SKIPPED = auto()
+
+
+class CommitLoop:
+    """One commit on its way.
+
+    Args:
+        pending: what it holds.
+        backoff: how long to wait, and when to give up.
+        hooks: what is done after it.
+        maintenance: does what goes through files after it.
+    """
+
+    def __init__(
+        self,
+        pending: PendingTransaction,
+        *,
+        backoff: Backoff,
+        hooks: PostCommitHookProperties,
+        maintenance: Maintenance,
+    ) -> None:
+        self._pending = pending
+        self._store = pending.store
+        self._committer = committer = pending.context.committer or FileSystemCommitter()
+        self._backoff = backoff
+        self._hooks = hooks
+        self._maintenance = maintenance
+        self._txn_id = str(uuid.uuid4())
+        self._wanted = {app: txn.version for app, txn in pending.app_transactions.items()}
+        self._tail = committer.log_tail(self._store)
+        self._winners: list[WinningCommit] = []
+        self._retries = 0
+        self._made: Assembled | None = None
+        self._file: FileInfo | None = None
+
+    def run(self) -> Committed:
+        """Go from state to state until the commit is made, or need not be.
+
+        Raises:
+            CommitFailedError, StorageError: see `commit`.
+        """
+        snapshot = self._pending.snapshot
+        if snapshot is not None and self._wanted:
+            known = {app: txn.version for app, txn in snapshot.app_transactions.items()}
+            if covers(known, self._wanted, self._store.root):
+                return skipped(snapshot)
+        self._base = first_base(self._pending)
+        self._check_catalog()
+        state = State.PREPARED
+        while state in STEPS:
+            state = STEPS[state](self)
+        return self._committed() if state is State.COMMITTED else skipped(self._newest())
+
+    # --- steps
+
+    def _prepare(self) -> State:
+        """Write vectors that unite ours and a winner's, and make the lines of the next version."""
+        settle(self._pending)
+        self._made = assemble(
+            self._pending,
+            self._base,
+            txn_id=self._txn_id,
+            now_ms=self._backoff.clock.now_ms(),
+            has_log_tail=self._tail is not None,
+        )
+        return State.SENT
+
+    def _send(self) -> State:
+        """Ask the committer; where its answer is lost, the version is read back."""
+        self._pending.is_sent = True
+        self._file = attempt(
+            self._committer,
+            self._store,
+            self._assembled.version,
+            self._assembled.data,
+            txn_id=self._txn_id,
+            backoff=self._backoff,
+        )
+        return State.LOST if self._file is None else State.COMMITTED
+
+    def _lose(self) -> State:
+        """Wait a random time, unless this was the last attempt."""
+        self._retries += 1
+        if not self._backoff.allows(self._retries):
+            raise CommitRetriesExhaustedError(
+                f"cannot commit {self._pending.operation} to {self._store.root}: {self._retries} "
+                "attempt(s) lost to other writers, the last at version "
+                f"{self._assembled.version}; nothing was committed"
+            )
+        self._backoff.wait(self._retries)
+        return State.JUDGED
+
+    def _judge(self) -> State:
+        """Compare ours with every commit since, and let it stand on the last of them."""
+        lost_at = self._base.version
+        for winner in self._read_winners(self._assembled.version):
+            if self._is_repeated(winner):
+                return State.SKIPPED
+            self._rebase(winner)
+        if self._base.version == lost_at:
+            raise ObjectNotFoundError(
+                f"cannot commit to {self._store.root}: version {self._assembled.version} is "
+                "taken, and its commit cannot be found; nothing was committed"
+            )
+        return State.PREPARED
+
+    # --- what the steps are made of
+
+    @property
+    def _assembled(self) -> Assembled:
+        assert self._made is not None  # noqa: S101  # every state but the first has passed there
+        return self._made
+
+    def _check_catalog(self) -> None:
+        """Refuse to commit past the catalog."""
+        configuration = self._pending.configuration
+        if configuration.is_catalog_managed and self._tail is None:
+            raise CatalogManagedError(
+                table=self._store.root,
+                version=None,
+                operation=self._pending.operation,
+                features=["catalogManaged"],
+                hint="a catalog decides which commits count: commit through it",
+            )
+        if self._tail is not None and not configuration.is_catalog_managed:
+            raise InvalidInputError(
+                f"cannot commit to {self._store.root} through a catalog: the table is not managed "
+                "by one"
+            )
+
+    def _read_winners(self, version: int) -> Iterator[WinningCommit]:
+        """Every commit from `version` on, oldest first, without a hole."""
+        self._tail = self._committer.log_tail(self._store)
+        run = list_commits(self._store, version, log_tail=self._tail)
+        for batch in read_in_batches(self._store, run):
+            for file, data in batch:
+                yield parse_winner(file, data)
+
+    def _is_repeated(self, winner: WinningCommit) -> bool:
+        """Whether the winner is the same application's same step: then ours is done."""
+        if not self._wanted.keys() & winner.app_versions.keys():
+            return False
+        return all(winner.app_versions.get(app, -1) >= own for app, own in self._wanted.items())
+
+    def _rebase(self, winner: WinningCommit) -> None:
+        """Let the commit stand on a winner.
+
+        Raises:
+            CommitConflictError: a rule forbids it.
+        """
+        shared = find_shared(self._pending, self._assembled.configuration, winner)
+        conflict = find_conflict(replace(self._facts(), shared_paths=shared.paths), winner)
+        if conflict is not None:
+            raise conflict
+        unite(self._pending, shared)
+        self._winners.append(winner)
+        self._base = advance(self._base, winner, self._pending)
+
+    def _facts(self) -> PendingFacts:
+        """What the rules of conflicts ask of this commit."""
+        pending = self._pending
+        removed: list[Any] = [files.column("path") for files, _ in pending.removes]
+        mine = pending.configuration
+        return PendingFacts(
+            root=self._store.root,
+            before=self._base.configuration,
+            protocol=mine.protocol if pending.changes_protocol else None,
+            metadata=mine.metadata if pending.changes_metadata else None,
+            read_set=pending.read_set,
+            removed_paths=pa.chunked_array(
+                [chunk for column in removed for chunk in column.chunks], pa.string()
+            ),
+            domains=frozenset(pending.domains),
+            isolation_level=isolation_level(pending, self._assembled.configuration),
+            operation=pending.operation,
+            has_log_tail=self._tail is not None,
+            time_zone=pending.context.time_zone,
+        )
+
+    def _committed(self) -> Committed:
+        """Carry the snapshot on, and do what follows every commit."""
+        pending, made = self._pending, self._assembled
+        pending.is_committed = True
+        logger.info(
+            "%s made version %d of %s (%d retries)",
+            pending.operation,
+            made.version,
+            self._store.root,
+            self._retries,
+        )
+        snapshot = after_commit(
+            pending, self._snapshot(), self._hooks, self._maintenance, txn_id=self._txn_id
+        )
+        return Committed(
+            version=made.version,
+            snapshot=snapshot,
+            num_retries=self._retries,
+            metrics=dict(pending.metrics),
+        )
+
+    def _snapshot(self) -> Snapshot:
+        """The version that was made, from what is at hand."""
+        made, file = self._assembled, self._file
+        assert file is not None  # noqa: S101  # it was committed
+        own = (LogFile(LogFileKind.COMMIT, made.version, file), made.data)
+        tail = None if self._tail is None else self._committer.log_tail(self._store)
+        before = self._pending.snapshot
+        if before is None:
+            return new_table_snapshot(
+                self._pending.context.with_log_tail(tail),
+                own,
+                made.configuration,
+                commit_timestamp_ms=made.in_commit_timestamp_ms,
+            )
+        return before.committed(
+            [*((winner.file, winner.data) for winner in self._winners), own],
+            made.configuration,
+            log_tail=tail,
+            commit_timestamp_ms=made.in_commit_timestamp_ms,
+        )
+
+    def _newest(self) -> Snapshot:
+        before = self._pending.snapshot
+        if before is None:
+            return load_snapshot(self._pending.context.with_log_tail(self._tail))
+        return before.refresh(log_tail=self._tail)
+
+
+STEPS: Final[Mapping[State, Callable[[CommitLoop], State]]] = {
+    State.PREPARED: CommitLoop._prepare,  # noqa: SLF001  # the table of this class
+    State.SENT: CommitLoop._send,  # noqa: SLF001
+    State.LOST: CommitLoop._lose,  # noqa: SLF001
+    State.JUDGED: CommitLoop._judge,  # noqa: SLF001
+}
+"""The policy: what is done in each state; the others are the end."""
+
+
+def covers(known: Mapping[str, int], wanted: Mapping[str, int], table: str) -> bool:
+    """Whether every application has come as far already.
+
+    Raises:
+        InvalidInputError: some have and some have not.
+    """
+    there = {app_id for app_id, version in wanted.items() if known.get(app_id, -1) >= version}
+    if there and len(there) < len(wanted):
+        missing = ", ".join(sorted(wanted.keys() - there))
+        raise InvalidInputError(
+            f"cannot commit to {table}: the transactions of {', '.join(sorted(there))} are there "
+            f"already, those of {missing} are not"
+        )
+    return bool(there)
+
+
+def skipped(snapshot: Snapshot) -> Committed:
+    """Nothing was committed: it was there already, or there was nothing to commit."""
+    return Committed(version=snapshot.version, snapshot=snapshot, skipped=True, metrics={})

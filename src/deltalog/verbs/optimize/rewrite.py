@@ -1,0 +1,78 @@
+"""What all optimizations stage: the bins that the engine rewrote, and what the history says of it.
+
+Protocol: Add File and Remove File (`dataChange`), Row Tracking
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from deltalog.expressions import to_sql
+from deltalog.rows.bins import BinRewrite
+from deltalog.verbs.optimize.bins import vectors_of
+from deltalog.verbs.optimize.result import Optimized
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.engine import Engine
+    from deltalog.expressions import Expression
+    from deltalog.transaction import PendingTransaction
+
+
+def record(
+    pending: PendingTransaction,
+    predicate: Expression | None,
+    *,
+    z_order_by: Sequence[str] = (),
+    cluster_by: Sequence[str] = (),
+    **more: object,
+) -> None:
+    """Say in the history what is optimized, and how; the names are Delta Spark's."""
+    pending.parameters.setdefault("auto", False)
+    pending.parameters.update(
+        predicate=[] if predicate is None else [to_sql(predicate)],
+        zOrderBy=list(z_order_by),
+        clusterBy=list(cluster_by),
+        **more,
+    )
+
+
+def stage_rewrite(
+    job: BinRewrite,
+    engine: Engine,
+    *,
+    strategy: str,
+    num_considered: int,
+    preserves_order: bool = True,
+) -> Optimized:
+    """Rewrite bins, and put new files in the place of old ones; as many as the commit shall hold.
+
+    Args:
+        job: which bins, and how.
+        engine: rewrites them.
+        strategy: of the optimization.
+        num_considered: files that could have been in the bins.
+        preserves_order: whether rows stay in their order.
+
+    Cost: that of `Engine.rewrite_bins`. Whatever fails leaves no file.
+    """
+    transaction = job.transaction
+    done = list(zip(job.bins, engine.rewrite_bins(job), strict=False))
+    for one, rewritten in done:
+        transaction.read_files(one.files)
+        transaction.remove_files(one.files, data_change=False)
+        transaction.add_files(rewritten.written)
+    removed: list[Any] = [size for one, _ in done for size in one.files.column("size").to_pylist()]
+    return Optimized(
+        strategy=strategy,
+        added_sizes=tuple(add.size_bytes for _, new in done for add in new.written.adds),
+        removed_sizes=tuple(removed),
+        removed_vectors=tuple(count for one, _ in done for count in vectors_of(one.files)),
+        partitions=frozenset(one.partition for one, _ in done),
+        num_batches=sum(new.num_batches for _, new in done),
+        num_considered=num_considered,
+        max_bin_files=max((one.files.num_rows for one, _ in done), default=0),
+        preserves_order=preserves_order,
+        left=job.bins[len(done) :],
+    )

@@ -1,0 +1,398 @@
+"""Write: new rows, beside those that are there or instead of them.
+
+Owns the four ways: append, overwrite, overwrite by predicate (`replaceWhere`), and overwrite of the
+partitions that the new rows fall into.
+
+Protocol: Add File and Remove File, Add CDC File
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.actions.arrow import STRING_MAP
+from deltalog.arguments import as_condition, check_given
+from deltalog.column_mapping import physical_path
+from deltalog.errors import InvalidInputError
+from deltalog.features.clustering import check_clustering_columns, clustering_columns
+from deltalog.partition_values import extract, parse_column
+from deltalog.rows.changes import deletion
+from deltalog.rows.files import FileOptions
+from deltalog.schema import from_arrow_schema
+from deltalog.schema.columns import walk
+from deltalog.schema.evolve import merge_schemas
+from deltalog.table_change import changed_table
+from deltalog.verbs.verb import Verb
+from deltalog.write.source import is_rereadable
+from deltalog.write.written import WrittenFiles, rules_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deltalog.configuration import TableConfiguration
+    from deltalog.engine import Engine, RowSource
+    from deltalog.expressions import Expression
+    from deltalog.rows.changes import ChangedRows
+    from deltalog.schema import Field
+    from deltalog.snapshot import Snapshot
+    from deltalog.transaction import PendingTransaction
+
+SchemaMode = Literal["merge", "overwrite"]
+WriteMode = Literal["append", "overwrite"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsWritten:
+    """What a write did.
+
+    Args:
+        written: the new files.
+        removed: files that went, rows of `snapshot.files`; None where none could.
+        replaced: what became of rows that were replaced by predicate.
+        num_change_files: files for the change feed.
+    """
+
+    written: WrittenFiles
+    removed: pa.Table | None = None
+    replaced: ChangedRows | None = None
+    num_change_files: int = 0
+
+    def metrics(self) -> dict[str, int | str]:
+        """As the history tells them; rows that were copied are output, too, as in Delta."""
+        written, removed, replaced = self.written, self.removed, self.replaced
+        found: dict[str, int | str] = {
+            "numFiles": len(written.adds),
+            "numOutputRows": written.num_rows,
+            "numOutputBytes": written.num_bytes,
+        }
+        if removed is not None:
+            found["numRemovedFiles"] = removed.num_rows
+            found["numRemovedBytes"] = pc.sum(removed.column("size")).as_py() or 0
+        if replaced is None:
+            return found
+        files = replaced.files
+        if replaced.rows.deleted_by_source is not None:
+            found["numDeletedRows"] = replaced.rows.deleted_by_source
+        return found | {
+            "numCopiedRows": files.num_copied_rows,
+            "numRemovedFiles": files.num_removed_files,
+            "numRemovedBytes": files.num_removed_bytes,
+            "numDeletionVectorsAdded": files.num_vectors_added,
+            "numDeletionVectorsUpdated": files.num_vectors_updated,
+            "numDeletionVectorsRemoved": files.num_vectors_removed,
+            "numFiles": len(written.adds) + replaced.num_added_files,
+            "numOutputRows": written.num_rows + files.num_copied_rows,
+            "numOutputBytes": written.num_bytes + replaced.num_added_bytes,
+            "numAddedChangeFiles": self.num_change_files,
+        }
+
+    def result(self) -> None:
+        """Nothing: the version is what callers get."""
+        return
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write(Verb[RowsWritten]):
+    """Write rows.
+
+    Args:
+        data: rows in any form that the engine opens.
+        mode: `append`, or `overwrite`: rows that are there go.
+        schema_mode: `merge` adds the columns that only the data has; `overwrite` gives the table
+            the data's schema (with mode `overwrite`, and without a predicate).
+        predicate: only rows for which it is true go, and every new row must match it.
+        parameters: values for `?` or `:name` in an SQL predicate.
+        dynamic: only the partitions go that new rows fall into.
+        partition_by: the new partition columns; with `schema_mode="overwrite"` only.
+        files: how new files are written.
+        logged: for the history, instead of what the arguments say.
+        name: for the history.
+    """
+
+    data: Any
+    mode: WriteMode = "append"
+    schema_mode: SchemaMode | None = None
+    predicate: Any = None
+    parameters: Sequence[object] | Mapping[str, object] | None = None
+    dynamic: bool = False
+    partition_by: Sequence[str] | None = None
+    files: FileOptions = field(default_factory=FileOptions)
+    logged: Mapping[str, Any] | None = None
+    name: str = "WRITE"  # type: ignore[misc]  # streams have a name of their own
+    doing: ClassVar[str] = "writing"
+
+    def __post_init__(self) -> None:
+        """Refuse what does not go together.
+
+        Raises:
+            InvalidInputError: an unknown mode, or options of another mode.
+        """
+        check_given(self.predicate)
+        for name, value, known in (
+            ("mode", self.mode, ("append", "overwrite")),
+            ("schema_mode", self.schema_mode, (None, "merge", "overwrite")),
+        ):
+            if value not in known:
+                expected = ", ".join(map(repr, known))
+                raise InvalidInputError(f"{name}: expected one of {expected}, found {value!r}")
+        for name, given in (
+            ("predicate", self.predicate is not None),
+            ("partition_overwrite='dynamic'", self.dynamic),
+        ):
+            if given and self.mode != "overwrite":
+                raise InvalidInputError(
+                    f"{name} goes with mode='overwrite', found mode={self.mode!r}"
+                )
+        if self.dynamic and (self.predicate is not None or self.schema_mode == "overwrite"):
+            raise InvalidInputError(
+                "partition_overwrite='dynamic' goes neither with a predicate nor with "
+                "schema_mode='overwrite': the rows decide what is replaced"
+            )
+        if self.schema_mode == "overwrite" and self.mode == "append":
+            raise InvalidInputError(
+                "an append keeps the table's schema: schema_mode='overwrite' goes with "
+                "mode='overwrite'"
+            )
+        if self.schema_mode == "overwrite" and self.predicate is not None:
+            raise InvalidInputError(
+                "rows that do not match the predicate keep the table's schema: "
+                "schema_mode='overwrite' goes without a predicate"
+            )
+
+    @property
+    def needs_latest(self) -> bool:  # type: ignore[override]  # it depends on the mode
+        """Whether newer versions are looked for first: an append looks at nothing."""
+        return self.mode == "overwrite"
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether the rows can be read again."""
+        return is_rereadable(self.data)
+
+    def logged_parameters(self) -> Mapping[str, Any]:
+        """Mode, partition columns and predicate."""
+        if self.logged is not None:
+            return self.logged
+        found = {"mode": self.mode.capitalize(), "partitionBy": list(self.partition_by or ())}
+        return found if self.predicate is None else {**found, "predicate": str(self.predicate)}
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> RowsWritten:
+        """Write the rows, and remove what they replace.
+
+        Raises:
+            SchemaMismatchError, ConstraintViolationError: the rows do not fit, or do not match the
+                predicate; nothing is left behind.
+
+        Cost: one pass over the rows; an append looks at no file of the table.
+        """
+        rows = engine.open_rows(self.data)
+        replaces = self.mode == "overwrite" and transaction.snapshot is not None
+        if not replaces:
+            self._merge_schema(transaction, rows)
+            return RowsWritten(written=self._add(transaction, engine, rows))
+        if self.predicate is not None:
+            schema = transaction.configuration.schema
+            predicate = as_condition(schema, self.predicate, parameters=self.parameters)
+            if predicate is not None:
+                return self._replace_where(transaction, engine, rows, predicate)
+        if self.dynamic:
+            return self._replace_partitions(transaction, engine, rows)
+        return self._replace_all(transaction, engine, rows)
+
+    def _merge_schema(self, transaction: PendingTransaction, rows: RowSource) -> None:
+        if self.schema_mode == "merge" and transaction.snapshot is not None:
+            transaction.set_configuration(with_columns_of(transaction.configuration, rows.schema))
+
+    def _add(
+        self, transaction: PendingTransaction, engine: Engine, rows: RowSource, **options: Any
+    ) -> WrittenFiles:
+        written = engine.write_rows(self.files.spec_for(transaction), rows, **options)
+        transaction.add_files(written)
+        return written
+
+    def _replace_all(
+        self, transaction: PendingTransaction, engine: Engine, rows: RowSource
+    ) -> RowsWritten:
+        if self.schema_mode == "overwrite":
+            if not rows.schema.names:
+                raise InvalidInputError(
+                    f"cannot give {transaction.store.root} the schema of the data: it has no "
+                    "columns"
+                )
+            changed = changed_table(
+                transaction.configuration,
+                schema=from_arrow_schema(rows.schema),
+                partition_columns=self.partition_by,
+                replaces_data=True,
+            )
+            transaction.set_configuration(changed)
+            _check_clustering(transaction)
+        self._merge_schema(transaction, rows)
+        written = self._add(transaction, engine, rows)
+        transaction.read(None)
+        removed = transaction.base.files()
+        transaction.remove_files(removed, data_change=True)
+        return RowsWritten(written=written, removed=removed)
+
+    def _replace_partitions(
+        self, transaction: PendingTransaction, engine: Engine, rows: RowSource
+    ) -> RowsWritten:
+        if not transaction.configuration.partition_columns:
+            raise InvalidInputError(
+                f"cannot overwrite partitions of {transaction.store.root}: it has no partition "
+                "columns"
+            )
+        written = self._add(transaction, engine, rows)
+        removed = _files_in_partitions(transaction.base, written)
+        transaction.read(None)
+        transaction.remove_files(removed, data_change=True)
+        return RowsWritten(written=written, removed=removed)
+
+    def _replace_where(
+        self,
+        transaction: PendingTransaction,
+        engine: Engine,
+        rows: RowSource,
+        predicate: Expression,
+    ) -> RowsWritten:
+        self._merge_schema(transaction, rows)
+        changes = deletion(predicate, files=self.files)
+        replaced = engine.find_rows(transaction, changes).apply()
+        transaction.parameters.update(self.logged_parameters())
+        written = self._add(
+            transaction,
+            engine,
+            rows,
+            predicate=predicate,
+            tells_changes=replaced.num_change_files > 0,
+        )
+        return RowsWritten(
+            written=written, replaced=replaced, num_change_files=len(transaction.cdc)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitFiles(Verb[RowsWritten]):
+    """Add files that workers have written.
+
+    Args:
+        parts: what each worker gave.
+        mode: `overwrite` removes every file that is there.
+    """
+
+    parts: Sequence[WrittenFiles]
+    mode: WriteMode = "append"
+    name: ClassVar[str] = "WRITE"
+    needs_latest: ClassVar[bool] = False
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Never: the files fit the version that they were written for."""
+        return False
+
+    def logged_parameters(self) -> Mapping[str, Any]:
+        """The mode."""
+        return {"mode": self.mode.capitalize(), "partitionBy": []}
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> RowsWritten:
+        """Add the files.
+
+        Raises:
+            InvalidInputError: they were written for another table, or for a schema or rules that
+                the table has no more.
+        """
+        del engine
+        if self.mode not in {"append", "overwrite"}:
+            raise InvalidInputError(f"mode: expected 'append' or 'overwrite', found {self.mode!r}")
+        written = WrittenFiles.merge(self.parts)
+        if written.schema_string != transaction.configuration.metadata.schema_string:
+            raise InvalidInputError(
+                f"cannot commit these files to {transaction.store.root}: they were written for a "
+                "schema that the table has no more; write them again"
+            )
+        if written.rules and written.rules != rules_of(transaction.configuration):
+            raise InvalidInputError(
+                f"cannot commit these files to {transaction.store.root}: the table's properties, "
+                "constraints, partition columns or protocol have changed since they were written; "
+                "write them again"
+            )
+        transaction.add_files(written)
+        # They stay when this commit fails: the caller may commit them again.
+        transaction.own_paths.clear()
+        removed = None
+        if self.mode == "overwrite":
+            removed = transaction.base.files()
+            transaction.read(None)
+            transaction.remove_files(removed, data_change=True)
+        return RowsWritten(written=written, removed=removed)
+
+
+def with_columns_of(configuration: TableConfiguration, schema: pa.Schema) -> TableConfiguration:
+    """The configuration with the columns that only the data has.
+
+    Raises:
+        SchemaMismatchError: a column has another type than the table's.
+    """
+    merged = merge_schemas(
+        configuration.schema,
+        from_arrow_schema(schema),
+        allow_widening=configuration.is_active("typeWidening"),
+    )
+    if merged == configuration.schema:
+        return configuration
+    return changed_table(configuration, schema=merged)
+
+
+def _check_clustering(transaction: PendingTransaction) -> None:
+    """Refuse a schema without the columns that the table is clustered by."""
+    clustered = clustering_columns(transaction.base.domain_metadata)
+    if not clustered:
+        return
+    configuration = transaction.configuration
+    schema, mode = configuration.schema, configuration.column_mapping_mode
+    logical = {physical_path(schema, path, mode): path for path, _ in walk(schema)}
+    missing = [".".join(path) for path in clustered if path not in logical]
+    if missing:
+        raise InvalidInputError(
+            f"cannot overwrite the schema of {transaction.store.root}: it is clustered by "
+            f"{', '.join(missing)}, which the new schema lacks; end or change that first with "
+            "alter.set_clustering_columns"
+        )
+    check_clustering_columns(
+        [logical[path] for path in clustered],
+        schema,
+        configuration.partition_columns,
+        configuration.properties,
+    )
+
+
+def _files_in_partitions(snapshot: Snapshot, written: WrittenFiles) -> pa.Table:
+    """The live files whose partition has a new file."""
+    files, zone = snapshot.files(), snapshot.context.time_zone
+    new = pa.array([list(add.partition_values.items()) for add in written.adds], STRING_MAP)
+    configuration = snapshot.configuration
+    fields = configuration.partition_schema.fields
+    # Values, not texts: writers spell them differently. A partition is one number, made of the
+    # place of each of its values among the new ones.
+    codes: Any = pa.repeat(pa.scalar(0, pa.int64()), files.num_rows)
+    new_codes: Any = pa.repeat(pa.scalar(0, pa.int64()), len(new))
+    for column, name in zip(fields, configuration.physical_partition_columns, strict=True):
+
+        def typed(values: Any, name: str = name, column: Field = column) -> Any:
+            texts = extract(values, name)
+            return parse_column(texts, column.type, column=column.name, time_zone=zone)
+
+        wanted: Any = typed(new)
+        distinct = pc.unique(wanted)
+        places = [
+            pc.index_in(found, distinct) for found in (typed(files["partitionValues"]), wanted)
+        ]
+        codes, new_codes = (
+            pc.add(pc.multiply(code, len(distinct)), place.cast(pa.int64()))
+            for code, place in zip((codes, new_codes), places, strict=True)
+        )
+    return files.filter(pc.is_in(codes, pc.unique(new_codes), skip_nulls=True))

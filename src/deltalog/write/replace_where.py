@@ -1,0 +1,76 @@
+"""New rows that must all match a predicate: the writing half of an overwrite by predicate.
+
+Owns the check. What the rows replace is the operation's affair.
+
+Protocol: Add CDC File
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow.compute as pc
+
+from deltalog.errors import ConstraintViolationError
+from deltalog.expressions import filter_mask, to_sql
+from deltalog.write.changes import ChangeWriter
+from deltalog.write.enforce import Enforcer
+from deltalog.write.files import FileWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
+
+    from deltalog.expressions import Expression
+    from deltalog.write.spec import WriteSpec
+    from deltalog.write.written import WrittenFiles
+
+_EXAMPLES: Final = 5
+
+
+def write_where(
+    spec: WriteSpec, rows: pa.RecordBatchReader, predicate: Expression, *, tells_changes: bool
+) -> WrittenFiles:
+    """Write rows as `write_files` does, if every one of them matches.
+
+    Args:
+        spec: of the table.
+        rows: read once.
+        predicate: resolved against the table's schema.
+        tells_changes: whether files for the change feed are written as well.
+
+    Raises:
+        ConstraintViolationError: a row does not match, or breaks a rule of the table.
+        SchemaMismatchError: the rows do not fit the table. Whatever happens, no file is left.
+    """
+    with FileWriter(spec) as writer, ChangeWriter(spec) as changes:
+        enforcer = Enforcer.of_spec(spec, rows.schema)
+        for batch in _matching(map(enforcer.apply, rows), predicate, spec.store.root):
+            writer.write(batch)
+            if tells_changes:
+                changes.write(batch, "insert")
+        written = writer.finish(
+            identity_marks=enforcer.identity_marks, identity_starts=enforcer.identity_starts
+        )
+        return replace(written, cdc=changes.finish())
+
+
+def _matching(
+    batches: Iterable[pa.RecordBatch], predicate: Expression, table: str
+) -> Iterator[pa.RecordBatch]:
+    """The batches, as long as every row matches.
+
+    A row for which the predicate is unknown does not match: it would not be replaced next time.
+    """
+    for batch in batches:
+        mask: Any = filter_mask(predicate, batch)
+        missed = batch.num_rows - mask.true_count
+        if missed:
+            examples = batch.filter(pc.invert(mask)).slice(0, _EXAMPLES).to_pylist()
+            raise ConstraintViolationError(
+                f"cannot overwrite the rows of {table} where {to_sql(predicate)}: {missed} of the "
+                f"new rows do not match, for example {examples}; write them apart"
+            )
+        yield batch

@@ -1,0 +1,262 @@
+"""Rows into files: how many at a time, which file takes them, and how much may wait in memory.
+
+Row groups are gathered here and encoded in the background, several files at a time where there
+are rows enough. Memory is bounded whatever the data: rows wait up to a budget, then the partitions
+with the most of them are written out; files stay open up to a number, and off local disks, where
+an open file is held in memory, up to a size.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from deltalog.errors import DeltaError
+from deltalog.kernels import arrow
+from deltalog.storage.pool import Background
+from deltalog.write.open_files import FilePlan, FileQueue, FinishedFile
+from deltalog.write.partition import split
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from deltalog.write.partition import Values
+
+_log: Final = logging.getLogger("deltalog.write")
+
+_Key = tuple["Values", bool]
+_FILES_AT_ONCE: Final = max(1, min(8, os.cpu_count() or 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteLimits:
+    """How much a writer holds at a time.
+
+    Args:
+        row_group_bytes: of a row group, in memory.
+        waiting_bytes: of all rows that wait for their row group to be full.
+        open_files: how many; those that were not written to for the longest time are closed.
+        open_bytes: of all open files where they are held in memory.
+        files_at_once: how many files of one partition grow at the same time.
+        split_bytes: fewer than these stay in one file: two small files cost readers more than a
+            core saves.
+    """
+
+    row_group_bytes: int = 64 * 1024 * 1024
+    waiting_bytes: int = 256 * 1024 * 1024
+    open_files: int = 64
+    open_bytes: int = 512 * 1024 * 1024
+    files_at_once: int = _FILES_AT_ONCE
+    split_bytes: int = 32 * 1024 * 1024
+
+
+class RowsToFiles:
+    """Writes physical rows of any partitions; see `FilePlan` for what the files are.
+
+    Args:
+        plan: of the write.
+        limits: how much is held.
+    """
+
+    def __init__(self, plan: FilePlan, limits: WriteLimits) -> None:
+        self._plan = plan
+        self._limits = limits
+        self._columns = plan.spec.configuration.partition_schema.fields
+        self._background = Background(limits.files_at_once + 1)
+        self._queues: dict[_Key, list[FileQueue]] = {}
+        self._waiting: dict[_Key, _WaitingRows] = {}
+        self._gathered: list[tuple[pa.RecordBatch, pa.RecordBatch]] = []
+        self._gathered_rows = 0
+        self._gathered_bytes = 0
+        self._waiting_bytes = 0
+        self._sent_bytes = 0
+        # Closed by `_close`, but not yet by the background.
+        self._closing: deque[FileQueue] = deque()
+        self._max_rows = plan.row_group_rows
+        target = max(1, plan.spec.target_file_size_bytes)
+        # Small files have small row groups, so that a file does not pass its size by far.
+        self._max_bytes = min(limits.row_group_bytes, max(1, target // 2))
+        self._is_native = getattr(plan.store, "native_path", None) is not None
+        fitting = limits.files_at_once if self._is_native else limits.open_bytes // target
+        self._num_queues = max(1, min(limits.files_at_once, fitting))
+
+    def write(self, physical: pa.RecordBatch, logical: pa.RecordBatch) -> None:
+        """Take rows.
+
+        Args:
+            physical: as they stand in files.
+            logical: the same rows with their partition columns.
+        """
+        for rows, start in self._pieces(physical):
+            if self._columns:
+                self._gather(rows, logical.slice(start, rows.num_rows))
+            else:
+                self._add((), rows)
+
+    def finish(self) -> tuple[FinishedFile, ...]:
+        """Write what waits, and close all files; they come in the order they were begun."""
+        self._split_gathered()
+        for key in sorted(self._waiting, key=lambda key: -self._waiting[key].num_bytes):
+            self._send(key)
+            self._close(key)
+        for key in list(self._queues):
+            self._close(key)
+        self._background.wait()
+        return tuple(sorted(self._plan.finished, key=lambda file: file.number))
+
+    def abandon(self) -> None:
+        """Leave nothing behind: what was opened is deleted, as far as the store allows."""
+        self._background.cancel()
+        for queue in (*self._closing, *self._all_queues()):
+            queue.abandon()
+        if self._plan.opened:
+            try:
+                self._plan.store.delete_many(self._plan.opened)
+            except DeltaError as error:
+                _log.warning(
+                    "%d files of a failed write stay until vacuum: %s",
+                    len(self._plan.opened),
+                    error,
+                )
+
+    def _pieces(self, batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, int]]:
+        """Slices of at most a row group."""
+        rows = batch.num_rows
+        if not rows:
+            return
+        most = min(self._max_rows, max(1, rows * self._max_bytes // max(1, batch.nbytes)))
+        # Even slices: not a full one and a crumb.
+        size = -(-rows // -(-rows // most))
+        for start in range(0, rows, size):
+            yield batch.slice(start, size), start
+
+    def _gather(self, physical: pa.RecordBatch, logical: pa.RecordBatch) -> None:
+        """Hold rows until there are enough of them to be worth sorting by partition."""
+        self._gathered.append((physical, logical))
+        self._gathered_rows += physical.num_rows
+        self._gathered_bytes += physical.nbytes
+        if self._gathered_rows >= self._max_rows or self._gathered_bytes >= self._max_bytes:
+            self._split_gathered()
+
+    def _split_gathered(self) -> None:
+        if not self._gathered:
+            return
+        gathered, self._gathered = self._gathered, []
+        self._gathered_rows = self._gathered_bytes = 0
+        names = [column.name for column in self._columns]
+        for kept in _by_schema([physical for physical, _ in gathered]):
+            numbers = [n for n, (physical, _) in enumerate(gathered) if physical.schema == kept]
+            physical = _joined([gathered[n][0] for n in numbers])
+            logical = _joined([gathered[n][1].select(names) for n in numbers])
+            for group in split(logical, self._columns):
+                # A copy of its own: a slice would keep the rows of all partitions in memory.
+                rows = physical if group.rows is None else physical.take(group.rows)
+                self._add(group.values, rows)
+
+    def _add(self, values: Values, rows: pa.RecordBatch) -> None:
+        key = (values, len(rows.schema) > len(self._plan.layout.arrow_schema()))
+        waiting = self._waiting.setdefault(key, _WaitingRows())
+        size = rows.nbytes
+        if waiting.num_rows and (
+            waiting.num_rows + rows.num_rows > self._max_rows
+            or waiting.num_bytes + size > self._max_bytes
+        ):
+            self._send(key)
+            waiting = self._waiting.setdefault(key, _WaitingRows())
+        waiting.add(rows, size)
+        self._waiting_bytes += size
+        if waiting.num_rows >= self._max_rows or waiting.num_bytes >= self._max_bytes:
+            self._send(key)
+        if self._waiting_bytes > self._limits.waiting_bytes:
+            self._relieve()
+
+    def _relieve(self) -> None:
+        """Write out the partitions that hold the most memory, half of it."""
+        for key in sorted(self._waiting, key=lambda key: -self._waiting[key].num_bytes):
+            if self._waiting_bytes <= self._limits.waiting_bytes // 2:
+                break
+            self._send(key)
+
+    def _send(self, key: _Key) -> None:
+        """Hand what waits for a partition to one of its queues, as one row group."""
+        waiting = self._waiting.pop(key, None)
+        if waiting is None:
+            return
+        rows = pa.Table.from_batches(waiting.batches)
+        self._waiting_bytes -= waiting.num_bytes
+        self._plan.look_at(rows)
+        queue = self._lane(key, rows.schema)
+        self._sent_bytes += waiting.num_bytes
+        self._put(queue, rows)
+        self._close_some(key)
+
+    def _lane(self, key: _Key, schema: pa.Schema) -> FileQueue:
+        queues = self._queues.pop(key, [])
+        self._queues[key] = queues  # the last in order is the one used last
+        if queues and (queues[0].queued == 0 or self._columns):
+            return queues[0]
+        if not queues or (
+            self._sent_bytes >= self._limits.split_bytes and len(queues) < self._num_queues
+        ):
+            queues.append(FileQueue(self._plan, key[0], schema))
+            return queues[-1]
+        return min(queues, key=lambda queue: queue.queued)
+
+    def _put(self, queue: FileQueue, rows: pa.Table | None) -> None:
+        queue.put(rows)
+        self._background.submit(queue.run)
+
+    def _close_some(self, used: _Key) -> None:
+        """Close the files that were not written to for the longest time, if there are too many."""
+        for key in list(self._queues):
+            queues = list(self._all_queues())
+            size = 0 if self._is_native else sum(queue.size_bytes for queue in queues)
+            if len(queues) <= self._limits.open_files and size <= self._limits.open_bytes:
+                return
+            if key != used:
+                self._close(key)
+
+    def _close(self, key: _Key) -> None:
+        """End the files of a partition; rows that still come make new ones."""
+        for queue in self._queues.pop(key, []):
+            self._closing.append(queue)
+            self._put(queue, None)
+        while self._closing and self._closing[0].is_idle:
+            self._closing.popleft()
+
+    def _all_queues(self) -> Iterator[FileQueue]:
+        for queues in self._queues.values():
+            yield from queues
+
+
+class _WaitingRows:
+    """Rows of one partition that wait."""
+
+    def __init__(self) -> None:
+        self.batches: list[pa.RecordBatch] = []
+        self.num_rows = 0
+        self.num_bytes = 0
+
+    def add(self, rows: pa.RecordBatch, size: int) -> None:
+        self.batches.append(rows)
+        self.num_rows += rows.num_rows
+        self.num_bytes += size
+
+
+def _by_schema(batches: list[pa.RecordBatch]) -> list[pa.Schema]:
+    found: list[pa.Schema] = []
+    for batch in batches:
+        if batch.schema not in found:
+            found.append(batch.schema)
+    return found
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    return arrow.concat_batches(batches)
