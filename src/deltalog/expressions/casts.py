@@ -1,7 +1,7 @@
-"""`CAST` over Arrow arrays with Spark's ANSI rules.
+"""`CAST` of Arrow arrays by Spark's ANSI rules.
 
-Owns the conversion between primitive types and which values a cast refuses. A kernel gives the
-converted array and a mask of the rows that it refused; those are errors, or NULL for `TRY_CAST`.
+Owns the conversion between primitive types and the values that a cast refuses. A kernel returns
+the converted array and a mask of the refused rows: an error, or NULL for `TRY_CAST`.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ _WIDE: Final = pa.decimal256(76, 38)
 
 
 class Converted(NamedTuple):
-    """What a cast kernel gives: values, and which rows it refused (None: none)."""
+    """Converted values, and a mask of the rows that the cast refused (None: it refused none)."""
 
     values: Array
     refused: Array | None = None
 
 
 def cast(datum: Datum, source: DataType, to: DataType, *, is_try: bool = False) -> Datum:
-    """Values in another type.
+    """Values cast to another type.
 
     Args:
         datum: values of type `source`, or one constant.
         source: the type of the values.
         to: the type wanted.
-        is_try: NULL for a value that cannot be converted, instead of an error.
+        is_try: whether a value that cannot be converted is NULL instead of an error.
 
     Raises:
         InvalidInputError: there is no such cast, or a value cannot be converted.
@@ -102,9 +102,9 @@ def _refuse(array: Array, refused: Array, source: DataType, to: DataType) -> Non
 
 def _kernel(source: DataType, to: DataType) -> Callable[[Array, Any, Any], Converted]:
     if to == STRING:
-        return _texts_of
+        return _to_string
     if source == STRING:
-        return _FROM_TEXT.get(to, _text_to_number if is_numeric(to) else _unsupported)
+        return _FROM_STRING.get(to, _string_to_number if is_numeric(to) else _unsupported)
     if to == BOOLEAN:
         return _number_to_boolean
     if source == BOOLEAN:
@@ -138,7 +138,7 @@ def _between_numbers(array: Array, source: PrimitiveType, to: PrimitiveType) -> 
 
 def _to_fractional(array: Array, source: PrimitiveType, to: PrimitiveType) -> Array:
     if is_decimal(source):
-        # Arrow multiplies by a power of ten and can be one unit off; texts convert exactly.
+        # Arrow multiplies by a power of ten, so the last digit may differ; strings convert exactly.
         array = array.cast(pa.string())
     return array.cast(to_arrow_type(to), safe=False)
 
@@ -162,7 +162,7 @@ def _fractional_to_integral(array: Array, to: PrimitiveType) -> Converted:
     # NaN compares false with both limits, so it is refused.
     fits = compute.and_(compute.greater_equal(whole, -limit), compute.less_equal(whole, top))
     refused = compute.invert(fits)
-    # The JVM compares with the double next to 2^63 - 1, which is 2^63, and saturates there.
+    # No double is 2^63 - 1: Java compares with 2^63 and casts that to 2^63 - 1.
     is_top = compute.equal(whole, limit)
     values = _without(whole, compute.or_(refused, is_top)).cast(to_arrow_type(to))
     if to == LONG:
@@ -172,10 +172,10 @@ def _fractional_to_integral(array: Array, to: PrimitiveType) -> Converted:
 
 def _fractional_to_decimal(array: Array, source: PrimitiveType, to: PrimitiveType) -> Converted:
     finite = compute.is_finite(array)
-    # Spark reads the shortest text of the double, as Java prints it; a float counts as a double.
+    # Spark converts the shortest decimal form of the double; a float is cast to double first.
     text = compute.if_else(finite, array, None).cast(pa.float64()).cast(pa.string())
     # NaN and the infinities are NULL as decimals, even in ANSI mode.
-    return _text_to_decimal(text, source, to)
+    return _string_to_decimal(text, source, to)
 
 
 def to_decimal(array: Array, source: PrimitiveType, to: PrimitiveType) -> Converted:
@@ -201,7 +201,7 @@ def _widened(array: Array, digits: int) -> Array:
 
 
 def _number_to_boolean(array: Array, _source: DataType, _to: DataType) -> Converted:
-    # NaN is not zero, so it is true; Arrow's `not_equal` says the same.
+    # NaN is true, because it is not equal to zero.
     return Converted(compute.not_equal(array, pa.scalar(0, array.type)))
 
 
@@ -210,7 +210,8 @@ def _boolean_to_number(array: Array, _source: DataType, to: PrimitiveType) -> Co
 
 
 def _between_datetimes(array: Array, _source: DataType, to: DataType) -> Converted:
-    # UTC is the zone: with and without zone hold the same number, and a date is its midnight.
+    # The zone is UTC: timestamps with and without zone hold the same number, and a
+    # date is midnight.
     try:
         return Converted(array.cast(to_arrow_type(to), safe=to != DATE))
     except pa.ArrowInvalid as error:
@@ -256,8 +257,8 @@ def floor_divide(array: Array, divisor: int) -> Array:
     return compute.subtract(quotient, is_above.cast(quotient.type))
 
 
-def _texts_of(array: Array, source: DataType, _to: DataType) -> Converted:
-    """Values as the texts that Spark shows."""
+def _to_string(array: Array, source: DataType, _to: DataType) -> Converted:
+    """Values as Spark's strings."""
     if source == BINARY:
         return Converted(array.cast(pa.string()))
     if source in FRACTIONALS:
@@ -270,23 +271,23 @@ def _texts_of(array: Array, source: DataType, _to: DataType) -> Converted:
     if isinstance(source, PrimitiveType):
         return Converted(array.cast(pa.string()))
     if isinstance(source, ArrayType | MapType | StructType):
-        return Converted(pa.array(_nested_texts(array, source), pa.string()))
+        return Converted(pa.array(_nested_strings(array, source), pa.string()))
     return _unsupported(array, source, STRING)
 
 
-def _nested_texts(array: Array, source: DataType) -> list[str | None]:
+def _nested_strings(array: Array, source: DataType) -> list[str | None]:
     if isinstance(source, PrimitiveType):
         shown: list[str | None] = cast(array, source, STRING).to_pylist()
         return shown
-    return nested_texts(array, source, _nested_texts)
+    return nested_texts(array, source, _nested_strings)
 
 
-def _text_to_number(array: Array, source: DataType, to: PrimitiveType) -> Converted:
+def _string_to_number(array: Array, source: DataType, to: PrimitiveType) -> Converted:
     trimmed = texts.trim_all(array)
     if to in FRACTIONALS:
-        return _text_to_fractional(trimmed, to)
+        return _string_to_fractional(trimmed, to)
     if is_decimal(to):
-        return _text_to_decimal(trimmed, source, to)
+        return _string_to_decimal(trimmed, source, to)
     valid = compute.match_substring_regex(trimmed, r"\A[+-]?[0-9]+\z")
     kept = compute.if_else(valid, trimmed, None)
     try:
@@ -298,11 +299,11 @@ def _text_to_number(array: Array, source: DataType, to: PrimitiveType) -> Conver
 
 
 def _fit_too(valid: Array, fits: Array) -> Array:
-    # Rows that are valid and fit; NULL where there was no text.
+    # NULL where the string is NULL.
     return pc.and_kleene(valid, compute.if_else(valid, fits, False))  # noqa: FBT003  # a value, no flag
 
 
-def _text_to_fractional(trimmed: Array, to: PrimitiveType) -> Converted:
+def _string_to_fractional(trimmed: Array, to: PrimitiveType) -> Converted:
     lowered = pc.ascii_lower(trimmed)
     valid = compute.match_substring_regex(
         lowered,
@@ -314,8 +315,8 @@ def _text_to_fractional(trimmed: Array, to: PrimitiveType) -> Converted:
     return Converted(texts.without_plus(bare).cast(to_arrow_type(to)), compute.invert(valid))
 
 
-def _text_to_decimal(trimmed: Array, _source: DataType, to: PrimitiveType) -> Converted:
-    """Texts as decimals, halves rounded away from zero; exponents are known."""
+def _string_to_decimal(trimmed: Array, _source: DataType, to: PrimitiveType) -> Converted:
+    """Strings, with or without exponent, as decimals; halves are rounded away from zero."""
     valid = compute.match_substring_regex(
         trimmed, r"\A[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
     )
@@ -331,7 +332,7 @@ def _text_to_decimal(trimmed: Array, _source: DataType, to: PrimitiveType) -> Co
     return Converted(values, pc.or_kleene(compute.invert(valid), refused))
 
 
-def _text_to_boolean(array: Array, _source: DataType, _to: DataType) -> Converted:
+def _string_to_boolean(array: Array, _source: DataType, _to: DataType) -> Converted:
     lowered = compute.utf8_lower(texts.trim_all(array))
     is_true = compute.is_in(lowered, pa.array(["t", "true", "y", "yes", "1"]))
     is_false = compute.is_in(lowered, pa.array(["f", "false", "n", "no", "0"]))
@@ -342,25 +343,25 @@ def _text_to_boolean(array: Array, _source: DataType, _to: DataType) -> Converte
     )
 
 
-def _text_to_date(array: Array, _source: DataType, _to: DataType) -> Converted:
+def _string_to_date(array: Array, _source: DataType, _to: DataType) -> Converted:
     return Converted(*texts.to_dates(array))
 
 
-def _text_to_moment(array: Array, _source: DataType, to: DataType) -> Converted:
+def _string_to_timestamp(array: Array, _source: DataType, to: DataType) -> Converted:
     micros, refused = texts.to_micros(array, has_zone=to == TIMESTAMP)
     return Converted(micros.cast(to_arrow_type(to)), refused)
 
 
-def _text_to_binary(array: Array, _source: DataType, _to: DataType) -> Converted:
+def _string_to_binary(array: Array, _source: DataType, _to: DataType) -> Converted:
     return Converted(array.cast(pa.binary()))
 
 
-_FROM_TEXT: Final[dict[DataType, Callable[[Array, Any, Any], Converted]]] = {
-    BOOLEAN: _text_to_boolean,
-    DATE: _text_to_date,
-    TIMESTAMP: _text_to_moment,
-    TIMESTAMP_NTZ: _text_to_moment,
-    BINARY: _text_to_binary,
+_FROM_STRING: Final[dict[DataType, Callable[[Array, Any, Any], Converted]]] = {
+    BOOLEAN: _string_to_boolean,
+    DATE: _string_to_date,
+    TIMESTAMP: _string_to_timestamp,
+    TIMESTAMP_NTZ: _string_to_timestamp,
+    BINARY: _string_to_binary,
 }
 
 
