@@ -21,14 +21,13 @@ from typing import (
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Array", "Datum", "arrow", "compute", "untyped"]
+__all__ = ["Array", "Datum", "arrow", "compute"]
 
 Array: TypeAlias = Any  # an array or a chunked array; the stubs have a class for each Arrow type
 Datum: TypeAlias = Any  # an array, a chunked array or a scalar
 
 compute: Final = cast("_Compute", pc)
 arrow: Final = cast("_Arrow", pa)
-untyped: Final[Any] = pc
 
 # pyarrow's classes take their type parameters in the stubs alone.
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
-"""Which type two values meet in, and what arithmetic gives: Spark's ANSI rules as functions.
+"""The common type of two values and the result type of arithmetic, by Spark's ANSI rules.
 
-Owns the lattice of types. Knows no expressions and no data.
+Owns the precedence of types. Knows no expressions and no data.
 """
 
 from __future__ import annotations
@@ -58,15 +58,16 @@ def decimal_of(data_type: DataType) -> PrimitiveType:
             return data_type
         row = data_type.primitive
         if row.family is Family.INTEGRAL:
-            # Spark counts one digit more for a long than any has.
+            # A long has at most 19 digits; Spark's DecimalType.LongDecimal is decimal(20,0).
             return decimal_type(row.digits + (row.bits == 64), 0)
     raise InvalidInputError(f"{data_type} is no exact number")
 
 
 def decimal_of_constant(value: object, data_type: DataType) -> PrimitiveType:
-    """The decimal of a constant: whole ones count with the digits that they have.
+    """The decimal of a constant; an integer has the precision of its own digits.
 
-    Spark leaves out tinyint here.
+    So `price * 2` has one digit more, not ten. A tinyint is a decimal(3,0) all the same: Spark's
+    `DecimalType.fromLiteral` leaves it out.
     """
     if isinstance(value, int) and data_type in {SHORT, INTEGER, LONG}:
         return decimal_type(len(str(abs(value))), 0)
@@ -76,7 +77,7 @@ def decimal_of_constant(value: object, data_type: DataType) -> PrimitiveType:
 def common_type(left: DataType, right: DataType) -> DataType | None:
     """The type that both sides of a comparison are cast to, or None if there is none.
 
-    Unlike Hive's rules, ANSI turns the text into the other type, never the other way.
+    In ANSI mode the string is cast to the other type, never the other way as in Hive.
     """
     if left == right:
         return left
@@ -87,20 +88,21 @@ def common_type(left: DataType, right: DataType) -> DataType | None:
     if left in DATETIMES and right in DATETIMES:
         return DATETIMES[max(DATETIMES.index(left), DATETIMES.index(right))]
     if STRING in (left, right):
-        return _promote_text(right if left == STRING else left)
+        return _promote_string(right if left == STRING else left)
     return _common_nested(left, right)
 
 
 def _common_number(left: DataType, right: DataType) -> DataType:
     if left in FRACTIONALS or right in FRACTIONALS:
-        # ANSI: float beside any other number is double, because float would lose digits.
+        # In ANSI mode, float and any other number make a double: a float would lose digits.
         return DOUBLE
     if left in INTEGRALS and right in INTEGRALS:
         return INTEGRALS[max(INTEGRALS.index(left), INTEGRALS.index(right))]
     return wider_decimal(decimal_of(left), decimal_of(right))
 
 
-def _promote_text(other: DataType) -> DataType | None:
+def _promote_string(other: DataType) -> DataType | None:
+    # '1.5' = 1 is an error in ANSI mode: the string is cast to bigint, for any integral type.
     if other in INTEGRALS:
         return LONG
     if is_numeric(other):
@@ -126,7 +128,7 @@ def _common_nested(left: DataType, right: DataType) -> DataType | None:
 
 
 def _common_struct(left: StructType, right: StructType) -> StructType | None:
-    """Fields meet by their place, under the names of the left side."""
+    """The struct of the fields' common types by position, with the names of the left side."""
     if len(left) != len(right):
         return None
     fields: list[Field] = []
@@ -139,7 +141,7 @@ def _common_struct(left: StructType, right: StructType) -> StructType | None:
 
 
 def wider_decimal(left: PrimitiveType, right: PrimitiveType) -> PrimitiveType:
-    """The decimal that holds both; whole digits are kept first when 38 digits do not suffice."""
+    """The decimal that holds both; beyond 38 digits, digits of the fraction are dropped first."""
     scale = max(left.scale, right.scale)
     whole = max(left.precision - left.scale, right.precision - right.scale)
     excess = max(0, whole + scale - MAX_DIGITS)
@@ -147,7 +149,7 @@ def wider_decimal(left: PrimitiveType, right: PrimitiveType) -> PrimitiveType:
 
 
 def arithmetic_type(operator: str, left: PrimitiveType, right: PrimitiveType) -> PrimitiveType:
-    """What arithmetic of two decimals gives, as Spark (and SQL Server) have it."""
+    """The result type of arithmetic of two decimals, by the rules of Hive and SQL Server."""
     p1, s1, p2, s2 = left.precision, left.scale, right.precision, right.scale
     match operator:
         case "+" | "-":
@@ -164,7 +166,10 @@ def arithmetic_type(operator: str, left: PrimitiveType, right: PrimitiveType) ->
 
 
 def adjusted_decimal(precision: int, scale: int) -> PrimitiveType:
-    """A decimal type of at most 38 digits: fraction digits go first, but six of them stay."""
+    """A decimal type cut to 38 digits: the scale shrinks first, but not below six digits.
+
+    As Spark's `DecimalType.adjustPrecisionScale`.
+    """
     if precision <= MAX_DIGITS:
         return decimal_type(precision, scale)
     whole = precision - scale
@@ -172,7 +177,11 @@ def adjusted_decimal(precision: int, scale: int) -> PrimitiveType:
 
 
 def can_cast(source: DataType, to: DataType) -> bool:
-    """Whether ANSI mode knows a `CAST` from one type to the other."""
+    """Whether ANSI mode has a `CAST` from one type to the other.
+
+    Unlike Spark's legacy casts, there are none from numbers to binary values, nor from dates to
+    numbers.
+    """
     if source in (to, VOID) or to == STRING:
         return to != VOID or source == VOID
     if isinstance(source, PrimitiveType) and isinstance(to, PrimitiveType):
@@ -205,7 +214,7 @@ def _can_cast_primitive(source: PrimitiveType, to: PrimitiveType) -> bool:
 
 
 def can_assign(source: DataType, to: DataType) -> bool:
-    """Whether a function takes one type where it wants the other (ANSI store assignment)."""
+    """Whether a function accepts an argument of one type for a parameter of the other."""
     if source in (to, VOID):
         return True
     if not isinstance(source, PrimitiveType) or not isinstance(to, PrimitiveType):

@@ -57,16 +57,16 @@ def find_function(name: str, count: int, others: Collection[str] = ()) -> Functi
 
 
 _DATE_PART: Final = fixed(DATE, result=INTEGER)
-_TIME_PART: Final = function(rules.moment_types(INTEGER), 1, 1)
+_TIME_PART: Final = function(rules.datetime_types(INTEGER), 1, 1)
 _STRING_TEST: Final = fixed(STRING, STRING, result=BOOLEAN)
 _TRIM: Final = fixed(STRING, STRING, result=STRING, optional=1)
 _PAD: Final = fixed(STRING, INTEGER, STRING, result=STRING, optional=1)
 
 # The arguments in `constants` must be literals: their kernels take them as Python values.
 FUNCTIONS: Final[dict[str, Function]] = {
-    "coalesce": same(1, texts_too=True),
-    "greatest": same(2, texts_too=False),
-    "least": same(2, texts_too=False),
+    "coalesce": same(1, with_strings=True),
+    "greatest": same(2, with_strings=False),
+    "least": same(2, with_strings=False),
     "isnan": function(rules.nan_types, 1, 1),
     "nanvl": function(rules.nan_types, 2, 2),
     **dict.fromkeys(

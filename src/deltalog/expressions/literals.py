@@ -1,6 +1,6 @@
-"""Python values as constants of a type, and back from Arrow.
+"""The types of Python values as constants, and their conversion to and from Arrow scalars.
 
-Owns which type a bare Python value has. Knows no expressions.
+Owns the type that a Python value without a type has. Knows no expressions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LONG_BITS: Final = 63
 
 
 def plain_value(value: object) -> tuple[Any, DataType]:
-    """A constant as a plain Python value, with the type that Spark gives it.
+    """A constant as a Python value, with its type in Spark.
 
     Arrow scalars keep their type; NumPy scalars become Python's.
 
@@ -54,7 +54,7 @@ def plain_value(value: object) -> tuple[Any, DataType]:
 
 
 def natural_type(value: object) -> DataType:
-    """The type that Spark gives a constant: `5` is an integer, `3000000000` a long.
+    """The type of a constant in Spark: `5` is an integer, `3000000000` a long.
 
     Raises:
         InvalidInputError: a value of this kind cannot stand in an expression.
@@ -89,7 +89,7 @@ def _integral_type(value: int) -> DataType:
 
 
 def type_of_decimal(value: Decimal) -> DataType:
-    """Return the narrowest type of a finite decimal.
+    """The narrowest type of a finite decimal.
 
     Raises:
         InvalidInputError: it is not finite, or has too many digits.

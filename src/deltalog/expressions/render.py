@@ -1,6 +1,6 @@
-"""Expressions as Spark SQL text.
+"""Expressions as Spark SQL.
 
-Owns where brackets and quotes stand. Reading text is `sql`; what it gives back is the same tree.
+Owns where brackets and quotes stand. `sql` parses the result to the same tree.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ UNITS: Final = (
     "MICROSECOND",
 )
 _UNIT_FIRST: Final = frozenset({"timestampadd", "timestampdiff", "dateadd", "datediff"})
-# Words that cannot stand as a bare column name in our grammar, besides those before a text.
+# Words that need backticks as a column name in our grammar, besides those that begin a literal.
 _RESERVED: Final = frozenset(
     {
         "and", "or", "not", "in", "is", "null", "true", "false", "like", "ilike", "rlike",
@@ -73,12 +73,12 @@ _RESERVED: Final = frozenset(
 
 
 def to_sql(expression: Expression) -> str:
-    """The expression as one line of Spark SQL; `parse_sql` of it gives the same tree."""
+    """The expression as one line of Spark SQL; `parse_sql` parses it to the same tree."""
     return _render(expression)[0]
 
 
 def quote_name(name: str) -> str:
-    """A name, in backticks where it needs them."""
+    """A name as an identifier, in backticks if it is not plain or is a keyword."""
     is_plain = _PLAIN_NAME.fullmatch(name) and name.lower() not in _RESERVED
     if is_plain and not begins_literal(name):
         return name
@@ -86,19 +86,19 @@ def quote_name(name: str) -> str:
 
 
 def begins_literal(word: str) -> bool:
-    """Return whether a type's name may stand before a text and give it its type: `DATE'…'`."""
+    """Whether a word begins a typed literal, such as `DATE'2024-01-31'`."""
     row = primitive_in_sql(word)
     return row is not None and row.literal is not None
 
 
 def quote_text(text: str) -> str:
-    """A text in single quotes."""
+    """A string literal in single quotes."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return "'" + escaped.replace("\n", "\\n").replace("\r", "\\r").replace("\0", "\\0") + "'"
 
 
 def type_name(data_type: DataType) -> str:
-    """A type as SQL writes it."""
+    """A type in SQL, such as `ARRAY<BIGINT>`."""
     match data_type:
         case ArrayType():
             return f"ARRAY<{type_name(data_type.element_type)}>"
@@ -127,7 +127,7 @@ def _child(expression: Expression, binding: int) -> str:
 
 def _chain(word: str, binding: int, operands: tuple[Expression, ...]) -> tuple[str, int]:
     if len(operands) < 2:
-        # A tree of our own making; what it means matters more than its shape.
+        # No SQL is parsed to AND or OR of fewer than two operands; its value is all that counts.
         return _render(operands[0]) if operands else (str(word == "AND").upper(), _PRIMARY)
     return f" {word} ".join(_child(operand, binding + 1) for operand in operands), binding
 

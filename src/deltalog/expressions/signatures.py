@@ -1,6 +1,6 @@
-"""How the types of a function's arguments decide what it takes and gives.
+"""Parameter types and result types of functions, derived from the types of the arguments.
 
-Owns the rules that functions share; `functions` says which function follows which.
+Owns the rules that functions share; `functions` assigns them.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class Function:
     """One function.
 
     Args:
-        types: from the arguments to the types they are cast to, and the result's type.
-        least: the fewest arguments.
-        most: the most arguments, or None for any number.
-        constants: the places of arguments that must be constants.
+        types: maps arguments to the types that they are cast to, and the type of the result.
+        least: number of arguments at least.
+        most: number of arguments at most, or None for any number.
+        constants: positions of arguments that must be constants.
     """
 
     types: Callable[[Sequence[Typed]], Types]
@@ -74,7 +74,7 @@ def fixed(
     optional: int = 0,
     constants: tuple[int, ...] = (),
 ) -> Function:
-    """Parameters and result of one type each."""
+    """A function whose parameters and result have fixed types."""
 
     def types(arguments: Sequence[Typed]) -> Types:
         return parameters[: len(arguments)], result
@@ -84,7 +84,7 @@ def fixed(
 
 
 def many(parameter: DataType, result: DataType, least: int = 0) -> Function:
-    """Any number of arguments of one type."""
+    """A function of any number of arguments of a fixed type."""
 
     def types(arguments: Sequence[Typed]) -> Types:
         return [parameter] * len(arguments), result
@@ -92,25 +92,27 @@ def many(parameter: DataType, result: DataType, least: int = 0) -> Function:
     return Function(types=types, least=least, most=None)
 
 
-def same(least: int, *, texts_too: bool) -> Function:
-    """Any number of values of one type; `texts_too`: a text may become the others' type."""
+def same(least: int, *, with_strings: bool) -> Function:
+    """A function of any number of arguments of their common type.
+
+    Args:
+        least: number of arguments at least.
+        with_strings: whether strings may be cast to the type of the other arguments.
+    """
 
     def types(arguments: Sequence[Typed]) -> Types:
-        common = _common([data_type for _, data_type in arguments], texts_too=texts_too)
+        common = _common([data_type for _, data_type in arguments], with_strings=with_strings)
         return [common] * len(arguments), common
 
     return Function(types=types, least=least, most=None)
 
 
-def _common(types: Sequence[DataType], *, texts_too: bool) -> DataType:
+def _common(types: Sequence[DataType], *, with_strings: bool) -> DataType:
     found: DataType | None = VOID
     for data_type in types:
         is_mixed = STRING in (found, data_type) and not {found, data_type} <= {STRING, VOID}
-        found = (
-            None
-            if found is None or (is_mixed and not texts_too)
-            else (common_type(found, data_type))
-        )
+        is_refused = is_mixed and not with_strings
+        found = None if found is None or is_refused else common_type(found, data_type)
     if found is None:
         names = ", ".join(dict.fromkeys(map(str, types)))
         raise InvalidInputError(f"the values have no common type: {names}")
@@ -118,7 +120,7 @@ def _common(types: Sequence[DataType], *, texts_too: bool) -> DataType:
 
 
 def unary_number(result: Callable[[DataType], DataType]) -> Callable[[Sequence[Typed]], Types]:
-    """A number stays what it is; a text counts as double."""
+    """One number, which keeps its type; a string is cast to double."""
 
     def types(arguments: Sequence[Typed]) -> Types:
         own = _number_type(arguments[0][1])
@@ -139,39 +141,44 @@ def _ceiling(own: DataType) -> DataType:
     if not is_decimal(own):
         return LONG
     exact = decimal_of(own)
-    whole = exact.precision - exact.scale
-    return exact if exact.scale == 0 else decimal_type(min(whole + 1, 38), 0)
+    # One digit more: ceil(9.9) is 10.
+    whole = exact.precision - exact.scale + 1
+    return exact if exact.scale == 0 else decimal_type(min(whole, 38), 0)
 
 
 def ceiling_types(arguments: Sequence[Typed]) -> Types:
-    """A decimal loses its fraction, any other number becomes a long."""
+    """A decimal becomes one without fraction, any other number a long."""
     own = _number_type(arguments[0][1])
     taken = own if is_decimal(own) else LONG if own in INTEGRALS else DOUBLE
     return [taken], _ceiling(own)
 
 
 def round_types(arguments: Sequence[Typed]) -> Types:
-    """A decimal keeps the digits asked for and may need one more in front; others stay."""
+    """A decimal has the scale asked for and a digit more before the point; others keep their type.
+
+    The digit more is for a carry: round(9.9) is 10.
+    """
     own = _number_type(arguments[0][1])
+    taken = [own, INTEGER][: len(arguments)]
     digits = 0 if len(arguments) == 1 else _constant_integer(arguments[1][0])
     if not is_decimal(own):
-        return [own, INTEGER][: len(arguments)], own
+        return taken, own
     exact = decimal_of(own)
     whole = exact.precision - exact.scale + 1
     if digits < 0:
-        return [own, INTEGER][: len(arguments)], decimal_type(min(max(whole, 1 - digits), 38), 0)
+        return taken, decimal_type(min(max(whole, 1 - digits), 38), 0)
     scale = min(exact.scale, digits)
-    return [own, INTEGER][: len(arguments)], decimal_type(min(whole + scale, 38), scale)
+    return taken, decimal_type(min(whole + scale, 38), scale)
 
 
 def _constant_integer(node: Expression) -> int:
     if isinstance(node, Literal) and isinstance(node.value, int):
         return node.value
-    raise InvalidInputError("round needs a constant whole number of digits")
+    raise InvalidInputError("round needs a constant integer as its number of digits")
 
 
 def pmod_types(arguments: Sequence[Typed]) -> Types:
-    """The common number type, or what `%` of two decimals gives."""
+    """The common type of two numbers; of decimals, the result type of `%`."""
     given = [data_type for _, data_type in arguments]
     left, right = (
         other if own == VOID and other != VOID else _number_type(own)
@@ -187,38 +194,38 @@ def pmod_types(arguments: Sequence[Typed]) -> Types:
 
 
 def _exact_type(node: Expression, own: DataType) -> PrimitiveType:
-    """The decimal of a side; a whole constant counts with the digits that it has."""
+    """The decimal of a side; an integer constant has the precision of its own digits."""
     return decimal_of_constant(node.value, own) if isinstance(node, Literal) else decimal_of(own)
 
 
 def bit_types(arguments: Sequence[Typed]) -> Types:
-    """Whole numbers of one type."""
-    common = _common([INTEGER if own == VOID else own for _, own in arguments], texts_too=False)
+    """Integers of their common type."""
+    common = _common([INTEGER if own == VOID else own for _, own in arguments], with_strings=False)
     if common not in INTEGRALS:
-        raise InvalidInputError(f"bits are those of whole numbers, found {common}")
+        raise InvalidInputError(f"operators of bits take integers, found {common}")
     return [common] * len(arguments), common
 
 
 def division_types(arguments: Sequence[Typed]) -> Types:
-    """Whole numbers or decimals, to a long."""
+    """Two integers or decimals; the result is a long."""
     left, right = (
         LONG if data_type == VOID else _number_type(data_type) for _, data_type in arguments
     )
     if left in INTEGRALS and right in INTEGRALS:
         return [LONG, LONG], LONG
     if left in FRACTIONALS or right in FRACTIONALS:
-        raise InvalidInputError("div takes whole numbers and decimals, found a float or double")
+        raise InvalidInputError("div takes integers and decimals, found a float or double")
     return [decimal_of(left), decimal_of(right)], LONG
 
 
 def nan_types(arguments: Sequence[Typed]) -> Types:
-    """Floats stay floats, everything else is a double."""
+    """Floats keep their type, everything else is cast to double."""
     own = FLOAT if {data_type for _, data_type in arguments} - {VOID} == {FLOAT} else DOUBLE
     return [own] * len(arguments), own if len(arguments) > 1 else BOOLEAN
 
 
 def text_or_binary(*more: DataType, result: DataType | None, optional: int = 0) -> Function:
-    """A first argument that is a text or a binary, and stays that."""
+    """A function of a string or binary value; without `result`, it returns the same type."""
 
     def types(arguments: Sequence[Typed]) -> Types:
         own = BINARY if arguments[0][1] == BINARY else STRING
@@ -228,7 +235,7 @@ def text_or_binary(*more: DataType, result: DataType | None, optional: int = 0) 
 
 
 def concat_types(arguments: Sequence[Typed]) -> Types:
-    """Binaries if all are, texts otherwise."""
+    """Binary values if all are; otherwise all are cast to strings."""
     found = [data_type for _, data_type in arguments]
     if any(isinstance(data_type, ArrayType) for data_type in found):
         raise InvalidInputError("concat of arrays is not supported")
@@ -236,22 +243,18 @@ def concat_types(arguments: Sequence[Typed]) -> Types:
     return [own] * len(found), own
 
 
-def moment_types(result: DataType | None) -> Callable[[Sequence[Typed]], Types]:
-    """One moment; without zone it stays so."""
-
-    def types(arguments: Sequence[Typed]) -> Types:
-        own = _moment(arguments[0][1])
-        return [own], result or own
-
-    return types
+def datetime_types(result: DataType) -> Callable[[Sequence[Typed]], Types]:
+    """One timestamp; the wall time of a `timestamp_ntz` is not converted."""
+    return lambda arguments: ([_timestamp_type(arguments[0][1])], result)
 
 
-def _moment(data_type: DataType) -> DataType:
+def _timestamp_type(data_type: DataType) -> DataType:
     return TIMESTAMP_NTZ if data_type == TIMESTAMP_NTZ else TIMESTAMP
 
 
 def days_types(arguments: Sequence[Typed]) -> Types:
-    """A date and a number of days no longer than an integer."""
+    """A date and a number of days."""
+    # Spark's date_add takes a tinyint, smallint or int; a bigint is an error and not cast.
     given = arguments[1][1]
     if given not in {BYTE, SHORT, INTEGER, STRING, VOID}:
         raise InvalidInputError(f"a number of days is of type integer, found {given}: cast it")
@@ -259,14 +262,14 @@ def days_types(arguments: Sequence[Typed]) -> Types:
 
 
 def unix_types(arguments: Sequence[Typed]) -> Types:
-    """A moment or a text, and a pattern for the text."""
+    """A date, a timestamp or a string, and a pattern to parse the string by."""
     given = arguments[0][1]
     own = given if given in {*DATETIMES, STRING} else STRING
     return [own, STRING][: len(arguments)], LONG
 
 
 def parse_types(result: DataType) -> Callable[[Sequence[Typed]], Types]:
-    """A moment as it is, or a text; and a pattern."""
+    """A date, a timestamp or a string, and a pattern to parse the string by."""
 
     def types(arguments: Sequence[Typed]) -> Types:
         given = arguments[0][1]
@@ -277,20 +280,20 @@ def parse_types(result: DataType) -> Callable[[Sequence[Typed]], Types]:
 
 
 def add_types(arguments: Sequence[Typed]) -> Types:
-    """A unit, a number and a moment, which keeps its kind."""
-    own = _moment(arguments[2][1])
+    """A unit, a number and a timestamp, with or without zone as the result."""
+    own = _timestamp_type(arguments[2][1])
     return [STRING, LONG, own], own
 
 
 def difference_types(arguments: Sequence[Typed]) -> Types:
-    """A unit and two moments of one kind."""
+    """A unit and two timestamps, both with or both without zone."""
     is_naive = all(data_type == TIMESTAMP_NTZ for _, data_type in arguments[1:])
     own = TIMESTAMP_NTZ if is_naive else TIMESTAMP
     return [STRING, own, own], LONG
 
 
 def months_types(arguments: Sequence[Typed]) -> Types:
-    """Two moments, and whether to round."""
+    """Two timestamps, and whether to round."""
     return [TIMESTAMP, TIMESTAMP, BOOLEAN][: len(arguments)], DOUBLE
 
 
@@ -310,11 +313,11 @@ def size_types(arguments: Sequence[Typed]) -> Types:
 
 
 def contains_types(arguments: Sequence[Typed]) -> Types:
-    """An array and a value of its elements' type; texts are not converted."""
+    """An array and a value of its elements' type; strings are not cast to other types."""
     own, wanted = arguments[0][1], arguments[1][1]
     if not isinstance(own, ArrayType) or wanted == VOID:
         raise InvalidInputError(f"array_contains takes an array and a value, found {own}, {wanted}")
-    common = _common([own.element_type, wanted], texts_too=False)
+    common = _common([own.element_type, wanted], with_strings=False)
     return [ArrayType(common, own.contains_null), common], BOOLEAN
 
 
@@ -324,7 +327,7 @@ def item_types(arguments: Sequence[Typed]) -> Types:
     match own:
         case ArrayType():
             if key not in INTEGRALS and key != VOID:
-                raise InvalidInputError(f"an array's index is a whole number, found {key}")
+                raise InvalidInputError(f"an array's index is an integer, found {key}")
             return [own, INTEGER], own.element_type
         case MapType():
             return [own, own.key_type], own.value_type
@@ -343,33 +346,33 @@ def _struct_field(struct: StructType, name: Expression) -> Field:
 
 
 def array_types(arguments: Sequence[Typed]) -> Types:
-    """Values of one type."""
+    """Elements of their common type."""
     found = [data_type for _, data_type in arguments]
-    common = _common(found, texts_too=True)
+    common = _common(found, with_strings=True)
     return [common] * len(found), ArrayType(common, VOID in found)
 
 
 def map_types(arguments: Sequence[Typed]) -> Types:
-    """Keys and values by turns."""
+    """Alternating keys and values."""
     found = [data_type for _, data_type in arguments]
     if len(found) % 2:
-        raise InvalidInputError("map takes keys and values by turns, found an odd number")
-    key, value = _common(found[::2], texts_too=True), _common(found[1::2], texts_too=True)
+        raise InvalidInputError("map takes alternating keys and values, found an odd number")
+    key, value = (_common(found[start::2], with_strings=True) for start in (0, 1))
     return [key, value] * (len(found) // 2), MapType(key, value, VOID in found[1::2])
 
 
 def struct_types(arguments: Sequence[Typed]) -> Types:
-    """Constant names and values by turns."""
+    """Alternating constant names and values."""
     names = [node.value if isinstance(node, Literal) else None for node, _ in arguments[::2]]
     if len(arguments) % 2 or not all(isinstance(name, str) for name in names):
-        raise InvalidInputError("named_struct takes constant names and values by turns")
+        raise InvalidInputError("named_struct takes alternating constant names and values")
     found = [data_type for _, data_type in arguments]
     fields = [Field(str(name), own) for name, own in zip(names, found[1::2], strict=True)]
     return found, StructType(fields)
 
 
 def entries_types(*, keys: bool) -> Callable[[Sequence[Typed]], Types]:
-    """The keys or the values of a map, as an array."""
+    """A map; the result is an array of its keys or values."""
 
     def types(arguments: Sequence[Typed]) -> Types:
         own = arguments[0][1]
@@ -389,5 +392,5 @@ def function(
     *,
     constants: tuple[int, ...] = (),
 ) -> Function:
-    """A function with a rule of its own; `constants` are the places that take constants only."""
+    """A function with types by a rule, with the arguments of `Function`."""
     return Function(types=types, least=least, most=most, constants=constants)

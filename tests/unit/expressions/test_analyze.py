@@ -94,7 +94,7 @@ def test_what_does_not_exist_is_named_with_the_nearest(sql: str, problem: str) -
         ("CASE WHEN flag THEN 1 ELSE d END", "no common type: integer, date"),
         ("coalesce(n, d)", "no common type"),
         ("array_contains(arr, 'x')", "no common type"),
-        ("arr['x']", "index is a whole number"),
+        ("arr['x']", "index is an integer"),
         ("n[0]", "only arrays, maps and structs have parts"),
         ("size(n)", "size takes an array or a map"),
         ("date_add(d, 1.5)", "number of days is of type integer"),

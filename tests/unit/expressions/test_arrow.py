@@ -18,17 +18,12 @@ from deltalog.expressions import (
 )
 from deltalog.expressions.arrow import fold
 from deltalog.schema import Field, StructType, from_arrow_schema
+from tests.support.sql import values_of
 
 SCHEMA = StructType([Field("n", parse_type("int")), Field("d", parse_type("date"))])
 
 
 TRUTHS: list[bool | None] = [True, False, None]
-
-
-def _values(sql: str, **columns: Any) -> list[Any]:
-    data = pa.RecordBatch.from_pydict(columns)
-    resolved = resolve(parse_sql(sql), from_arrow_schema(data.schema))
-    return evaluate(resolved, data).to_pylist()
 
 
 def _and(left: bool | None, right: bool | None) -> bool | None:
@@ -44,15 +39,15 @@ def _not(value: bool | None) -> bool | None:
 @pytest.mark.parametrize(("a", "b"), list(itertools.product(TRUTHS, TRUTHS)))
 def test_three_valued_logic(a: bool | None, b: bool | None) -> None:
     columns = {"a": pa.array([a], pa.bool_()), "b": pa.array([b], pa.bool_())}
-    assert _values("a AND b", **columns) == [_and(a, b)]
-    assert _values("a OR b", **columns) == [_not(_and(_not(a), _not(b)))]
-    assert _values("NOT a", **columns) == [_not(a)]
-    assert _values("a = b", **columns) == [None if None in (a, b) else a == b]
-    assert _values("a <=> b", **columns) == [a == b]
-    assert _values("a IS TRUE", **columns) == [a is True]
-    assert _values("a IS NOT FALSE", **columns) == [a is not False]
-    assert _values("a IS UNKNOWN", **columns) == [a is None]
-    assert _values("a IN (b)", **columns) == [None if None in (a, b) else a == b]
+    assert values_of("a AND b", **columns) == [_and(a, b)]
+    assert values_of("a OR b", **columns) == [_not(_and(_not(a), _not(b)))]
+    assert values_of("NOT a", **columns) == [_not(a)]
+    assert values_of("a = b", **columns) == [None if None in (a, b) else a == b]
+    assert values_of("a <=> b", **columns) == [a == b]
+    assert values_of("a IS TRUE", **columns) == [a is True]
+    assert values_of("a IS NOT FALSE", **columns) == [a is not False]
+    assert values_of("a IS UNKNOWN", **columns) == [a is None]
+    assert values_of("a IN (b)", **columns) == [None if None in (a, b) else a == b]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +82,7 @@ def test_what_ansi_refuses_is_an_error(sql: str, problem: str) -> None:
         "arr": pa.array([[1, 2], [1]], pa.list_(pa.int32())),
     }
     with pytest.raises(InvalidInputError, match=problem):
-        _values(sql, **columns)
+        values_of(sql, **columns)
 
 
 @pytest.mark.parametrize(
@@ -108,23 +103,23 @@ def test_what_ansi_refuses_is_an_error(sql: str, problem: str) -> None:
 )
 def test_a_guard_keeps_rows_from_what_would_fail(sql: str, expected: list[Any]) -> None:
     columns = {"n": pa.array([0, 2, None, 4], pa.int32()), "text": ["1", "x", None, "4"]}
-    assert _values(sql, **columns) == expected
+    assert values_of(sql, **columns) == expected
 
 
 def test_null_structs_hide_what_lies_under_them() -> None:
     child = pa.array([1, 2, 3], pa.int32())
     struct = pa.StructArray.from_arrays([child], ["x"], mask=pa.array([False, True, False]))
-    assert _values("s.x > 1", s=struct) == [False, None, True]
+    assert values_of("s.x > 1", s=struct) == [False, None, True]
 
 
 @pytest.mark.parametrize("rows", [0, 1, 3])
 @pytest.mark.parametrize("sql", ["1 + 1", "NULL", "'x' LIKE 'x'", "CASE WHEN n > 1 THEN 1 / 0 END"])
 def test_constants_have_as_many_rows_as_the_data(sql: str, rows: int) -> None:
-    assert len(_values(sql, n=pa.array([0] * rows, pa.int32()))) == rows
+    assert len(values_of(sql, n=pa.array([0] * rows, pa.int32()))) == rows
 
 
 def test_no_rows_give_no_errors() -> None:
-    assert _values("CAST(name AS int) / 0 > 1", name=pa.array([], pa.string())) == []
+    assert values_of("CAST(name AS int) / 0 > 1", name=pa.array([], pa.string())) == []
 
 
 def test_a_table_gives_one_value_for_each_of_its_rows() -> None:

@@ -1,27 +1,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import (
-    evaluate,
-    parse_sql,
-    resolve,
-)
 from deltalog.expressions.comparing import like
-from deltalog.schema import from_arrow_schema
+from tests.support.sql import values_of
 
 NAN = math.nan
-
-
-def _values(sql: str, **columns: Any) -> list[Any]:
-    data = pa.RecordBatch.from_pydict(columns)
-    resolved = resolve(parse_sql(sql), from_arrow_schema(data.schema))
-    return evaluate(resolved, data).to_pylist()
 
 
 @pytest.mark.parametrize("text", ["a.b", "a+b", "[x]", "a\\b", "(a|b)", "^$", "{1}", "#-&~", "é"])
@@ -69,7 +57,7 @@ def test_nan_is_equal_to_itself_and_above_all(
 ) -> None:
     x = pa.array([NAN, NAN, 1.0, NAN, None, 0.0], kind)
     y = pa.array([NAN, math.inf, NAN, None, NAN, -0.0], kind)
-    assert _values(sql, x=x, y=y) == expected
+    assert values_of(sql, x=x, y=y) == expected
 
 
 @pytest.mark.parametrize(
@@ -83,4 +71,4 @@ def test_nan_is_equal_to_itself_and_above_all(
     ],
 )
 def test_nan_beside_constants(sql: str, expected: list[bool | None]) -> None:
-    assert _values(sql, x=pa.array([NAN, -0.0, None])) == expected
+    assert values_of(sql, x=pa.array([NAN, -0.0, None])) == expected

@@ -5,18 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltalog.expressions import (
-    evaluate,
-    parse_sql,
-    resolve,
-)
-from deltalog.schema import from_arrow_schema
-
-
-def _values(sql: str, **columns: Any) -> list[Any]:
-    data = pa.RecordBatch.from_pydict(columns)
-    resolved = resolve(parse_sql(sql), from_arrow_schema(data.schema))
-    return evaluate(resolved, data).to_pylist()
+from tests.support.sql import values_of
 
 
 @pytest.mark.parametrize(
@@ -43,7 +32,7 @@ def _values(sql: str, **columns: Any) -> list[Any]:
     ],
 )
 @pytest.mark.parametrize("offset", [0, 1])
-def test_parts_of_nested_values(sql: str, expected: list[Any], offset: int) -> None:
+def test_parts_of_nestedvalues_of(sql: str, expected: list[Any], offset: int) -> None:
     inner = pa.struct([("y", pa.string())])
     structs = pa.list_(pa.struct([("v", pa.int32())]))
     columns = {
@@ -56,4 +45,4 @@ def test_parts_of_nested_values(sql: str, expected: list[Any], offset: int) -> N
         "structs": pa.array([[{"v": 7}], [None], None, [{"v": 8}]], structs),
     }
     data = {name: array.slice(offset) for name, array in columns.items()}
-    assert _values(sql, **data) == expected[offset:]
+    assert values_of(sql, **data) == expected[offset:]

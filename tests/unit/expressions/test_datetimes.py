@@ -6,18 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltalog.expressions import (
-    evaluate,
-    parse_sql,
-    resolve,
-)
-from deltalog.schema import from_arrow_schema
-
-
-def _values(sql: str, **columns: Any) -> list[Any]:
-    data = pa.RecordBatch.from_pydict(columns)
-    resolved = resolve(parse_sql(sql), from_arrow_schema(data.schema))
-    return evaluate(resolved, data).to_pylist()
+from tests.support.sql import values_of
 
 
 @pytest.mark.parametrize(
@@ -43,4 +32,4 @@ def test_moments(sql: str, expected: list[Any]) -> None:
         "wall": wall,
         "ts": wall.cast(pa.int64()).cast(pa.timestamp("us", "UTC")),
     }
-    assert _values(sql, **columns) == expected
+    assert values_of(sql, **columns) == expected

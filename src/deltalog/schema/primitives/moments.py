@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
-from deltalog.kernels import compute
-from deltalog.schema.primitives.row import Array, Bounds, Codec
+from deltalog.kernels import Array, compute
+from deltalog.schema.primitives.row import Bounds, Codec
 from deltalog.schema.primitives.texts import all_match, check_kind, check_match, join
 
 EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # wall clock; the zone is added by hand

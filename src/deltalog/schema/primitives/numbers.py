@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
-from deltalog.kernels import compute
-from deltalog.schema.primitives.row import Array, Bounds, Codec
+from deltalog.kernels import Array, compute
+from deltalog.schema.primitives.row import Bounds, Codec
 from deltalog.schema.primitives.texts import check_kind, check_match
 
 MAX_DIGITS: Final = 38

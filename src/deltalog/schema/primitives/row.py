@@ -17,8 +17,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# pyarrow's stubs leave most kernels untyped, so arrays are too.
-Array = Any
+    from deltalog.kernels import Array
 
 
 class Family(Enum):

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog._json import dumps
-from deltalog.kernels import compute
-from deltalog.schema.primitives.row import Array, Bounds, Codec
+from deltalog.kernels import Array, compute
+from deltalog.schema.primitives.row import Bounds, Codec
 
 _JSON_ESCAPED: Final = r'["\\\x00-\x1f]'
 
