@@ -26,7 +26,7 @@ from deltalog.schema import (
     parse_schema,
     to_arrow_schema,
 )
-from deltalog.schema.primitives import PRIMITIVES, Bounds, Codec, Primitive
+from deltalog.schema.primitives import PRIMITIVES, Bounds, Primitive, ValueCodec
 from deltalog.schema.primitives.texts import check_kind, check_match, json_texts
 from deltalog.stats import (
     StatsCollector,
@@ -119,7 +119,7 @@ def _time_of(micros: int, _arrow_type: pa.DataType) -> str:
     )
 
 
-TIMES = Codec(
+TIMES = ValueCodec(
     conform=lambda array, target: array.cast(target) if pa.types.is_time(array.type) else None,
     parse=_parse,
     encode=_encode,

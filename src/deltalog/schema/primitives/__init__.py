@@ -7,7 +7,7 @@ Protocol: Primitive Types
 
 from __future__ import annotations
 
-from deltalog.schema.primitives.row import Bounds, Codec, Family, Primitive
+from deltalog.schema.primitives.row import Bounds, Family, Primitive, ValueCodec
 from deltalog.schema.primitives.table import (
     PRIMITIVES,
     primitive_in_sql,
@@ -19,7 +19,7 @@ from deltalog.schema.primitives.table import (
 __all__ = [
     "PRIMITIVES",
     "Bounds",
-    "Codec",
+    "ValueCodec",
     "Family",
     "Primitive",
     "primitive_in_sql",

@@ -15,7 +15,7 @@ import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
 from deltalog.kernels import Array, compute
-from deltalog.schema.primitives.row import Bounds, Codec
+from deltalog.schema.primitives.row import Bounds, ValueCodec
 from deltalog.schema.primitives.texts import all_match, check_kind, check_match, join
 
 EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # wall clock; the zone is added by hand
@@ -294,15 +294,15 @@ _MOMENTS: Final = Bounds(
     stored=_stored_moment,
     has_millis=True,
 )
-DATE: Final = Codec(
+DATE: Final = ValueCodec(
     conform=_conform_date,
     parse=_parse_date,
     encode=_encode_date,
     bounds=Bounds(wire=pa.string(), read=_read_bounds, texts=_date_texts, stored=_stored_date),
 )
-INSTANT: Final = Codec(
+INSTANT: Final = ValueCodec(
     conform=_conform_moment, parse=_parse_instant, encode=_encode_instant, bounds=_MOMENTS
 )
-WALL_CLOCK: Final = Codec(
+WALL_CLOCK: Final = ValueCodec(
     conform=_conform_moment, parse=_parse_wall_clock, encode=_encode_wall_clock, bounds=_MOMENTS
 )

@@ -54,7 +54,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Codec:
+class ValueCodec:
     """How values are converted and written; types of one kind share a codec.
 
     Args:
@@ -110,7 +110,7 @@ class Primitive:
 
     name: str
     arrow: Callable[..., pa.DataType]
-    codec: Codec
+    codec: ValueCodec
     takes: tuple[pa.DataType, ...]
     parameters_of: Callable[[Any], tuple[str, ...] | None] | None = None
     family: Family = Family.OTHER

@@ -12,7 +12,7 @@ import pyarrow.types as pt
 
 from deltalog._json import dumps
 from deltalog.kernels import Array, compute
-from deltalog.schema.primitives.row import Bounds, Codec
+from deltalog.schema.primitives.row import Bounds, ValueCodec
 
 _JSON_ESCAPED: Final = r'["\\\x00-\x1f]'
 
@@ -105,11 +105,11 @@ def _encode_boolean(value: Any, _arrow_type: pa.DataType) -> str:
     return "true" if value else "false"
 
 
-TEXT: Final = Codec(
+TEXT: Final = ValueCodec(
     conform=_conform_text,
     parse=_parse_text,
     encode=_encode_text,
     bounds=Bounds(wire=pa.string(), texts=json_texts),
 )
-BYTES: Final = Codec(conform=_conform_bytes, parse=_parse_text, encode=_encode_bytes)
-TRUTH: Final = Codec(parse=_parse_boolean, encode=_encode_boolean)
+BYTES: Final = ValueCodec(conform=_conform_bytes, parse=_parse_text, encode=_encode_bytes)
+TRUTH: Final = ValueCodec(parse=_parse_boolean, encode=_encode_boolean)

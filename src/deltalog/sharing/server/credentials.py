@@ -20,7 +20,7 @@ from deltalog.storage.filesystems import files_class
 if TYPE_CHECKING:
     from deltalog.sharing.server.answers import TableRequest
     from deltalog.sharing.server.config import TableConfig
-    from deltalog.storage.fsspec_files import TemporaryCredentials
+    from deltalog.storage.fsspec_files import IssuedCredentials
 
 # AWS's bounds for sessions of a chained role.
 _LEAST_SECONDS: Final = 900
@@ -50,7 +50,7 @@ def answer_credentials(request: TableRequest, body: bytes) -> bytes:
     return dumps({"credentials": credentials})
 
 
-def issue(config: TableConfig, location: str, now_ms: int) -> TemporaryCredentials:
+def issue(config: TableConfig, location: str, now_ms: int) -> IssuedCredentials:
     """Return credentials for one directory.
 
     Raises:
@@ -65,7 +65,7 @@ def issue(config: TableConfig, location: str, now_ms: int) -> TemporaryCredentia
     seconds = min(max(seconds, _LEAST_SECONDS), _MOST_SECONDS)
     until_ms = now_ms + seconds * 1000
     try:
-        made: TemporaryCredentials = make(
+        made: IssuedCredentials = make(
             location, config.storage_options, settings, until_ms, seconds
         )
     except DeltaError:
