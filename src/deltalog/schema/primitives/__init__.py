@@ -19,9 +19,9 @@ from deltalog.schema.primitives.table import (
 __all__ = [
     "PRIMITIVES",
     "Bounds",
-    "ValueCodec",
     "Family",
     "Primitive",
+    "ValueCodec",
     "primitive_in_sql",
     "primitive_named",
     "primitive_of_arrow",
