@@ -14,11 +14,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError, InvalidMetadataError
-from deltalog.schema.columns import canonical_path_of, walk
+from deltalog.schema.columns import canonical_path_of, map_fields, walk
 from deltalog.schema.types import ArrayType, Field, MapType, StructType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from deltalog.schema.types import DataType
 
@@ -134,6 +134,8 @@ def assign(
         if field_id(field) is None:
             highest += 1
             entries[ID_KEY] = highest
+        # "Assign a globally unique identifier as the physical name for each new column that is
+        # added to the schema. This is especially important for supporting cheap column deletions."
         if not isinstance(entries.get(PHYSICAL_NAME_KEY), str):
             entries[PHYSICAL_NAME_KEY] = field.name if keep_names else f"col-{uuid.uuid4()}"
         return replace(field, metadata=entries)
@@ -184,6 +186,7 @@ def validate(schema: StructType, mode: Mode, *, max_id: int | None = None) -> No
                 f"column {name!r}: expected {PHYSICAL_NAME_KEY}, "
                 f"found {field.metadata.get(PHYSICAL_NAME_KEY)!r}"
             )
+    # Physical paths must be unique, not names: fields of two structs may share one (ledger B-34).
     seen: set[tuple[str, ...]] = set()
     for path, _ in walk(_rename(schema)):
         if path in seen:
@@ -210,32 +213,6 @@ def check_mode_change(before: Mode, after: Mode, *, is_rewrite: bool = False) ->
             f"cannot change {MODE_PROPERTY} from {before} to {after}: a table with files may go "
             "from none to name only; to none, its files must be rewritten"
         )
-
-
-def map_fields(schema: StructType, change: Callable[[Field], Field]) -> StructType:
-    """The schema with every struct field mapped, parents before their children."""
-    return StructType([_map_field(field, change) for field in schema.fields])
-
-
-def _map_field(field: Field, change: Callable[[Field], Field]) -> Field:
-    changed = change(field)
-    return replace(changed, type=_map_type(changed.type, change))
-
-
-def _map_type(data_type: DataType, change: Callable[[Field], Field]) -> DataType:
-    match data_type:
-        case StructType():
-            return map_fields(data_type, change)
-        case ArrayType():
-            return replace(data_type, element_type=_map_type(data_type.element_type, change))
-        case MapType():
-            return replace(
-                data_type,
-                key_type=_map_type(data_type.key_type, change),
-                value_type=_map_type(data_type.value_type, change),
-            )
-        case _:
-            return data_type
 
 
 def _rename(schema: StructType) -> StructType:

@@ -90,6 +90,8 @@ if TYPE_CHECKING:
         abs: _Map[[]]
         add: _Arithmetic
         and_: _Compare
+        ascii_ltrim: _Map[[str]]
+        ascii_rtrim: _Map[[str]]
         bit_wise_and: _Arithmetic
         bit_wise_or: _Arithmetic
         cumulative_max: _Map[[]]
@@ -101,6 +103,7 @@ if TYPE_CHECKING:
         greater_equal: _Compare
         index_in: _Lookup[pa.Int32Array, _Chunked]
         invert: _Test[[]]
+        is_finite: _Test[[]]
         is_in: _Lookup[_Mask, _ChunkedMask]
         is_nan: _Test[[]]
         is_null: _Test[[]]
@@ -116,6 +119,7 @@ if TYPE_CHECKING:
         negate: _Map[[]]
         not_equal: _Compare
         or_: _Compare
+        replace_substring: _Map[[str, str]]
         replace_substring_regex: _Map[[str, str]]
         replace_with_mask: _Map[[_Column, _Operand]]
         shift_left: _Arithmetic
@@ -125,6 +129,8 @@ if TYPE_CHECKING:
         struct_field: _Map[[str | int | list[int] | list[str]]]
         subtract: _Arithmetic
         unique: _Kernel[[], Any, Any]  # the stubs let each of its Python values be None
+        utf8_lower: _Map[[]]
+        year: _Map[[]]
 
         def all(self, values: _Operand, /, *, min_count: int = 1) -> pa.BooleanScalar: ...
         def any(self, values: _Operand, /, *, min_count: int = 1) -> pa.BooleanScalar: ...
@@ -138,6 +144,7 @@ if TYPE_CHECKING:
         def coalesce(self, value: _T, /, *values: _Operand) -> _T: ...
         def count_distinct(self, values: _Column, /, mode: str) -> pa.Int64Scalar: ...
         def fill_null(self, values: _T, fill_value: Any) -> _T: ...
+        def floor_temporal(self, values: _T, /, *, unit: str) -> _T: ...
         def if_else(self, condition: _Operand, yes: Any, no: Any, /) -> Any: ...
         def index(self, values: _Column, value: pa.Scalar[Any]) -> pa.Int64Scalar: ...
         def indices_nonzero(self, values: _Column, /) -> pa.UInt64Array: ...

@@ -14,16 +14,9 @@ import pyarrow as pa
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import texts
 from deltalog.expressions.coercion import (
-    BINARY,
-    BOOLEAN,
-    DATE,
     DATETIMES,
     FRACTIONALS,
     INTEGRALS,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    VOID,
     can_cast,
     decimal_of,
     is_decimal,
@@ -34,14 +27,29 @@ from deltalog.expressions.rows import NO, as_array, nulls
 from deltalog.kernels import Array, Datum
 from deltalog.kernels import untyped as pc
 from deltalog.schema.arrow import to_arrow_type
-from deltalog.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
+from deltalog.schema.types import (
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructType,
+    decimal_type,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 MICROS_PER_SECOND: Final = 1_000_000
 MICROS_PER_DAY: Final = 86_400_000_000
-_BITS: Final = dict(zip(INTEGRALS, (8, 16, 32, 64), strict=True))
 _WIDE: Final = pa.decimal256(76, 38)
 
 
@@ -96,7 +104,7 @@ def _kernel(source: DataType, to: DataType) -> Callable[[Array, Any, Any], Conve
     if to == STRING:
         return _texts_of
     if source == STRING:
-        return _FROM_TEXT.get(to, _text_to_number)
+        return _FROM_TEXT.get(to, _text_to_number if is_numeric(to) else _unsupported)
     if to == BOOLEAN:
         return _number_to_boolean
     if source == BOOLEAN:
@@ -140,7 +148,7 @@ def _to_integral(array: Array, to: PrimitiveType) -> Converted:
     try:
         return Converted(pc.cast(array, arrow_type))
     except pa.ArrowInvalid:
-        limit = 1 << (_BITS[to] - 1)
+        limit = 1 << (to.primitive.bits - 1)
         wide = pc.cast(array, pa.decimal128(38, 0), safe=True)
         low = pa.scalar(-limit, wide.type)
         refused = pc.or_(pc.less(wide, low), pc.greater(wide, pa.scalar(limit - 1, wide.type)))
@@ -149,14 +157,14 @@ def _to_integral(array: Array, to: PrimitiveType) -> Converted:
 
 def _fractional_to_integral(array: Array, to: PrimitiveType) -> Converted:
     whole = pc.trunc(pc.cast(array, pa.float64()))
-    limit = float(1 << (_BITS[to] - 1))
-    top = limit if _BITS[to] == _BITS[INTEGRALS[-1]] else limit - 1
+    limit = float(1 << (to.primitive.bits - 1))
+    top = limit if to == LONG else limit - 1
     fits = pc.and_(pc.greater_equal(whole, -limit), pc.less_equal(whole, top))
     refused = pc.invert(fits)
     # The JVM compares with the double next to 2^63 - 1, which is 2^63, and saturates there.
     is_top = pc.equal(whole, limit)
     values = pc.cast(pc.if_else(pc.and_(fits, pc.invert(is_top)), whole, None), to_arrow_type(to))
-    if _BITS[to] == _BITS[INTEGRALS[-1]]:
+    if to == LONG:
         values = pc.if_else(pc.fill_null(is_top, NO), int(limit) - 1, values)
     return Converted(values, refused)
 
@@ -197,7 +205,7 @@ def _number_to_boolean(array: Array, _source: DataType, _to: DataType) -> Conver
 
 
 def _boolean_to_number(array: Array, _source: DataType, to: PrimitiveType) -> Converted:
-    return _between_numbers(pc.cast(array, pa.int8()), INTEGRALS[0], to)
+    return _between_numbers(pc.cast(array, pa.int8()), BYTE, to)
 
 
 def _between_datetimes(array: Array, _source: DataType, to: DataType) -> Converted:
@@ -218,20 +226,18 @@ def _timestamp_to_number(array: Array, _source: DataType, to: PrimitiveType) -> 
     exact = pc.multiply(
         pc.cast(micros, pa.decimal128(19, 0)), pc.cast(pa.scalar("0.000001"), pa.decimal128(7, 6))
     )
-    return to_decimal(exact, PrimitiveType("decimal(27,6)"), to)
+    return to_decimal(exact, decimal_type(27, 6), to)
 
 
 def _number_to_timestamp(array: Array, source: PrimitiveType, to: DataType) -> Converted:
     arrow_type = to_arrow_type(to)
     if source in FRACTIONALS:
         micros = pc.multiply(pc.cast(array, pa.float64()), float(MICROS_PER_SECOND))
-        whole = _fractional_to_integral(micros, INTEGRALS[-1])
+        whole = _fractional_to_integral(micros, LONG)
         return Converted(pc.cast(whole.values, arrow_type), whole.refused)
     if is_decimal(source):
         scaled = pc.multiply(_widened(array, 0), pa.scalar(MICROS_PER_SECOND, pa.decimal256(7, 0)))
-        whole = _to_integral(
-            pc.cast(pc.trunc(scaled), pa.decimal128(38, 0), safe=False), INTEGRALS[-1]
-        )
+        whole = _to_integral(pc.cast(pc.trunc(scaled), pa.decimal128(38, 0), safe=False), LONG)
         return Converted(pc.cast(whole.values, arrow_type), whole.refused)
     try:
         micros = pc.multiply_checked(pc.cast(array, pa.int64()), MICROS_PER_SECOND)
@@ -253,12 +259,11 @@ def _texts_of(array: Array, source: DataType, _to: DataType) -> Converted:
         return Converted(pc.cast(array, pa.string()))
     if source in FRACTIONALS:
         return Converted(texts.of_fractionals(array))
-    if source in (TIMESTAMP, TIMESTAMP_NTZ):
-        return Converted(texts.of_timestamps(array))
+    if source in DATETIMES:
+        to_texts = texts.of_dates if source == DATE else texts.of_timestamps
+        return Converted(to_texts(array))
     if is_decimal(source):
         return Converted(texts.of_decimals(array))
-    if source == DATE:
-        return Converted(texts.of_dates(array))
     if isinstance(source, PrimitiveType):
         return Converted(pc.cast(array, pa.string()))
     if isinstance(source, ArrayType | MapType | StructType):
@@ -284,7 +289,7 @@ def _text_to_number(array: Array, source: DataType, to: PrimitiveType) -> Conver
     try:
         return Converted(pc.cast(texts.without_plus(kept), to_arrow_type(to)), pc.invert(valid))
     except pa.ArrowInvalid:
-        fits = texts.integers_within(kept, _BITS[to])
+        fits = texts.integers_within(kept, to.primitive.bits)
         values = pc.cast(texts.without_plus(pc.if_else(fits, kept, None)), to_arrow_type(to))
         return Converted(values, pc.invert(_fit_too(valid, fits)))
 
@@ -317,7 +322,7 @@ def _text_to_decimal(trimmed: Array, _source: DataType, to: PrimitiveType) -> Co
     except pa.ArrowInvalid:
         values, fits = texts.decimals_by_row(kept, to.precision, to.scale)
         return Converted(pc.cast(values, to_arrow_type(to)), pc.invert(_fit_too(valid, fits)))
-    values, refused = to_decimal(exact, PrimitiveType("decimal(38,38)"), to)
+    values, refused = to_decimal(exact, decimal_type(38, 38), to)
     if refused is None:
         return Converted(values, pc.invert(valid))
     return Converted(values, pc.or_kleene(pc.invert(valid), refused))

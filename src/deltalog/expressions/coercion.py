@@ -8,33 +8,37 @@ from __future__ import annotations
 from typing import Final
 
 from deltalog.errors import InvalidInputError
-from deltalog.schema.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType
+from deltalog.schema.primitives import PRIMITIVES, Family
+from deltalog.schema.primitives.numbers import MAX_DIGITS
+from deltalog.schema.types import (
+    BOOLEAN,
+    DOUBLE,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    VOID,
+    ArrayType,
+    DataType,
+    Field,
+    MapType,
+    PrimitiveType,
+    StructType,
+    decimal_type,
+)
 
-BOOLEAN: Final = PrimitiveType("boolean")
-BYTE: Final = PrimitiveType("byte")
-SHORT: Final = PrimitiveType("short")
-INTEGER: Final = PrimitiveType("integer")
-LONG: Final = PrimitiveType("long")
-FLOAT: Final = PrimitiveType("float")
-DOUBLE: Final = PrimitiveType("double")
-STRING: Final = PrimitiveType("string")
-BINARY: Final = PrimitiveType("binary")
-DATE: Final = PrimitiveType("date")
-TIMESTAMP: Final = PrimitiveType("timestamp")
-TIMESTAMP_NTZ: Final = PrimitiveType("timestamp_ntz")
-VOID: Final = PrimitiveType("void")
 
-INTEGRALS: Final = (BYTE, SHORT, INTEGER, LONG)
-FRACTIONALS: Final = (FLOAT, DOUBLE)
-DATETIMES: Final = (DATE, TIMESTAMP_NTZ, TIMESTAMP)
-_DIGITS: Final = {BYTE: 3, SHORT: 5, INTEGER: 10, LONG: 20}
-_MAX_PRECISION: Final = 38
+def _family(family: Family) -> tuple[PrimitiveType, ...]:
+    return tuple(PrimitiveType(row.name) for row in PRIMITIVES.values() if row.family is family)
+
+
+# From narrow to wide.
+INTEGRALS: Final = _family(Family.INTEGRAL)
+FRACTIONALS: Final = _family(Family.FLOATING)
+DATETIMES: Final = _family(Family.MOMENT)
+_NUMERIC: Final = frozenset({Family.INTEGRAL, Family.FLOATING, Family.DECIMAL})
 _MIN_ADJUSTED_SCALE: Final = 6
-
-
-def decimal(precision: int, scale: int) -> PrimitiveType:
-    """The decimal type of so many digits."""
-    return PrimitiveType(f"decimal({precision},{scale})")
 
 
 def is_decimal(data_type: DataType) -> bool:
@@ -44,7 +48,7 @@ def is_decimal(data_type: DataType) -> bool:
 
 def is_numeric(data_type: DataType) -> bool:
     """Whether the type is a number."""
-    return data_type in INTEGRALS or data_type in FRACTIONALS or is_decimal(data_type)
+    return isinstance(data_type, PrimitiveType) and data_type.primitive.family in _NUMERIC
 
 
 def decimal_of(data_type: DataType) -> PrimitiveType:
@@ -52,8 +56,10 @@ def decimal_of(data_type: DataType) -> PrimitiveType:
     if isinstance(data_type, PrimitiveType):
         if data_type.is_decimal:
             return data_type
-        if data_type in _DIGITS:
-            return decimal(_DIGITS[data_type], 0)
+        row = data_type.primitive
+        if row.family is Family.INTEGRAL:
+            # Spark counts one digit more for a long than any has.
+            return decimal_type(row.digits + (row.bits == 64), 0)
     raise InvalidInputError(f"{data_type} is no exact number")
 
 
@@ -63,7 +69,7 @@ def decimal_of_constant(value: object, data_type: DataType) -> PrimitiveType:
     Spark leaves out tinyint here.
     """
     if isinstance(value, int) and data_type in {SHORT, INTEGER, LONG}:
-        return decimal(len(str(abs(value))), 0)
+        return decimal_type(len(str(abs(value))), 0)
     return decimal_of(data_type)
 
 
@@ -136,8 +142,8 @@ def wider_decimal(left: PrimitiveType, right: PrimitiveType) -> PrimitiveType:
     """The decimal that holds both; whole digits are kept first when 38 digits do not suffice."""
     scale = max(left.scale, right.scale)
     whole = max(left.precision - left.scale, right.precision - right.scale)
-    excess = max(0, whole + scale - _MAX_PRECISION)
-    return decimal(min(whole + scale, _MAX_PRECISION), max(0, scale - excess))
+    excess = max(0, whole + scale - MAX_DIGITS)
+    return decimal_type(min(whole + scale, MAX_DIGITS), max(0, scale - excess))
 
 
 def arithmetic_type(operator: str, left: PrimitiveType, right: PrimitiveType) -> PrimitiveType:
@@ -159,10 +165,10 @@ def arithmetic_type(operator: str, left: PrimitiveType, right: PrimitiveType) ->
 
 def adjusted_decimal(precision: int, scale: int) -> PrimitiveType:
     """A decimal type of at most 38 digits: fraction digits go first, but six of them stay."""
-    if precision <= _MAX_PRECISION:
-        return decimal(precision, scale)
+    if precision <= MAX_DIGITS:
+        return decimal_type(precision, scale)
     whole = precision - scale
-    return decimal(_MAX_PRECISION, max(_MAX_PRECISION - whole, min(scale, _MIN_ADJUSTED_SCALE)))
+    return decimal_type(MAX_DIGITS, max(MAX_DIGITS - whole, min(scale, _MIN_ADJUSTED_SCALE)))
 
 
 def can_cast(source: DataType, to: DataType) -> bool:

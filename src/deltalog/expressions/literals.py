@@ -12,26 +12,28 @@ from typing import Any, Final
 import pyarrow as pa
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.coercion import (
+from deltalog.expressions.coercion import common_type
+from deltalog.schema.arrow import from_arrow_type, to_arrow_type
+from deltalog.schema.primitives import worded_literal
+from deltalog.schema.primitives.numbers import MAX_DIGITS
+from deltalog.schema.types import (
     BINARY,
     BOOLEAN,
-    DATE,
     DOUBLE,
     INTEGER,
     LONG,
     STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
     VOID,
-    common_type,
-    decimal,
+    ArrayType,
+    DataType,
+    Field,
+    PrimitiveType,
+    StructType,
+    decimal_type,
 )
-from deltalog.schema.arrow import from_arrow_type, to_arrow_type
-from deltalog.schema.types import ArrayType, DataType, Field, StructType
 
 _INT_BITS: Final = 31
 _LONG_BITS: Final = 63
-_MAX_DIGITS: Final = 38
 
 
 def plain_value(value: object) -> tuple[Any, DataType]:
@@ -67,15 +69,14 @@ def natural_type(value: object) -> DataType:
         case float():
             return DOUBLE
         case Decimal():
-            return _decimal_type(value)
+            return type_of_decimal(value)
         case str():
             return STRING
         case bytes() | bytearray() | memoryview():
             return BINARY
-        case dt.date():
-            return _datetime_type(value)
         case _:
-            return _nested_type(value)
+            found = worded_literal(value)
+            return PrimitiveType(found[0].name) if found else _nested_type(value)
 
 
 def _integral_type(value: int) -> DataType:
@@ -84,26 +85,25 @@ def _integral_type(value: int) -> DataType:
         return INTEGER
     if magnitude.bit_length() <= _LONG_BITS:
         return LONG
-    return _decimal_type(Decimal(value))
+    return type_of_decimal(Decimal(value))
 
 
-def _decimal_type(value: Decimal) -> DataType:
+def type_of_decimal(value: Decimal) -> DataType:
+    """Return the narrowest type of a finite decimal.
+
+    Raises:
+        InvalidInputError: it is not finite, or has too many digits.
+    """
     _, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
         raise InvalidInputError(f"cannot use {value} in an expression: SQL decimals are finite")
     scale = max(0, -exponent)
     precision = max(len(digits) + max(0, exponent), scale, 1)
-    if precision > _MAX_DIGITS:
+    if precision > MAX_DIGITS:
         raise InvalidInputError(
-            f"cannot use {value} in an expression: a decimal has at most {_MAX_DIGITS} digits"
+            f"cannot use {value} in an expression: a decimal has at most {MAX_DIGITS} digits"
         )
-    return decimal(precision, scale)
-
-
-def _datetime_type(value: dt.date) -> DataType:
-    if not isinstance(value, dt.datetime):
-        return DATE
-    return TIMESTAMP_NTZ if value.tzinfo is None else TIMESTAMP
+    return decimal_type(precision, scale)
 
 
 def _nested_type(value: object) -> DataType:

@@ -5,8 +5,6 @@ Owns where brackets and quotes stand. Reading text is `sql`; what it gives back 
 
 from __future__ import annotations
 
-import datetime as dt
-import math
 import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
@@ -28,18 +26,21 @@ from deltalog.expressions.nodes import (
     Not,
     Or,
 )
-from deltalog.schema.types import ArrayType, DataType, MapType, StructType
+from deltalog.schema.primitives import primitive_in_sql, worded_literal
+from deltalog.schema.primitives.numbers import java_word
+from deltalog.schema.types import (
+    DOUBLE,
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructType,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SQL_NAMES: Final = {
-    "long": "BIGINT",
-    "integer": "INT",
-    "short": "SMALLINT",
-    "byte": "TINYINT",
-    "timestamp_ntz": "TIMESTAMP_NTZ",
-}
 # How tightly an operator binds; a child that binds less tightly stands in brackets.
 (
     _OR, _AND, _NOT, _PREDICATE, _COMPARISON, _BIT_OR, _BIT_XOR, _BIT_AND, _SUM, _PRODUCT, _UNARY,
@@ -47,13 +48,6 @@ SQL_NAMES: Final = {
 ) = range(1, 13)  # fmt: skip
 _BIT_OPERATORS: Final = {"|": _BIT_OR, "^": _BIT_XOR, "&": _BIT_AND}
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SUFFIXES: Final[dict[DataType, str]] = {
-    coercion.LONG: "L",
-    coercion.SHORT: "S",
-    coercion.BYTE: "Y",
-    coercion.FLOAT: "F",
-    coercion.DOUBLE: "D",
-}
 UNITS: Final = (
     "YEAR",
     "QUARTER",
@@ -67,13 +61,13 @@ UNITS: Final = (
     "MICROSECOND",
 )
 _UNIT_FIRST: Final = frozenset({"timestampadd", "timestampdiff", "dateadd", "datediff"})
-# Words that cannot stand as a bare column name in our grammar.
-RESERVED: Final = frozenset(
+# Words that cannot stand as a bare column name in our grammar, besides those before a text.
+_RESERVED: Final = frozenset(
     {
         "and", "or", "not", "in", "is", "null", "true", "false", "like", "ilike", "rlike",
         "regexp", "between", "case", "when", "then", "else", "end", "cast", "try_cast", "escape",
-        "interval", "date", "timestamp", "timestamp_ntz", "timestamp_ltz", "div", "from",
-        "distinct", "current_date", "current_timestamp", "extract", "select", "exists",
+        "interval", "div", "from", "distinct", "current_date", "current_timestamp", "extract",
+        "select", "exists",
     }
 )  # fmt: skip
 
@@ -85,9 +79,16 @@ def to_sql(expression: Expression) -> str:
 
 def quote_name(name: str) -> str:
     """A name, in backticks where it needs them."""
-    if _PLAIN_NAME.fullmatch(name) and name.lower() not in RESERVED:
+    is_plain = _PLAIN_NAME.fullmatch(name) and name.lower() not in _RESERVED
+    if is_plain and not begins_literal(name):
         return name
     return "`" + name.replace("`", "``") + "`"
+
+
+def begins_literal(word: str) -> bool:
+    """Return whether a type's name may stand before a text and give it its type: `DATE'…'`."""
+    row = primitive_in_sql(word)
+    return row is not None and row.literal is not None
 
 
 def quote_text(text: str) -> str:
@@ -108,8 +109,11 @@ def type_name(data_type: DataType) -> str:
                 f"{quote_name(field.name)}: {type_name(field.type)}" for field in data_type
             )
             return f"STRUCT<{inner}>"
+        case PrimitiveType():
+            row = data_type.primitive
+            return data_type.type.replace(row.name, row.sql_words[0], 1)
         case _:
-            return SQL_NAMES.get(str(data_type), str(data_type).upper())
+            return str(data_type).upper()
 
 
 def _render(expression: Expression) -> tuple[str, int]:
@@ -214,7 +218,7 @@ def _literal(node: Literal) -> tuple[str, int]:
 def _constant(value: Any, data_type: DataType | None) -> str:
     match value:
         case None:
-            return "NULL" if data_type in {None, coercion.VOID} else _as_cast("NULL", data_type)
+            return "NULL" if data_type in {None, VOID} else _as_cast("NULL", data_type)
         case bool():
             return str(value).upper()
         case int() | float() | Decimal():
@@ -223,17 +227,14 @@ def _constant(value: Any, data_type: DataType | None) -> str:
             return quote_text(value)
         case bytes() | bytearray() | memoryview():
             return f"X'{bytes(value).hex().upper()}'"
-        case dt.datetime():
-            return _moment(value)
-        case dt.date():
-            return f"DATE'{value.isoformat()}'"
         case list() | tuple():
             return f"array({', '.join(_constant(item, None) for item in value)})"
         case dict():
             pairs = (f"{quote_text(str(k))}, {_constant(v, None)}" for k, v in value.items())
             return f"named_struct({', '.join(pairs)})"
         case _:
-            return quote_text(str(value))
+            found = worded_literal(value)
+            return f"{found[0].sql_words[0]}'{found[1]}'" if found else quote_text(str(value))
 
 
 def _as_cast(text: str, data_type: DataType | None) -> str:
@@ -241,28 +242,23 @@ def _as_cast(text: str, data_type: DataType | None) -> str:
 
 
 def _number(value: float | Decimal, data_type: DataType | None) -> str:
-    if isinstance(value, float) and not math.isfinite(value):
-        name = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-        return f"CAST('{name}' AS {type_name(data_type or coercion.DOUBLE)})"
+    if isinstance(value, float) and (word := java_word(value)) is not None:
+        return f"CAST('{word}' AS {type_name(data_type or DOUBLE)})"
     if isinstance(value, float) and data_type in {None, *coercion.FRACTIONALS}:
         if data_type is None:
             mantissa, _, exponent = repr(value).partition("e")
             return f"{mantissa}E{int(exponent or 0)}"
-        return f"{value!r}{_SUFFIXES[data_type]}"
+        return f"{value!r}{_suffix(data_type)}"
     if isinstance(value, Decimal):
         text = format(value, "f")
         if data_type is not None:
             return f"{text}BD"
         return text if "." in text else f"{text}."
-    return f"{value}{_SUFFIXES.get(data_type, '') if data_type else ''}"
+    return f"{value}{_suffix(data_type)}"
 
 
-def _moment(value: dt.datetime) -> str:
-    text = value.replace(tzinfo=None).isoformat(sep=" ")
-    if value.tzinfo is None:
-        return f"TIMESTAMP_NTZ'{text}'"
-    utc = value.astimezone(dt.UTC).replace(tzinfo=None)
-    return f"TIMESTAMP'{utc.isoformat(sep=' ')}Z'"
+def _suffix(data_type: DataType | None) -> str:
+    return data_type.primitive.suffix if isinstance(data_type, PrimitiveType) else ""
 
 
 _RENDERERS: Final[dict[type[Expression], Callable[[Any], tuple[str, int]]]] = {

@@ -10,25 +10,11 @@ from typing import TYPE_CHECKING
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.coercion import (
-    BINARY,
-    BOOLEAN,
-    BYTE,
-    DATE,
     DATETIMES,
-    DOUBLE,
-    FLOAT,
     FRACTIONALS,
-    INTEGER,
     INTEGRALS,
-    LONG,
-    SHORT,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    VOID,
     arithmetic_type,
     common_type,
-    decimal,
     decimal_of,
     decimal_of_constant,
     is_decimal,
@@ -36,12 +22,26 @@ from deltalog.expressions.coercion import (
 )
 from deltalog.expressions.nodes import Expression, Literal
 from deltalog.schema.types import (
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
     ArrayType,
     DataType,
     Field,
     MapType,
     PrimitiveType,
     StructType,
+    decimal_type,
 )
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _ceiling(own: DataType) -> DataType:
         return LONG
     exact = decimal_of(own)
     whole = exact.precision - exact.scale
-    return exact if exact.scale == 0 else decimal(min(whole + 1, 38), 0)
+    return exact if exact.scale == 0 else decimal_type(min(whole + 1, 38), 0)
 
 
 def ceiling_types(arguments: Sequence[Typed]) -> Types:
@@ -159,9 +159,9 @@ def round_types(arguments: Sequence[Typed]) -> Types:
     exact = decimal_of(own)
     whole = exact.precision - exact.scale + 1
     if digits < 0:
-        return [own, INTEGER][: len(arguments)], decimal(min(max(whole, 1 - digits), 38), 0)
+        return [own, INTEGER][: len(arguments)], decimal_type(min(max(whole, 1 - digits), 38), 0)
     scale = min(exact.scale, digits)
-    return [own, INTEGER][: len(arguments)], decimal(min(whole + scale, 38), scale)
+    return [own, INTEGER][: len(arguments)], decimal_type(min(whole + scale, 38), scale)
 
 
 def _constant_integer(node: Expression) -> int:

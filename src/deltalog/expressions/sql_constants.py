@@ -1,7 +1,6 @@
-"""Constants as SQL writes them: numbers with suffixes, `DATE'…'`, `TIMESTAMP'…'`, `INTERVAL`.
+"""SQL literals: numbers with suffixes, `DATE'…'`, `TIMESTAMP'…'`, `INTERVAL`.
 
-Owns what the texts between the keywords mean. Where they stand is known to `sql_nodes`, which
-adds the place to each error.
+Owns the values of literals. `sql_nodes` knows their positions, and adds them to errors.
 """
 
 from __future__ import annotations
@@ -10,41 +9,37 @@ import datetime as dt
 import math
 import re
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import coercion, texts
+from deltalog.expressions import texts
+from deltalog.expressions.literals import type_of_decimal
 from deltalog.expressions.nodes import Literal
 from deltalog.expressions.render import UNITS
+from deltalog.schema.arrow import to_arrow_type
+from deltalog.schema.primitives import PRIMITIVES, Family, primitive_in_sql
+from deltalog.schema.primitives.numbers import MAX_DIGITS
+from deltalog.schema.types import PrimitiveType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from deltalog.schema.types import DataType
+    pass
 
 # A number without its sign.
 NUMBER: Final = re.compile(
     r"((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(BD|[LSYFD])?", re.IGNORECASE
 )
 NO_UNIT: Final = "an INTERVAL needs a number and a unit, as in INTERVAL '1' DAY"
-_SUFFIXES: Final[dict[str, tuple[DataType, Callable[[str], Any]]]] = {
-    "L": (coercion.LONG, int),
-    "S": (coercion.SHORT, int),
-    "Y": (coercion.BYTE, int),
-    "F": (coercion.FLOAT, float),
-    "D": (coercion.DOUBLE, float),
-}
-_BITS: Final = {"L": 64, "S": 16, "Y": 8}
-_MAX_DIGITS: Final = 38
 _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # naive on purpose: wall time
 _MICROS_PER_DAY: Final = 86_400_000_000
 
 
 def number(source: str) -> Literal:
-    """A number; without suffix it is whole, a decimal, or a double if it has an exponent.
+    """A number; without suffix an integer, a decimal, or with an exponent a double, as in Spark.
 
     Raises:
-        InvalidInputError: its type has no such number.
+        InvalidInputError: it is out of the range of its type.
     """
     match = NUMBER.fullmatch(source.removeprefix("-"))
     if match is None:
@@ -52,72 +47,75 @@ def number(source: str) -> Literal:
     text, suffix = ("-" if source[0] == "-" else "") + match[1], (match[2] or "").upper()
     if suffix == "BD":
         value = Decimal(text)
-        return Literal(value, _decimal_type(value))
+        return Literal(value, type_of_decimal(value))
     if suffix:
         return _suffixed(text, suffix)
     if "e" in text.lower():
         if math.isinf(float(text)):
             raise InvalidInputError("the number is out of the range of double")
         return Literal(float(text))
+    if "." not in text and len(text) <= MAX_DIGITS:
+        return Literal(int(text))
     value = Decimal(text)
-    _decimal_type(value)
+    type_of_decimal(value)  # no literal has more digits, not even a whole one
     return Literal(value) if "." in text else Literal(int(text))
 
 
 def _suffixed(text: str, suffix: str) -> Literal:
-    data_type, convert = _SUFFIXES[suffix]
+    (row,) = (row for row in PRIMITIVES.values() if row.suffix == suffix)
+    data_type = PrimitiveType(row.name)
+    if row.family is not Family.INTEGRAL:
+        return Literal(float(text), data_type)
     try:
-        value = convert(text)
+        value = int(text)
     except ValueError:
         raise InvalidInputError(f"the suffix {suffix} needs a whole number") from None
-    bits = _BITS.get(suffix)
-    if bits is not None and not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
+    if not -(1 << (row.bits - 1)) <= value < 1 << (row.bits - 1):
         raise InvalidInputError(f"the number is out of the range of {data_type}")
     return Literal(value, data_type)
 
 
-def _decimal_type(value: Decimal) -> DataType:
-    _, digits, exponent = value.as_tuple()
-    assert isinstance(exponent, int)  # noqa: S101  # the text is a finite number
-    scale = max(0, -exponent)
-    precision = max(len(digits) + max(0, exponent), scale)
-    if precision > _MAX_DIGITS:
-        raise InvalidInputError(f"a decimal has at most {_MAX_DIGITS} digits")
-    return coercion.decimal(precision, scale)
-
-
 def hexadecimal(digits: str) -> Literal:
-    """`X'1F'`; an odd digit count gets a zero in front."""
+    """`X'1F'`; Spark pads an odd number of digits with a leading zero."""
     return Literal(bytes.fromhex(digits if len(digits) % 2 == 0 else f"0{digits}"))
 
 
-def moment(word: str, text: str) -> Literal:
-    """The constant after the word DATE or TIMESTAMP.
+def datetime_literal(word: str, text: str) -> Literal:
+    """The literal after the word DATE, TIMESTAMP or TIMESTAMP_NTZ.
 
     Raises:
-        InvalidInputError: the text is none.
+        InvalidInputError: the text is not such a literal.
     """
-    if word == "DATE":
+    row = primitive_in_sql(word)
+    if row is None or row.codec.parse is None:
+        raise InvalidInputError(f"there is no type {word} that a text can be of")
+    if row.family is not Family.MOMENT:
+        arrow_type = to_arrow_type(PrimitiveType(row.name))
+        try:
+            return Literal(row.codec.parse(pa.array([text]), arrow_type, "UTC")[0].as_py())
+        except (ValueError, OverflowError) as error:
+            raise InvalidInputError(f"this is no {word}") from error
+    if row.has_zone is None:
         days = texts.days_of(text)
         micros = None if days is None else days * _MICROS_PER_DAY
     else:
-        micros = texts.micros_of(text, has_zone=word != "TIMESTAMP_NTZ")
+        micros = texts.micros_of(text, has_zone=row.has_zone)
     if micros is None:
         raise InvalidInputError(f"this is no {word}")
     try:
         found = _EPOCH + dt.timedelta(microseconds=micros)
     except OverflowError:
         raise InvalidInputError("the year is outside of 1 to 9999") from None
-    if word == "DATE":
+    if row.has_zone is None:
         return Literal(found.date())
-    return Literal(found if word == "TIMESTAMP_NTZ" else found.replace(tzinfo=dt.UTC))
+    return Literal(found.replace(tzinfo=dt.UTC) if row.has_zone else found)
 
 
 def interval(text: str, unit: str | None, sign: int) -> tuple[Literal, ...]:
-    """Amounts and their units: those of the text, or the text and the unit after it.
+    """Amounts and their units: in the text, or the text as amount and the unit after it.
 
     Raises:
-        InvalidInputError: an amount is none of its unit, or has none.
+        InvalidInputError: an amount is malformed, or has no unit.
     """
     words = [*text.lower().split(), *([unit] if unit else [])]
     if not words or len(words) % 2:
@@ -140,7 +138,7 @@ def _amount(text: str, unit: str) -> int | Decimal:
 
 
 def unit_of(word: str) -> str | None:
-    """The unit that a word names, in the plural too, or None."""
+    """The unit that a word names, in singular or plural; None if there is none."""
     name = word.upper()
     name = name if name in UNITS else name.removesuffix("S")
     return name if name in UNITS else None

@@ -1,7 +1,7 @@
-"""Types as SQL writes them: `decimal(10, 2)`, `array<struct<a: int>>`.
+"""SQL types: `decimal(10, 2)`, `array<struct<a: int>>`.
 
-Owns what sqlglot's nodes of types mean, and the limits of `char(n)` and `varchar(n)`, which are
-no types of ours.
+Owns the conversion of sqlglot's type nodes, and the lengths of `char(n)` and `varchar(n)`, which
+are not types in Delta.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.render import SQL_NAMES
+from deltalog.schema.primitives import PRIMITIVES, primitive_in_sql
 from deltalog.schema.types import ArrayType, DataType, Field, MapType, StructType, as_type
 
 if TYPE_CHECKING:
@@ -18,21 +18,13 @@ if TYPE_CHECKING:
     from sqlglot.expressions import Expr
 
 Limit = tuple[tuple[str, ...], str, int]
-_NAMES: Final = {
-    **{sql.lower(): name for name, sql in SQL_NAMES.items()},
-    "bool": "boolean",
-    "real": "float",
-    "dec": "decimal",
-    "numeric": "decimal",
-    "timestamp_ltz": "timestamp",
-}
 _LIMITED: Final = frozenset({"char", "character", "varchar"})
-# What stands between the brackets of each nested type.
+# The parts of each nested type, as paths name them.
 _PARTS: Final = {"array": ("element",), "map": ("key", "value")}
 
 
 def to_type(node: Expr) -> DataType:
-    """The type that a node says.
+    """The type of a node.
 
     Raises:
         InvalidInputError: there is no such type.
@@ -45,14 +37,15 @@ def to_type(node: Expr) -> DataType:
         return ArrayType(first) if name == "array" else MapType(first, last)
     if name in _LIMITED:
         raise InvalidInputError("char and varchar are no types of an expression; use STRING")
-    if name == "decimal" and parts:
-        precision, scale = (*(part.name for part in parts), "0")[:2]
-        return as_type(f"decimal({precision},{scale})")
-    return as_type(name)
+    row = PRIMITIVES.get(name)
+    if row is None or not parts:
+        return as_type(name)
+    parameters = [*(part.name for part in parts), *row.defaults[len(parts) :]]
+    return as_type(f"{name}({','.join(parameters)})")
 
 
 def limits(node: Expr, path: tuple[str, ...] = ()) -> Iterator[Limit]:
-    """Each `char(n)` and `varchar(n)` of a type: its path inside of the type, name and length.
+    """Each `char(n)` and `varchar(n)` of a type: its path in the type, its name and length.
 
     Raises:
         InvalidInputError: there is no such type.
@@ -69,15 +62,16 @@ def limits(node: Expr, path: tuple[str, ...] = ()) -> Iterator[Limit]:
 
 
 def _read(node: Expr) -> tuple[str, list[Expr]]:
-    """The name and the parts, which have the right number."""
-    name, parts = _NAMES.get(node.this, node.this), node.expressions
+    """The name and the parts of a type, whose number is checked."""
+    row, parts = primitive_in_sql(node.this), node.expressions
+    name = row.name if row else node.this
     is_nested = bool(node.args.get("nested"))
     if name == "struct":
         is_right = is_nested
     elif name in _PARTS:
         is_right = is_nested and len(parts) == len(_PARTS[name])
-    elif name == "decimal":
-        is_right = not is_nested and len(parts) <= 2
+    elif row and row.defaults:
+        is_right = not is_nested and len(parts) <= len(row.defaults)
     else:
         is_right = not is_nested and len(parts) == (name in _LIMITED)
     if not is_right:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from deltalog.column_mapping import Mode, field_id, map_fields, physical_name
+from deltalog.column_mapping import Mode, field_id, physical_name
 from deltalog.errors import InvalidInputError
-from deltalog.features.schema_traits import all_types
-from deltalog.schema.columns import walk
+from deltalog.schema.columns import map_fields, walk, walk_types
 from deltalog.schema.types import (
+    VOID,
     ArrayType,
     Field,
     MapType,
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from deltalog.schema.types import DataType
 
 NESTED_IDS_KEY: Final = "delta.columnMapping.nested.ids"
-_VOID: Final = PrimitiveType("void")
 
 
 def enabled_versions(properties: TableProperties) -> tuple[int, ...]:
@@ -141,13 +140,9 @@ def _nested_paths(data_type: DataType, path: str) -> Iterator[str]:
 
 def _check_types(name: str, schema: StructType, *, allows_nested: bool) -> None:
     for path, field in walk(schema):
-        for found in all_types(field.type):
+        for _, found in walk_types(field.type):
             is_nested = isinstance(found, ArrayType | MapType)
-            if (
-                isinstance(found, VariantType)
-                or found == _VOID
-                or (is_nested and not allows_nested)
-            ):
+            if isinstance(found, VariantType) or found == VOID or (is_nested and not allows_nested):
                 raise InvalidInputError(
                     f"{name} has no place for the type {found} of column {'.'.join(path)!r}"
                 )
@@ -165,7 +160,5 @@ def _is_iceberg_change(before: DataType, after: DataType) -> bool:
         return False
     if before.is_decimal and after.is_decimal:
         return before.scale == after.scale
-    integers = {"byte", "short", "integer"}
-    if before.type in integers:
-        return after.type in {*integers, "long"}
-    return (before.type, after.type) == ("float", "double")
+    one, other = before.primitive, after.primitive
+    return one.family is other.family and 0 < one.bits < other.bits

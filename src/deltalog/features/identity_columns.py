@@ -20,8 +20,8 @@ from deltalog.schema.types import (
     IDENTITY_ALLOW_EXPLICIT_INSERT_KEY,
     IDENTITY_START_KEY,
     IDENTITY_STEP_KEY,
+    LONG,
     Field,
-    PrimitiveType,
     StructType,
 )
 
@@ -114,6 +114,7 @@ def with_high_water_marks(schema: StructType, marks: Mapping[str, int]) -> Struc
             fields.append(field)
             continue
         mark = marks[field.name]
+        # An explicit or older value must not move the mark back: later values would not be unique.
         if column.high_water_mark is not None:
             mark = column.further(mark, column.high_water_mark)
         metadata = {**field.metadata, IDENTITY_HIGH_WATER_MARK_KEY: mark}
@@ -122,7 +123,7 @@ def with_high_water_marks(schema: StructType, marks: Mapping[str, int]) -> Struc
 
 
 def _identity_column(field: Field) -> IdentityColumn:
-    if field.type != PrimitiveType("long"):
+    if field.type != LONG:
         raise InvalidMetadataError(
             f"identity column {field.name!r}: expected the type long, found {field.type}"
         )

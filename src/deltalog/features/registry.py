@@ -20,7 +20,7 @@ from deltalog.features.schema_traits import (
     has_generated_columns,
     has_identity_columns,
     has_invariants,
-    has_timestamp_ntz,
+    has_types_of,
     has_variant,
 )
 
@@ -177,7 +177,7 @@ _TABLE: Final = (
         "Timestamps without a time zone.",
         "Timestamp without timezone (TimestampNtz)",
         aliases=("timestampNTZ",),
-        enabled_by=lambda _, schema: has_timestamp_ntz(schema),
+        enabled_by=lambda _, schema: has_types_of(schema, "timestampNtz"),
         written_by=_ALL,
     ),
     _reader_writer(

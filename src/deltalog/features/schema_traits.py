@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog.schema.columns import walk
+from deltalog.schema.columns import walk, walk_types
 from deltalog.schema.types import (
     CURRENT_DEFAULT_KEY,
     GENERATION_EXPRESSION_KEY,
     IDENTITY_STEP_KEY,
-    ArrayType,
-    MapType,
     PrimitiveType,
     StructType,
     VariantType,
@@ -24,8 +22,6 @@ from deltalog.schema.types import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from deltalog.schema.types import DataType
-
 INVARIANTS_KEY: Final = "delta.invariants"
 IDENTITY_HIGH_WATER_MARK_KEY: Final = "delta.identity.highWaterMark"
 COLLATIONS_KEY: Final = "__COLLATIONS"
@@ -33,49 +29,36 @@ CHAR_VARCHAR_KEY: Final = "__CHAR_VARCHAR_TYPE_STRING"
 
 
 def has_invariants(schema: StructType) -> bool:
-    """Whether a column carries an invariant."""
+    """Return whether a column carries an invariant."""
     return any(INVARIANTS_KEY in metadata for metadata in _metadata(schema))
 
 
 def has_generated_columns(schema: StructType) -> bool:
-    """Whether a column is computed from others."""
+    """Return whether a column is computed from others."""
     return any(GENERATION_EXPRESSION_KEY in metadata for metadata in _metadata(schema))
 
 
 def has_identity_columns(schema: StructType) -> bool:
-    """Whether a column numbers new rows."""
+    """Return whether a column numbers new rows."""
     return any(IDENTITY_STEP_KEY in metadata for metadata in _metadata(schema))
 
 
 def has_column_defaults(schema: StructType) -> bool:
-    """Whether a column has a default value."""
+    """Return whether a column has a default value."""
     return any(CURRENT_DEFAULT_KEY in metadata for metadata in _metadata(schema))
 
 
-def has_timestamp_ntz(schema: StructType) -> bool:
-    """Whether a timestamp without a zone stands anywhere in the schema."""
-    return any(found == PrimitiveType("timestamp_ntz") for found in all_types(schema))
+def has_types_of(schema: StructType, feature: str) -> bool:
+    """Return whether a primitive type that needs the table feature stands in the schema."""
+    return any(
+        isinstance(found, PrimitiveType) and found.primitive.feature == feature
+        for _, found in walk_types(schema)
+    )
 
 
 def has_variant(schema: StructType) -> bool:
-    """Whether a variant stands anywhere in the schema."""
-    return any(isinstance(found, VariantType) for found in all_types(schema))
-
-
-def all_types(data_type: DataType) -> Iterator[DataType]:
-    """The type and every type inside it."""
-    yield data_type
-    match data_type:
-        case StructType():
-            for field in data_type.fields:
-                yield from all_types(field.type)
-        case ArrayType():
-            yield from all_types(data_type.element_type)
-        case MapType():
-            yield from all_types(data_type.key_type)
-            yield from all_types(data_type.value_type)
-        case _:
-            return
+    """Return whether a variant stands anywhere in the schema."""
+    return any(isinstance(found, VariantType) for _, found in walk_types(schema))
 
 
 def _metadata(schema: StructType) -> Iterator[Any]:

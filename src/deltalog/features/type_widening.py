@@ -7,12 +7,12 @@ Protocol: Type Widening
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from deltalog.column_mapping import without_metadata
 from deltalog.errors import InvalidInputError
 from deltalog.schema.columns import walk
-from deltalog.schema.types import ArrayType, Field, MapType, PrimitiveType, StructType
+from deltalog.schema.types import VOID, ArrayType, Field, MapType, StructType
 from deltalog.schema.widening import TypeChange, is_widening, widening_changes, with_change
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from deltalog.schema.columns import Path
     from deltalog.schema.types import DataType
-
-_VOID: Final = PrimitiveType("void")
 
 
 def record_type_changes(name: str, before: Field, after: Field, *, is_enabled: bool) -> Field:
@@ -63,7 +61,7 @@ def record_type_changes(name: str, before: Field, after: Field, *, is_enabled: b
 def changes_own_type(before: Field, after: Field) -> bool:
     """Whether the type of a field changes, apart from fields of structs inside it."""
     return any(True for _ in _changes(before.type, after.type, ())) or (
-        before.type == _VOID != after.type
+        before.type == VOID != after.type
     )
 
 
@@ -86,7 +84,7 @@ def _changes(before: DataType, after: DataType, path: Path) -> Iterator[TypeChan
         case MapType(), MapType():
             yield from _changes(before.key_type, after.key_type, (*path, "key"))
             yield from _changes(before.value_type, after.value_type, (*path, "value"))
-        case _ if before not in (after, _VOID):
+        case _ if before not in (after, VOID):
             yield TypeChange(before, after, path)
         case _:
             return

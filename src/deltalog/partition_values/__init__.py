@@ -8,8 +8,7 @@ from deltalog.partition_values.directories import (
     hive_directory,
     parse_hive_directory,
 )
-from deltalog.partition_values.encode import encode_value
-from deltalog.partition_values.parse import extract, parse_column, parse_value
+from deltalog.partition_values.values import encode_value, extract, parse_column, parse_value
 
 __all__ = [
     "NULL_DIRECTORY",

@@ -19,12 +19,12 @@ _ESCAPED: Final = re.compile("[\x00-\x1f\x7f\"#%'*/:=?\\\\{\\[\\]^]")
 
 
 def escape_directory(text: str) -> str:
-    """A column name or a partition value as part of a directory's name."""
+    """Return a column name or partition value as part of a directory's name."""
     return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", text)
 
 
 def hive_directory(columns: Sequence[str], values: Mapping[str, str | None]) -> str:
-    """The directory of a partition, `a=1/b=x`, not yet encoded as a URI.
+    """Return the directory of a partition, `a=1/b=x`, not yet encoded as a URI.
 
     Args:
         columns: the partition columns in order.
@@ -38,7 +38,7 @@ def hive_directory(columns: Sequence[str], values: Mapping[str, str | None]) -> 
 
 
 def parse_hive_directory(directory: str) -> dict[str, str | None]:
-    """Partition columns and serialised values that a directory's name holds.
+    """Return the partition columns and serialised values that a directory's name holds.
 
     Parts without `=` hold none.
     """

@@ -35,12 +35,12 @@ from deltalog.schema import (
     ArrayType,
     Field,
     MapType,
-    PrimitiveType,
     StructType,
     canonical_path_of,
     find_field,
     to_arrow_type,
 )
+from deltalog.schema.types import TIMESTAMP, TIMESTAMP_NTZ
 from deltalog.write.enforce import Enforcer
 from deltalog.write.fit import Fit
 
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 Path = tuple[str, ...]
 
 _NESTED = (StructType, ArrayType, MapType)
-_NAIVE, _INSTANT = PrimitiveType("timestamp_ntz"), PrimitiveType("timestamp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +154,7 @@ class Scope:
         is_nested = isinstance(source, _NESTED) and isinstance(target, _NESTED)
         # Structs go by name, at every depth: a cast would go by place. And a cast reads times
         # without a zone in UTC, whatever the table's zone is.
-        if is_nested or (source == _NAIVE and target == _INSTANT):
+        if is_nested or (source == TIMESTAMP_NTZ and target == TIMESTAMP):
             arrow = pa.schema([pa.field(name, to_arrow_type(source))])
             fit = Fit(arrow, StructType([Field(name, target)]), time_zone=self.time_zone)
             return Value(found, name, fit)

@@ -28,7 +28,8 @@ from deltalog.scan.rebase import file_rebase
 from deltalog.scan.row_groups import surviving_row_groups
 from deltalog.scan.task import METADATA_COLUMNS
 from deltalog.scan.transform import FileProjection, project_file
-from deltalog.schema import Field, PrimitiveType, StructType, to_arrow_type
+from deltalog.schema import Field, StructType, to_arrow_type
+from deltalog.schema.types import LONG, STRING
 from deltalog.storage.parquet import open_parquet
 from deltalog.storage.pool import read_ahead
 
@@ -108,16 +109,15 @@ def _split(spec: ReadSpec) -> tuple[StructType, StructType]:
 
 def _unmapped(spec: ReadSpec, schema: pa.Schema, path: str) -> FileProjection:
     """Columns that are no part of the table's schema and always go by their name."""
-    long, string = PrimitiveType("long"), PrimitiveType("string")
     wanted = []
     if metadata_columns.ROW_ID in spec.metadata_columns:
-        wanted += [Field(name, long) for name in schema.names if name == spec.row_id_column]
+        wanted += [Field(name, LONG) for name in schema.names if name == spec.row_id_column]
     if metadata_columns.ROW_COMMIT_VERSION in spec.metadata_columns:
         wanted += [
-            Field(name, long) for name in schema.names if name == spec.row_commit_version_column
+            Field(name, LONG) for name in schema.names if name == spec.row_commit_version_column
         ]
     if spec.reads_change_type:
-        wanted.append(Field(metadata_columns.CHANGE_TYPE, string))
+        wanted.append(Field(metadata_columns.CHANGE_TYPE, STRING))
     return project_file(StructType(wanted), schema, Mode.NONE, path=path)
 
 

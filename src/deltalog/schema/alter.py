@@ -9,12 +9,12 @@ Protocol: Schema Serialization Format, Type Widening
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from deltalog.errors import InvalidInputError
 from deltalog.schema.columns import Path, canonical_path_of, find_field
 from deltalog.schema.evolve import new_field
-from deltalog.schema.types import ArrayType, Field, MapType, PrimitiveType, StructType
+from deltalog.schema.types import VOID, ArrayType, Field, MapType, StructType
 from deltalog.schema.widening import TypeChange, is_widening, with_change
 
 if TYPE_CHECKING:
@@ -24,13 +24,11 @@ if TYPE_CHECKING:
 
 Where = Literal["first", "last"] | tuple[Literal["after"], str]
 
-_VOID: Final = PrimitiveType("void")
-
 
 def add_column(
     schema: StructType, field: Field, *, parent: str | Path = (), where: Where = "last"
 ) -> StructType:
-    """The schema with one more column, or one more field of the struct at `parent`.
+    """Return the schema with one more column, or one more field of the struct at `parent`.
 
     Raises:
         InvalidInputError: the name is taken, the parent is no struct, or the column to come after
@@ -46,7 +44,7 @@ def add_column(
 
 
 def drop_column(schema: StructType, path: str | Path) -> StructType:
-    """The schema without a column or nested field.
+    """Return the schema without a column or nested field.
 
     Raises:
         InvalidInputError: there is no such column, or it is the last one of its struct.
@@ -62,7 +60,7 @@ def drop_column(schema: StructType, path: str | Path) -> StructType:
 
 
 def rename_column(schema: StructType, path: str | Path, new_name: str) -> StructType:
-    """The schema with another display name for a column or nested field.
+    """Return the schema with another display name for a column or nested field.
 
     Raises:
         InvalidInputError: there is no such column, or the new name is taken.
@@ -79,7 +77,7 @@ def rename_column(schema: StructType, path: str | Path, new_name: str) -> Struct
 
 
 def move_column(schema: StructType, path: str | Path, where: Where) -> StructType:
-    """The schema with a column or nested field at another place in its struct.
+    """Return the schema with a column or nested field at another place in its struct.
 
     Raises:
         InvalidInputError: one of the columns does not exist.
@@ -97,7 +95,7 @@ def move_column(schema: StructType, path: str | Path, where: Where) -> StructTyp
 def change_field(
     schema: StructType, path: str | Path, change: Callable[[Field], Field]
 ) -> StructType:
-    """The schema with one struct field replaced: its comment, its default, whether it is nullable.
+    """Return the schema with one struct field replaced: its comment, default or nullability.
 
     Raises:
         InvalidInputError: there is no such column, or the path ends inside a list or map.
@@ -107,7 +105,7 @@ def change_field(
 
 
 def change_type(schema: StructType, path: str | Path, to_type: DataType) -> StructType:
-    """The schema with a wider type at a path, which may end in `element`, `key` or `value`.
+    """Return the schema with a wider type at a path; it may end in `element`, `key` or `value`.
 
     The nearest struct field remembers the change; a void column becomes any type without that.
 
@@ -120,7 +118,7 @@ def change_type(schema: StructType, path: str | Path, to_type: DataType) -> Stru
     before = find_field(schema, canonical).type
     if before == to_type:
         return schema
-    if before != _VOID and not is_widening(before, to_type):
+    if before != VOID and not is_widening(before, to_type):
         raise InvalidInputError(
             f"cannot change the type of {'.'.join(canonical)!r} from {before} to {to_type}: "
             "that is no widening; write the data into a new column"
@@ -129,8 +127,8 @@ def change_type(schema: StructType, path: str | Path, to_type: DataType) -> Stru
     inner = canonical[depth:]
 
     def widen(field: Field) -> Field:
-        widened = replace(field, type=_set_type(field.type, inner, to_type))
-        if before == _VOID:
+        widened = replace(field, type=_edit_type(field.type, inner, lambda _: to_type))
+        if before == VOID:
             return widened
         return with_change(widened, TypeChange(before, to_type, inner))
 
@@ -163,25 +161,20 @@ def _edit_struct(
     schema: StructType, parent: str | Path, change: Callable[[StructType], StructType]
 ) -> StructType:
     path = canonical_path_of(schema, parent) if parent else ()
-    result = _edit_type(schema, path, change)
+
+    def edit(found: DataType) -> DataType:
+        if not isinstance(found, StructType):
+            raise InvalidInputError(f"{found} has no fields: expected a struct")
+        return change(found)
+
+    result = _edit_type(schema, path, edit)
     return result if isinstance(result, StructType) else schema
 
 
-def _edit_type(
-    data_type: DataType, path: Path, change: Callable[[StructType], StructType]
-) -> DataType:
+def _edit_type(data_type: DataType, path: Path, change: Callable[[DataType], DataType]) -> DataType:
     if not path:
-        if not isinstance(data_type, StructType):
-            raise InvalidInputError(f"{data_type} has no fields: expected a struct")
         return change(data_type)
-    first, rest = path[0], path[1:]
-    return _set_child(data_type, first, lambda child: _edit_type(child, rest, change))
-
-
-def _set_type(data_type: DataType, path: Path, to_type: DataType) -> DataType:
-    if not path:
-        return to_type
-    return _set_child(data_type, path[0], lambda child: _set_type(child, path[1:], to_type))
+    return _set_child(data_type, path[0], lambda child: _edit_type(child, path[1:], change))
 
 
 def _set_child(data_type: Any, name: str, change: Callable[[DataType], DataType]) -> DataType:
@@ -201,7 +194,7 @@ def _set_child(data_type: Any, name: str, change: Callable[[DataType], DataType]
 
 
 def _depth_of_field(schema: StructType, path: Path) -> int:
-    """How many segments lead to the last struct field on the path."""
+    """The number of segments that lead to the last struct field on the path."""
     current: DataType = schema
     depth = 0
     for at, segment in enumerate(path, start=1):

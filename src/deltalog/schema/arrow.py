@@ -18,6 +18,7 @@ from deltalog._json import dumps, loads
 from deltalog.errors import InvalidInputError, MalformedLogError, UnsupportedTypeError
 from deltalog.kernels import arrow
 from deltalog.schema.interchange import Interchange
+from deltalog.schema.primitives import primitive_of_arrow
 from deltalog.schema.types import (
     ArrayType,
     Field,
@@ -53,17 +54,17 @@ class VariantExtensionType(pa.ExtensionType):
         super().__init__(storage_type, "arrow.parquet.variant")
 
     def __arrow_ext_serialize__(self) -> bytes:
-        """Nothing to keep: the type has no parameters."""
+        """Return nothing: the type has no parameters."""
         return b""
 
     @classmethod
     def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> Self:
-        """The type from a file or a message."""
+        """Return the type that a file or message names."""
         del serialized
         return cls(storage_type)
 
     def __hash__(self) -> int:
-        """Equal types are interchangeable as keys."""
+        """Return one hash for equal types."""
         return hash((self.extension_name, self.storage_type))
 
 
@@ -72,35 +73,16 @@ VARIANT: Final = VariantExtensionType()
 with contextlib.suppress(pa.ArrowKeyError):
     pa.register_extension_type(VARIANT)  # type: ignore[arg-type]  # stubs know the old base class
 
-_PRIMITIVES: Final[dict[str, pa.DataType]] = {
-    "string": pa.string(),
-    "long": pa.int64(),
-    "integer": pa.int32(),
-    "short": pa.int16(),
-    "byte": pa.int8(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-    "void": pa.null(),
-}
-
 
 class _Form(NamedTuple):
     large: bool
     with_metadata: bool
 
 
-_LARGE: Final[dict[str, pa.DataType]] = {"string": pa.large_string(), "binary": pa.large_binary()}
-
-
 def to_arrow_schema(
     schema: StructType, *, as_large_types: bool = False, with_metadata: bool = False
 ) -> pa.Schema:
-    """The Arrow schema that rows of the table have.
+    """Return the Arrow schema of the table's rows.
 
     Args:
         schema: of the table, or a part of it.
@@ -117,7 +99,7 @@ def to_arrow_schema(
 def to_arrow_type(
     data_type: DataType, *, as_large_types: bool = False, with_metadata: bool = False
 ) -> pa.DataType:
-    """The Arrow type of a type.
+    """Return the Arrow type that stores values of a type.
 
     Raises:
         UnsupportedTypeError: the type is not known.
@@ -141,10 +123,9 @@ def _field(
 def _to_arrow_type(data_type: DataType, path: tuple[str, ...], form: _Form) -> pa.DataType:
     match data_type:
         case PrimitiveType():
-            if data_type.is_decimal:
-                return pa.decimal128(data_type.precision, data_type.scale)
-            primitive = _PRIMITIVES[data_type.type]
-            return _LARGE.get(data_type.type, primitive) if form.large else primitive
+            row = data_type.primitive
+            make = row.large_arrow if form.large and row.large_arrow else row.arrow
+            return make() if row.canonical is None else make(*data_type.parameters)
         case VariantType():
             return VARIANT
         case StructType():
@@ -171,7 +152,7 @@ def _to_arrow_type(data_type: DataType, path: tuple[str, ...], form: _Form) -> p
 
 
 def from_arrow_schema(schema: pa.Schema) -> StructType:
-    """The table schema that holds data of an Arrow schema.
+    """Return the table schema that stores data of an Arrow schema.
 
     Raises:
         InvalidInputError: Delta has no type for one of the columns.
@@ -180,7 +161,7 @@ def from_arrow_schema(schema: pa.Schema) -> StructType:
 
 
 def from_arrow_type(arrow_type: pa.DataType) -> DataType:
-    """The type that holds values of an Arrow type of any flavour.
+    """Return the type that stores values of an Arrow type, whatever its encoding or width.
 
     Unsigned integers become the next wider signed type, naive timestamps `timestamp_ntz`.
 
@@ -217,11 +198,19 @@ def _from_arrow_type(arrow_type: Any, path: tuple[str, ...]) -> DataType:
         )
     if pt.is_struct(arrow_type):
         return StructType([_from_arrow_field(field, path) for field in arrow_type.fields])
-    return PrimitiveType(_primitive_name(arrow_type, path))
+    found = primitive_of_arrow(arrow_type)
+    if found is None:
+        at = f" of column {'.'.join(path)!r}" if path else ""
+        raise InvalidInputError(
+            f"cannot store the Arrow type {arrow_type}{at}: Delta has no such type; "
+            "cast it first, for example to a text or an integer"
+        )
+    row, parameters = found
+    return PrimitiveType(f"{row.name}({','.join(parameters)})" if parameters else row.name)
 
 
 def is_list(arrow_type: pa.DataType) -> bool:
-    """Whether the type is a list of any flavour."""
+    """Return whether an Arrow type is a list: large, of fixed size or a view too."""
     return any(test(arrow_type) for test in _IS_LIST)
 
 
@@ -232,40 +221,6 @@ _IS_LIST: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
     pt.is_list_view,
     pt.is_large_list_view,
 )
-_NAMES: Final[dict[pa.DataType, str]] = {
-    **{arrow_type: name for name, arrow_type in _PRIMITIVES.items()},
-    pa.uint8(): "short",
-    pa.uint16(): "integer",
-    pa.uint32(): "long",
-    pa.uint64(): "long",
-    pa.float16(): "float",
-    pa.date64(): "date",
-    pa.large_string(): "string",
-    pa.string_view(): "string",
-    pa.large_binary(): "binary",
-    pa.binary_view(): "binary",
-}
-
-
-def _primitive_name(arrow_type: Any, path: tuple[str, ...]) -> str:
-    name = _NAMES.get(arrow_type)
-    if name is not None:
-        return name
-    if pt.is_timestamp(arrow_type):
-        return "timestamp_ntz" if arrow_type.tz is None else "timestamp"
-    if pt.is_fixed_size_binary(arrow_type):
-        return "binary"
-    if pt.is_decimal(arrow_type):
-        # Arrow has scales that Delta lacks: 1E3 is 1000, and 0.001 may say precision 1.
-        scale = max(arrow_type.scale, 0)
-        precision = max(arrow_type.precision - min(arrow_type.scale, 0), scale)
-        if scale <= 38:
-            return f"decimal({min(precision, 38)},{scale})"
-    at = f" of column {'.'.join(path)!r}" if path else ""
-    raise InvalidInputError(
-        f"cannot store the Arrow type {arrow_type}{at}: Delta has no such type; "
-        "cast it first, for example to a text or an integer"
-    )
 
 
 def _encode_metadata(metadata: Mapping[str, Any]) -> dict[str, str]:
@@ -312,15 +267,9 @@ def _from_arrow(value: Any, kind: type[Any]) -> Any:
                 f"cannot make a {kind.__name__} of {value!r}: expected a pyarrow Schema, Field or "
                 "DataType, or an object with __arrow_c_schema__"
             )
-        value = (
-            (pa.field(value) if kind is Field else pa.schema(value))
-            if kind
-            in {
-                Field,
-                StructType,
-            }
-            else pa.field(value).type
-        )
+        if kind is StructType:
+            return from_arrow_schema(pa.schema(value))
+        value = pa.field(value) if kind is Field else pa.field(value).type
     if isinstance(value, pa.Schema):
         return from_arrow_schema(value)
     return _from_arrow_field(value, ()) if isinstance(value, pa.Field) else from_arrow_type(value)

@@ -11,18 +11,24 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError, UnsupportedTypeError
-from deltalog.schema.columns import canonical_path_of, duplicates, find_field, walk
-from deltalog.schema.types import ArrayType, MapType, PrimitiveType, StructType, UnknownType
+from deltalog.schema.columns import canonical_path_of, duplicates, find_field, walk, walk_types
+from deltalog.schema.types import (
+    VOID,
+    ArrayType,
+    MapType,
+    PrimitiveType,
+    StructType,
+    UnknownType,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from deltalog.schema.columns import Path
     from deltalog.schema.types import DataType
 
 # What Parquet's older readers take for punctuation of a schema.
 _FORBIDDEN: Final = re.compile(r"[ ,;{}()\n\t=]")
-_VOID: Final = PrimitiveType("void")
 
 
 def check_new_schema(
@@ -54,7 +60,7 @@ def check_new_schema(
                 f"the name of column {'.'.join(path)!r} has one of ' ,;{{}}()\\n\\t=': rename it, "
                 "or turn column mapping on (delta.columnMapping.mode = name)"
             )
-    for path, data_type in _types(schema, ()):
+    for path, data_type in walk_types(schema):
         _check_type(path, data_type)
     check_partition_columns(schema, partition_columns)
 
@@ -71,9 +77,9 @@ def check_partition_columns(schema: StructType, partition_columns: Sequence[str]
         raise InvalidInputError(f"a partition column is there twice: {', '.join(names)}")
     for name in names:
         kind = find_field(schema, (name,)).type
-        if not isinstance(kind, PrimitiveType) or kind == _VOID:
+        if not isinstance(kind, PrimitiveType) or kind == VOID:
             raise InvalidInputError(f"cannot partition by column {name!r}: it is of type {kind}")
-    stored = [field for field in schema.fields if field.name not in names and field.type != _VOID]
+    stored = [field for field in schema.fields if field.name not in names and field.type != VOID]
     if names and not stored:
         raise InvalidInputError(
             "cannot partition by every column: files need a column of their own"
@@ -87,28 +93,13 @@ def _check_type(path: Path, data_type: DataType) -> None:
             raise UnsupportedTypeError(f"column {name!r} has the unknown type {data_type}")
         case StructType():
             # Files leave void columns out, and Parquet has no group without fields.
-            if path and all(field.type == _VOID for field in data_type.fields):
+            if path and all(field.type == VOID for field in data_type.fields):
                 raise InvalidInputError(
                     f"the struct {name!r} has no field that a file can hold; give it one"
                 )
-        case ArrayType() if data_type.element_type == _VOID:
+        case ArrayType() if data_type.element_type == VOID:
             raise InvalidInputError(f"the list {name!r} has elements of type void; give it a type")
-        case MapType() if _VOID in (data_type.key_type, data_type.value_type):
+        case MapType() if VOID in (data_type.key_type, data_type.value_type):
             raise InvalidInputError(f"the map {name!r} has a part of type void; give it a type")
-        case _:
-            return
-
-
-def _types(data_type: DataType, path: Path) -> Iterator[tuple[Path, DataType]]:
-    yield path, data_type
-    match data_type:
-        case StructType():
-            for field in data_type.fields:
-                yield from _types(field.type, (*path, field.name))
-        case ArrayType():
-            yield from _types(data_type.element_type, (*path, "element"))
-        case MapType():
-            yield from _types(data_type.key_type, (*path, "key"))
-            yield from _types(data_type.value_type, (*path, "value"))
         case _:
             return

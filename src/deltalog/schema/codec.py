@@ -1,4 +1,4 @@
-"""The schema of a table as the JSON text in `schemaString`, and back.
+"""Schemas as the JSON of `schemaString`, and back.
 
 Owns the stored form of types and fields. What is not understood is kept: unknown types by name,
 field metadata whole and in its order.
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog._json import dumps, loads
 from deltalog.errors import InvalidInputError, InvalidMetadataError, MalformedLogError
 from deltalog.schema.interchange import Interchange
+from deltalog.schema.primitives import primitive_named
 from deltalog.schema.types import (
     ArrayType,
     Field,
@@ -28,12 +29,9 @@ if TYPE_CHECKING:
 
     from deltalog.schema.types import DataType
 
-# delta-rs wrote this name for some releases.
-_ALIASES: Final = {"timestampNtz": "timestamp_ntz"}
-
 
 def parse_schema(text: str) -> StructType:
-    """The schema that a `schemaString` holds.
+    """Return the schema that a `schemaString` holds.
 
     Raises:
         InvalidMetadataError: the text is no JSON of a struct; the message has the field's path.
@@ -48,7 +46,7 @@ def parse_schema(text: str) -> StructType:
 
 
 def parse_type(text: str) -> DataType:
-    """The type that a JSON text holds, such as `"long"` or `{"type":"array",…}`.
+    """Return the type that a JSON text holds, such as `"long"` or `{"type":"array",…}`.
 
     Raises:
         InvalidMetadataError: the text is no JSON of a type.
@@ -57,7 +55,7 @@ def parse_type(text: str) -> DataType:
 
 
 def encode_schema(schema: StructType) -> str:
-    """The schema as one line of JSON, as Spark writes it.
+    """Return the schema as one line of JSON, byte for byte as Spark writes it.
 
     Protocol: Schema Serialization Format
     """
@@ -65,7 +63,7 @@ def encode_schema(schema: StructType) -> str:
 
 
 def encode_type(data_type: DataType) -> str:
-    """A type as one line of JSON."""
+    """Return a type as one line of JSON."""
     return _dumps(_tree_of(data_type))
 
 
@@ -99,9 +97,10 @@ def _named_type(name: str, where: str) -> DataType:
     if name == "variant":
         return VariantType()
     try:
-        return PrimitiveType(_ALIASES.get(name, name))
+        return PrimitiveType(name)
     except InvalidInputError as error:
-        if name.startswith("decimal"):  # out of range, not from the future
+        known = primitive_named(name.partition("(")[0])
+        if known is not None and known.canonical is not None:  # out of range, not from the future
             raise InvalidMetadataError(f"{where}: {error}") from error
         return UnknownType(name)
 

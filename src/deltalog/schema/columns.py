@@ -16,7 +16,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.schema.types import ArrayType, Field, MapType, StructType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from deltalog.schema.types import DataType
 
@@ -27,7 +27,7 @@ _MAP_SEGMENTS: Final = ("key", "value")
 
 
 def find_field(schema: StructType, path: str | Path) -> Field:
-    """The field at a path; case does not matter, but an exact name wins.
+    """Return the field at a path; case does not matter, but an exact name wins.
 
     Args:
         schema: where to look.
@@ -40,7 +40,7 @@ def find_field(schema: StructType, path: str | Path) -> Field:
 
 
 def canonical_path_of(schema: StructType, path: str | Path) -> Path:
-    """The path in the schema's own spelling.
+    """Return the path in the schema's own spelling.
 
     Raises:
         InvalidInputError: there is no such field, or several differ by case only.
@@ -49,15 +49,75 @@ def canonical_path_of(schema: StructType, path: str | Path) -> Path:
 
 
 def walk(schema: StructType) -> Iterator[tuple[Path, Field]]:
-    """Every struct field at every depth, parents first.
+    """Return every struct field at every depth, parents first.
 
     Fields of structs inside lists and maps have `element`, `key` or `value` in their path.
     """
-    yield from _walk(schema, ())
+    return ((path, field) for path, _, field in _parts(schema, (), None) if field is not None)
+
+
+def walk_types(data_type: DataType) -> Iterator[tuple[Path, DataType]]:
+    """Return the type and every type inside it, parents first, with their paths."""
+    return ((path, part) for path, part, _ in _parts(data_type, (), None))
+
+
+def map_fields(
+    schema: StructType,
+    change: Callable[[Field], Field],
+    change_type: Callable[[DataType], DataType] = lambda kind: kind,
+) -> StructType:
+    """Return the schema with every struct field replaced, parents before their children.
+
+    Args:
+        schema: of rows.
+        change: from a field to the one in its place; what is inside its type is changed after it.
+        change_type: from a type that is no struct, with its parts changed, to the one in its place.
+    """
+
+    def changed(data_type: DataType) -> DataType:
+        match data_type:
+            case StructType():
+                return map_fields(data_type, change, change_type)
+            case ArrayType():
+                data_type = replace(data_type, element_type=changed(data_type.element_type))
+            case MapType():
+                key, value = changed(data_type.key_type), changed(data_type.value_type)
+                data_type = replace(data_type, key_type=key, value_type=value)
+            case _:
+                pass
+        return change_type(data_type)
+
+    fields = map(change, schema.fields)
+    return StructType([replace(field, type=changed(field.type)) for field in fields])
+
+
+def loosened(
+    schema: StructType,
+    bare: Callable[[Field], Field],
+    leaf: Callable[[DataType], DataType] = lambda kind: kind,
+) -> StructType:
+    """Return the schema with NULL allowed at every depth.
+
+    Args:
+        schema: of rows.
+        bare: from a field to the one with the name and metadata that it shall have.
+        leaf: from a type without parts to the one in its place.
+    """
+
+    def loosen(kind: DataType) -> DataType:
+        match kind:
+            case ArrayType():
+                return replace(kind, contains_null=True)
+            case MapType():
+                return replace(kind, value_contains_null=True)
+            case _:
+                return leaf(kind)
+
+    return map_fields(schema, lambda field: replace(bare(field), nullable=True), loosen)
 
 
 def leaf_columns(schema: StructType) -> Iterator[tuple[Path, Field]]:
-    """The fields that are no structs: what statistics and skipping count as columns.
+    """Return the fields that are no structs, as statistics and data skipping count columns.
 
     Lists, maps and variants are leaves.
     """
@@ -70,7 +130,7 @@ def leaf_columns(schema: StructType) -> Iterator[tuple[Path, Field]]:
 
 
 def project(schema: StructType, columns: Iterable[str | Path]) -> StructType:
-    """The schema of some columns, in the order asked for; `a.b` keeps only `b` of struct `a`.
+    """Return the schema of some columns, in the order given; `a.b` keeps only `b` of struct `a`.
 
     Raises:
         InvalidInputError: there is no such column.
@@ -84,7 +144,7 @@ def project(schema: StructType, columns: Iterable[str | Path]) -> StructType:
 
 
 def duplicates(schema: StructType) -> list[Path]:
-    """The fields whose name stands a second time in their struct, whatever the case.
+    """Return the paths of fields whose name their struct has already, ignoring case.
 
     Protocol: column names are compared case-insensitively.
     """
@@ -104,18 +164,20 @@ def _narrow(field: Field, rests: list[Path]) -> Field:
     return replace(field, type=project(field.type, rests))
 
 
-def _walk(data_type: DataType, path: Path) -> Iterator[tuple[Path, Field]]:
+def _parts(
+    data_type: DataType, path: Path, field: Field | None
+) -> Iterator[tuple[Path, DataType, Field | None]]:
+    """Every type at every depth, with the struct field that it is the type of."""
+    yield path, data_type, field
     match data_type:
         case StructType():
-            for field in data_type.fields:
-                here = (*path, field.name)
-                yield here, field
-                yield from _walk(field.type, here)
+            for child in data_type.fields:
+                yield from _parts(child.type, (*path, child.name), child)
         case ArrayType():
-            yield from _walk(data_type.element_type, (*path, "element"))
+            yield from _parts(data_type.element_type, (*path, "element"), None)
         case MapType():
-            yield from _walk(data_type.key_type, (*path, "key"))
-            yield from _walk(data_type.value_type, (*path, "value"))
+            yield from _parts(data_type.key_type, (*path, "key"), None)
+            yield from _parts(data_type.value_type, (*path, "value"), None)
         case _:
             return
 

@@ -1,4 +1,4 @@
-"""Arrow data of any flavour in the types that a table has.
+"""Arrow data converted to the exact types of a table.
 
 Owns every conversion of data that comes in: encodings are undone, widths and units change if no
 value does. What would change a value is an error that names the column.
@@ -17,6 +17,7 @@ import pyarrow.types as pt
 from deltalog.errors import SchemaMismatchError
 from deltalog.kernels import arrow, compute
 from deltalog.schema.arrow import VARIANT, VARIANT_STORAGE, is_list
+from deltalog.schema.primitives import primitive_of_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +27,7 @@ Path = tuple[str, ...]
 
 
 def conform(data: Data, schema: pa.Schema) -> Data:
-    """The same rows with the columns, order and types of `schema`.
+    """Return the same rows with the columns, order and types of `schema`.
 
     Columns are matched by exact name; what the data lacks is NULL.
 
@@ -62,7 +63,7 @@ def conform(data: Data, schema: pa.Schema) -> Data:
 
 
 def conform_array(array: Any, target: pa.DataType, *, column: str = "") -> Any:
-    """An array or chunked array with the same values in another type.
+    """Return an array or chunked array with the same values in another type.
 
     Raises:
         SchemaMismatchError: the type is another kind of thing, or a value does not fit exactly.
@@ -88,10 +89,10 @@ def _conform(array: Any, target: Any, path: Path) -> Any:
     for applies, nested in _NESTED:
         if applies(target):
             return nested(array, target, path)
-    for applies, convert in _LEAVES:
-        if applies(target):
-            return _checked(convert, array, target, path)
-    raise _mismatch(found, target, path)
+    row = primitive_of_arrow(target)
+    if row is None:
+        raise _mismatch(found, target, path)
+    return _checked(row[0].codec.conform, array, target, path)
 
 
 def _plain(array: Any) -> Any:
@@ -175,7 +176,7 @@ def _conform_map(array: Any, target: Any, path: Path) -> Any:
 
 
 def _span(array: Any, values: Any) -> tuple[Any, Any]:
-    """Offsets from 0 on, and just the values that they span: a slice may be a small part."""
+    """Offsets from 0 on, and only the values that they span: a slice may be a small part."""
     offsets = array.offsets
     first, last = offsets[0].as_py(), offsets[-1].as_py()
     return pc.subtract(offsets, offsets[0]), values.slice(first, last - first)
@@ -207,81 +208,6 @@ def _cast(array: Any, target: Any) -> Any:
     return array.cast(target)
 
 
-def _to_integer(array: Any, target: Any) -> Any:
-    found = array.type
-    exact = pt.is_integer(found) or pt.is_floating(found) or pt.is_decimal(found)
-    return array.cast(target) if exact else None
-
-
-def _to_floating(array: Any, target: Any) -> Any:
-    found = array.type
-    if not (pt.is_integer(found) or pt.is_floating(found)):
-        return None
-    result = array.cast(target)
-    if pt.is_floating(found) and found.bit_width > target.bit_width:
-        # A double is rounded to the nearest float, as in Spark; it must not become infinite.
-        overflow = pc.and_(pc.is_finite(array), pc.invert(pc.is_finite(result)))
-        if pc.any(overflow).as_py():
-            raise pa.ArrowInvalid("a value is out of range")
-    return result
-
-
-def _to_decimal(array: Any, target: Any) -> Any:
-    found = array.type
-    if pt.is_integer(found):
-        # A direct cast asks for the precision that any value of the width may need.
-        return array.cast(pa.decimal256(76, target.scale)).cast(target)
-    return array.cast(target) if pt.is_decimal(found) else None
-
-
-def _to_date(array: Any, target: Any) -> Any:
-    return array.cast(target) if pt.is_date(array.type) else None
-
-
-def _to_timestamp(array: Any, target: Any) -> Any:
-    found = array.type
-    if pt.is_date(found):
-        return array.cast(target) if target.tz is None else None
-    if not pt.is_timestamp(found):
-        return None
-    if target.tz is None and found.tz not in {None, "UTC", "Etc/UTC", "+00:00", "Z"}:
-        return None  # whose wall clock?
-    naive = pa.timestamp(target.unit)
-    # A zone is a label on instants in UTC: changing it converts nothing, and a naive time counts
-    # as UTC.
-    return array.view(pa.timestamp(found.unit)).cast(naive).view(target)
-
-
-def _to_text(array: Any, target: Any) -> Any:
-    return array.cast(target) if _is_text(array.type) or _is_bytes(array.type) else None
-
-
-def _to_bytes(array: Any, target: Any) -> Any:
-    return array.cast(target) if _is_bytes(array.type) else None
-
-
-def _is_text(kind: Any) -> bool:
-    return pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind)
-
-
-def _is_bytes(kind: Any) -> bool:
-    return (
-        pt.is_binary(kind)
-        or pt.is_large_binary(kind)
-        or pt.is_binary_view(kind)
-        or pt.is_fixed_size_binary(kind)
-    )
-
-
-_LEAVES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any, Any], Any]], ...]] = (
-    (pt.is_integer, _to_integer),
-    (pt.is_floating, _to_floating),
-    (pt.is_decimal, _to_decimal),
-    (pt.is_date, _to_date),
-    (pt.is_timestamp, _to_timestamp),
-    (_is_text, _to_text),
-    (_is_bytes, _to_bytes),
-)
 _NESTED: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any, Any, Path], Any]], ...]] = (
     (pt.is_struct, _conform_struct),
     (pt.is_map, _conform_map),

@@ -1,4 +1,4 @@
-"""The schema of a table, merged with that of data.
+"""The schema of a table merged with the schema of data.
 
 Owns what becomes a new column, which types fit and which widen. Whether the table's features
 allow it, and ids and physical names of new columns, are the caller's to see to.
@@ -12,44 +12,35 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import SchemaMismatchError
-from deltalog.schema.types import ArrayType, Field, MapType, PrimitiveType, StructType
+from deltalog.schema.columns import map_fields
+from deltalog.schema.primitives import Family
+from deltalog.schema.types import VOID, ArrayType, Field, MapType, PrimitiveType, StructType
 from deltalog.schema.widening import TypeChange, is_widening, with_change
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from deltalog.schema.columns import Path
     from deltalog.schema.types import DataType
 
 # Belongs to the column of another table, not to its data.
 _TABLE_BOUND: Final = ("delta.columnMapping.", "delta.typeChanges", "delta.identity.", "parquet.")
-_VOID: Final = PrimitiveType("void")
-_INTEGERS: Final = frozenset({"byte", "short", "integer", "long"})
-_NUMBERS: Final = _INTEGERS | {"float", "double"}
-_STORABLE: Final[dict[str, frozenset[str]]] = {
-    **dict.fromkeys(_INTEGERS, _NUMBERS | {"decimal"}),
-    "float": _NUMBERS,
-    "double": _NUMBERS,
-    "decimal": _INTEGERS | {"decimal"},
-    "date": frozenset({"date", "timestamp_ntz"}),
-    "timestamp": frozenset({"timestamp", "timestamp_ntz"}),
-    "timestamp_ntz": frozenset({"timestamp", "timestamp_ntz"}),
-    "binary": frozenset({"binary", "string"}),
-}
 
 
 def can_promote(from_type: DataType, to_type: DataType) -> bool:
-    """Whether every value of one type is a value of the other: the same, void, or a widening."""
-    return from_type in (to_type, _VOID) or is_widening(from_type, to_type)
+    """Return whether every value of one type is one of the other: same, void, or a widening."""
+    return from_type in (to_type, VOID) or is_widening(from_type, to_type)
 
 
 def can_store(from_type: DataType, to_type: DataType) -> bool:
-    """Whether data of one type may go into a column of the other, where the values fit exactly.
+    """Return whether a column of one type may take data of another, if each value fits exactly.
 
     `conform` then checks each value.
     """
     match from_type, to_type:
         case PrimitiveType(), PrimitiveType():
-            known = _STORABLE.get(_family(from_type), frozenset())
-            return from_type in (to_type, _VOID) or _family(to_type) in known
+            known = from_type.primitive.stored_in
+            return from_type in (to_type, VOID) or to_type.primitive.name in known
         case ArrayType(), ArrayType():
             return can_store(from_type.element_type, to_type.element_type)
         case MapType(), MapType():
@@ -64,13 +55,13 @@ def can_store(from_type: DataType, to_type: DataType) -> bool:
                 for field in from_type.fields
             )
         case _:
-            return from_type in (to_type, _VOID)
+            return from_type in (to_type, VOID)
 
 
 def merge_schemas(
     current: StructType, incoming: StructType, *, allow_widening: bool = False
 ) -> StructType:
-    """The table's schema, with the columns that only the data has.
+    """Return the table's schema, extended by the columns that only the data has.
 
     Names are compared without case, and the table's spelling and order stay. New columns and
     nested fields come last and are nullable, since the rows that exist have no value for them.
@@ -89,15 +80,19 @@ def merge_schemas(
 
 
 def new_field(field: Field) -> Field:
-    """The field as a new column of a table that has rows: nullable, free of another table's ids."""
-    metadata = {
-        key: value for key, value in field.metadata.items() if not key.startswith(_TABLE_BOUND)
-    }
-    return Field(field.name, _new_type(field.type), nullable=True, metadata=metadata)
+    """Return the field as a new column of a table with rows: nullable, free of other ids."""
+
+    def fresh(found: Field) -> Field:
+        metadata = {
+            key: value for key, value in found.metadata.items() if not key.startswith(_TABLE_BOUND)
+        }
+        return Field(found.name, found.type, nullable=True, metadata=metadata)
+
+    return map_fields(StructType([field]), fresh).fields[0]
 
 
 def reorder(incoming: StructType, like: StructType) -> StructType:
-    """The fields of `incoming` in the order and spelling of `like`, at every depth.
+    """Return the fields of `incoming` in the order and spelling of `like`, at every depth.
 
     Fields that `like` lacks come last.
     """
@@ -113,10 +108,6 @@ def reorder(incoming: StructType, like: StructType) -> StructType:
     ]
     names = {field.name.lower() for field in like.fields}
     return StructType([*known, *(new for new in incoming.fields if new.name.lower() not in names)])
-
-
-def _family(data_type: PrimitiveType) -> str:
-    return "decimal" if data_type.is_decimal else data_type.type
 
 
 def _by_folded_name(struct: StructType) -> dict[str, Field]:
@@ -151,31 +142,36 @@ def _merge_types(
     current: DataType, incoming: DataType, path: Path, changes: list[TypeChange] | None
 ) -> DataType:
     """The merged type; widenings up to the next struct field go to `changes` (None: forbidden)."""
-    match current, incoming:
-        case StructType(), StructType():
-            return _merge_structs(current, incoming, path, allow_widening=changes is not None)
+    if isinstance(current, StructType) and isinstance(incoming, StructType):
+        return _merge_structs(current, incoming, path, allow_widening=changes is not None)
+
+    def merge(one: DataType, other: DataType, segment: str) -> DataType:
+        return _merge_types(one, other, (*path, segment), changes)
+
+    return _with_parts(current, incoming, merge) or _merge_leaves(current, incoming, path, changes)
+
+
+def _with_parts(
+    one: DataType, other: DataType, change: Callable[[DataType, DataType, str], DataType]
+) -> DataType | None:
+    """A list or map with parts made of those of two types; None unless both are lists or maps."""
+    match one, other:
         case ArrayType(), ArrayType():
-            element = _merge_types(
-                current.element_type, incoming.element_type, (*path, "element"), changes
-            )
-            return replace(current, element_type=element)
+            element = change(one.element_type, other.element_type, "element")
+            return replace(one, element_type=element)
         case MapType(), MapType():
-            return replace(
-                current,
-                key_type=_merge_types(current.key_type, incoming.key_type, (*path, "key"), changes),
-                value_type=_merge_types(
-                    current.value_type, incoming.value_type, (*path, "value"), changes
-                ),
-            )
+            key = change(one.key_type, other.key_type, "key")
+            value = change(one.value_type, other.value_type, "value")
+            return replace(one, key_type=key, value_type=value)
         case _:
-            return _merge_leaves(current, incoming, path, changes)
+            return None
 
 
 def _merge_leaves(
     current: DataType, incoming: DataType, path: Path, changes: list[TypeChange] | None
 ) -> DataType:
-    if current == _VOID:
-        return _new_type(incoming)
+    if current == VOID:
+        return new_field(Field("", incoming)).type
     if changes is not None and _is_widening_of_kind(current, incoming):
         changes.append(TypeChange(current, incoming, path))
         return incoming
@@ -188,40 +184,15 @@ def _merge_leaves(
 
 def _is_widening_of_kind(current: DataType, incoming: DataType) -> bool:
     # As Delta Spark: a column does not turn from whole numbers to decimals or doubles unasked.
-    if isinstance(current, PrimitiveType) and current.type in _INTEGERS:
-        return is_widening(current, incoming) and str(incoming) in _INTEGERS
-    return is_widening(current, incoming)
+    return is_widening(current, incoming) and (not _is_integral(current) or _is_integral(incoming))
 
 
-def _new_type(data_type: DataType) -> DataType:
-    match data_type:
-        case StructType():
-            return StructType([new_field(field) for field in data_type.fields])
-        case ArrayType():
-            return replace(data_type, element_type=_new_type(data_type.element_type))
-        case MapType():
-            return replace(
-                data_type,
-                key_type=_new_type(data_type.key_type),
-                value_type=_new_type(data_type.value_type),
-            )
-        case _:
-            return data_type
+def _is_integral(data_type: DataType) -> bool:
+    return isinstance(data_type, PrimitiveType) and data_type.primitive.family is Family.INTEGRAL
 
 
 def _reorder_type(incoming: DataType, like: DataType) -> DataType:
-    match incoming, like:
-        case StructType(), StructType():
-            return reorder(incoming, like)
-        case ArrayType(), ArrayType():
-            return replace(
-                incoming, element_type=_reorder_type(incoming.element_type, like.element_type)
-            )
-        case MapType(), MapType():
-            return replace(
-                incoming,
-                key_type=_reorder_type(incoming.key_type, like.key_type),
-                value_type=_reorder_type(incoming.value_type, like.value_type),
-            )
-        case _:
-            return incoming
+    if isinstance(incoming, StructType) and isinstance(like, StructType):
+        return reorder(incoming, like)
+    found = _with_parts(incoming, like, lambda part, other, _: _reorder_type(part, other))
+    return found or incoming

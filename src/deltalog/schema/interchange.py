@@ -1,4 +1,4 @@
-"""How types meet JSON and Arrow: the methods that deltalake's users know.
+"""The methods of types that deltalake's users know: to and from JSON and Arrow.
 
 Owns the methods' names alone. The forms are owned by `codec` and `arrow`, which stand on `types`
 and therefore below this file; they join in here when the package is imported.
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Interchange:
-    """Anything of a schema that can be handed over: a type, a field, a schema."""
+    """What a type, a field and a schema have in common: each can be handed over."""
 
     __slots__ = ()
 
@@ -25,12 +25,12 @@ class Interchange:
     _from_arrow: ClassVar[Callable[[Any, type[Any]], Any]]
 
     def to_json(self) -> str:
-        """The protocol's JSON, in one line."""
+        """Return the protocol's JSON, in one line."""
         return Interchange._to_json(self)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The value that a JSON text of the protocol stands for.
+        """Return the type, field or schema that a JSON text of the protocol holds.
 
         Raises:
             InvalidMetadataError: the text is no JSON of a type or field.
@@ -39,7 +39,7 @@ class Interchange:
         return cls._checked(Interchange._from_json(text, cls), text)
 
     def to_arrow(self, as_large_types: bool = False) -> Any:  # noqa: FBT001, FBT002  # deltalake's signature
-        """As `pyarrow.Schema`, `Field` or `DataType`, with field metadata.
+        """Return a `pyarrow.Schema`, `Field` or `DataType`, with field metadata.
 
         Args:
             as_large_types: texts, binaries and lists with 64-bit offsets.
@@ -51,7 +51,7 @@ class Interchange:
 
     @classmethod
     def from_arrow(cls, value: Any) -> Self:
-        """The value for a `pyarrow.Schema`, `Field` or `DataType`.
+        """Return the type, field or schema that stores data of an Arrow one.
 
         Anything with `__arrow_c_schema__` will do.
 
@@ -61,7 +61,7 @@ class Interchange:
         return cls._checked(Interchange._from_arrow(value, cls), value)
 
     def __arrow_c_schema__(self) -> object:
-        """The Arrow C data interface, for pyarrow, Polars, DuckDB and others."""
+        """Return the Arrow C data interface, for pyarrow, Polars, DuckDB and others."""
         return self.to_arrow().__arrow_c_schema__()
 
     @classmethod

@@ -9,33 +9,15 @@ Map Type, Variant Type)
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.schema.interchange import Interchange
+from deltalog.schema.primitives import PRIMITIVES, Family, Primitive, primitive_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-PRIMITIVE_NAMES: Final = frozenset(
-    {
-        "string",
-        "long",
-        "integer",
-        "short",
-        "byte",
-        "float",
-        "double",
-        "boolean",
-        "binary",
-        "date",
-        "timestamp",
-        "timestamp_ntz",
-        "void",
-    }
-)
 
 # Column metadata that users declare.
 GENERATION_EXPRESSION_KEY: Final = "delta.generationExpression"
@@ -43,8 +25,6 @@ IDENTITY_START_KEY: Final = "delta.identity.start"
 IDENTITY_STEP_KEY: Final = "delta.identity.step"
 IDENTITY_ALLOW_EXPLICIT_INSERT_KEY: Final = "delta.identity.allowExplicitInsert"
 CURRENT_DEFAULT_KEY: Final = "CURRENT_DEFAULT"
-
-_DECIMAL: Final = re.compile(r"decimal(?:\(\s*(\d+)\s*,\s*(-?\d+)\s*\))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,46 +40,54 @@ class PrimitiveType(Interchange):
     type: str
 
     def __post_init__(self) -> None:
-        """Normalise `decimal` to `decimal(10,0)`, `null` to `void`, and refuse other names."""
-        if self.type in PRIMITIVE_NAMES:
+        """Take the one form of a name: `decimal` is `decimal(10,0)`, `null` is `void`."""
+        row = PRIMITIVES.get(self.type)
+        if row is not None and row.canonical is None:
             return
-        if self.type == "null":
-            object.__setattr__(self, "type", "void")
-            return
-        match = _DECIMAL.fullmatch(self.type)
-        if match is None:
+        row = row or primitive_named(self.type.partition("(")[0])
+        name: str | None = None
+        if row is not None and row.canonical is not None:
+            name = row.canonical(self.type)
+        elif row is not None and self.type in row.aliases:
+            name = row.name
+        if name is None:
+            known = ", ".join(sorted(PRIMITIVES))
             raise InvalidInputError(
-                f"cannot make a primitive type of {self.type!r}: expected decimal(p,s) or one of "
-                f"{', '.join(sorted(PRIMITIVE_NAMES))}"
+                f"cannot make a primitive type of {self.type!r}: expected one of {known}, with "
+                "parameters where it has them, as decimal(p,s)"
             )
-        precision, scale = int(match[1] or 10), int(match[2] or 0)
-        if not 1 <= precision <= 38 or not 0 <= scale <= precision:
-            raise InvalidInputError(
-                f"cannot make a decimal of precision {precision} and scale {scale}: expected "
-                "1 <= precision <= 38 and 0 <= scale <= precision"
-            )
-        object.__setattr__(self, "type", f"decimal({precision},{scale})")
+        object.__setattr__(self, "type", name)
+
+    @property
+    def primitive(self) -> Primitive:
+        """The type's row in the table of primitive types, whatever its parameters."""
+        return PRIMITIVES.get(self.type) or PRIMITIVES[self.type.partition("(")[0]]
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters in the brackets of the name."""
+        _, _, inner = self.type.partition("(")
+        return tuple(inner[:-1].split(",")) if inner else ()
 
     @property
     def is_decimal(self) -> bool:
         """Whether this is a decimal of any precision."""
-        return self.type.startswith("decimal(")
+        return self.primitive.family is Family.DECIMAL
 
     @property
     def precision(self) -> int:
         """Digits of a decimal; InvalidInputError for any other type."""
-        return self._decimal_part(1)
+        return self._decimal_parameter(0)
 
     @property
     def scale(self) -> int:
         """Digits after the point of a decimal; InvalidInputError for any other type."""
-        return self._decimal_part(2)
+        return self._decimal_parameter(1)
 
-    def _decimal_part(self, group: int) -> int:
-        match = _DECIMAL.fullmatch(self.type)
-        if match is None:
+    def _decimal_parameter(self, place: int) -> int:
+        if not self.is_decimal:
             raise InvalidInputError(f"{self.type} has no precision or scale: it is no decimal")
-        return int(match[group])
+        return int(self.parameters[place])
 
     def __str__(self) -> str:
         """Spark's short name of the type."""
@@ -108,6 +96,27 @@ class PrimitiveType(Interchange):
     def __repr__(self) -> str:
         """As it is made."""
         return f"PrimitiveType({self.type!r})"
+
+
+# The types that rules of the protocol and of SQL are about.
+STRING: Final = PrimitiveType("string")
+BYTE: Final = PrimitiveType("byte")
+SHORT: Final = PrimitiveType("short")
+INTEGER: Final = PrimitiveType("integer")
+LONG: Final = PrimitiveType("long")
+FLOAT: Final = PrimitiveType("float")
+DOUBLE: Final = PrimitiveType("double")
+BOOLEAN: Final = PrimitiveType("boolean")
+BINARY: Final = PrimitiveType("binary")
+DATE: Final = PrimitiveType("date")
+TIMESTAMP: Final = PrimitiveType("timestamp")
+TIMESTAMP_NTZ: Final = PrimitiveType("timestamp_ntz")
+VOID: Final = PrimitiveType("void")
+
+
+def decimal_type(precision: int, scale: int) -> PrimitiveType:
+    """Return the decimal type of so many digits, so many of them after the point."""
+    return PrimitiveType(f"decimal({precision},{scale})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,11 +248,11 @@ class Field(Interchange):
         object.__setattr__(self, "metadata", dict(metadata or {}))
 
     def comment(self, text: str) -> Field:
-        """This column, with words for people."""
+        """Return this column with a comment."""
         return self._with(comment=text)
 
     def default(self, expression: str) -> Field:
-        """This column, with a value for rows that a write gives none.
+        """Return this column with a default value for rows that a write gives none.
 
         Args:
             expression: Spark SQL that names no column, such as `0` or `current_timestamp()`.
@@ -253,7 +262,7 @@ class Field(Interchange):
         return self._with(**{CURRENT_DEFAULT_KEY: expression})
 
     def generated_as(self, expression: str) -> Field:
-        """This column, computed from others.
+        """Return this column as one computed from others.
 
         Args:
             expression: Spark SQL over other columns, such as `CAST(at AS DATE)`.
@@ -263,7 +272,7 @@ class Field(Interchange):
         return self._with(**{GENERATION_EXPRESSION_KEY: expression})
 
     def identity(self, start: int = 1, step: int = 1, *, always: bool = True) -> Field:
-        """This column of type long, numbering new rows.
+        """Return this column, of type long, as one that numbers new rows.
 
         Args:
             start: first number.
@@ -321,7 +330,7 @@ class StructType(Interchange):
         return len(self.fields)
 
     def with_fields(self, fields: Sequence[Field]) -> StructType:
-        """The same kind of struct with other fields."""
+        """Return the same kind of struct with other fields."""
         return replace(self, fields=tuple(fields))
 
     def __str__(self) -> str:
@@ -339,7 +348,7 @@ Schema = StructType
 
 
 def as_type(value: DataType | str) -> DataType:
-    """A type from itself or from its name.
+    """Return a type from itself or from its name.
 
     Raises:
         InvalidInputError: the name is none of the protocol's.

@@ -1,4 +1,4 @@
-"""Types that may become wider: which changes there are, and how a field remembers them.
+"""Type widening: the changes that the protocol allows, and how a field remembers them.
 
 Owns the table of allowed changes and the `delta.typeChanges` entry of column metadata.
 
@@ -12,31 +12,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError, InvalidMetadataError, UnsupportedTypeError
 from deltalog.schema.columns import walk
+from deltalog.schema.primitives import Family
 from deltalog.schema.types import Field, PrimitiveType, as_type
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from deltalog.schema.types import DataType, StructType
 
 TYPE_CHANGES_KEY: Final = "delta.typeChanges"
 
-_WIDER: Final[dict[str, frozenset[str]]] = {
-    "byte": frozenset({"short", "integer", "long", "double"}),
-    "short": frozenset({"integer", "long", "double"}),
-    "integer": frozenset({"long", "double"}),
-    "float": frozenset({"double"}),
-    "date": frozenset({"timestamp_ntz"}),
-}
-# Digits before the point that a decimal must have to follow an integer: the protocol's, and those
-# that hold any value. Early writers kept to the latter (byte to decimal(4,1)), and it reads.
-_PROTOCOL_DIGITS: Final = {"byte": 10, "short": 10, "integer": 10, "long": 20}
-_NEEDED_DIGITS: Final = {"byte": 3, "short": 5, "integer": 10, "long": 19}
-
 
 @dataclass(frozen=True, slots=True)
 class TypeChange:
-    """One change of a field's type in the past: files may hold the type of before.
+    """A past change of a field's type: files may still hold the earlier type.
 
     Args:
         from_type: before.
@@ -51,18 +38,34 @@ class TypeChange:
     path: tuple[str, ...] = ()
 
 
-def is_widening(from_type: DataType, to_type: DataType) -> bool:
-    """Whether the protocol allows the change of a column from one type to the other.
+def is_widening(from_type: DataType, to_type: DataType, *, is_lenient: bool = False) -> bool:
+    """Return whether a column may change from one type to the other; not to the same one.
 
-    A type is no widening of itself.
+    Args:
+        from_type: before.
+        to_type: after.
+        is_lenient: a decimal needs no more digits than hold any value of the integer before it.
+            Early writers kept to that (byte to decimal(4,1)), and it reads.
 
     Protocol: Type Widening
     """
-    return _is_widening(from_type, to_type, _PROTOCOL_DIGITS)
+    if not isinstance(from_type, PrimitiveType) or not isinstance(to_type, PrimitiveType):
+        return False
+    row = from_type.primitive
+    if not to_type.is_decimal:
+        return to_type.primitive.name in row.widens_to
+    if row.family is Family.INTEGRAL:
+        least, scale = row.digits if is_lenient else row.decimal_digits, 0
+    elif from_type.is_decimal and from_type != to_type:
+        least, scale = from_type.precision, from_type.scale
+    else:
+        return False
+    more_scale = to_type.scale - scale
+    return to_type.precision - least >= more_scale >= 0
 
 
 def widening_changes(field: Field) -> tuple[TypeChange, ...]:
-    """The changes that a field remembers, oldest first.
+    """Return the changes that a field remembers, oldest first.
 
     Raises:
         InvalidMetadataError: the entry is malformed.
@@ -78,7 +81,7 @@ def widening_changes(field: Field) -> tuple[TypeChange, ...]:
 
 
 def check_readable_changes(schema: StructType) -> None:
-    """Refuse a table whose files may hold a type that cannot be read as the one of today.
+    """Refuse a table whose files may hold a type that cannot be read as today's.
 
     Raises:
         UnsupportedTypeError: a field has a change that deltalog does not know.
@@ -88,7 +91,7 @@ def check_readable_changes(schema: StructType) -> None:
     """
     for path, field in walk(schema):
         for change in widening_changes(field):
-            if not _is_widening(change.from_type, change.to_type, _NEEDED_DIGITS):
+            if not is_widening(change.from_type, change.to_type, is_lenient=True):
                 raise UnsupportedTypeError(
                     f"cannot read column {'.'.join((*path, *change.path))!r}: its type changed "
                     f"from {change.from_type} to {change.to_type}, which deltalog does not know "
@@ -97,29 +100,12 @@ def check_readable_changes(schema: StructType) -> None:
 
 
 def with_change(field: Field, change: TypeChange) -> Field:
-    """The field with one more change to remember; its type is left as it is."""
+    """Return the field with one more change to remember; its type stays."""
     entry = {"toType": str(change.to_type), "fromType": str(change.from_type)}
     if change.path:
         entry["fieldPath"] = ".".join(change.path)
     known = list(field.metadata.get(TYPE_CHANGES_KEY) or [])
     return replace(field, metadata={**field.metadata, TYPE_CHANGES_KEY: [*known, entry]})
-
-
-def _is_widening(from_type: DataType, to_type: DataType, digits: Mapping[str, int]) -> bool:
-    if not isinstance(from_type, PrimitiveType) or not isinstance(to_type, PrimitiveType):
-        return False
-    if to_type.is_decimal:
-        if from_type == to_type:
-            return False
-        if from_type.is_decimal:
-            least, scale = from_type.precision, from_type.scale
-        elif from_type.type in digits:
-            least, scale = digits[from_type.type], 0
-        else:
-            return False
-        more_scale = to_type.scale - scale
-        return to_type.precision - least >= more_scale >= 0
-    return to_type.type in _WIDER.get(from_type.type, frozenset())
 
 
 def _change(field: Field, entry: Any) -> TypeChange:

@@ -11,13 +11,13 @@ from __future__ import annotations
 from deltalog.stats.collect import StatsCollector
 from deltalog.stats.encode import (
     encode_stats,
+    encode_stats_column,
     truncate_max,
     truncate_min,
     with_wide_bounds,
 )
-from deltalog.stats.encode_column import encode_stats_column
 from deltalog.stats.parse import parse_stats
-from deltalog.stats.rewrite import TableFacts
+from deltalog.stats.rewrite import TableColumns
 from deltalog.stats.schema import (
     conform_stats,
     has_bounds,
@@ -32,7 +32,7 @@ from deltalog.stats.skipping import Skipping, plan_skipping
 __all__ = [
     "Skipping",
     "StatsCollector",
-    "TableFacts",
+    "TableColumns",
     "conform_stats",
     "encode_stats",
     "encode_stats_column",

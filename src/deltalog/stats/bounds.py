@@ -1,4 +1,4 @@
-"""What stored minima and maxima promise about the values of a file.
+"""Bounds to rely on, made of the minima and maxima that writers store.
 
 Owns every correction between what writers store and what can be relied on. A corrected bound is
 never tighter than the stored one: that costs a file that need not be read, and never a row.
@@ -16,15 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog.kernels import Array
-from deltalog.schema.types import PrimitiveType
+from deltalog.schema.primitives import Family
+from deltalog.schema.types import DOUBLE, FLOAT, PrimitiveType
+from deltalog.schema.widening import TYPE_CHANGES_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from deltalog.schema.types import DataType, Field
 
-
-TYPE_CHANGES: Final = "delta.typeChanges"
 
 _MICROS_PER_MILLI: Final = 1_000
 _MAX_INT64: Final = (1 << 63) - 1
@@ -45,15 +45,16 @@ class Correction:
 
 
 def correction(field: Field) -> Correction:
-    """What the bounds of this column need."""
+    """Return the correction that the bounds of a column need."""
     data_type = field.type
     if not isinstance(data_type, PrimitiveType):
         return _NONE
-    if data_type.type in {"timestamp", "timestamp_ntz"}:
-        return _TIMESTAMP
+    bounds = data_type.primitive.codec.bounds
+    if bounds is not None and bounds.has_millis:
+        return _MILLIS
     if data_type.is_decimal and data_type.precision > _EXACT_DOUBLE_DIGITS:
         return _decimal_correction(data_type)
-    if data_type.type == "double" and _was_float(field.metadata):
+    if data_type == DOUBLE and _was_float(field.metadata):
         return _FORMER_FLOAT
     return _NONE
 
@@ -63,7 +64,7 @@ def _same(array: Array) -> Array:
 
 
 def _later(array: Array) -> Array:
-    """One millisecond later, as far as there is a later: maxima are cut down to milliseconds."""
+    """One millisecond later, or the last moment: writers cut maxima down to milliseconds."""
     micros = array.cast(pa.int64())
     last = pa.scalar(_MAX_INT64 - _MICROS_PER_MILLI)
     at_end = pc.greater(micros, last)
@@ -72,9 +73,9 @@ def _later(array: Array) -> Array:
 
 
 def _was_float(metadata: Mapping[str, Any]) -> bool:
-    changes = metadata.get(TYPE_CHANGES)
+    changes = metadata.get(TYPE_CHANGES_KEY)
     return isinstance(changes, list) and any(
-        isinstance(change, dict) and change.get("fromType") == "float" for change in changes
+        isinstance(change, dict) and change.get("fromType") == FLOAT.type for change in changes
     )
 
 
@@ -87,12 +88,12 @@ def _float_upper(array: Array) -> Array:
 
 
 def _through_float(array: Array) -> Array:
-    """The float that `0.1` meant when the column was one: 0.10000000149011612."""
+    """The float that a bound stood for when the column was one: 0.1 is 0.10000000149011612."""
     return array.cast(pa.float32(), safe=False).cast(pa.float64())
 
 
 def _decimal_correction(data_type: PrimitiveType) -> Correction:
-    """Decimals that may have gone through a double, as delta-rs and its users write them.
+    """The correction of decimals that delta-rs and its users may have written as doubles.
 
     Such a bound can be off by half a unit in the double's last place, on the wrong side. delta-rs
     1.6 even writes the limits of int64 for decimals without fraction that are beyond them.
@@ -132,7 +133,7 @@ def _widened(array: Array, data_type: PrimitiveType, sign: int, limit: Any) -> A
 
 
 def _may_be_rounded(array: Array, data_type: PrimitiveType) -> Array:
-    """Where the value has so few digits that a double could have been written like this."""
+    """Mark values with so few digits that they may have been written as doubles."""
     digits = pc.replace_substring_regex(array.cast(pa.string()), r"E.*|^-|\.", "")
     digits = pc.utf8_length(pc.utf8_trim(digits, "0"))
     few = pc.less_equal(digits, pa.scalar(_MOST_DOUBLE_DIGITS, digits.type))
@@ -144,12 +145,12 @@ def _may_be_rounded(array: Array, data_type: PrimitiveType) -> Array:
 
 
 _NONE: Final = Correction(_same, _same)
-_TIMESTAMP: Final = Correction(_same, _later)
+_MILLIS: Final = Correction(_same, _later)
 _FORMER_FLOAT: Final = Correction(_float_lower, _float_upper)
 
 
 def keeps_order(source: DataType, to: DataType) -> bool:
-    """Whether a cast maps smaller values to smaller or equal ones, and never fails in between.
+    """Return whether a cast keeps the order of values, and never fails between two of them.
 
     Texts and numbers have different orders, and a narrowing cast has no value for some.
     """
@@ -157,24 +158,21 @@ def keeps_order(source: DataType, to: DataType) -> bool:
         return True
     if not isinstance(source, PrimitiveType) or not isinstance(to, PrimitiveType):
         return False
-    if source.type in _MOMENTS and to.type in _MOMENTS:
+    one, other = source.primitive, to.primitive
+    if one.family is other.family is Family.MOMENT:
         return True
-    if to.type in {"float", "double"}:
-        return source.type in _WIDTHS or source.is_decimal or source.type == "float"
-    if source.type in _WIDTHS and to.type in _WIDTHS:
-        return _WIDTHS[source.type] <= _WIDTHS[to.type]
-    if to.is_decimal:
-        return _fits_decimal(source, to)
-    return False
+    if other.family is Family.FLOATING:
+        return one.family in _EXACT or source == FLOAT
+    if one.family is other.family is Family.INTEGRAL:
+        return one.bits <= other.bits
+    return to.is_decimal and one.family in _EXACT and _fits_decimal(source, to)
 
 
 def _fits_decimal(source: PrimitiveType, to: PrimitiveType) -> bool:
     whole = to.precision - to.scale
     if source.is_decimal:
         return source.precision - source.scale <= whole and source.scale <= to.scale
-    return source.type in _WIDTHS and _DIGITS[source.type] <= whole
+    return source.primitive.digits <= whole
 
 
-_MOMENTS: Final = frozenset({"date", "timestamp", "timestamp_ntz"})
-_WIDTHS: Final = {"byte": 1, "short": 2, "integer": 4, "long": 8}
-_DIGITS: Final = {"byte": 3, "short": 5, "integer": 10, "long": 19}
+_EXACT: Final = frozenset({Family.INTEGRAL, Family.DECIMAL})

@@ -1,4 +1,4 @@
-"""Claims about files: "a row of this file may match", judged from what the log tells.
+"""Claims about files, such as "some row may match", judged from statistics and partition values.
 
 Owns the logic of skipping. A claim is judged true, false or unknown (NULL) for every file, and
 only false skips one. A wrong true costs time; a wrong false loses rows.
@@ -35,89 +35,87 @@ _FEW_OPTIONS: Final = 16
 
 
 class Claim(Protocol):
-    """Something that must hold in a file for any of its rows to match."""
+    """A condition that a file must meet for any of its rows to match."""
 
     def judge(self, facts: Facts) -> Datum:
-        """True, false or NULL for every file; None if it is unknown for all."""
+        """Return true, false or NULL for every file; None if it is unknown for all."""
         ...
 
     def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
-        """The statistics that decide, with the column's type where the statistic has it."""
+        """Return the statistics that decide, with the column's type where the statistic has it."""
         ...
 
     def lines(self) -> Iterator[str]:
-        """The claim for people, parts indented."""
+        """Return the claim for people, parts indented."""
         ...
 
 
+class _WithoutStatistics:
+    """A claim that no statistic decides."""
+
+    __slots__ = ()
+
+    def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
+        """Return no statistics: none decides."""
+        return iter(())
+
+
 @dataclass(frozen=True, slots=True)
-class Unknown:
-    """Nothing in the log decides this: it may hold in any file."""
+class Unknown(_WithoutStatistics):
+    """A condition that nothing in the log decides: any file may have a matching row."""
 
     expression: Expression
 
     def judge(self, facts: Facts) -> Datum:
-        """Unknown."""
+        """Return None: unknown for all files."""
         del facts
 
-    def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
-        """None."""
-        return iter(())
-
     def lines(self) -> Iterator[str]:
-        """The condition."""
+        """Return the condition."""
         yield f"not decided by statistics: {to_sql(self.expression)}"
 
 
 @dataclass(frozen=True, slots=True)
-class Never:
-    """No row of any file can match: a comparison with NULL, or with more than the greatest."""
+class Never(_WithoutStatistics):
+    """A condition that no row can match: a comparison with NULL, or `> NaN`."""
 
     expression: Expression
 
     def judge(self, facts: Facts) -> Datum:
-        """False."""
+        """Return false."""
         del facts
         return pa.scalar(value=False)
 
-    def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
-        """None."""
-        return iter(())
-
     def lines(self) -> Iterator[str]:
-        """The condition."""
+        """Return the condition."""
         yield f"never true: {to_sql(self.expression)}"
 
 
 @dataclass(frozen=True, slots=True)
-class Exact:
-    """A condition on partition values alone: known, and NULL is no match."""
+class Exact(_WithoutStatistics):
+    """A condition on partition values alone; where it is NULL, no row matches."""
 
     condition: Expression
 
     def judge(self, facts: Facts) -> Datum:
-        """The condition's value, NULL as false."""
+        """Return the condition's value, NULL as false."""
         found = facts.exact(self.condition)
         return None if found is None else pc.coalesce(found, pa.scalar(value=False))
 
-    def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
-        """None."""
-        return iter(())
-
     def lines(self) -> Iterator[str]:
-        """The condition."""
+        """Return the condition."""
         kind = "partition values" if columns(self.condition) else "constant"
         yield f"{kind}: {to_sql(self.condition)}"
 
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """All parts must hold."""
+    """Claims that must all hold."""
 
     parts: tuple[Claim, ...]
 
     def judge(self, facts: Facts) -> Datum:
-        """False as soon as one part is."""
+        """Return false as soon as one part is false."""
         found: Datum = None
         for part in self.parts:
             answer = part.judge(facts)
@@ -126,24 +124,24 @@ class AllOf:
         return found
 
     def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
-        """Those of the parts."""
+        """Return those of the parts."""
         for part in self.parts:
             yield from part.leaves()
 
     def lines(self) -> Iterator[str]:
-        """The parts below each other."""
+        """Return the lines of the parts."""
         for part in self.parts:
             yield from part.lines()
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """One part must hold."""
+    """Claims of which one must hold."""
 
     parts: tuple[Claim, ...]
 
     def judge(self, facts: Facts) -> Datum:
-        """False only if all parts are."""
+        """Return false only if all parts are false."""
         found: Datum = None
         for part in self.parts:
             answer = part.judge(facts)
@@ -153,12 +151,12 @@ class AnyOf:
         return found
 
     def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
-        """Those of the parts."""
+        """Return those of the parts."""
         for part in self.parts:
             yield from part.leaves()
 
     def lines(self) -> Iterator[str]:
-        """The parts, indented."""
+        """Return the lines of the parts."""
         yield "any of"
         for part in self.parts:
             yield from (f"  {line}" for line in part.lines())
@@ -176,16 +174,16 @@ class HasNull:
     path: Path
 
     def judge(self, facts: Facts) -> Datum:
-        """Whether NULLs were counted."""
+        """Return whether NULLs were counted."""
         count = facts.leaf((NULL_COUNT, *self.path))
         return None if count is None else pc.not_equal(count, pa.scalar(0))
 
     def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
-        """The count."""
+        """Return the count of NULLs."""
         yield (NULL_COUNT, *self.path), None
 
     def lines(self) -> Iterator[str]:
-        """The condition."""
+        """Return the condition."""
         yield f"nullCount({self.name}) > 0"
 
 
@@ -197,30 +195,30 @@ class HasValue:
     path: Path
 
     def judge(self, facts: Facts) -> Datum:
-        """Whether not all rows are NULL; both counts have the deleted rows too."""
+        """Return whether not all rows are NULL; both counts have the deleted rows too."""
         count, rows = facts.leaf((NULL_COUNT, *self.path)), facts.leaf((NUM_RECORDS,))
         return None if count is None or rows is None else pc.not_equal(count, rows)
 
     def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
-        """The counts."""
+        """Return both counts."""
         yield (NUM_RECORDS,), None
         yield (NULL_COUNT, *self.path), None
 
     def lines(self) -> Iterator[str]:
-        """The condition."""
+        """Return the condition."""
         yield f"nullCount({self.name}) < numRecords"
 
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """`left operator right` holds for some values of two ranges."""
+    """`left operator right` holds for some pair of values of two ranges."""
 
     operator: str
     left: Range
     right: Range
 
     def judge(self, facts: Facts) -> Datum:
-        """Whether the ranges allow it."""
+        """Return whether the ranges allow it."""
         left, right = self.left, self.right
         match self.operator:
             case "<" | "<=":
@@ -238,7 +236,7 @@ class Compare:
                 return _join(pc.and_kleene, reaches, _ask(">=", left.upper, right.lower, facts))
 
     def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
-        """The bounds that the operator asks for."""
+        """Return the bounds that the operator asks for."""
         for side, other in ((self.left, ">"), (self.right, "<")):
             for column in side.stored:
                 if not self.operator.startswith(other) or self.operator == "<>":
@@ -247,7 +245,7 @@ class Compare:
                     yield (MAX_VALUES, *column.path), column.field.type
 
     def lines(self) -> Iterator[str]:
-        """The comparison of ends."""
+        """Return the comparison of ends."""
         left, right = self.left, self.right
         match self.operator:
             case "<" | "<=":
@@ -263,7 +261,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """One of some constants lies in the range.
+    """Some constant of a list lies in the range.
 
     Args:
         value: the range.
@@ -274,7 +272,7 @@ class OneOf:
     options: pa.Array[Any]
 
     def judge(self, facts: Facts) -> Datum:
-        """Whether the smallest option that is not below the range is not above it."""
+        """Return whether the smallest option not below the range is not above it."""
         low, high = self.value.lower(facts), self.value.upper(facts)
         if low is None or high is None:
             return None
@@ -286,13 +284,13 @@ class OneOf:
             return None
 
     def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
-        """Both bounds."""
+        """Return both bounds."""
         for column in self.value.stored:
             yield (MIN_VALUES, *column.path), column.field.type
             yield (MAX_VALUES, *column.path), column.field.type
 
     def lines(self) -> Iterator[str]:
-        """The range, and how many options."""
+        """Return the range, and how many options there are."""
         yield (
             f"one of {len(self.options)} options in [{self.value.low_text}, {self.value.high_text}]"
         )
@@ -300,14 +298,14 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """Some text of the range starts with a prefix, or (negated) some does not."""
+    """Some text in the range starts with a prefix; negated: some does not."""
 
     value: Range
     prefix: str
     negated: bool = False
 
     def judge(self, facts: Facts) -> Datum:
-        """Whether the range reaches into the texts with that prefix, or out of them."""
+        """Return whether the range reaches into the texts with that prefix, or out of them."""
         low, high = self.value.lower(facts), self.value.upper(facts)
         if low is None or high is None:
             return None
@@ -319,13 +317,13 @@ class Prefix:
         return pc.and_kleene(pc.less_equal(start, prefix), pc.greater_equal(high, prefix))
 
     def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
-        """Both bounds."""
+        """Return both bounds."""
         for column in self.value.stored:
             yield (MIN_VALUES, *column.path), column.field.type
             yield (MAX_VALUES, *column.path), column.field.type
 
     def lines(self) -> Iterator[str]:
-        """The range and the prefix."""
+        """Return the range and the prefix."""
         ends = f"[{self.value.low_text}, {self.value.high_text}]"
         yield f"{'not all' if self.negated else 'some'} of {ends} start with {self.prefix!r}"
 
@@ -379,5 +377,5 @@ def _any_between(options: pa.Array[Any], low: Datum, high: Datum) -> Datum:
 
 
 def is_nan(value: object) -> bool:
-    """Whether a constant is NaN: bounds of writers that leave NaN out say nothing about it."""
+    """Return whether a constant is NaN, of which bounds say nothing if the writer left it out."""
     return isinstance(value, float) and math.isnan(value)

@@ -1,4 +1,4 @@
-"""Statistics of the rows that go into a file, batch by batch.
+"""Statistics of the rows that go into a file, collected batch by batch.
 
 Owns which value is the smallest and the greatest as Spark orders them: NaN above all numbers,
 texts by their bytes. How they are stored is `encode`.
@@ -9,15 +9,15 @@ Protocol: Per-file Statistics
 from __future__ import annotations
 
 import math
-from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from deltalog.kernels import Array
-from deltalog.schema.types import PrimitiveType
+from deltalog.schema.arrow import to_arrow_type
+from deltalog.schema.primitives import Bounds
 from deltalog.stats.encode import DEFAULT_PREFIX_LENGTH, truncate_max, truncate_min
 from deltalog.stats.schema import (
     DEFAULT_NUM_INDEXED_COLUMNS,
@@ -26,18 +26,17 @@ from deltalog.stats.schema import (
     NULL_COUNT,
     NUM_RECORDS,
     TIGHT_BOUNDS,
+    bounds_of,
+    find_leaf,
     has_bounds,
     indexed_columns,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Collection
 
-    from deltalog.schema.types import DataType, Field, StructType
+    from deltalog.schema.types import Field, StructType
     from deltalog.stats.schema import Path
-
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class StatsCollector:
@@ -70,11 +69,11 @@ class StatsCollector:
 
     @property
     def num_records(self) -> int:
-        """Rows seen so far."""
+        """The number of rows so far."""
         return self._num_records
 
     def update(self, data: pa.RecordBatch | pa.Table) -> None:
-        """Take more rows of the file, with physical column names.
+        """Add rows of the file, with physical column names.
 
         A column that is not there is NULL in all of them.
 
@@ -87,7 +86,7 @@ class StatsCollector:
                 column.update(batch)
 
     def finish(self) -> dict[str, Any]:
-        """The statistics, as Python values; `encode_stats` makes them JSON."""
+        """Return the statistics as Python values; `encode_stats` makes them JSON."""
         stats: dict[str, Any] = {
             NUM_RECORDS: self._num_records,
             MIN_VALUES: {},
@@ -108,16 +107,17 @@ class StatsCollector:
 class _ColumnStats:
     def __init__(self, path: Path, field: Field, prefix_length: int) -> None:
         self.path = path
-        self.type: DataType = field.type
         self.null_count = 0
         self._prefix_length = prefix_length
         self.has_bounds = has_bounds(field)
+        self._arrow: Any = to_arrow_type(field.type) if self.has_bounds else None
+        self._stored = (bounds_of(field.type) or Bounds()).stored
         self._low: Any = None
         self._high: Any = None
         self._has_nan = False
 
     def update(self, batch: pa.RecordBatch) -> None:
-        values = _leaf(batch, self.path)
+        values = find_leaf(batch, self.path)
         if values is None:
             self.null_count += batch.num_rows
             return
@@ -128,10 +128,10 @@ class _ColumnStats:
     def _widen(self, values: Array) -> None:
         if pt.is_dictionary(values.type):
             values = values.dictionary_decode()
-        if pt.is_timestamp(values.type):
-            values = values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64())
-        elif pt.is_date(values.type):
-            values = values.cast(pa.int32())
+        if pt.is_temporal(values.type):
+            # Counts, because Python has no moment after the year 9999.
+            values = values.cast(self._arrow)
+            values = values.cast(pa.int32() if self._arrow.bit_width == 32 else pa.int64())
         elif pt.is_floating(values.type):
             is_nan = pc.is_nan(values)
             if pc.any(is_nan).as_py():
@@ -145,33 +145,16 @@ class _ColumnStats:
         self._high = high if self._high is None else max(self._high, high)
 
     def bounds(self) -> tuple[Any, Any]:
-        """The smallest and the greatest value as they are stored, None where there is none."""
+        """Return the smallest and the greatest value as they are stored, None for none."""
         low, high = self._low, self._high
         if self._has_nan:
             high = math.nan
             low = high if low is None else low
         if low is None:
             return None, None
-        convert = _STORED.get(self.type.type) if isinstance(self.type, PrimitiveType) else None
-        if convert is not None:
-            return convert(low), convert(high)
         if isinstance(low, str):
             return truncate_min(low, self._prefix_length), truncate_max(high, self._prefix_length)
-        return low, high
-
-
-def _leaf(batch: pa.RecordBatch, path: Path) -> Array | None:
-    found: Array = batch
-    for name in path:
-        if isinstance(found, pa.RecordBatch):
-            index = found.schema.get_field_index(name)
-            found = found.column(index) if index >= 0 else None
-        else:
-            index = found.type.get_field_index(name)
-            found = pc.struct_field(found, [index]) if index >= 0 else None
-        if found is None:
-            return None
-    return found
+        return self._stored(low, self._arrow), self._stored(high, self._arrow)
 
 
 def _put(tree: dict[str, Any], path: Path, value: Any) -> None:
@@ -179,36 +162,3 @@ def _put(tree: dict[str, Any], path: Path, value: Any) -> None:
         tree = tree.setdefault(name, {})
     if value is not None:
         tree[path[-1]] = value
-
-
-def _timestamp(micros: int) -> datetime | None:
-    try:
-        return _EPOCH + timedelta(microseconds=micros)
-    except OverflowError:
-        # No ISO text has a year beyond 9999, and a bound may be left out.
-        return None
-
-
-def _timestamp_ntz(micros: int) -> datetime | None:
-    moment = _timestamp(micros)
-    return None if moment is None else moment.replace(tzinfo=None)
-
-
-def _date(days: int) -> date | None:
-    try:
-        return _EPOCH.date() + timedelta(days=days)
-    except OverflowError:
-        return None
-
-
-def _shortest(number: float) -> float:
-    """The double with the fewest digits that is this float: 0.1 and not 0.10000000149011612."""
-    return float(str(pa.scalar(number, pa.float32()).cast(pa.string())))
-
-
-_STORED: Final[dict[str, Callable[[Any], Any]]] = {
-    "timestamp": _timestamp,
-    "timestamp_ntz": _timestamp_ntz,
-    "date": _date,
-    "float": _shortest,
-}

@@ -1,4 +1,4 @@
-"""Statistics from JSON: a column of texts becomes struct columns of the leaves asked for.
+"""Statistics from JSON: a column of texts as struct columns of the leaves asked for.
 
 Owns the traps of `pyarrow.json`, measured: it drops an empty text (rows would shift), and one row
 that it cannot convert fails them all (`"NaN"`, a whole number written `1.0`, a key that stands
@@ -20,11 +20,12 @@ import pyarrow.json as pj
 import pyarrow.types as pt
 
 from deltalog.kernels import Array
-from deltalog.stats.rows import parse_moments, read_by_row
+from deltalog.stats.rows import read_by_row
 from deltalog.stats.schema import (
     NULL_COUNT,
     NULL_COUNT_ALIAS,
-    cast_or_null,
+    bounds_in_arrow,
+    conform_stats,
     leaves_of_schema,
     schema_of_leaves,
 )
@@ -45,7 +46,7 @@ _QUOTED_FLOAT: Final = r'"[+-]?(NaN|Infinity)"'
 
 
 def parse_stats(json: pa.Array[Any] | pa.ChunkedArray[Any], schema: pa.Schema) -> pa.Table:
-    """The statistics of every row, restricted to the leaves of `schema`.
+    """Return the statistics of every row, restricted to the leaves of `schema`.
 
     Args:
         json: one text per file; null, empty and malformed texts have no statistics.
@@ -61,7 +62,7 @@ def parse_stats(json: pa.Array[Any] | pa.ChunkedArray[Any], schema: pa.Schema) -
         return pa.Table.from_batches([pa.RecordBatch.from_struct_array(rows)])
     wire = _wire_schema(schema)
     tables = [
-        _to_asked(_read(_tidy(texts), wire), schema)
+        conform_stats(_read(_tidy(texts), wire).to_struct_array(), schema)
         for chunk in (json.chunks if isinstance(json, pa.ChunkedArray) else [json])
         for texts in _slices(chunk)
     ]
@@ -69,21 +70,13 @@ def parse_stats(json: pa.Array[Any] | pa.ChunkedArray[Any], schema: pa.Schema) -
 
 
 def _wire_schema(schema: pa.Schema) -> pa.Schema:
-    """What JSON is read as: wide integers, and texts where a value may be odd."""
+    """The schema to read JSON with: wide integers, and texts where a value may be odd."""
     leaves: list[tuple[Path, pa.DataType]] = []
     for path, data_type in leaves_of_schema(schema):
-        leaves.append((path, _wire_type(data_type)))
+        leaves.append((path, bounds_in_arrow(data_type).wire or data_type))
         if path[0] == NULL_COUNT:
             leaves.append(((NULL_COUNT_ALIAS, *path[1:]), pa.int64()))
     return schema_of_leaves(leaves)
-
-
-def _wire_type(data_type: pa.DataType) -> pa.DataType:
-    if pt.is_integer(data_type):
-        return pa.int64()
-    if pt.is_temporal(data_type) or pt.is_string(data_type):
-        return pa.string()
-    return data_type
 
 
 def _slices(chunk: Array) -> Iterator[Array]:
@@ -94,7 +87,7 @@ def _slices(chunk: Array) -> Iterator[Array]:
 
 
 def _tidy(texts: Array) -> Array:
-    """Every row as one `{…}`: what is none has no statistics.
+    """Every row as one `{…}`; a text that is no object becomes the empty one.
 
     A row that starts with `{` and ends with `}` can neither vanish nor join the next one, so that
     as many documents as rows means one document per row.
@@ -138,7 +131,7 @@ def _read(texts: Array, wire: pa.Schema) -> pa.Table:
 
 
 def _read_apart(texts: Array, odd: Array, wire: pa.Schema) -> pa.Table:
-    """The odd rows by row and the others at once, put back in order."""
+    """The odd rows read by row and the others at once, in their order."""
     even: Array = pc.invert(odd)
     both = pa.concat_tables([_read(texts.filter(even), wire), read_by_row(texts.filter(odd), wire)])
     order = pa.concat_arrays([pc.indices_nonzero(even), pc.indices_nonzero(odd)])
@@ -164,42 +157,3 @@ def _read_at_once(texts: Array, wire: pa.Schema) -> pa.Table | None:
     except pa.ArrowInvalid:
         return None
     return table if table.num_rows == len(texts) else None
-
-
-def _to_asked(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    batches = [
-        pa.RecordBatch.from_arrays(
-            [_convert(_column(batch, field.name), field.type) for field in schema], schema=schema
-        )
-        for batch in table.to_batches()
-    ]
-    return pa.Table.from_batches(batches, schema)
-
-
-def _column(batch: pa.RecordBatch, name: str) -> Array:
-    column = batch.column(name)
-    if name == NULL_COUNT:
-        alias = batch.column(NULL_COUNT_ALIAS)
-        if alias.null_count < len(alias):
-            return _merge(column, alias)
-    return column
-
-
-def _merge(first: Array, second: Array) -> Array:
-    if not pt.is_struct(first.type):
-        return pc.coalesce(first, second)
-    pairs = zip(first.flatten(), second.flatten(), strict=True)
-    return pa.StructArray.from_arrays([_merge(*pair) for pair in pairs], fields=list(first.type))
-
-
-def _convert(array: Array, to: pa.DataType) -> Array:
-    if array.type == to:
-        return array
-    if pt.is_struct(to):
-        children = list(to)
-        arrays = [_convert(pc.struct_field(array, [child.name]), child.type) for child in children]
-        mask = array.is_null() if array.null_count else None
-        return pa.StructArray.from_arrays(arrays, fields=children, mask=mask)
-    if pt.is_temporal(to):
-        return parse_moments(array, to)
-    return cast_or_null(array, to)

@@ -1,4 +1,4 @@
-"""What is known of a value in a file: it lies between two others.
+"""Ranges: what lower and upper bounds the log gives for a value in every file.
 
 Owns the operands of a comparison as ranges: a constant is one value, a partition value is one value
 per file, a data column lies between its stored bounds, a cast of any of these is the cast of both
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.errors import DeltaError
 from deltalog.expressions.arrow import evaluate
@@ -22,7 +21,7 @@ from deltalog.expressions.literals import to_scalar
 from deltalog.expressions.render import to_sql
 from deltalog.expressions.trees import columns
 from deltalog.stats.bounds import correction
-from deltalog.stats.schema import MAX_VALUES, MIN_VALUES
+from deltalog.stats.schema import MAX_VALUES, MIN_VALUES, find_leaf
 
 if TYPE_CHECKING:
     from deltalog.expressions.nodes import Expression, Literal
@@ -34,7 +33,7 @@ Datum = Any
 
 
 class Facts:
-    """What the log tells about files: statistics, and partition values.
+    """Statistics and partition values of files, one row per file.
 
     Args:
         stats: one row per file, or None if there are no statistics.
@@ -48,28 +47,22 @@ class Facts:
 
     @property
     def num_files(self) -> int:
-        """How many files the facts are about."""
+        """The number of files."""
         sizes = [table.num_rows for table in (self._stats, self._partitions) if table is not None]
         return max(sizes, default=0)
 
     def leaf(self, path: Path) -> Datum:
-        """One statistic of every file, or None if no file has it."""
+        """Return one statistic of every file, or None if no file has it."""
         if path not in self._leaves:
             self._leaves[path] = self._find(path)
         return self._leaves[path]
 
     def _find(self, path: Path) -> Datum:
-        if self._stats is None or path[0] not in self._stats.column_names:
-            return None
-        found: Any = self._stats.column(path[0])
-        for name in path[1:]:
-            if found.type.get_field_index(name) < 0:
-                return None
-            found = pc.struct_field(found, [name])
-        return found.combine_chunks()
+        found = None if self._stats is None else find_leaf(self._stats, path)
+        return None if found is None else found.combine_chunks()
 
     def exact(self, expression: Expression) -> Datum:
-        """The value of an expression over partition columns, or None if it cannot be computed."""
+        """Return an expression over partition columns for every file; None if it has no value."""
         used = {path[0] for path in columns(expression)}
         if not used:
             data = pa.table({"": pa.nulls(1)})
@@ -89,11 +82,11 @@ class Range(Protocol):
     """A value that lies between two others in every file."""
 
     def lower(self, facts: Facts) -> Datum:
-        """A value that none in the file is below; NULL or None where that is unknown."""
+        """Return a value that none in the file is below; NULL or None where that is unknown."""
         ...
 
     def upper(self, facts: Facts) -> Datum:
-        """A value that none in the file is above; NULL or None where that is unknown."""
+        """Return a value that none in the file is above; NULL or None where that is unknown."""
         ...
 
     @property
@@ -114,32 +107,25 @@ class Range(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The same value everywhere."""
+    """The same value in every file."""
 
     literal: Literal
 
     def lower(self, facts: Facts) -> Datum:
-        """The value."""
+        """Return the value."""
         del facts
         return to_scalar(self.literal.value, self.literal.type)  # type: ignore[arg-type]  # `resolve` types constants
-
-    def upper(self, facts: Facts) -> Datum:
-        """The value."""
-        return self.lower(facts)
 
     @property
     def low_text(self) -> str:
         """The value."""
         return to_sql(self.literal)
 
-    @property
-    def high_text(self) -> str:
-        """The value."""
-        return to_sql(self.literal)
+    upper, high_text = lower, low_text
 
     @property
     def stored(self) -> tuple[Stored, ...]:
-        """None."""
+        """No column."""
         return ()
 
 
@@ -150,11 +136,7 @@ class PartitionValue:
     expression: Expression
 
     def lower(self, facts: Facts) -> Datum:
-        """The value."""
-        return facts.exact(self.expression)
-
-    def upper(self, facts: Facts) -> Datum:
-        """The value."""
+        """Return the value of every file."""
         return facts.exact(self.expression)
 
     @property
@@ -162,14 +144,11 @@ class PartitionValue:
         """The expression."""
         return to_sql(self.expression)
 
-    @property
-    def high_text(self) -> str:
-        """The expression."""
-        return to_sql(self.expression)
+    upper, high_text = lower, low_text
 
     @property
     def stored(self) -> tuple[Stored, ...]:
-        """None."""
+        """No column: partition values have no statistics."""
         return ()
 
 
@@ -188,12 +167,12 @@ class Stored:
     field: Field
 
     def lower(self, facts: Facts) -> Datum:
-        """The minimum, corrected."""
+        """Return the minimum, corrected."""
         found = facts.leaf((MIN_VALUES, *self.path))
         return None if found is None else correction(self.field).lower(found)
 
     def upper(self, facts: Facts) -> Datum:
-        """The maximum, corrected."""
+        """Return the maximum, corrected."""
         found = facts.leaf((MAX_VALUES, *self.path))
         return None if found is None else correction(self.field).upper(found)
 
@@ -214,7 +193,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
+class CastRange:
     """A range in another type, by a cast that keeps the order."""
 
     inner: Range
@@ -222,11 +201,11 @@ class Converted:
     to: DataType
 
     def lower(self, facts: Facts) -> Datum:
-        """The lower end, cast."""
+        """Return the lower end, cast."""
         return self._cast(self.inner.lower(facts))
 
     def upper(self, facts: Facts) -> Datum:
-        """The upper end, cast."""
+        """Return the upper end, cast."""
         return self._cast(self.inner.upper(facts))
 
     def _cast(self, datum: Datum) -> Datum:
@@ -244,5 +223,5 @@ class Converted:
 
     @property
     def stored(self) -> tuple[Stored, ...]:
-        """The column below."""
+        """The columns of the range below."""
         return self.inner.stored

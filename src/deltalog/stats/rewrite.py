@@ -1,4 +1,4 @@
-"""A condition on rows as a claim about files.
+"""Conditions on rows rewritten as claims about files.
 
 Owns the rules of rewriting. Negation is pushed down to the conditions themselves; conditions on
 partition values alone stay as they are, to be evaluated exactly; what has no rule is unknown.
@@ -54,7 +54,7 @@ from deltalog.stats.claims import (
     Unknown,
     is_nan,
 )
-from deltalog.stats.ranges import Constant, Converted, PartitionValue, Range, Stored
+from deltalog.stats.ranges import CastRange, Constant, PartitionValue, Range, Stored
 from deltalog.stats.schema import has_bounds
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ _FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _MANY_OPTIONS: Final = 64
 
 
-class TableFacts(Protocol):
-    """What skipping asks about a table; a `TableConfiguration` answers it."""
+class TableColumns(Protocol):
+    """A table's columns, as skipping needs them; a `TableConfiguration` has all of this."""
 
     @property
     def schema(self) -> StructType:
@@ -87,8 +87,8 @@ class TableFacts(Protocol):
         ...
 
 
-def rewrite(predicate: Expression, table: TableFacts) -> Claim:
-    """What must hold in a file for any of its rows to match.
+def rewrite(predicate: Expression, table: TableColumns) -> Claim:
+    """Return the claim that a file must meet for any of its rows to match.
 
     Args:
         predicate: resolved against the table's logical schema.
@@ -98,12 +98,12 @@ def rewrite(predicate: Expression, table: TableFacts) -> Claim:
 
 
 class _Rewriter:
-    def __init__(self, table: TableFacts) -> None:
+    def __init__(self, table: TableColumns) -> None:
         self._table = table
         self._partitions = set(table.partition_columns)
 
     def claim(self, node: Expression, *, negated: bool) -> Claim:
-        """What must hold in a file for a row where `node` is true (negated: false)."""
+        """Return the claim for rows where `node` is true; negated: where it is false."""
         if self._is_exact(node):
             return Exact(Not(node) if negated else node)
         rule = _RULES.get(type(node))
@@ -229,7 +229,7 @@ class _Rewriter:
             inner, source = self._range(node.operand), self._type_of(node.operand)
             if inner is None or source is None or not keeps_order(source, node.to):
                 return None
-            return Converted(inner, source, node.to)
+            return CastRange(inner, source, node.to)
         column = self._stored(node)
         return column if column is not None and has_bounds(column.field) else None
 
@@ -243,7 +243,7 @@ class _Rewriter:
                 return None
 
     def _stored(self, node: Expression) -> Stored | None:
-        """The leaf of the data that a node is, or None if it is none."""
+        """The data column that a node is, or None if it is none."""
         if not isinstance(node, Column) or node.path[0] in self._partitions:
             return None
         try:
@@ -257,7 +257,7 @@ class _Rewriter:
         return Stored(node.name, path, field)
 
     def _leaf_below(self, node: Expression) -> Stored | None:
-        """The leaf that is NULL exactly where the node is: an ANSI cast fails or has a value."""
+        """The column that is NULL exactly where the node is: an ANSI cast fails or has a value."""
         while isinstance(node, Cast) and not node.is_try:
             node = node.operand
         return self._stored(node)
@@ -271,8 +271,8 @@ class _Rewriter:
         return HasValue(column.name, column.path) if column else None
 
     def _guards(self, value: Range | None) -> list[Claim]:
-        """A comparison is true only where its columns have values."""
-        while isinstance(value, Converted):
+        """Claims that the columns of a range have values: a comparison with NULL is never true."""
+        while isinstance(value, CastRange):
             value = value.inner
         match value:
             case Stored():

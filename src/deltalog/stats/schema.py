@@ -1,4 +1,4 @@
-"""Which statistics there are, and their Arrow schema.
+"""The statistics of a file: their names, the columns that have them, their Arrow schema.
 
 Owns the names of statistics, the columns that have them, and how a few are picked out of all.
 All columns are physical: the caller maps names before.
@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from deltalog.kernels import Array
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.columns import leaf_columns
-from deltalog.schema.types import Field, PrimitiveType, StructType
+from deltalog.schema.primitives import Bounds, primitive_of_arrow
+from deltalog.schema.types import DataType, Field, PrimitiveType, StructType
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable
 
 Path = tuple[str, ...]
 
@@ -36,17 +38,28 @@ DEFAULT_NUM_INDEXED_COLUMNS: Final = 32
 
 COLLATIONS: Final = "__COLLATIONS"
 
-_UNBOUNDED: Final = frozenset({"boolean", "binary", "void"})
-
 
 def has_bounds(field: Field) -> bool:
-    """Whether the column gets a minimum and a maximum: numbers, dates, times and texts do.
+    """Return whether the column gets a minimum and a maximum: numbers, moments and texts do.
 
     Texts with a collation do not: it orders them in another way than their bytes.
     """
-    if not isinstance(field.type, PrimitiveType) or COLLATIONS in field.metadata:
-        return False
-    return field.type.type not in _UNBOUNDED
+    is_ordered_by_value = COLLATIONS not in field.metadata
+    return is_ordered_by_value and bounds_of(field.type) is not None
+
+
+def bounds_of(data_type: DataType) -> Bounds | None:
+    """Return the form of the type's minima and maxima; None if it has none."""
+    return data_type.primitive.codec.bounds if isinstance(data_type, PrimitiveType) else None
+
+
+def bounds_in_arrow(arrow_type: pa.DataType) -> Bounds:
+    """Return the form of bounds of the type that stores values of an Arrow type.
+
+    Any other statistic is a number or a truth value, which JSON has as Arrow does.
+    """
+    found = primitive_of_arrow(arrow_type)
+    return (found[0].codec.bounds if found else None) or Bounds()
 
 
 def indexed_columns(
@@ -55,7 +68,7 @@ def indexed_columns(
     num_indexed_columns: int = DEFAULT_NUM_INDEXED_COLUMNS,
     columns: Collection[Path] | None = None,
 ) -> list[tuple[Path, Field]]:
-    """The leaf columns that get statistics, in the schema's order.
+    """Return the leaf columns that get statistics, in the schema's order.
 
     Args:
         schema: of the data files, without partition columns.
@@ -76,7 +89,7 @@ def indexed_columns(
 
 
 def stats_schema(columns: Iterable[tuple[Path, Field]], *, tight_bounds: bool = True) -> pa.Schema:
-    """The Arrow schema of all statistics of some leaf columns, as checkpoints hold them.
+    """Return the Arrow schema of the statistics of some columns, as checkpoints hold them.
 
     Args:
         columns: what `indexed_columns` gave.
@@ -97,7 +110,7 @@ def stats_schema(columns: Iterable[tuple[Path, Field]], *, tight_bounds: bool = 
 
 
 def schema_of_leaves(leaves: Iterable[tuple[Path, pa.DataType]]) -> pa.Schema:
-    """The nested schema that has these leaves, in the order in which they come."""
+    """Return the nested schema that has these leaves, in the order in which they come."""
     tree: dict[str, Any] = {}
     for path, data_type in leaves:
         branch = tree
@@ -107,63 +120,87 @@ def schema_of_leaves(leaves: Iterable[tuple[Path, pa.DataType]]) -> pa.Schema:
     return pa.schema(_fields(tree))
 
 
-def leaves_of_schema(schema: pa.Schema) -> list[tuple[Path, pa.DataType]]:
-    """The leaves of a nested schema, depth first."""
+def leaves_of_schema(
+    schema: Iterable[pa.Field[Any]], path: Path = ()
+) -> list[tuple[Path, pa.DataType]]:
+    """Return the leaves of a nested schema or struct type, depth first, below a path."""
     found: list[tuple[Path, pa.DataType]] = []
     for field in schema:
-        found += _leaves((field.name,), field.type)
+        here, kind = (*path, field.name), field.type
+        found += leaves_of_schema(kind, here) if pt.is_struct(kind) else [(here, kind)]
     return found
 
 
+def find_leaf(data: pa.RecordBatch | pa.Table, path: Path) -> Array | None:
+    """Return a nested column, NULL where a struct around it is; None if there is none."""
+    index = data.schema.get_field_index(path[0])
+    found: Array | None = data.column(index) if index >= 0 else None
+    for name in path[1:]:
+        found = None if found is None else child_of(found, name)
+    return found
+
+
+def child_of(parent: Array, name: str) -> Array | None:
+    """Return a field of a struct, NULL where the struct is; None if it has no such field."""
+    index = parent.type.get_field_index(name)
+    return pc.struct_field(parent, [index]) if index >= 0 else None
+
+
 def project_stats(schema: pa.Schema, leaves: Collection[Path]) -> pa.Schema:
-    """The schema restricted to some leaves, in its own order; what it does not have is left out."""
+    """Return the schema restricted to some leaves, in its own order; others are left out."""
     wanted = set(leaves)
     return schema_of_leaves(leaf for leaf in leaves_of_schema(schema) if leaf[0] in wanted)
 
 
 def conform_stats(parsed: pa.Array[Any] | pa.ChunkedArray[Any], schema: pa.Schema) -> pa.Table:
-    """A checkpoint's `stats_parsed` as the statistics asked for.
+    """Return statistics in the types asked for, which are those of the columns today.
 
-    What the checkpoint does not have is NULL, and so is a value that the asked type cannot hold:
+    What the statistics do not have is NULL, and so is a value that the asked type cannot hold:
     writers keep the type that a column had when its statistics were written.
 
     Args:
-        parsed: the struct column.
+        parsed: structs: of a checkpoint's `stats_parsed`, or as `pyarrow.json` read them.
         schema: of the leaves that are wanted.
     """
     chunks = parsed.chunks if isinstance(parsed, pa.ChunkedArray) else [parsed]
-    if not chunks:
-        return schema.empty_table()
-    wanted: Sequence[pa.Field[Any]] = list(schema)
     tables = [
-        pa.table([_pick(chunk, field) for field in wanted], schema=schema)
+        pa.table([_statistic(chunk, field) for field in schema], schema=schema)
         for chunk in chunks
-        if pa.types.is_struct(chunk.type)
+        if pt.is_struct(chunk.type)
     ]
-    return pa.concat_tables(tables)
+    return pa.concat_tables(tables) if chunks else schema.empty_table()
 
 
-def _pick(parent: Array, field: Any) -> Array:
-    found = _child(parent, field.name)
-    if field.name == NULL_COUNT:
-        alias = _child(parent, NULL_COUNT_ALIAS)
-        found = alias if found is None else found
+def _statistic(stats: Array, wanted: pa.Field[Any]) -> Array:
+    found = child_of(stats, wanted.name)
+    alias = child_of(stats, NULL_COUNT_ALIAS) if wanted.name == NULL_COUNT else None
     if found is None:
-        return pa.nulls(len(parent), field.type)
-    if pa.types.is_struct(field.type) and pa.types.is_struct(found.type):
-        children = [_pick(found, child) for child in field.type]
+        found = alias
+    elif alias is not None and alias.type == found.type and alias.null_count < len(alias):
+        found = _coalesced(found, alias)
+    return _in_type(found, wanted.type, len(stats))
+
+
+def _coalesced(first: Array, second: Array) -> Array:
+    if not pt.is_struct(first.type):
+        return pc.coalesce(first, second)
+    parts = map(_coalesced, first.flatten(), second.flatten())
+    return pa.StructArray.from_arrays(list(parts), fields=list(first.type))
+
+
+def _in_type(found: Array | None, to: Any, count: int) -> Array:
+    if found is None:
+        return pa.nulls(count, to)
+    if pt.is_struct(to) and pt.is_struct(found.type):
+        children = [_in_type(child_of(found, part.name), part.type, count) for part in to]
         mask = found.is_null() if found.null_count else None
-        return pa.StructArray.from_arrays(children, fields=list(field.type), mask=mask)
-    return cast_or_null(found, field.type)
-
-
-def _child(parent: Array, name: str) -> Array | None:
-    index = parent.type.get_field_index(name)
-    return pc.struct_field(parent, [index]) if index >= 0 else None
+        return pa.StructArray.from_arrays(children, fields=list(to), mask=mask)
+    read = bounds_in_arrow(to).read if pt.is_string(found.type) else None
+    return cast_or_null(found, to) if read is None or found.type == to else read(found, to)
 
 
 def cast_or_null(array: Array, to: pa.DataType) -> Array:
-    """The values in another type; NULL where it cannot hold them exactly.
+    """Return the values in another type; NULL where it cannot hold them exactly.
 
     Cost: one pass if all fit, else one more per value that differs.
     """
@@ -194,12 +231,3 @@ def _fields(tree: dict[str, Any]) -> list[pa.Field[Any]]:
         pa.field(name, pa.struct(_fields(part)) if isinstance(part, dict) else part)
         for name, part in tree.items()
     ]
-
-
-def _leaves(path: Path, data_type: pa.DataType) -> list[tuple[Path, pa.DataType]]:
-    if not pa.types.is_struct(data_type):
-        return [(path, data_type)]
-    found: list[tuple[Path, pa.DataType]] = []
-    for child in data_type:
-        found += _leaves((*path, child.name), child.type)
-    return found

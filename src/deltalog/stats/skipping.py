@@ -1,4 +1,4 @@
-"""Which files need not be read for a condition on rows.
+"""Data skipping: which files need not be read for a condition on rows.
 
 Owns the plan: which statistics it needs, and what they rule out. The rules are in `rewrite`, the
 logic in `claims`, the corrections of stored values in `bounds`.
@@ -18,7 +18,7 @@ from deltalog.expressions.trees import columns
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.stats.claims import AllOf, AnyOf, Claim, Unknown
 from deltalog.stats.ranges import Facts
-from deltalog.stats.rewrite import TableFacts, rewrite
+from deltalog.stats.rewrite import TableColumns, rewrite
 from deltalog.stats.schema import (
     MAX_VALUES,
     MIN_VALUES,
@@ -35,7 +35,7 @@ _ORDER: Final = (NUM_RECORDS, MIN_VALUES, MAX_VALUES, NULL_COUNT)
 
 @dataclass(frozen=True, slots=True)
 class Skipping:
-    """Which files may hold matching rows, as a function of their statistics.
+    """The files that may hold matching rows, as a function of their statistics.
 
     Args:
         claim: what must hold in a file.
@@ -73,7 +73,7 @@ class Skipping:
     def explain(
         self, stats: pa.Table | None = None, partitions: pa.Table | None = None
     ) -> tuple[str, ...]:
-        """Which statistics decide, one condition a line; with data, how many files each keeps."""
+        """Return one line for each condition that decides; with data, how many files each keeps."""
         parts = self.claim.parts if isinstance(self.claim, AllOf) else (self.claim,)
         if stats is None and partitions is None:
             return tuple(line for part in parts for line in part.lines())
@@ -85,8 +85,8 @@ class Skipping:
         return tuple(lines)
 
 
-def plan_skipping(predicate: Expression, table: TableFacts) -> Skipping | None:
-    """How to skip files that cannot hold a row for which `predicate` is true.
+def plan_skipping(predicate: Expression, table: TableColumns) -> Skipping | None:
+    """Return how to skip files that cannot hold a row for which `predicate` is true.
 
     Args:
         predicate: resolved against the table's logical schema.

@@ -14,7 +14,6 @@ from deltalog.column_mapping import (
     Mode,
     assign,
     field_id,
-    map_fields,
     physical_name,
     strip,
     without_metadata,
@@ -22,7 +21,7 @@ from deltalog.column_mapping import (
 from deltalog.errors import InvalidInputError
 from deltalog.features.iceberg_compat import enabled_versions, with_nested_ids
 from deltalog.schema import ArrayType, Field, MapType, StructType
-from deltalog.schema.columns import canonical_path_of, walk
+from deltalog.schema.columns import canonical_path_of, map_fields, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.actions.properties import TableProperties
-from deltalog.column_mapping import map_fields, strip
+from deltalog.column_mapping import strip
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import InvalidInputError
 from deltalog.features import protocol_change
@@ -21,6 +21,7 @@ from deltalog.features.registry import canonical_name, find_feature
 from deltalog.features.row_ids import Dialect
 from deltalog.features.type_widening import without_type_changes
 from deltalog.schema import encode_schema
+from deltalog.schema.columns import map_fields
 from deltalog.table_change import checks
 from deltalog.table_change.checks import check_usable
 from deltalog.table_change.properties import stored_configuration

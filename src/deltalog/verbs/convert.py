@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from deltalog.actions import AddFile
 from deltalog.actions.properties import CONSTRAINT_PREFIX
-from deltalog.column_mapping import PHYSICAL_NAME_KEY, Mode, map_fields
+from deltalog.column_mapping import PHYSICAL_NAME_KEY, Mode
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import InvalidInputError
 from deltalog.scan.reader import read_task
 from deltalog.scan.task import ReadSpec, ScanTask
 from deltalog.schema import StructType, encode_schema, to_arrow_schema
+from deltalog.schema.columns import map_fields
 from deltalog.stats import encode_stats
 from deltalog.storage.pool import read_ahead
 from deltalog.verbs.convert_files import (

@@ -21,22 +21,20 @@ from deltalog.partition_values import (
     parse_hive_directory,
 )
 from deltalog.schema import (
-    ArrayType,
     Field,
-    MapType,
-    PrimitiveType,
     StructType,
     encode_schema,
     from_arrow_schema,
     parse_schema,
 )
-from deltalog.schema.columns import leaf_columns
+from deltalog.schema.columns import leaf_columns, loosened
 from deltalog.schema.evolve import merge_schemas
+from deltalog.schema.types import DATE, LONG, STRING, TIMESTAMP, TIMESTAMP_NTZ
 from deltalog.storage.parquet import read_footer
 from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from deltalog.paths import FileInfo
     from deltalog.schema.types import DataType
@@ -44,8 +42,6 @@ if TYPE_CHECKING:
 
 PartitionStrategy = Literal["hive", "directory"]
 _SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
-_TIMESTAMP: Final = PrimitiveType("timestamp")
-_TIMESTAMP_NTZ: Final = PrimitiveType("timestamp_ntz")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,52 +180,27 @@ def _schema_text(footer: Any) -> str:
         except (DeltaError, UnicodeDecodeError):
             parsed = None
         if parsed is not None:
-            return encode_schema(_plain(parsed))
+            return encode_schema(loosened(parsed, _bare))
     arrow = footer.schema.to_arrow_schema().remove_metadata()
     schema = from_arrow_schema(pa.schema([field.remove_metadata() for field in arrow]))
     columns = [footer.schema.column(number) for number in range(len(footer.schema))]
     legacy = {column.path.split(".")[0] for column in columns if column.physical_type == "INT96"}
     # The old form of timestamps has no word for it, but is always an instant.
     fields = [
-        replace(field, type=_mapped(field.type, _as_instant)) if field.name in legacy else field
+        loosened(StructType([field]), _bare, _as_instant).fields[0]
+        if field.name in legacy
+        else field
         for field in schema.fields
     ]
-    return encode_schema(_plain(StructType(fields)))
+    return encode_schema(loosened(StructType(fields), _bare))
 
 
-def _plain(schema: StructType) -> StructType:
-    """The schema without any promise: values may be NULL at every depth."""
-    return StructType(
-        [
-            Field(field.name, _mapped(field.type, lambda leaf: leaf), nullable=True)
-            for field in schema.fields
-        ]
-    )
-
-
-def _mapped(data_type: DataType, change: Callable[[DataType], DataType]) -> DataType:
-    """The type with other leaves, and NULL allowed everywhere."""
-    match data_type:
-        case StructType():
-            return StructType(
-                [Field(field.name, _mapped(field.type, change)) for field in data_type.fields]
-            )
-        case ArrayType():
-            element = _mapped(data_type.element_type, change)
-            return replace(data_type, element_type=element, contains_null=True)
-        case MapType():
-            return replace(
-                data_type,
-                key_type=_mapped(data_type.key_type, change),
-                value_type=_mapped(data_type.value_type, change),
-                value_contains_null=True,
-            )
-        case _:
-            return change(data_type)
+def _bare(field: Field) -> Field:
+    return Field(field.name, field.type)
 
 
 def _as_instant(leaf: DataType) -> DataType:
-    return _TIMESTAMP if leaf == _TIMESTAMP_NTZ else leaf
+    return TIMESTAMP if leaf == TIMESTAMP_NTZ else leaf
 
 
 def _merged(known: StructType, found: StructType, path: str) -> StructType:
@@ -250,17 +221,16 @@ def _merged(known: StructType, found: StructType, path: str) -> StructType:
     return merged
 
 
-def _guessed(texts: Iterable[str]) -> PrimitiveType:
+def _guessed(texts: Iterable[str]) -> DataType:
     values = list(texts)
-    for name in ("long", "date"):
-        kind = PrimitiveType(name)
+    for kind in (LONG, DATE):
         try:
             typed = parse_column(pa.array(values, pa.string()), kind).to_pylist()
         except DeltaError:
             continue
         if values and [encode_value(value, kind) for value in typed] == values:
             return kind
-    return PrimitiveType("string")
+    return STRING
 
 
 def _by_name(info: FileInfo, fields: StructType) -> list[str | None]:

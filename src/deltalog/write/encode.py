@@ -28,6 +28,7 @@ from deltalog.schema import (
     VariantType,
     to_arrow_type,
 )
+from deltalog.schema.types import VOID
 from deltalog.write.nested_paths import field_of
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
 _NESTED_IDS_KEY: Final = "delta.columnMapping.nested.ids"
 _FIELD_ID: Final = "PARQUET:field_id"
-_VOID: Final = PrimitiveType("void")
 # Each of these asks that files hold the partition columns, after the others.
 _MATERIALISING: Final = ("icebergCompatV1", "icebergCompatV2", "icebergCompatV3")
 
@@ -209,7 +209,7 @@ def _physical_type(
 
 
 def _is_void(data_type: DataType) -> bool:
-    return data_type == _VOID
+    return data_type == VOID
 
 
 def _physical_array(array: Array, source: DataType, target: Any) -> Array:

@@ -27,6 +27,7 @@ from deltalog.schema import (
     from_arrow_schema,
     to_arrow_schema,
 )
+from deltalog.schema.columns import walk_types
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -202,13 +203,20 @@ def _check_nested_moments(
         place = supplied.get(column.name)
         if place is None or isinstance(column.type, PrimitiveType):
             continue
-        if "timestamp_ntz" in str(incoming.fields[place].type) and "timestamp" in str(
-            column.type
-        ).replace("timestamp_ntz", ""):
+        given = incoming.fields[place].type
+        if _holds(given, has_zone=False) and _holds(column.type, has_zone=True):
             problems.types.append(
                 f"column {column.name!r} has times without a zone inside; give them one, since "
                 "time_zone holds for whole columns only"
             )
+
+
+def _holds(data_type: DataType, *, has_zone: bool) -> bool:
+    """Whether moments with a zone, or those without one, are in a type."""
+    return any(
+        isinstance(found, PrimitiveType) and found.primitive.has_zone is has_zone
+        for _, found in walk_types(data_type)
+    )
 
 
 def _respelled(arrow_type: Any, table: DataType) -> Any:

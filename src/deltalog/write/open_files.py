@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog import column_mapping
 from deltalog.errors import InvalidInputError
 from deltalog.partition_values import hive_directory
-from deltalog.schema import PrimitiveType, StructType
+from deltalog.schema import StructType
+from deltalog.schema.types import TIMESTAMP, VOID
 from deltalog.stats import StatsCollector, encode_stats
 from deltalog.storage.parquet import ParquetSink
 from deltalog.write.options import codec_of, dictionary_leaves, file_suffix, parquet_options
@@ -263,7 +264,7 @@ def _directory(configuration: TableConfiguration, values: Values) -> str:
         return random_prefix(properties)
     fields = configuration.partition_schema.fields
     texts = {
-        column.name: _moment(text) if column.type == _TIMESTAMP else text
+        column.name: _moment(text) if column.type == TIMESTAMP else text
         for column, text in zip(fields, values, strict=True)
     }
     return hive_directory(list(texts), texts)
@@ -302,10 +303,6 @@ def _without_void(schema: StructType) -> StructType:
             if isinstance(column.type, StructType)
             else column
             for column in schema.fields
-            if column.type != _VOID
+            if column.type != VOID
         ]
     )
-
-
-_VOID: Final = PrimitiveType("void")
-_TIMESTAMP: Final = PrimitiveType("timestamp")

@@ -158,3 +158,10 @@ def test_a_value_that_the_asked_type_cannot_hold_is_null() -> None:
     table = conform_stats(PARSED, asked)
     assert table.column("minValues").to_pylist()[0] == {"big": None}
     assert conform_stats(PARSED.slice(0, 0), asked).num_rows == 0
+
+
+def test_a_column_named_like_a_statistic_keeps_its_own_bounds() -> None:
+    asked = schema_of_leaves([(("minValues", "nullCount"), pa.int64())])
+    kind = pa.struct([("minValues", pa.struct([("nullCounts", pa.int64())]))])
+    table = conform_stats(pa.array([{"minValues": {"nullCounts": 7}}], kind), asked)
+    assert table.column("minValues").to_pylist() == [{"nullCount": None}]

@@ -178,6 +178,12 @@ def test_no_zone_is_guessed_inside_of_a_column() -> None:
         enforce(configuration, data, time_zone="Europe/Berlin")
 
 
+def test_a_field_called_timestamp_may_be_without_a_zone() -> None:
+    inner = StructType([Field("timestamp", "timestamp_ntz")])
+    data = {"x": [{"timestamp": NAIVE}]}
+    assert enforce(table(Field("x", inner)), data, time_zone="Europe/Berlin") == data
+
+
 # --- NOT NULL and lengths
 
 PART = StructType([Field("x", "long", nullable=False), Field("y", "long")])

@@ -33,6 +33,7 @@ from deltalog.rows.assign import (
 from deltalog.rows.changes import Action, Clause, RowChanges, When
 from deltalog.rows.merge.scope import BOTH, SOURCE, TARGET, Names, sides_of, without_side
 from deltalog.schema import PrimitiveType, StructType, find_field, merge_schemas
+from deltalog.schema.types import VOID
 from deltalog.table_change import changed_table
 
 if TYPE_CHECKING:
@@ -347,7 +348,7 @@ def _key(part: Expression, schema: StructType) -> Key | None:
     elif (left, right) != ({TARGET}, {SOURCE}):
         return None
     data_type = type_of(ends[0], schema)
-    if not isinstance(data_type, PrimitiveType) or data_type.type == "void":
+    if not isinstance(data_type, PrimitiveType) or data_type == VOID:
         return None
     return Key(without_side(ends[0]), without_side(ends[1]), part.operator == "<=>")
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final
 from deltalog.errors import InvalidInputError, MalformedMessageError
 from deltalog.expressions import Column, Literal, columns, conjuncts, resolve_predicate
 from deltalog.expressions.nodes import And, Comparison, IsNull, Not
-from deltalog.schema import PrimitiveType, find_field
+from deltalog.schema import find_field
+from deltalog.schema.types import DOUBLE, FLOAT
 from deltalog.sharing.wire import encode_json_hint, parse_json_hint
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.schema import StructType
 
-# Engines order NaN in different ways, and bounds of a file may leave it out.
-_UNSAFE: Final = frozenset({"float", "double"})
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLAIN_TEXT: Final = re.compile(r"[^'\\\x00-\x1f]*")
 _OPERATORS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
@@ -64,8 +63,8 @@ def _safe_parts(predicate: Expression, schema: StructType) -> Iterator[Expressio
 
 
 def _is_unsafe(path: tuple[str, ...], schema: StructType) -> bool:
-    kind = find_field(schema, path).type
-    return isinstance(kind, PrimitiveType) and kind.type in _UNSAFE
+    # Engines order NaN in different ways, and bounds of a file may leave it out.
+    return find_field(schema, path).type in (FLOAT, DOUBLE)
 
 
 def _sql(node: Expression) -> str | None:

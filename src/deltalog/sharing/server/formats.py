@@ -16,7 +16,7 @@ from deltalog._json import dumps, loads
 from deltalog.actions.model import Protocol
 from deltalog.column_mapping import Mode
 from deltalog.features import canonical_name, check_readable, find_feature
-from deltalog.features.schema_traits import has_timestamp_ntz, has_variant
+from deltalog.features.schema_traits import has_types_of, has_variant
 from deltalog.sharing.server.faults import unsupported
 from deltalog.sharing.wire import (
     DELTA,
@@ -154,7 +154,7 @@ def _is_used(name: str, snapshot: Snapshot) -> bool:
         case "columnMapping":
             return configuration.column_mapping_mode is not Mode.NONE
         case "timestampNtz":
-            return has_timestamp_ntz(configuration.schema)
+            return has_types_of(configuration.schema, "timestampNtz")
         case "variantType" | "variantShredding":
             return has_variant(configuration.schema)
         case "deletionVectors":

@@ -24,7 +24,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns as columns_of
 from deltalog.expressions import conjuncts, parse_sql
 from deltalog.expressions.nodes import And
-from deltalog.features.schema_traits import has_timestamp_ntz, has_variant
+from deltalog.features.schema_traits import has_types_of, has_variant
 from deltalog.scan import plan_scan, read_task
 from deltalog.scan.plan import TASK_COLUMNS, make_task
 from deltalog.schema import StructType, canonical_path_of, encode_schema, project
@@ -138,7 +138,7 @@ class View:
             configuration={"delta.enableChangeDataFeed": "true"} if has_feed else {},
         )
         protocol = Protocol(min_reader_version=1, min_writer_version=4 if has_feed else 2)
-        if has_timestamp_ntz(self.schema):
+        if has_types_of(self.schema, "timestampNtz"):
             names = ("timestampNtz",)
             protocol = Protocol(
                 min_reader_version=3,

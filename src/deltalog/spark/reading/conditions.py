@@ -25,7 +25,8 @@ from deltalog.expressions import conjuncts, map_columns, parse_sql, to_sql, type
 from deltalog.expressions.nodes import Call, Cast, Expression
 from deltalog.expressions.trees import walk
 from deltalog.metadata_columns import METADATA
-from deltalog.schema import PrimitiveType, find_field
+from deltalog.schema import find_field
+from deltalog.schema.types import TIMESTAMP
 
 if TYPE_CHECKING:
     from deltalog.schema import StructType
@@ -140,7 +141,7 @@ def check_zone(text: str, whole: Expression, schema: StructType, time_zone: str)
 
 
 def _has_moments(part: Expression, schema: StructType) -> bool:
-    return any(type_of(node, schema) == PrimitiveType("timestamp") for node in walk(part))
+    return any(type_of(node, schema) == TIMESTAMP for node in walk(part))
 
 
 def _used(expression: Expression) -> frozenset[str]:
@@ -166,7 +167,7 @@ def knows_no_zone(part: Expression, schema: StructType, time_zone: str, *, is_te
     if any(isinstance(node, Call | Cast) for node in walk(part)):
         return False
     return not is_text or not any(
-        find_field(schema, path).type == PrimitiveType("timestamp")
+        find_field(schema, path).type == TIMESTAMP
         for path in columns_of(part)
         if path[0] != METADATA
     )

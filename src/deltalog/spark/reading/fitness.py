@@ -17,6 +17,8 @@ from deltalog.kernels import compute
 from deltalog.paths import decode_path, store_kind
 from deltalog.schema import ArrayType, MapType, PrimitiveType, StructType
 from deltalog.schema.columns import walk
+from deltalog.schema.primitives import Family
+from deltalog.schema.types import VOID
 from deltalog.schema.widening import widening_changes
 from deltalog.storage.parquet import open_parquet
 from deltalog.storage.pool import map_in_pool
@@ -38,8 +40,6 @@ _ODD_DIRECTORY: Final = r"[{}\[\]*?\\:\x00-\x1f]"
 _FIELD_ID: Final = b"PARQUET:field_id"
 MOST_FOOTERS: Final = 1000
 """Files of which the footers are looked at here; more than that are left to our reader."""
-# Digits before the point without which Spark reads an integer as no decimal.
-_DIGITS: Final = {"byte": 10, "short": 10, "integer": 10, "long": 20}
 
 
 def objection_to_place(root: str) -> str | None:
@@ -51,7 +51,7 @@ def objection_to_place(root: str) -> str | None:
 def objection_to_columns(spec: ReadSpec) -> str | None:
     """Why Spark cannot read the columns of a scan from files; None if it can."""
     for path, field in walk(spec.data_columns):
-        if field.type == PrimitiveType("void"):
+        if field.type == VOID:
             return f"column {'.'.join(path)!r} is of type void, which no file holds"
         if isinstance(field.type, StructType) and not len(field.type):
             return f"column {'.'.join(path)!r} is a struct without fields"
@@ -64,7 +64,11 @@ def _is_narrow(change: TypeChange) -> bool:
     kind = change.to_type
     if not isinstance(kind, PrimitiveType) or not kind.is_decimal:
         return False
-    return kind.precision - kind.scale < _DIGITS.get(str(change.from_type), 0)
+    before = change.from_type
+    if not isinstance(before, PrimitiveType) or before.primitive.family is not Family.INTEGRAL:
+        return False
+    # With fewer digits before the point, Spark reads no decimal from an integer.
+    return kind.precision - kind.scale < before.primitive.decimal_digits
 
 
 def are_unfit_by_name(locations: StringColumn) -> pa.BooleanArray:

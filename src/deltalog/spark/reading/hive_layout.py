@@ -17,19 +17,17 @@ from deltalog.kernels import arrow, compute
 from deltalog.partition_values import extract
 from deltalog.partition_values.directories import NULL_DIRECTORY, hive_directory
 from deltalog.schema import Field, StructType
+from deltalog.schema.types import BOOLEAN, BYTE, DATE, INTEGER, LONG, SHORT, STRING
 
 if TYPE_CHECKING:
     from deltalog.configuration import TableConfiguration
+    from deltalog.schema import DataType
 
-_INTEGER: Final = r"^-?\d{1,18}$"
-_TEXTS: Final = {
-    "string": r"(?s)^.*$",
-    "long": _INTEGER,
-    "integer": _INTEGER,
-    "short": _INTEGER,
-    "byte": _INTEGER,
-    "date": r"^\d{4}-\d\d-\d\d$",
-    "boolean": "^(?:true|false)$",
+_TEXTS: Final[dict[DataType, str]] = {
+    STRING: r"(?s)^.*$",
+    **dict.fromkeys((BYTE, SHORT, INTEGER, LONG), r"^-?\d{1,18}$"),
+    DATE: r"^\d{4}-\d\d-\d\d$",
+    BOOLEAN: "^(?:true|false)$",
 }
 
 
@@ -46,8 +44,8 @@ def hive_partitions(
     Cost: one pass over the files, and Python for each partition.
     """
     names = configuration.physical_partition_columns
-    kinds = [str(field.type) for field in configuration.partition_schema]
-    if not names or not _TEXTS.keys() >= set(kinds):
+    types = [field.type for field in configuration.partition_schema]
+    if not names or not _TEXTS.keys() >= set(types):
         return None
     prefix = f"{root.rstrip('/')}/"
     where = files.column("location")
@@ -55,7 +53,7 @@ def hive_partitions(
         return None  # files of another table, of which this is a shallow clone
     inner = compute.utf8_slice_codeunits(where, len(prefix))
     columns = {"": compute.replace_substring_regex(inner, "/[^/]*$", "")}
-    for name, pattern in zip(names, map(_TEXTS.__getitem__, kinds), strict=True):
+    for name, pattern in zip(names, map(_TEXTS.__getitem__, types), strict=True):
         texts = extract(files.column("partitionValues"), name)
         fits = compute.match_substring_regex(texts, pattern)
         says_null = compute.equal(texts, NULL_DIRECTORY)

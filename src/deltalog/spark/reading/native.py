@@ -27,7 +27,8 @@ from deltalog.kernels import compute
 from deltalog.paths import check_all_confined, locations, split_location, store_kind
 from deltalog.scan import METADATA_COLUMNS
 from deltalog.scan.plan import TASK_COLUMNS, make_task
-from deltalog.schema import Field, PrimitiveType, StructType
+from deltalog.schema import Field, StructType
+from deltalog.schema.types import DOUBLE, FLOAT
 from deltalog.spark.reading.batch_source import rows_schema
 from deltalog.spark.reading.file_keys import FileKey, key_of
 from deltalog.spark.reading.file_values import FileValues
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from deltalog.scan import ReadSpec, Scan
     from deltalog.schema import DataType
 
-_FLOATS: Final = (PrimitiveType("float"), PrimitiveType("double"))
+_FLOATS: Final = (FLOAT, DOUBLE)
 _MOST_NAMESAKES: Final = 4
 """Files of one name, in several directories, up to which they are told apart by planning each
 among others."""

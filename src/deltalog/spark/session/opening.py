@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog.arguments import as_timestamp_ms, naming, open_table_store
 from deltalog.context import TableContext
 from deltalog.errors import InvalidInputError, VersionNotFoundError
-from deltalog.partition_values.moments import instant_micros
 from deltalog.paths import parse_table_uri
+from deltalog.schema.primitives.moments import instant_micros
 from deltalog.snapshot import load_snapshot
 
 if TYPE_CHECKING:

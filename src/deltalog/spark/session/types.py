@@ -14,24 +14,25 @@ import pyarrow.types as pt
 from pyspark.sql import types as spark_types
 
 from deltalog._json import loads
-from deltalog.column_mapping import Mode, physical_name
+from deltalog.column_mapping import physical_name
 from deltalog.errors import InvalidInputError
 from deltalog.kernels import arrow
 from deltalog.schema import (
-    ArrayType,
     Field,
-    MapType,
+    PrimitiveType,
     StructType,
+    UnknownType,
     VariantExtensionType,
     encode_schema,
     parse_schema,
     to_arrow_schema,
 )
-from deltalog.schema.columns import walk
+from deltalog.schema.columns import loosened, walk_types
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
+    from deltalog.column_mapping import Mode
     from deltalog.schema import DataType
 
 
@@ -40,17 +41,25 @@ def to_spark_schema(schema: StructType) -> spark_types.StructType:
 
     Files are not checked when they are read, so Spark must not rely on NOT NULL.
     """
-    return spark_types.StructType.fromJson(loads(encode_schema(as_nullable(schema)).encode()))
+    return _from_log(loosened(schema, _with_comment, _in_spark))
+
+
+def stored_spark_schema(schema: StructType, mode: Mode) -> spark_types.StructType:
+    """Return the schema under the names that data files have."""
+
+    def bare(field: Field) -> Field:
+        return Field(physical_name(field, mode), field.type)
+
+    return _from_log(loosened(schema, bare, _in_spark))
 
 
 def as_nullable(schema: StructType) -> StructType:
     """Return the schema with NULLs allowed at every depth, and no metadata but comments."""
-    return StructType(
-        [
-            Field(field.name, _with_structs(field.type, as_nullable), metadata=_comment(field))
-            for field in schema.fields
-        ]
-    )
+    return loosened(schema, _with_comment)
+
+
+def _from_log(schema: StructType) -> spark_types.StructType:
+    return spark_types.StructType.fromJson(loads(encode_schema(schema).encode()))
 
 
 def schema_of(columns: spark_types.StructType) -> StructType:
@@ -71,22 +80,16 @@ def schema_of(columns: spark_types.StructType) -> StructType:
     return as_nullable(parse_schema(columns.json()))
 
 
-def _with_structs(kind: DataType, changed: Callable[[StructType], DataType]) -> DataType:
-    """Return the type with other structs in it, and with NULLs allowed at every depth."""
-    match kind:
-        case StructType():
-            return changed(kind)
-        case ArrayType():
-            return ArrayType(_with_structs(kind.element_type, changed), contains_null=True)
-        case MapType():
-            key, value = (_with_structs(x, changed) for x in (kind.key_type, kind.value_type))
-            return MapType(key, value, value_contains_null=True)
-        case _:
-            return kind
+def _with_comment(field: Field) -> Field:
+    kept = {key: text for key, text in field.metadata.items() if key == "comment"}
+    return Field(field.name, field.type, metadata=kept)
 
 
-def _comment(field: Field) -> dict[str, Any]:
-    return {"comment": field.metadata["comment"]} if "comment" in field.metadata else {}
+def _in_spark(kind: DataType) -> DataType:
+    if not isinstance(kind, PrimitiveType) or kind.primitive.spark_name == kind.primitive.name:
+        return kind
+    row = kind.primitive
+    return UnknownType(kind.type.replace(row.name, row.spark_name, 1))
 
 
 def to_spark_arrow(schema: StructType) -> pa.Schema:
@@ -163,23 +166,9 @@ def to_spark_type(kind: DataType) -> spark_types.DataType:
     return to_spark_schema(StructType([Field("_", kind)])).fields[0].dataType
 
 
-def stored_spark_schema(schema: StructType, mode: Mode) -> spark_types.StructType:
-    """Return the schema under the names that data files have."""
-
-    def stored(struct: StructType) -> StructType:
-        return StructType(
-            [
-                Field(physical_name(field, mode), _with_structs(field.type, stored))
-                for field in struct
-            ]
-        )
-
-    return spark_types.StructType.fromJson(loads(encode_schema(stored(schema)).encode()))
-
-
 def has_structs(kind: DataType) -> bool:
-    """Whether there are names within the type."""
-    return len(list(walk(StructType([Field("_", kind)])))) > 1
+    """Return whether there are names within the type."""
+    return any(isinstance(found, StructType) for _, found in walk_types(kind))
 
 
 def quoted(name: str) -> str:

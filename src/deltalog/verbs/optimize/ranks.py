@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from deltalog.errors import InvalidInputError
 from deltalog.kernels import arrow, compute
 from deltalog.schema import PrimitiveType, canonical_path_of, find_field
+from deltalog.schema.types import VOID
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from deltalog.schema.columns import Path
 
 SAMPLE_ROWS: Final = 256 * 1024
-_UNORDERED: Final = frozenset({"void", "variant"})
 # Arrow's kernels exist for numbers, times and texts, and came after 22.
 _search_sorted: Final[Any] = getattr(pc, "search_sorted", None)
 
@@ -141,7 +141,7 @@ def sortable_paths(
             raise InvalidInputError(
                 f"cannot {what} by {name!r}: it is a partition column, every file has one value"
             )
-        if not isinstance(field.type, PrimitiveType) or field.type.type in _UNORDERED:
+        if not isinstance(field.type, PrimitiveType) or field.type == VOID:
             raise InvalidInputError(
                 f"cannot {what} by {name!r}: values of type {field.type} have no order"
             )

@@ -1,0 +1,152 @@
+"""Partition values: texts in the log, typed values everywhere else.
+
+Owns NULL and the errors; which text stands for which value is the codec's of the type
+(`schema.primitives`). Reading is strict: another text is corruption, not NULL. Knows nothing of
+column mapping: names are taken as they come.
+
+Protocol: Partition Value Serialization
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog.errors import InvalidInputError, InvalidPartitionValueError
+from deltalog.schema.arrow import to_arrow_type
+from deltalog.schema.primitives.moments import EPOCH, offset_of
+from deltalog.schema.types import VOID, PrimitiveType
+
+if TYPE_CHECKING:
+    from deltalog.schema.types import DataType
+
+
+@lru_cache(maxsize=4096)
+def parse_value(
+    text: str | None, data_type: DataType, *, column: str = "", time_zone: str = "UTC"
+) -> Any:
+    """Return the value of one serialised partition value; None and "" are NULL for every type.
+
+    Args:
+        text: as it stands in the log.
+        data_type: of the column.
+        column: its name, for messages.
+        time_zone: of timestamps that do not name one: an IANA name or `+02:00`.
+
+    Raises:
+        InvalidPartitionValueError: the text is no value of the type.
+
+    Protocol: Partition Value Serialization
+    """
+    texts = pa.array([text], pa.string())
+    typed = parse_column(texts, data_type, column=column, time_zone=time_zone)
+    try:
+        return typed[0].as_py()
+    except (OverflowError, ValueError) as error:
+        raise _invalid(text, data_type, column) from error
+
+
+def parse_column(
+    texts: pa.Array[Any] | pa.ChunkedArray[Any],
+    data_type: DataType,
+    *,
+    column: str = "",
+    time_zone: str = "UTC",
+) -> pa.Array[Any]:
+    """Return the typed values of many serialised partition values; null and "" are NULL.
+
+    Args:
+        texts: one per file.
+        data_type: of the column.
+        column: its name, for messages.
+        time_zone: of timestamps that do not name one: an IANA name or `+02:00`.
+
+    Returns:
+        An array of the column's Arrow type, as long as `texts`.
+
+    Raises:
+        InvalidPartitionValueError: a text is no value of the type.
+        UnsupportedTypeError: the type is not known.
+
+    Protocol: Partition Value Serialization
+    Cost: each distinct text is parsed once.
+    """
+    arrow_type = to_arrow_type(data_type)
+    encoded: Any = texts.dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    dictionary = encoded.dictionary.cast(pa.string())
+    distinct = pc.replace_with_mask(
+        dictionary, pc.equal(dictionary, pa.scalar("")), pa.scalar(None, pa.string())
+    )
+    if distinct.null_count == len(distinct):
+        return pa.array([None] * len(texts), arrow_type)
+    row = data_type.primitive if isinstance(data_type, PrimitiveType) else None
+    if row is None or row.codec.parse is None:
+        raise _invalid(distinct.drop_null()[0].as_py(), data_type, column)
+    if row.has_zone:
+        offset_of(time_zone, EPOCH)  # an unknown zone is the caller's mistake, not the table's
+    try:
+        typed: pa.Array[Any] = row.codec.parse(distinct, arrow_type, time_zone)
+    except (pa.ArrowInvalid, ValueError, OverflowError) as error:
+        for text in distinct.drop_null():
+            try:
+                row.codec.parse(pa.array([text.as_py()]), arrow_type, time_zone)
+            except (pa.ArrowInvalid, ValueError, OverflowError):
+                raise _invalid(text.as_py(), data_type, column) from error
+        raise
+    return typed.take(encoded.indices)
+
+
+def encode_value(value: Any, data_type: DataType, *, time_zone: str = "UTC") -> str | None:
+    """Return the serialised form of a partition value; None, "" and b"" are NULL.
+
+    Args:
+        value: as Arrow's `as_py` gives it.
+        data_type: of the column.
+        time_zone: of a naive datetime for a column of instants.
+
+    Raises:
+        InvalidInputError: the value is none of the type, or bytes are no UTF-8 (the protocol has
+            no text for those).
+
+    Protocol: Partition Value Serialization
+    """
+    if value is None or (isinstance(value, str | bytes) and not value):
+        return None
+    known = data_type if isinstance(data_type, PrimitiveType) else VOID
+    row = known.primitive
+    if row.codec.encode is None:
+        raise InvalidInputError(f"a column of type {data_type} cannot be a partition column")
+    try:
+        return row.codec.encode(value, row.arrow(*known.parameters), time_zone)
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise InvalidInputError(
+            f"cannot write {value!r} as a partition value of type {data_type}: {error}"
+        ) from error
+
+
+def extract(partition_values: pa.Array[Any] | pa.ChunkedArray[Any], name: str) -> pa.StringArray:
+    """Return each row's serialised value of one partition column; NULL where it is missing.
+
+    Args:
+        partition_values: `map<string, string>`.
+        name: the physical name of the column.
+    """
+    kind: Any = partition_values.type
+    key = pa.scalar(name, kind.key_type)
+    found: Any = pc.map_lookup(partition_values, key, "last")  # a repeated JSON key: the last wins
+    if isinstance(found, pa.ChunkedArray):
+        found = found.combine_chunks()
+    result: pa.StringArray = found.cast(pa.string())
+    return result
+
+
+def _invalid(text: str | None, data_type: DataType, column: str) -> InvalidPartitionValueError:
+    where = f" of column {column!r}" if column else ""
+    return InvalidPartitionValueError(
+        f"cannot read the partition value {text!r}{where}: expected {data_type}"
+    )

@@ -1,0 +1,29 @@
+"""Primitive types as one table: `table` has a row for each, the other files their codecs.
+
+A new type is one row, its codec if no other type's will do, and its tests.
+
+Protocol: Primitive Types
+"""
+
+from __future__ import annotations
+
+from deltalog.schema.primitives.row import Bounds, Codec, Family, Primitive
+from deltalog.schema.primitives.table import (
+    PRIMITIVES,
+    primitive_in_sql,
+    primitive_named,
+    primitive_of_arrow,
+    worded_literal,
+)
+
+__all__ = [
+    "PRIMITIVES",
+    "Bounds",
+    "Codec",
+    "Family",
+    "Primitive",
+    "primitive_in_sql",
+    "primitive_named",
+    "primitive_of_arrow",
+    "worded_literal",
+]

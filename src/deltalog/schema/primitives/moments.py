@@ -1,0 +1,306 @@
+"""Codecs of dates and timestamps, and the texts that writers have for them.
+
+Protocol: Primitive Types, Partition Value Serialization, Per-file Statistics
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from deltalog.errors import InvalidInputError
+from deltalog.kernels import compute
+from deltalog.schema.primitives.row import Array, Bounds, Codec
+from deltalog.schema.primitives.texts import all_match, check_kind, check_match, join
+
+EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # wall clock; the zone is added by hand
+_MICROSECOND: Final = dt.timedelta(microseconds=1)
+_ANY_MOMENT: Final = re.compile(
+    r"(\d{4})-(\d{1,2})-(\d{1,2})"
+    r"(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?\s?(Z|UTC|[+-]\d{2}:?\d{2})?)?",
+    re.ASCII,
+)
+_DATE: Final = r"\d{4}-\d{2}-\d{2}"
+_MOMENT: Final = _DATE + r"[ T]\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?Z?"
+_BOUND: Final = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)"
+    r"(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,18}))?)?)?"
+    r"\s*(Z|UTC|[+-]\d\d(?::?\d\d(?::\d\d)?)?)?"
+)
+# An ISO text has no year beyond 9999, and a bound may be left out.
+_YEAR_1_US: Final = -62_135_596_800_000_000
+_YEAR_9999_US: Final = 253_402_300_799_999_999
+
+
+def instant_micros(text: str, time_zone: str) -> int:
+    """Return the microseconds since 1970 in UTC of a text with or without a zone.
+
+    Raises:
+        ValueError: the text is no date and time.
+        OverflowError: the moment is not in the years 1 to 9999.
+        InvalidInputError: there is no such time zone.
+    """
+    micros, zone = _wall_clock_micros(text)
+    wall_clock = EPOCH + dt.timedelta(microseconds=micros)
+    # A moment that leaves the years 1 to 9999 overflows here.
+    instant = wall_clock - offset_of(zone or time_zone, wall_clock)
+    return (instant - EPOCH) // _MICROSECOND
+
+
+def offset_of(zone: str, wall_clock: dt.datetime) -> dt.timedelta:
+    """Return how far a zone is ahead of UTC at a wall-clock time.
+
+    Raises:
+        InvalidInputError: there is no such time zone.
+    """
+    if zone in {"Z", "UTC"}:
+        return dt.timedelta(0)
+    fixed = re.fullmatch(r"([+-])(\d{2}):?(\d{2})", zone)
+    if fixed is not None:
+        size = dt.timedelta(hours=int(fixed[2]), minutes=int(fixed[3]))
+        if size > dt.timedelta(hours=18):
+            raise ValueError(f"{zone} is no offset from UTC")
+        return -size if fixed[1] == "-" else size
+    # In a gap, Python's offset is the one before it: the clock is put forward, as Java does.
+    return wall_clock.replace(tzinfo=_zone(zone)).utcoffset() or dt.timedelta(0)
+
+
+def date_literal(value: Any) -> str | None:
+    """Return the text of `DATE'…'`."""
+    is_date = isinstance(value, dt.date) and not isinstance(value, dt.datetime)
+    return value.isoformat() if is_date else None
+
+
+def wall_clock_literal(value: Any) -> str | None:
+    """Return the text of `TIMESTAMP_NTZ'…'`."""
+    is_naive = isinstance(value, dt.datetime) and value.tzinfo is None
+    return value.isoformat(sep=" ") if is_naive else None
+
+
+def instant_literal(value: Any) -> str | None:
+    """Return the text of `TIMESTAMP'…'`, which names UTC."""
+    if not isinstance(value, dt.datetime) or value.tzinfo is None:
+        return None
+    return f"{value.astimezone(dt.UTC).replace(tzinfo=None).isoformat(sep=' ')}Z"
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError) as error:
+        raise InvalidInputError(
+            f"there is no time zone {name!r}: expected an IANA name such as 'Europe/Berlin', "
+            "or an offset such as '+02:00'"
+        ) from error
+
+
+def _wall_clock_micros(text: str) -> tuple[int, str | None]:
+    """Microseconds of the wall clock since 1970, and the zone that the text names."""
+    match = _ANY_MOMENT.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is no date and time")
+    year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
+    fraction = (match[7] or "").ljust(6, "0")
+    if fraction[6:].strip("0"):
+        raise ValueError(f"{text!r} is finer than a microsecond")
+    moment = dt.datetime(year, month, day, hour, minute, second)  # noqa: DTZ001  # wall clock
+    return (moment - EPOCH) // _MICROSECOND + int(fraction[:6]), match[8]
+
+
+def _conform_date(array: Array, target: Any) -> Array | None:
+    return array.cast(target) if pt.is_date(array.type) else None
+
+
+def _conform_moment(array: Array, target: Any) -> Array | None:
+    found = array.type
+    if pt.is_date(found):
+        return array.cast(target) if target.tz is None else None
+    if not pt.is_timestamp(found):
+        return None
+    if target.tz is None and found.tz not in {None, "UTC", "Etc/UTC", "+00:00", "Z"}:
+        return None  # whose wall clock?
+    # A zone is a label on instants in UTC: changing it converts nothing, and a naive time counts
+    # as UTC.
+    return array.view(pa.timestamp(found.unit)).cast(pa.timestamp(target.unit)).view(target)
+
+
+def _parse_date(texts: pa.StringArray, arrow_type: pa.DataType, _zone: str) -> Array:
+    check_match(texts, r"\d{4}-\d{1,2}-\d{1,2}")
+    if all_match(texts, _DATE):
+        days: Array = texts.cast(arrow_type)
+    else:
+        days = pa.array([None if text is None else _day(text) for text in texts.to_pylist()])
+    _check_years(days)
+    return days
+
+
+def _day(text: str) -> dt.date:
+    year, month, day = text.split("-")
+    return dt.date(int(year), int(month), int(day))
+
+
+def _check_years(values: Array) -> None:
+    # The texts have four digits, so 9999 needs no check.
+    if compute.any(compute.less(compute.year(values), pa.scalar(1))).as_py():
+        raise ValueError("expected a year from 1 to 9999")
+
+
+def _parse_instant(texts: pa.StringArray, arrow_type: pa.DataType, zone: str) -> Array:
+    if zone == "UTC" and all_match(texts, _MOMENT):
+        return _wall_clock(texts).cast(arrow_type)
+    micros = [None if text is None else instant_micros(text, zone) for text in texts.to_pylist()]
+    return pa.array(micros, pa.int64()).cast(arrow_type)
+
+
+def _parse_wall_clock(texts: pa.StringArray, arrow_type: pa.DataType, _zone: str) -> Array:
+    if all_match(texts, _MOMENT):
+        return _wall_clock(texts)
+    micros = [None if text is None else _wall_clock_only(text) for text in texts.to_pylist()]
+    return pa.array(micros, pa.int64()).cast(arrow_type)
+
+
+def _wall_clock_only(text: str) -> int:
+    micros, zone = _wall_clock_micros(text)
+    if zone not in {None, "Z", "UTC"}:
+        raise ValueError(f"{text!r} has a time zone")
+    return micros
+
+
+def _wall_clock(texts: pa.StringArray) -> Array:
+    moments = compute.ascii_rtrim(texts, "Z").cast(pa.timestamp("us"))
+    _check_years(moments)
+    return moments
+
+
+def _encode_date(value: Any, _arrow_type: pa.DataType, _zone: str) -> str:
+    check_kind(value, dt.date)
+    if isinstance(value, dt.datetime):
+        raise TypeError("found a datetime")
+    return str(value.isoformat())
+
+
+def _encode_instant(value: Any, _arrow_type: pa.DataType, zone: str) -> str:
+    check_kind(value, dt.datetime)
+    offset = value.utcoffset()
+    moment = value.replace(tzinfo=None) - (offset_of(zone, value) if offset is None else offset)
+    return f"{moment.isoformat(timespec='microseconds')}Z"
+
+
+def _encode_wall_clock(value: Any, _arrow_type: pa.DataType, _zone: str) -> str:
+    check_kind(value, dt.datetime)
+    if value.utcoffset() is not None:
+        raise TypeError("found a datetime with a time zone")
+    timespec = "microseconds" if value.microsecond else "seconds"
+    return str(value.isoformat(sep=" ", timespec=timespec))
+
+
+def _read_bounds(texts: Array, to: Any) -> Array:
+    """Dates or times of texts; NULL where a text is none.
+
+    Cost: one pass for ISO texts, else some microseconds per distinct text.
+    """
+    try:
+        return texts.cast(to)
+    except pa.ArrowInvalid:
+        pass
+    # Odd forms repeat: a writer has one, and few moments are distinct.
+    encoded = texts.dictionary_encode()
+    naive = pt.is_date(to) or to.tz is None
+    micros = [_bound_micros(text, naive=naive) for text in encoded.dictionary.to_pylist()]
+    moments: Array = pa.array(micros, pa.int64()).cast(pa.timestamp("us"))
+    # A time is no date, but the day that it is in is a bound all the same.
+    days = compute.floor_temporal(moments, unit="day") if pt.is_date(to) else moments.cast("int64")
+    return days.cast(to).take(encoded.indices)
+
+
+def _bound_micros(text: str, *, naive: bool) -> int | None:
+    """Microseconds since 1970 of an ISO text; without a zone it is UTC.
+
+    Args:
+        text: digits below microseconds are cut off.
+        naive: for a time without zone; some writers append a `Z` that means nothing.
+    """
+    match = _BOUND.fullmatch(text.strip())
+    if match is None:
+        return None
+    year, month, day, hour, minute, second, fraction, zone = match.groups()
+    offset = _bound_offset(zone)
+    if naive and offset:
+        return None
+    try:
+        midnight = dt.datetime(int(year), int(month), int(day))  # noqa: DTZ001  # wall clock
+    except ValueError:
+        return None
+    passed = dt.timedelta(hours=int(hour or 0), minutes=int(minute or 0), seconds=int(second or 0))
+    micros = int((fraction or "").ljust(6, "0")[:6])
+    return ((midnight - EPOCH) + passed - offset) // _MICROSECOND + micros
+
+
+def _bound_offset(zone: str | None) -> dt.timedelta:
+    if zone is None or zone in {"Z", "UTC"}:
+        return dt.timedelta()
+    digits = zone[1:].replace(":", "").ljust(6, "0")
+    offset = dt.timedelta(hours=int(digits[:2]), minutes=int(digits[2:4]), seconds=int(digits[4:]))
+    return -offset if zone[0] == "-" else offset
+
+
+def _date_texts(days: Array) -> Array:
+    return join('"', _dated(days, days.cast(pa.timestamp("us"))).cast(pa.string()), '"')
+
+
+def _moment_texts(values: Array) -> Array:
+    moments = values.cast(pa.timestamp("us", values.type.tz))
+    floored = compute.floor_temporal(_dated(moments, moments), unit="millisecond")
+    texts = floored.cast(pa.timestamp("ms", values.type.tz)).cast(pa.string())
+    return join('"', compute.replace_substring(texts, " ", "T"), '"')
+
+
+def _dated(values: Array, moments: Array) -> Array:
+    """The values whose year has four digits."""
+    micros = moments.cast(pa.int64())
+    fits = compute.and_(
+        compute.greater_equal(micros, pa.scalar(_YEAR_1_US)),
+        compute.less_equal(micros, pa.scalar(_YEAR_9999_US)),
+    )
+    return compute.if_else(fits, values, pa.scalar(None, values.type))
+
+
+def _stored_moment(micros: int, arrow_type: Any) -> dt.datetime | None:
+    try:
+        moment = EPOCH + dt.timedelta(microseconds=micros)
+    except OverflowError:
+        return None
+    return moment if arrow_type.tz is None else moment.replace(tzinfo=dt.UTC)
+
+
+def _stored_date(days: int, _arrow_type: Any) -> dt.date | None:
+    try:
+        return EPOCH.date() + dt.timedelta(days=days)
+    except OverflowError:
+        return None
+
+
+_MOMENTS: Final = Bounds(
+    wire=pa.string(),
+    read=_read_bounds,
+    texts=_moment_texts,
+    stored=_stored_moment,
+    has_millis=True,
+)
+DATE: Final = Codec(
+    conform=_conform_date,
+    parse=_parse_date,
+    encode=_encode_date,
+    bounds=Bounds(wire=pa.string(), read=_read_bounds, texts=_date_texts, stored=_stored_date),
+)
+INSTANT: Final = Codec(
+    conform=_conform_moment, parse=_parse_instant, encode=_encode_instant, bounds=_MOMENTS
+)
+WALL_CLOCK: Final = Codec(
+    conform=_conform_moment, parse=_parse_wall_clock, encode=_encode_wall_clock, bounds=_MOMENTS
+)

@@ -1,0 +1,147 @@
+"""What deltalog knows of one primitive type, as a row of a table.
+
+Owns the columns of that table; `table` has its rows, and the other files here have the codecs
+that rows share. A room that treats types differently asks a column, never a name.
+
+Protocol: Primitive Types
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# pyarrow's stubs leave most kernels untyped, so arrays are too.
+Array = Any
+
+
+class Family(Enum):
+    """Types that casts, comparisons and statistics treat alike; `OTHER` has no rules of its own."""
+
+    INTEGRAL = auto()
+    FLOATING = auto()
+    DECIMAL = auto()
+    MOMENT = auto()
+    OTHER = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """The form that minima and maxima have in the statistics of a file.
+
+    Args:
+        wire: the Arrow type that `pyarrow.json` reads them as; None for the type itself.
+        read: from an array of `wire` and the Arrow type wanted to bounds of that type, NULL for
+            what is none; None casts the values that fit.
+        texts: from an array to its JSON texts, NULL where there is none; None casts to text.
+        stored: from the smallest or greatest value to what JSON holds, None to leave it out;
+            moments come as counts of days or microseconds, because Python ends at the year 9999.
+        has_millis: maxima are cut down to milliseconds by those who write them.
+
+    Protocol: Per-file Statistics
+    """
+
+    wire: pa.DataType | None = None
+    read: Callable[[Array, pa.DataType], Array] | None = None
+    texts: Callable[[Array], Array] | None = None
+    stored: Callable[[Any, pa.DataType], Any] = lambda value, _: value
+    has_millis: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Codec:
+    """How values are converted and written; types of one kind share a codec.
+
+    Args:
+        conform: from an array of any Arrow type and the Arrow type wanted to the same values in
+            that type; None if they are another kind of thing. ArrowInvalid where one does not fit.
+        parse: from the texts of partition values, the Arrow type and the zone of texts without
+            one to values; ValueError, OverflowError or ArrowInvalid where a text is none.
+        encode: from a Python value, the Arrow type and the zone of a naive datetime to the text
+            of a partition value; TypeError, ValueError or ArithmeticError where it is none.
+        bounds: of statistics; None if the type has no minimum and maximum.
+    """
+
+    conform: Callable[[Array, Any], Array | None] = lambda _, __: None
+    parse: Callable[[pa.StringArray, pa.DataType, str], Array] | None = None
+    encode: Callable[[Any, pa.DataType, str], str] | None = None
+    bounds: Bounds | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Primitive:
+    """One primitive type.
+
+    Args:
+        name: in the log, without parameters.
+        arrow: from the parameters to the Arrow type that rows of a table have.
+        takes: an Arrow type of each kind whose values it stores, whatever their unit or width.
+        parameters_of: from an Arrow type of these kinds to the parameters of the type that stores
+            its values, None if another row does; None for a type without parameters.
+        codec: of its values.
+        family: whose rules it follows.
+        large_arrow: the Arrow type with 64-bit offsets, where it differs.
+        canonical: from a name with parameters to the one form that it has, None if they are none;
+            InvalidInputError if they are out of range. None for a type without parameters.
+        defaults: parameters that SQL may leave out, from the last one on.
+        aliases: other names in logs.
+        bits: width of a number.
+        has_zone: whether a moment is an instant; False for a wall clock, None for no time of day.
+        widens_to: names of the types that a column of this one may be changed to; decimals have
+            a rule of their own.
+        stored_in: names of the types whose columns take data of this one, value by value.
+        feature: the table feature that a schema with this type needs.
+        sql_words: its names in SQL, in capitals; the first one is written. Empty is `name`.
+        suffix: of a number's literal, as the L of 5L.
+        literal: from a Python value to the text in the quotes of a literal such as DATE'…', None
+            if the value is of another type; None for a type without such literals.
+        spark_name: in Spark's JSON of schemas, if it is not the log's name.
+
+    Attributes:
+        kinds: Arrow's numbers of what it takes.
+
+    Protocol: Primitive Types, Type Widening
+    """
+
+    name: str
+    arrow: Callable[..., pa.DataType]
+    codec: Codec
+    takes: tuple[pa.DataType, ...]
+    parameters_of: Callable[[Any], tuple[str, ...] | None] | None = None
+    family: Family = Family.OTHER
+    large_arrow: Callable[[], pa.DataType] | None = None
+    canonical: Callable[[str], str | None] | None = None
+    defaults: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    bits: int = 0
+    has_zone: bool | None = None
+    widens_to: frozenset[str] = frozenset()
+    stored_in: frozenset[str] = frozenset()
+    feature: str = ""
+    sql_words: tuple[str, ...] = ()
+    suffix: str = ""
+    literal: Callable[[Any], str | None] | None = None
+    spark_name: str = ""
+    kinds: frozenset[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Fill in the columns that follow from others."""
+        object.__setattr__(self, "kinds", frozenset(example.id for example in self.takes))
+        object.__setattr__(self, "sql_words", self.sql_words or (self.name.upper(),))
+        object.__setattr__(self, "spark_name", self.spark_name or self.name)
+
+    @property
+    def digits(self) -> int:
+        """The most digits that a whole number of so many bits has."""
+        return len(str(1 << (self.bits - 1)))
+
+    @property
+    def decimal_digits(self) -> int:
+        """The digits before the point that the protocol wants of a decimal that it widens to."""
+        return 10 if self.bits <= 32 else 20
