@@ -131,12 +131,13 @@ def _known_condition(
         return None
     zone = snapshot.context.time_zone
 
-    def is_same(part: Expression) -> bool:
-        return knows_no_zone(part, schema, zone, is_text=is_text)
+    def is_same(part: Expression, side: StructType = schema) -> bool:
+        return knows_no_zone(part, side, zone, is_text=is_text)
 
+    keys = [key for key in found.keys if is_same(key.target) and is_same(key.source, source)]
     return replace(
         found,
-        keys=tuple(key for key in found.keys if not key.null_safe and is_same(key.target)),
+        keys=tuple(key for key in keys if not key.null_safe),
         target_only=tuple(filter(is_same, found.target_only)),
     )
 
