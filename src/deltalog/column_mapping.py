@@ -134,6 +134,8 @@ def assign(
         if field_id(field) is None:
             highest += 1
             entries[ID_KEY] = highest
+        # "Assign a globally unique identifier as the physical name for each new column that is
+        # added to the schema. This is especially important for supporting cheap column deletions."
         if not isinstance(entries.get(PHYSICAL_NAME_KEY), str):
             entries[PHYSICAL_NAME_KEY] = field.name if keep_names else f"col-{uuid.uuid4()}"
         return replace(field, metadata=entries)
@@ -184,6 +186,7 @@ def validate(schema: StructType, mode: Mode, *, max_id: int | None = None) -> No
                 f"column {name!r}: expected {PHYSICAL_NAME_KEY}, "
                 f"found {field.metadata.get(PHYSICAL_NAME_KEY)!r}"
             )
+    # Physical paths must be unique, not names: fields of two structs may share one (ledger B-34).
     seen: set[tuple[str, ...]] = set()
     for path, _ in walk(_rename(schema)):
         if path in seen:

@@ -92,6 +92,7 @@ class TableConfiguration:
         """
         if not self.supports(feature):
             return False
+        # "A feature being enabled does not imply that it is active."
         known = FEATURES.get(canonical_name(feature))
         if known is None or known.enabled_by is None:
             return True
@@ -107,6 +108,8 @@ class TableConfiguration:
         mode = column_mapping.Mode.parse(
             self.metadata.configuration.get(column_mapping.MODE_PROPERTY)
         )
+        # "The table property should only be honored if the table's protocol has reader and writer
+        # versions and/or table features that support the `columnMapping` table feature."
         allowed = self.protocol.min_reader_version == 2 or self.supports("columnMapping")
         return mode if allowed else column_mapping.Mode.NONE
 
@@ -175,6 +178,7 @@ class TableConfiguration:
         return self.supports("catalogManaged")
 
     def _top_level(self, name: str) -> Field:
+        # Names are case-insensitive; an exact match decides between two that differ in case only.
         exact = [field for field in self.schema if field.name == name]
         folded = [field for field in self.schema if field.name.lower() == name.lower()]
         found = exact or folded

@@ -27,107 +27,73 @@ STRING_MAP: Final = pa.map_(pa.string(), pa.string())
 
 DELETION_VECTOR_TYPE: Final = pa.struct(
     [
-        pa.field("storageType", pa.string()),
-        pa.field("pathOrInlineDv", pa.string()),
-        pa.field("offset", pa.int32()),
-        pa.field("sizeInBytes", pa.int32()),
-        pa.field("cardinality", pa.int64()),
-        pa.field("maxRowIndex", pa.int64()),
+        ("storageType", pa.string()),
+        ("pathOrInlineDv", pa.string()),
+        ("offset", pa.int32()),
+        ("sizeInBytes", pa.int32()),
+        ("cardinality", pa.int64()),
+        ("maxRowIndex", pa.int64()),
     ]
 )
-
 _DELETION_VECTOR_REQUIRED: Final = {"storageType", "pathOrInlineDv", "sizeInBytes", "cardinality"}
+_STRINGS: Final = pa.list_(pa.field("element", pa.string()))
+# The type of each member; a name has the same type in every action.
+_MEMBERS: Final[dict[str, pa.DataType]] = {
+    **dict.fromkeys(("path", "stats", "clusteringProvider", "appId", "domain"), pa.string()),
+    **dict.fromkeys(("id", "name", "description", "schemaString"), pa.string()),
+    **dict.fromkeys(("partitionValues", "tags"), STRING_MAP),
+    **dict.fromkeys(("size", "sizeInBytes", "modificationTime", "deletionTimestamp"), pa.int64()),
+    **dict.fromkeys(("baseRowId", "defaultRowCommitVersion", "highWaterMark"), pa.int64()),
+    **dict.fromkeys(("createdTime", "version", "lastUpdated"), pa.int64()),
+    **dict.fromkeys(("dataChange", "extendedFileMetadata", "removed"), pa.bool_()),
+    "preservedRowIds": pa.bool_(),
+    "deletionVector": DELETION_VECTOR_TYPE,
+    "format": pa.struct([("provider", pa.string()), ("options", STRING_MAP)]),
+    **dict.fromkeys(("minReaderVersion", "minWriterVersion"), pa.int32()),
+    **dict.fromkeys(("readerFeatures", "writerFeatures", "partitionColumns"), _STRINGS),
+}
 
-_FILE_FIELDS: Final[list[pa.Field[Any]]] = [
-    pa.field("path", pa.string()),
-    pa.field("partitionValues", STRING_MAP),
-    pa.field("size", pa.int64()),
-    pa.field("modificationTime", pa.int64()),
-    pa.field("dataChange", pa.bool_()),
-    pa.field("stats", pa.string()),
-    pa.field("tags", STRING_MAP),
-    pa.field("deletionVector", DELETION_VECTOR_TYPE),
-    pa.field("baseRowId", pa.int64()),
-    pa.field("defaultRowCommitVersion", pa.int64()),
-    pa.field("clusteringProvider", pa.string()),
-]
 
-FILE_SCHEMA: Final = pa.schema(_FILE_FIELDS)
+def _struct(*names: str, **others: pa.DataType) -> pa.StructType:
+    return pa.struct([(name, others.get(name) or _MEMBERS[name]) for name in names])
+
+
+_ROW_IDS: Final = ("baseRowId", "defaultRowCommitVersion")
+
+FILE_SCHEMA: Final = pa.schema(
+    _struct(
+        *("path", "partitionValues", "size", "modificationTime", "dataChange", "stats", "tags"),
+        *("deletionVector", *_ROW_IDS, "clusteringProvider"),
+    )
+)
 """The `add` action."""
 
-_REMOVE_FIELDS: Final[list[pa.Field[Any]]] = [
-    pa.field("path", pa.string()),
-    pa.field("deletionTimestamp", pa.int64()),
-    pa.field("dataChange", pa.bool_()),
-    pa.field("extendedFileMetadata", pa.bool_()),
-    pa.field("partitionValues", STRING_MAP),
-    pa.field("size", pa.int64()),
-    pa.field("stats", pa.string()),
-    pa.field("tags", STRING_MAP),
-    pa.field("deletionVector", DELETION_VECTOR_TYPE),
-    pa.field("baseRowId", pa.int64()),
-    pa.field("defaultRowCommitVersion", pa.int64()),
-]
-
-REMOVE_SCHEMA: Final = pa.schema(_REMOVE_FIELDS)
+REMOVE_SCHEMA: Final = pa.schema(
+    _struct(
+        *("path", "deletionTimestamp", "dataChange", "extendedFileMetadata", "partitionValues"),
+        *("size", "stats", "tags", "deletionVector", *_ROW_IDS),
+    )
+)
 """The `remove` action of a commit; in checkpoints it has neither stats nor tags (ledger B-26)."""
 
-_CDC_FIELDS: Final[list[pa.Field[Any]]] = [
-    pa.field("path", pa.string()),
-    pa.field("partitionValues", STRING_MAP),
-    pa.field("size", pa.int64()),
-    pa.field("dataChange", pa.bool_()),
-    pa.field("tags", STRING_MAP),
-]
+CDC_SCHEMA: Final = pa.schema(_struct("path", "partitionValues", "size", "dataChange", "tags"))
 
-CDC_SCHEMA: Final = pa.schema(_CDC_FIELDS)
-
-
-def _struct(schema: pa.Schema, *left_out: str) -> pa.StructType:
-    return pa.struct([field for field in schema if field.name not in left_out])
-
-
-ADD_TYPE: Final = _struct(FILE_SCHEMA)
-REMOVE_TYPE: Final = _struct(REMOVE_SCHEMA, "stats", "tags")
-CDC_TYPE: Final = _struct(CDC_SCHEMA)
-PROTOCOL_TYPE: Final = pa.struct(
-    [
-        pa.field("minReaderVersion", pa.int32()),
-        pa.field("minWriterVersion", pa.int32()),
-        pa.field("readerFeatures", pa.list_(pa.field("element", pa.string()))),
-        pa.field("writerFeatures", pa.list_(pa.field("element", pa.string()))),
-    ]
+ADD_TYPE: Final = _struct(*FILE_SCHEMA.names)
+REMOVE_TYPE: Final = _struct(*(n for n in REMOVE_SCHEMA.names if n not in {"stats", "tags"}))
+PROTOCOL_TYPE: Final = _struct(
+    "minReaderVersion", "minWriterVersion", "readerFeatures", "writerFeatures"
 )
-METADATA_TYPE: Final = pa.struct(
-    [
-        pa.field("id", pa.string()),
-        pa.field("name", pa.string()),
-        pa.field("description", pa.string()),
-        pa.field("format", pa.struct([("provider", pa.string()), ("options", STRING_MAP)])),
-        pa.field("schemaString", pa.string()),
-        pa.field("partitionColumns", pa.list_(pa.field("element", pa.string()))),
-        pa.field("configuration", STRING_MAP),
-        pa.field("createdTime", pa.int64()),
-    ]
+METADATA_TYPE: Final = _struct(
+    *("id", "name", "description", "format", "schemaString", "partitionColumns"),
+    *("configuration", "createdTime"),
+    configuration=STRING_MAP,
 )
-TXN_TYPE: Final = pa.struct(
-    [("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]
-)
-DOMAIN_TYPE: Final = pa.struct(
-    [("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())]
-)
-HIGH_WATER_MARK_TYPE: Final = pa.struct(
-    [("highWaterMark", pa.int64()), ("preservedRowIds", pa.bool_())]
-)
-CHECKPOINT_METADATA_TYPE: Final = pa.struct([("version", pa.int64()), ("tags", STRING_MAP)])
-SIDECAR_TYPE: Final = pa.struct(
-    [
-        pa.field("path", pa.string()),
-        pa.field("sizeInBytes", pa.int64()),
-        pa.field("modificationTime", pa.int64()),
-        pa.field("tags", STRING_MAP),
-    ]
-)
+TXN_TYPE: Final = _struct("appId", "version", "lastUpdated")
+# Of metaData, `configuration` is a map; of a domain, it is a string (ledger B-79).
+DOMAIN_TYPE: Final = _struct("domain", "configuration", "removed", configuration=pa.string())
+HIGH_WATER_MARK_TYPE: Final = _struct("highWaterMark", "preservedRowIds")
+CHECKPOINT_METADATA_TYPE: Final = _struct("version", "tags")
+SIDECAR_TYPE: Final = _struct("path", "sizeInBytes", "modificationTime", "tags")
 
 
 _DICT_OR_NONE: Final = frozenset({dict, type(None)})

@@ -13,22 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._json import JsonObject, dumps
-from deltalog.actions.model import (
-    Action,
-    AddCDCFile,
-    AddFile,
-    CheckpointMetadata,
-    CommitInfo,
-    DeletionVectorDescriptor,
-    DomainMetadata,
-    Format,
-    Metadata,
-    Protocol,
-    RemoveFile,
-    RowIdHighWaterMark,
-    SetTransaction,
-    Sidecar,
-)
+from deltalog.actions import model
 from deltalog.errors import InvalidMetadataError, InvalidProtocolError, MalformedLogError
 from deltalog.paths import decode_path, encode_path
 
@@ -36,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 
-def action_from_json(values: Mapping[str, Any], where: str = "action") -> Action | None:
+def action_from_json(values: Mapping[str, Any], where: str = "action") -> model.Action | None:
     """The action of one line, or None if its kind is unknown.
 
     Args:
@@ -52,7 +37,9 @@ def action_from_json(values: Mapping[str, Any], where: str = "action") -> Action
     return None
 
 
-def actions_from_json(objects: Iterable[Mapping[str, Any]], where: str = "commit") -> list[Action]:
+def actions_from_json(
+    objects: Iterable[Mapping[str, Any]], where: str = "commit"
+) -> list[model.Action]:
     """The known actions of a commit's lines, in order."""
     found = (
         action_from_json(values, f"{where}, line {number}")
@@ -61,18 +48,18 @@ def actions_from_json(objects: Iterable[Mapping[str, Any]], where: str = "commit
     return [action for action in found if action is not None]
 
 
-def action_to_json(action: Action) -> dict[str, Any]:
+def action_to_json(action: model.Action) -> dict[str, Any]:
     """The object of one line, without members that are None."""
     kind, encode = _ENCODERS[type(action)]
     return {kind: encode(action)}
 
 
-def encode_actions(actions: Iterable[Action]) -> bytes:
+def encode_actions(actions: Iterable[model.Action]) -> bytes:
     """The bytes of a commit: one action per line, each with a line end."""
     return b"".join(dumps(action_to_json(action)) + b"\n" for action in actions)
 
 
-def protocol_from_json(node: JsonObject) -> Protocol:
+def protocol_from_json(node: JsonObject) -> model.Protocol:
     """Protocol: Protocol Evolution."""
     # The examples in the protocol write readerVersion and writerVersion (ledger B-05).
     reader = node.optional("minReaderVersion", int)
@@ -81,7 +68,7 @@ def protocol_from_json(node: JsonObject) -> Protocol:
     writer = node.required("writerVersion", int) if writer is None else writer
     reader_features = node.texts("readerFeatures")
     writer_features = node.texts("writerFeatures")
-    return Protocol(
+    return model.Protocol(
         min_reader_version=reader,
         min_writer_version=writer,
         # Some writers write empty lists below version 3 or 7, where there must be none.
@@ -90,30 +77,30 @@ def protocol_from_json(node: JsonObject) -> Protocol:
     )
 
 
-def metadata_from_json(node: JsonObject) -> Metadata:
+def metadata_from_json(node: JsonObject) -> model.Metadata:
     """Protocol: Change Metadata."""
-    return Metadata(
+    return model.Metadata(
         id=node.optional("id", str) or "",
         schema_string=node.required("schemaString", str),
         partition_columns=node.texts("partitionColumns") or (),
         configuration=node.mapping_of_strings("configuration") or {},
-        format=node.child("format", _format_from_json) or Format(),
+        format=node.child("format", _format_from_json) or model.Format(),
         name=node.optional("name", str),
         description=node.optional("description", str),
         created_time_ms=node.optional("createdTime", int),
     )
 
 
-def _format_from_json(node: JsonObject) -> Format:
-    return Format(
+def _format_from_json(node: JsonObject) -> model.Format:
+    return model.Format(
         provider=node.optional("provider", str) or "parquet",
         options=node.mapping_of_strings("options") or {},
     )
 
 
-def deletion_vector_from_json(node: JsonObject) -> DeletionVectorDescriptor:
+def deletion_vector_from_json(node: JsonObject) -> model.DeletionVectorDescriptor:
     """Protocol: Deletion Vector Descriptor Schema."""
-    return DeletionVectorDescriptor(
+    return model.DeletionVectorDescriptor(
         storage_type=node.required("storageType", str),
         path_or_inline_dv=node.required("pathOrInlineDv", str),
         offset=node.optional("offset", int),
@@ -123,43 +110,47 @@ def deletion_vector_from_json(node: JsonObject) -> DeletionVectorDescriptor:
     )
 
 
-def add_from_json(node: JsonObject) -> AddFile:
+def add_from_json(node: JsonObject) -> model.AddFile:
     """Protocol: Add File and Remove File."""
-    return AddFile(
+    # "The path is a URI …, which needs to be decoded to get the data file path."
+    return model.AddFile(
         path=decode_path(node.required("path", str)),
         partition_values=node.mapping("partitionValues") or {},
         size_bytes=node.required("size", int),
         modification_time_ms=node.optional("modificationTime", int) or 0,
-        data_change=_data_change(node),
-        stats=node.optional("stats", str),
-        tags=node.mapping("tags"),
-        deletion_vector=node.child("deletionVector", deletion_vector_from_json),
-        base_row_id=node.optional("baseRowId", int),
-        default_row_commit_version=node.optional("defaultRowCommitVersion", int),
         clustering_provider=node.optional("clusteringProvider", str),
+        **_file_members(node),
     )
 
 
-def remove_from_json(node: JsonObject) -> RemoveFile:
+def remove_from_json(node: JsonObject) -> model.RemoveFile:
     """Protocol: Add File and Remove File."""
-    return RemoveFile(
+    return model.RemoveFile(
         path=decode_path(node.required("path", str)),
-        data_change=_data_change(node),
         deletion_timestamp_ms=node.optional("deletionTimestamp", int),
         extended_file_metadata=node.optional("extendedFileMetadata", bool),
         partition_values=node.mapping("partitionValues"),
         size_bytes=node.optional("size", int),
-        stats=node.optional("stats", str),
-        tags=node.mapping("tags"),
-        deletion_vector=node.child("deletionVector", deletion_vector_from_json),
-        base_row_id=node.optional("baseRowId", int),
-        default_row_commit_version=node.optional("defaultRowCommitVersion", int),
+        **_file_members(node),
     )
 
 
-def cdc_from_json(node: JsonObject) -> AddCDCFile:
+def _file_members(node: JsonObject) -> dict[str, Any]:
+    # dataChange is required today. The first protocol did not have it: every file changed data.
+    data_change = node.optional("dataChange", bool)
+    return {
+        "data_change": True if data_change is None else data_change,
+        "stats": node.optional("stats", str),
+        "tags": node.mapping("tags"),
+        "deletion_vector": node.child("deletionVector", deletion_vector_from_json),
+        "base_row_id": node.optional("baseRowId", int),
+        "default_row_commit_version": node.optional("defaultRowCommitVersion", int),
+    }
+
+
+def cdc_from_json(node: JsonObject) -> model.AddCDCFile:
     """Protocol: Add CDC File."""
-    return AddCDCFile(
+    return model.AddCDCFile(
         path=decode_path(node.required("path", str)),
         partition_values=node.mapping("partitionValues") or {},
         size_bytes=node.required("size", int),
@@ -168,16 +159,16 @@ def cdc_from_json(node: JsonObject) -> AddCDCFile:
     )
 
 
-def txn_from_json(node: JsonObject) -> SetTransaction:
+def txn_from_json(node: JsonObject) -> model.SetTransaction:
     """Protocol: Transaction Identifiers."""
-    return SetTransaction(
+    return model.SetTransaction(
         app_id=node.required("appId", str),
         version=node.required("version", int),
         last_updated_ms=node.optional("lastUpdated", int),
     )
 
 
-def domain_from_json(node: JsonObject) -> DomainMetadata:
+def domain_from_json(node: JsonObject) -> model.DomainMetadata:
     """A string today, a map of strings in the draft (ledger B-79).
 
     Protocol: Domain Metadata
@@ -187,34 +178,36 @@ def domain_from_json(node: JsonObject) -> DomainMetadata:
         configuration = node.mapping_of_strings("configuration")
     else:
         configuration = node.optional("configuration", str)
-    return DomainMetadata(
+    return model.DomainMetadata(
         domain=node.required("domain", str),
         configuration="" if configuration is None else configuration,
         removed=node.optional("removed", bool) or False,
     )
 
 
-def high_water_mark_from_json(node: JsonObject) -> RowIdHighWaterMark:
+def high_water_mark_from_json(node: JsonObject) -> model.RowIdHighWaterMark:
     """Protocol: Row IDs (draft)."""
-    return RowIdHighWaterMark(
+    return model.RowIdHighWaterMark(
         high_water_mark=node.required("highWaterMark", int),
         preserved_row_ids=node.required("preservedRowIds", bool),
     )
 
 
-def commit_info_from_json(node: JsonObject) -> CommitInfo:
+def commit_info_from_json(node: JsonObject) -> model.CommitInfo:
     """Protocol: Commit Provenance Information."""
-    return CommitInfo(values=node.values)
+    return model.CommitInfo(values=node.values)
 
 
-def checkpoint_metadata_from_json(node: JsonObject) -> CheckpointMetadata:
+def checkpoint_metadata_from_json(node: JsonObject) -> model.CheckpointMetadata:
     """Protocol: Checkpoint Metadata."""
-    return CheckpointMetadata(version=node.required("version", int), tags=node.mapping("tags"))
+    return model.CheckpointMetadata(
+        version=node.required("version", int), tags=node.mapping("tags")
+    )
 
 
-def sidecar_from_json(node: JsonObject) -> Sidecar:
+def sidecar_from_json(node: JsonObject) -> model.Sidecar:
     """Protocol: Sidecar File Information."""
-    return Sidecar(
+    return model.Sidecar(
         path=decode_path(node.required("path", str)),
         size_bytes=node.required("sizeInBytes", int),
         modification_time_ms=node.optional("modificationTime", int) or 0,
@@ -222,13 +215,7 @@ def sidecar_from_json(node: JsonObject) -> Sidecar:
     )
 
 
-def _data_change(node: JsonObject) -> bool:
-    # Required today. The first protocol did not have the member: every file changed data.
-    found = node.optional("dataChange", bool)
-    return True if found is None else found
-
-
-_PARSERS: Final[Mapping[str, Callable[[JsonObject], Action]]] = {
+_PARSERS: Final[Mapping[str, Callable[[JsonObject], model.Action]]] = {
     "add": add_from_json,
     "remove": remove_from_json,
     "cdc": cdc_from_json,
@@ -253,7 +240,7 @@ def _present(**members: Any) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def _protocol(action: Protocol) -> dict[str, Any]:
+def _protocol(action: model.Protocol) -> dict[str, Any]:
     return _present(
         minReaderVersion=action.min_reader_version,
         minWriterVersion=action.min_writer_version,
@@ -266,7 +253,7 @@ def _listed(values: tuple[str, ...] | None) -> list[str] | None:
     return None if values is None else list(values)
 
 
-def _metadata(action: Metadata) -> dict[str, Any]:
+def _metadata(action: model.Metadata) -> dict[str, Any]:
     return _present(
         id=action.id,
         name=action.name,
@@ -279,7 +266,7 @@ def _metadata(action: Metadata) -> dict[str, Any]:
     )
 
 
-def deletion_vector_to_json(vector: DeletionVectorDescriptor | None) -> dict[str, Any] | None:
+def deletion_vector_to_json(vector: model.DeletionVectorDescriptor | None) -> dict[str, Any] | None:
     """The object of a descriptor, or None for None."""
     if vector is None:
         return None
@@ -297,7 +284,7 @@ def _mapping(values: Mapping[str, str | None] | None) -> dict[str, str | None] |
     return None if values is None else dict(values)
 
 
-def _add(action: AddFile) -> dict[str, Any]:
+def _add(action: model.AddFile) -> dict[str, Any]:
     return _present(
         path=encode_path(action.path),
         partitionValues=dict(action.partition_values),
@@ -313,7 +300,7 @@ def _add(action: AddFile) -> dict[str, Any]:
     )
 
 
-def _remove(action: RemoveFile) -> dict[str, Any]:
+def _remove(action: model.RemoveFile) -> dict[str, Any]:
     return _present(
         path=encode_path(action.path),
         deletionTimestamp=action.deletion_timestamp_ms,
@@ -329,7 +316,7 @@ def _remove(action: RemoveFile) -> dict[str, Any]:
     )
 
 
-def _cdc(action: AddCDCFile) -> dict[str, Any]:
+def _cdc(action: model.AddCDCFile) -> dict[str, Any]:
     return _present(
         path=encode_path(action.path),
         partitionValues=dict(action.partition_values),
@@ -339,11 +326,11 @@ def _cdc(action: AddCDCFile) -> dict[str, Any]:
     )
 
 
-def _txn(action: SetTransaction) -> dict[str, Any]:
+def _txn(action: model.SetTransaction) -> dict[str, Any]:
     return _present(appId=action.app_id, version=action.version, lastUpdated=action.last_updated_ms)
 
 
-def _domain(action: DomainMetadata) -> dict[str, Any]:
+def _domain(action: model.DomainMetadata) -> dict[str, Any]:
     text = action.configuration
     return {
         "domain": action.domain,
@@ -352,18 +339,11 @@ def _domain(action: DomainMetadata) -> dict[str, Any]:
     }
 
 
-def _high_water_mark(action: RowIdHighWaterMark) -> dict[str, Any]:
-    return {
-        "highWaterMark": action.high_water_mark,
-        "preservedRowIds": action.preserved_row_ids,
-    }
+def _high_water_mark(action: model.RowIdHighWaterMark) -> dict[str, Any]:
+    return {"highWaterMark": action.high_water_mark, "preservedRowIds": action.preserved_row_ids}
 
 
-def _checkpoint_metadata(action: CheckpointMetadata) -> dict[str, Any]:
-    return _present(version=action.version, tags=_mapping(action.tags))
-
-
-def _sidecar(action: Sidecar) -> dict[str, Any]:
+def _sidecar(action: model.Sidecar) -> dict[str, Any]:
     return _present(
         path=encode_path(action.path),
         sizeInBytes=action.size_bytes,
@@ -372,16 +352,19 @@ def _sidecar(action: Sidecar) -> dict[str, Any]:
     )
 
 
-_ENCODERS: Final[Mapping[type[Action], tuple[str, Callable[[Any], dict[str, Any]]]]] = {
-    AddFile: ("add", _add),
-    RemoveFile: ("remove", _remove),
-    AddCDCFile: ("cdc", _cdc),
-    Metadata: ("metaData", _metadata),
-    Protocol: ("protocol", _protocol),
-    SetTransaction: ("txn", _txn),
-    DomainMetadata: ("domainMetadata", _domain),
-    CommitInfo: ("commitInfo", lambda action: dict(action.values)),
-    RowIdHighWaterMark: ("rowIdHighWaterMark", _high_water_mark),
-    CheckpointMetadata: ("checkpointMetadata", _checkpoint_metadata),
-    Sidecar: ("sidecar", _sidecar),
+_ENCODERS: Final[Mapping[type[model.Action], tuple[str, Callable[[Any], dict[str, Any]]]]] = {
+    model.AddFile: ("add", _add),
+    model.RemoveFile: ("remove", _remove),
+    model.AddCDCFile: ("cdc", _cdc),
+    model.Metadata: ("metaData", _metadata),
+    model.Protocol: ("protocol", _protocol),
+    model.SetTransaction: ("txn", _txn),
+    model.DomainMetadata: ("domainMetadata", _domain),
+    model.CommitInfo: ("commitInfo", lambda action: dict(action.values)),
+    model.RowIdHighWaterMark: ("rowIdHighWaterMark", _high_water_mark),
+    model.CheckpointMetadata: (
+        "checkpointMetadata",
+        lambda action: _present(version=action.version, tags=_mapping(action.tags)),
+    ),
+    model.Sidecar: ("sidecar", _sidecar),
 }

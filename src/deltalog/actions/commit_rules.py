@@ -11,24 +11,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from deltalog.actions.model import (
-    Action,
-    AddFile,
-    CommitInfo,
-    DomainMetadata,
-    Metadata,
-    Protocol,
-    RemoveFile,
-    RowIdHighWaterMark,
-    SetTransaction,
-)
+from deltalog.actions import model
 from deltalog.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-def check_commit(actions: Sequence[Action]) -> None:
+def check_commit(actions: Sequence[model.Action]) -> None:
     """Refuse a commit whose actions contradict each other.
 
     An `add` and a `remove` may have the same path if their deletion vectors differ.
@@ -37,29 +27,29 @@ def check_commit(actions: Sequence[Action]) -> None:
         InvalidInputError: it names the actions.
     """
     # "A single log entry MUST NOT include more than one action that reconciles with each other."
-    for kind in (Metadata, Protocol, CommitInfo, RowIdHighWaterMark):
+    for kind in (model.Metadata, model.Protocol, model.CommitInfo, model.RowIdHighWaterMark):
         if sum(isinstance(action, kind) for action in actions) > 1:
             raise InvalidInputError(f"cannot commit more than one {kind.__name__} action")
-    adds = [action for action in actions if isinstance(action, AddFile)]
-    removes = [action for action in actions if isinstance(action, RemoveFile)]
+    adds = [action for action in actions if isinstance(action, model.AddFile)]
+    removes = [action for action in actions if isinstance(action, model.RemoveFile)]
     # "It is required that there is at most one file action of the same type for any `path`
     # (regardless of `dvId`)."
     _refuse_twice("add actions of path", (add.path for add in adds))
     _refuse_twice("remove actions of path", (remove.path for remove in removes))
     _refuse_twice(
         "actions of transaction",
-        (action.app_id for action in actions if isinstance(action, SetTransaction)),
+        (action.app_id for action in actions if isinstance(action, model.SetTransaction)),
     )
     _refuse_twice(
         "actions of domain",
-        (action.domain for action in actions if isinstance(action, DomainMetadata)),
+        (action.domain for action in actions if isinstance(action, model.DomainMetadata)),
     )
     both = {_file_key(add) for add in adds} & {_file_key(remove) for remove in removes}
     if both:
         raise InvalidInputError(f"cannot add and remove the same file in one commit: {min(both)!r}")
 
 
-def _file_key(action: AddFile | RemoveFile) -> tuple[str, str]:
+def _file_key(action: model.AddFile | model.RemoveFile) -> tuple[str, str]:
     vector = action.deletion_vector
     return action.path, "" if vector is None else vector.unique_id
 

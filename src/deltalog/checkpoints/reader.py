@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from deltalog import errors
 from deltalog._json import JsonObject
 from deltalog.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA
 from deltalog.actions.codec import sidecar_from_json
@@ -28,13 +29,6 @@ from deltalog.checkpoints.schema import (
     texts_of_values,
 )
 from deltalog.checkpoints.stats import read_stats, stats_of, stats_sources, texts_of_stats
-from deltalog.errors import (
-    CheckpointUnreadableError,
-    DataFileMissingError,
-    DataFileUnreadableError,
-    MalformedLogError,
-    ObjectNotFoundError,
-)
 from deltalog.paths import FileInfo
 from deltalog.storage.pool import map_in_pool, read_ahead
 
@@ -239,16 +233,16 @@ class Checkpoint:
     def _unreadable(self) -> Iterator[None]:
         try:
             yield
-        except CheckpointUnreadableError:
+        except errors.CheckpointUnreadableError:
             raise
         except (
-            DataFileMissingError,
-            DataFileUnreadableError,
-            ObjectNotFoundError,
-            MalformedLogError,
+            errors.DataFileMissingError,
+            errors.DataFileUnreadableError,
+            errors.ObjectNotFoundError,
+            errors.MalformedLogError,
             pa.ArrowException,
         ) as error:
-            raise CheckpointUnreadableError(
+            raise errors.CheckpointUnreadableError(
                 f"cannot read checkpoint {self.files.name} of {self._store.root}: {error}"
             ) from error
 

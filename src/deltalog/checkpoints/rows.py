@@ -14,18 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog._json import dumps
-from deltalog.actions.arrow import (
-    ADD_TYPE,
-    CHECKPOINT_METADATA_TYPE,
-    DOMAIN_TYPE,
-    HIGH_WATER_MARK_TYPE,
-    METADATA_TYPE,
-    PROTOCOL_TYPE,
-    REMOVE_TYPE,
-    SIDECAR_TYPE,
-    STRING_MAP,
-    TXN_TYPE,
-)
+from deltalog.actions import arrow
 from deltalog.actions.codec import action_to_json
 from deltalog.checkpoints.schema import PARTITION_VALUES, PARTITION_VALUES_PARSED, nulls
 from deltalog.checkpoints.stats import nest
@@ -47,14 +36,14 @@ if TYPE_CHECKING:
 
 FILE_KINDS: Final = ("add", "remove")
 _SMALL_TYPES: Final[Mapping[str, pa.DataType]] = {
-    "protocol": PROTOCOL_TYPE,
-    "metaData": METADATA_TYPE,
-    "txn": TXN_TYPE,
-    "domainMetadata": DOMAIN_TYPE,
+    "protocol": arrow.PROTOCOL_TYPE,
+    "metaData": arrow.METADATA_TYPE,
+    "txn": arrow.TXN_TYPE,
+    "domainMetadata": arrow.DOMAIN_TYPE,
 }
 _V2_TYPES: Final[Mapping[str, pa.DataType]] = {
-    "checkpointMetadata": CHECKPOINT_METADATA_TYPE,
-    "sidecar": SIDECAR_TYPE,
+    "checkpointMetadata": arrow.CHECKPOINT_METADATA_TYPE,
+    "sidecar": arrow.SIDECAR_TYPE,
 }
 
 
@@ -119,10 +108,10 @@ class ActionRows:
         types = {
             **_SMALL_TYPES,
             **_V2_TYPES,
-            "rowIdHighWaterMark": HIGH_WATER_MARK_TYPE,
+            "rowIdHighWaterMark": arrow.HIGH_WATER_MARK_TYPE,
             "domainMetadata": _domain_type(domains),
             "add": self._add_type(),
-            "remove": REMOVE_TYPE,
+            "remove": arrow.REMOVE_TYPE,
         }
         self.schema = pa.schema([pa.field(kind, types[kind]) for kind in kinds])
         self._nothing = self.schema.empty_table()
@@ -144,7 +133,7 @@ class ActionRows:
         Args:
             tombstones: has the members of `REMOVE_TYPE`.
         """
-        members = {field.name: tombstones.column(field.name) for field in REMOVE_TYPE}
+        members = {field.name: tombstones.column(field.name) for field in arrow.REMOVE_TYPE}
         return self._rows("remove", {**members, "dataChange": _all_false(tombstones.num_rows)})
 
     def adds(self, files: pa.Table, stats: Sequence[pa.ChunkedArray[Any]]) -> pa.Table:
@@ -157,8 +146,9 @@ class ActionRows:
         Raises:
             InvalidPartitionValueError: a text cannot be parsed as its column's type.
         """
-        members: dict[str, Any] = {field.name: files.column(field.name) for field in ADD_TYPE}
+        members: dict[str, Any] = {field.name: files.column(field.name) for field in arrow.ADD_TYPE}
         members["dataChange"] = _all_false(files.num_rows)
+        # "When this property is set to `false`, this field should be omitted from the checkpoint."
         if not self._json:
             del members["stats"]
         if self._partitions:
@@ -169,7 +159,7 @@ class ActionRows:
 
     def _add_type(self) -> pa.StructType:
         fields: list[pa.Field[Any]] = [
-            field for field in ADD_TYPE if self._json or field.name != "stats"
+            field for field in arrow.ADD_TYPE if self._json or field.name != "stats"
         ]
         if self._partitions:
             fields.append(pa.field(PARTITION_VALUES_PARSED, pa.struct(self._partitions_arrow())))
@@ -225,10 +215,10 @@ def _parsed_partitions(configuration: TableConfiguration) -> StructType:
 def _domain_type(domains: Sequence[DomainMetadata]) -> pa.DataType:
     draft = [not isinstance(domain.configuration, str) for domain in domains]
     if not draft or not all(draft):
-        return DOMAIN_TYPE
+        return arrow.DOMAIN_TYPE
     fields = [
-        pa.field(field.name, STRING_MAP) if field.name == "configuration" else field
-        for field in DOMAIN_TYPE
+        pa.field(field.name, arrow.STRING_MAP) if field.name == "configuration" else field
+        for field in arrow.DOMAIN_TYPE
     ]
     return pa.struct(fields)
 

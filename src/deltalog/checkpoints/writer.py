@@ -374,6 +374,8 @@ def _spread(files: Sequence[RowFile], starts: Sequence[str], rows: pa.Table) -> 
 
     Protocol: Multi-part checkpoint (rows are clustered by path; one logical file has one path)
     """
+    # "The data must be clustered (either through hash or range partitioning) by the 'path' of an
+    # added or removed file, or null otherwise."
     if not starts:
         files[0].write(rows)
         return

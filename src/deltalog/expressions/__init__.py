@@ -1,10 +1,11 @@
-"""Conditions and values over rows: nodes, SQL, typing and evaluation."""
+"""Expressions over rows: trees, SQL, typing and evaluation, by Spark's ANSI rules."""
 
 from __future__ import annotations
 
-from deltalog.expressions.analyze import cast_literal, resolve, resolve_predicate, type_of
+from deltalog.expressions.analyze import resolve, resolve_predicate, type_of
 from deltalog.expressions.arrow import evaluate, filter_mask
 from deltalog.expressions.filters import as_expression, from_filters
+from deltalog.expressions.implicit import cast_literal
 from deltalog.expressions.nodes import Column, Expression, Literal, col, lit
 from deltalog.expressions.sql import parse_sql, parse_type, to_sql
 from deltalog.expressions.trees import columns, conjuncts, is_deterministic, map_columns

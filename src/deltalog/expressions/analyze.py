@@ -1,7 +1,7 @@
-"""Expressions against a schema: names found, constants typed, implicit casts made visible.
+"""Resolving expressions against a schema: names, types of constants, implicit casts.
 
-Owns what `resolve` promises to all evaluators: columns in the schema's own spelling, every
-constant with its type, and operands of one type wherever Spark's ANSI rules would cast them.
+Owns what `resolve` guarantees to every evaluator: columns are spelled as in the schema, every
+constant has a type, and operands have one type wherever Spark's ANSI rules cast them implicitly.
 """
 
 from __future__ import annotations
@@ -11,17 +11,9 @@ import datetime as dt
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import coercion, nodes
+from deltalog.expressions import coercion, implicit, nodes
 from deltalog.expressions.functions import find_function
-from deltalog.expressions.implicit import (
-    arithmetic_of,
-    cast_literal,
-    coerce,
-    make_cast,
-    meet,
-    unify,
-)
-from deltalog.expressions.literals import from_scalar, natural_type, plain_value, to_scalar
+from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
 from deltalog.expressions.macros import ALIASES, MACROS, add_interval, expand
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
@@ -50,17 +42,17 @@ Typed = tuple[Expression, DataType]
 def resolve(
     expression: Expression, schema: StructType, *, now: dt.datetime | None = None
 ) -> Expression:
-    """The expression as evaluators take it: names, types and casts all settled.
+    """The expression with canonical names, typed constants and explicit casts.
 
     Args:
-        expression: any tree; a resolved one comes back as it is.
-        schema: what the columns are.
-        now: the moment that `current_timestamp()` means, with its zone.
+        expression: any tree; a resolved one is returned as it is.
+        schema: of the rows.
+        now: the value of `current_timestamp()`, with its zone; None refuses that function.
 
     Raises:
-        InvalidInputError: a column or function does not exist, or types do not fit.
+        InvalidInputError: a column or function does not exist, or types do not match.
     """
-    with _no_deeper(expression):
+    with _depth_limited(expression):
         return _Resolver(schema, now).typed(expression)[0]
 
 
@@ -70,9 +62,9 @@ def resolve_predicate(
     """`resolve` for a condition.
 
     Raises:
-        InvalidInputError: as `resolve`, or the expression is no condition.
+        InvalidInputError: as `resolve`, or the expression is not a condition.
     """
-    with _no_deeper(expression):
+    with _depth_limited(expression):
         return _Resolver(schema, now).condition(expression)
 
 
@@ -82,7 +74,7 @@ def type_of(resolved: Expression, schema: StructType) -> DataType:
 
 
 @contextlib.contextmanager
-def _no_deeper(expression: Expression) -> Iterator[None]:
+def _depth_limited(expression: Expression) -> Iterator[None]:
     try:
         yield
     except RecursionError:
@@ -102,8 +94,9 @@ class _Resolver:
 
     def condition(self, node: Expression) -> Expression:
         resolved, data_type = self.typed(node)
+        # A string is a condition too: ANSI mode casts it, and 'abc' is then an error.
         if data_type in {BOOLEAN, VOID, STRING}:
-            return coerce(resolved, data_type, BOOLEAN)
+            return implicit.coerce(resolved, data_type, BOOLEAN)
         raise InvalidInputError(
             f"{to_sql(node)} is of type {data_type}, but a condition is expected here"
         )
@@ -112,6 +105,7 @@ class _Resolver:
         current: DataType = self._schema
         path: list[str] = []
         for index, name in enumerate(node.path):
+            # `m.key` of a map looks up the key, as in Spark.
             if isinstance(current, MapType):
                 return self._map_key(node, index)
             if not isinstance(current, StructType):
@@ -126,7 +120,7 @@ class _Resolver:
         return Column(tuple(path)), current
 
     def _refuse_dotted(self, node: Column, index: int) -> None:
-        """Say so where `a.b` can only mean the column whose name has a dot."""
+        """Suggest backticks if `a.b` can only mean the column whose name has a dot."""
         names = {name.lower(): name for name in self._schema.names}
         meant = names.get(node.name.lower())
         if index == 0 and len(node.path) > 1 and meant and node.path[0].lower() not in names:
@@ -151,13 +145,14 @@ class _Resolver:
         if node.operator not in {"=", "<>", "<", "<=", ">", ">=", "<=>"}:
             raise InvalidInputError(f"there is no comparison operator {node.operator!r}")
         left, right = self.typed(node.left), self.typed(node.right)
-        met = meet([left, right])
+        met = implicit.unify_comparison([left, right])
         if met is None:
             raise InvalidInputError(
                 f"cannot compare {left[1]} with {right[1]} in {to_sql(node)}: cast one of them"
             )
         (new_left, new_right), common = met
-        if _has_map(common):
+        # Spark has no order and no equality of maps.
+        if isinstance(common, MapType):
             raise InvalidInputError(f"cannot compare maps in {to_sql(node)}")
         return nodes.Comparison(node.operator, new_left, new_right), BOOLEAN
 
@@ -171,7 +166,7 @@ class _Resolver:
         return nodes.IsNull(self.typed(node.operand)[0]), BOOLEAN
 
     def membership(self, node: nodes.In) -> Typed:
-        met = meet([self.typed(node.operand), *map(self.typed, node.options)])
+        met = implicit.unify_comparison([self.typed(node.operand), *map(self.typed, node.options)])
         if met is None:
             raise InvalidInputError(f"the values of {to_sql(node)} have no common type")
         (operand, *options), _ = met
@@ -183,15 +178,16 @@ class _Resolver:
         return nodes.Like(operand, pattern, node.escape, node.ignore_case), BOOLEAN
 
     def _argument(self, node: Expression, to: DataType) -> Expression:
-        return coerce(*self.typed(node), to)
+        return implicit.coerce(*self.typed(node), to)
 
     def arithmetic(self, node: nodes.Arithmetic) -> Typed:
+        # There is no interval type in Delta: an INTERVAL exists only as an operand of + and -.
         for moment, interval in ((node.left, node.right), (node.right, node.left)):
             if isinstance(interval, Call) and interval.function == "interval":
                 return self._moved(node, moment, interval)
         left, right = self.typed(node.left), self.typed(node.right)
         is_constant = isinstance(node.left, Literal), isinstance(node.right, Literal)
-        return arithmetic_of(node.operator, left, right, is_constant)
+        return implicit.arithmetic_of(node.operator, left, right, is_constant)
 
     def _moved(self, node: nodes.Arithmetic, moment: Expression, interval: Call) -> Typed:
         _, data_type = self.typed(moment)
@@ -210,14 +206,15 @@ class _Resolver:
             raise InvalidInputError(
                 f"cannot cast {source} to {node.to} in {to_sql(node)}: SQL has no such cast"
             )
-        return make_cast(operand, source, node.to, is_try=node.is_try), node.to
+        return implicit.make_cast(operand, source, node.to, is_try=node.is_try), node.to
 
     def case(self, node: nodes.Case) -> Typed:
         conditions = [self.condition(condition) for condition, _ in node.branches]
+        # The type is common to all branches, also to those that no row takes.
         values = [self.typed(value) for _, value in node.branches]
         if node.otherwise is not None:
             values.append(self.typed(node.otherwise))
-        found, common = unify(values, to_sql(node))
+        found, common = implicit.unify(values, to_sql(node))
         otherwise = found.pop() if node.otherwise is not None else None
         return nodes.Case(tuple(zip(conditions, found, strict=True)), otherwise), common
 
@@ -227,6 +224,7 @@ class _Resolver:
             return self._present(name)
         if name == "interval":
             raise InvalidInputError(f"{to_sql(node)} can only be added to a date or timestamp")
+        # Before the function table: a macro may change the number and order of the arguments.
         expanded = expand(name, node.arguments)
         if expanded is not None:
             return self.typed(expanded)
@@ -237,7 +235,7 @@ class _Resolver:
             _check_constants(function, arguments)
             targets, result = function.types(arguments)
             found = tuple(
-                coerce(argument, source, to)
+                implicit.coerce(argument, source, to)
                 for (argument, source), to in zip(arguments, targets, strict=True)
             )
         except InvalidInputError as error:
@@ -250,6 +248,7 @@ class _Resolver:
                 f"{name}() has no value here: it differs from moment to moment, so a rule of the "
                 "table cannot use it"
             )
+        # One value for all rows, as Spark has one per query.
         now = self._now.astimezone(dt.UTC)
         if name in {"current_date", "curdate"}:
             return Literal(now.date(), DATE), DATE
@@ -265,17 +264,13 @@ def _check_constants(function: Function, arguments: Sequence[Typed]) -> None:
 
 
 def _simplified(call: Call, first: DataType) -> Expression:
-    """A field taken from a struct column is a column."""
+    """`s['a']` of a struct column as the column `s.a`, so that its statistics can be used."""
     if call.function != "[]" or not isinstance(first, StructType):
         return call
     holder, name = call.arguments
     if not isinstance(holder, Column) or not isinstance(name, Literal):
         return call
     return Column((*holder.path, find_field(first, (name.value,)).name))
-
-
-def _has_map(data_type: DataType) -> bool:
-    return isinstance(data_type, MapType)
 
 
 _RULES: Final[dict[type[Expression], Callable[[Any, Any], Typed]]] = {
@@ -293,4 +288,3 @@ _RULES: Final[dict[type[Expression], Callable[[Any, Any], Typed]]] = {
     nodes.Case: _Resolver.case,
     Call: _Resolver.call,
 }
-__all__ = ["cast_literal", "natural_type", "resolve", "resolve_predicate", "type_of"]

@@ -1,7 +1,7 @@
-"""`+ - * / %` as Spark's ANSI mode computes them.
+"""`+ - * / %` as in Spark's ANSI mode.
 
-Owns overflow, division by zero, the remainder's sign and the digits of decimals. Operands have
-one type, or are two decimals: `resolve` saw to that.
+Owns overflow, division by zero, the sign of remainders and the rounding of decimals. `resolve`
+guarantees that operands have one type, or are two decimals.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FLOATING: Final[dict[str, Callable[..., Any]]] = {
 }
 _WIDEST: Final = 76
 _EXACT: Final = decimal.Context(prec=160, rounding=decimal.ROUND_HALF_UP)
-# Java multiplies two decimals to 39 digits before Spark rounds them to the result's type.
+# Spark multiplies decimals with 39 digits (Java's MathContext) before it rounds to the result type.
 _PRODUCT: Final = decimal.Context(prec=39, rounding=decimal.ROUND_HALF_UP)
 _QUOTIENT_UNIT: Final = decimal.Decimal(1).scaleb(-39)
 
@@ -67,19 +67,21 @@ def calculate(operator: str, left: Datum, right: Datum) -> Datum:
 
 
 def _check_divisor(left: Datum, right: Datum) -> None:
+    # NULL / 0 is NULL, also in ANSI mode. Doubles are checked too: Spark never returns infinity
+    # here.
     is_zero = compute.equal(right, pa.scalar(0, right.type))
     if compute.any(compute.and_(is_zero, compute.is_valid(left))).as_py():
         raise InvalidInputError("division by zero: guard it with NULLIF or CASE")
 
 
 def remainder(left: Datum, right: Datum) -> Datum:
-    """The remainder with the sign of the left side; the right side is not zero.
+    """The remainder with the sign of the left side, as in Java; the right side is not zero.
 
     Cost: by row for floats and doubles.
     """
     if pt.is_floating(left.type):
         return by_row(fmod, left.type, left, right)
-    # The smallest integer divided by -1 overflows, and its remainder is 0 as for any other.
+    # The smallest integer divided by -1 overflows. Every remainder of -1 is 0, as that of 1.
     is_one = compute.equal(right, pa.scalar(-1, right.type))
     is_unfit = pc.or_kleene(is_one, compute.equal(right, pa.scalar(0, right.type)))
     divisor = compute.if_else(is_unfit, pa.scalar(1, right.type), right)
@@ -87,7 +89,7 @@ def remainder(left: Datum, right: Datum) -> Datum:
 
 
 def fmod(left: float, right: float) -> float:
-    """The remainder of Java: NaN of an infinite left side and of zero."""
+    """Java's remainder of doubles: NaN if the left side is infinite or the right side is zero."""
     return math.nan if math.isinf(left) or right == 0 else math.fmod(left, right)
 
 
@@ -96,6 +98,7 @@ def _decimals(operator: str, left: Datum, right: Datum) -> Datum:
     assert isinstance(left_type, PrimitiveType)  # noqa: S101  # a decimal, as the caller saw
     assert isinstance(right_type, PrimitiveType)  # noqa: S101  # as above
     result = arithmetic_type(operator, left_type, right_type)
+    # decimal256 holds the exact result of operands with fewer than 38 digits together.
     if operator in "+-*" and left_type.precision + right_type.precision < _WIDEST // 2:
         exact: Any = _CHECKED[operator](_wide(left), _wide(right))
         return _fitted(exact, result)

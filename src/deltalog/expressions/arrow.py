@@ -1,7 +1,11 @@
-"""Resolved expressions over Arrow data.
+"""Evaluating resolved expressions over Arrow data.
 
-Owns evaluation: three-valued logic, which rows an operand is computed for (a guarded division
-must not fail), and how results become arrays. Values of kernels are in the files above.
+Owns three-valued logic, for which rows an operand is evaluated, and how results become arrays. The
+kernels of functions are in the modules that it imports.
+
+Spark evaluates row by row and stops early: in `b <> 0 AND a / b > 1`, no row with b = 0 reaches the
+division. Kernels evaluate whole columns, and in ANSI mode a division by zero is an error. So an
+operand that can fail is evaluated only for the rows that reach it in Spark.
 """
 
 from __future__ import annotations
@@ -37,7 +41,7 @@ from deltalog.schema.types import BOOLEAN, VOID, PrimitiveType, StructType
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Smaller batches than this are joined: a kernel call costs more than copying so few rows.
+# Smaller batches are joined first: a kernel call costs more than copying so few rows.
 _MIN_BATCH_ROWS: Final = 16_384
 _KERNELS: Final[dict[str, Callable[..., Any]]] = {
     **numbers.KERNELS,
@@ -57,17 +61,17 @@ def evaluate(
     """The expression's value for every row.
 
     Args:
-        resolved: what `resolve` gave for the schema of `data`.
+        resolved: by `resolve`, for the schema of `data`.
         data: columns by logical name, with the Arrow types of `schema.to_arrow_schema`.
 
     Returns:
         An array for a batch, a chunked array for a table.
 
     Raises:
-        InvalidInputError: a value is one that Spark's ANSI mode refuses (overflow, division by
-            zero, a failed cast).
+        InvalidInputError: an error of Spark's ANSI mode (overflow, division by zero, a failed
+            cast).
 
-    Cost: one pass of vectorised kernels per node; kernels marked so go by row.
+    Cost: one pass of vectorised kernels per node; some kernels go row by row, as they say.
     """
     if isinstance(data, pa.RecordBatch):
         array: pa.Array[Any] = as_array(_evaluate(resolved, data), data.num_rows)
@@ -88,7 +92,7 @@ def evaluate(
 def filter_mask(
     resolved: Expression, data: pa.RecordBatch | pa.Table
 ) -> pa.BooleanArray | pa.ChunkedArray[Any]:
-    """Which rows the condition is true for: unknown counts as false, and nothing is null."""
+    """The rows for which the condition is true; NULL counts as false, as in WHERE."""
     mask: Any = compute.fill_null(evaluate(resolved, data), NO)
     found: pa.BooleanArray = mask
     return found
@@ -122,20 +126,21 @@ def _comparison(node: nodes.Comparison, data: Any) -> Datum:
 
 
 def _and(node: nodes.And, data: Any) -> Datum:
-    return _connect(node.operands, data, pc.and_kleene, ends=False)
+    return _connect(node.operands, data, pc.and_kleene, decisive=False)
 
 
 def _or(node: nodes.Or, data: Any) -> Datum:
-    return _connect(node.operands, data, pc.or_kleene, ends=True)
+    return _connect(node.operands, data, pc.or_kleene, decisive=True)
 
 
 def _connect(
-    operands: tuple[Expression, ...], data: Any, kernel: Callable[..., Any], *, ends: bool
+    operands: tuple[Expression, ...], data: Any, kernel: Callable[..., Any], *, decisive: bool
 ) -> Datum:
-    found: Any = pa.scalar(not ends)
+    # One decisive operand (false of AND, true of OR) decides a row, even beside a NULL.
+    found: Any = pa.scalar(not decisive)
     for operand in operands:
         if can_fail(operand):
-            undecided = compute.fill_null(compute.not_equal(found, ends), YES)
+            undecided = compute.fill_null(compute.not_equal(found, decisive), YES)
             part = evaluate_where(operand, data, undecided)
         else:
             part = _evaluate(operand, data)
@@ -148,12 +153,12 @@ def _as_boolean(datum: Datum) -> Datum:
 
 
 def can_fail(node: Expression) -> bool:
-    """Whether some value could make the expression an error instead of a result."""
+    """Whether some value could make the evaluation an error."""
     return any(not isinstance(part, _SAFE) for part in walk(node))
 
 
 def evaluate_where(node: Expression, data: Any, mask: Datum) -> Datum:
-    """The expression's value in the rows of `mask`, NULL in the others, where it is not computed.
+    """The expression's value in the rows of `mask`; in the others NULL, without evaluation.
 
     Args:
         node: a resolved expression.
@@ -165,7 +170,7 @@ def evaluate_where(node: Expression, data: Any, mask: Datum) -> Datum:
     if compute.all(mask, min_count=0).as_py() and data.num_rows:
         return _evaluate(node, data)
     if not compute.any(mask, min_count=0).as_py():
-        # Constants have no rows: they must not be computed where no row asks for them.
+        # `1 / 0` has no columns, so filtering the data would not keep it from being evaluated.
         return nulls(data.num_rows, to_arrow_type(type_of(node, from_arrow_schema(data.schema))))
     picked = data.filter(mask)
     values = as_array(_evaluate(node, picked), picked.num_rows)
@@ -187,6 +192,7 @@ def _in(node: nodes.In, data: Any) -> Datum:
     found = comparing.is_member(
         operand, [to_scalar(option.value, option.type or VOID) for option in constants]
     )
+    # As in Spark, an option is evaluated only for rows that no option before it equals.
     for option in node.options:
         if not isinstance(option, Literal):
             undecided = compute.fill_null(compute.invert(found), YES)
@@ -214,6 +220,7 @@ def _case(node: nodes.Case, data: Any) -> Datum:
     branches = list(node.branches)
     if node.otherwise is not None:
         branches.append((Literal(YES, BOOLEAN), node.otherwise))
+    # A branch is evaluated only for the rows that no condition before it holds for.
     pending: Any = as_array(pa.scalar(YES), data.num_rows)
     found: Any = None
     for condition, value in branches:
@@ -258,9 +265,10 @@ def _nanvl(node: Call, data: Any) -> Datum:
 
 
 def fold(resolved: Expression) -> Expression:
-    """The same expression with every constant part replaced by its value.
+    """The expression with every constant part replaced by its value.
 
-    A part whose value is an error stays: it belongs to the rows that reach it.
+    `d >= current_date() - 7` becomes a comparison with a date, which statistics can answer. A part
+    whose evaluation is an error stays: perhaps no row reaches it.
     """
     if isinstance(resolved, Literal):
         return resolved
@@ -271,7 +279,8 @@ def fold(resolved: Expression) -> Expression:
     if not isinstance(data_type, PrimitiveType):
         return node
     try:
-        # Made here: pyarrow imports pandas to look at the first list it converts.
+        # A new table each time: a module constant would import pandas when deltalog is imported,
+        # because pyarrow does that when it converts its first list.
         value = from_scalar(evaluate(node, pa.table({"": [0]}))[0])
     except InvalidInputError:
         return node
@@ -279,7 +288,7 @@ def fold(resolved: Expression) -> Expression:
 
 
 def _is_constant(node: Expression) -> bool:
-    # Arrays and structs have no constant of their own, so their parts are looked at too.
+    # There are no literals of arrays and structs, so the parts of a node are examined instead.
     has_parts = next(children(node), None) is not None
     return has_parts and not any(isinstance(part, Column) for part in walk(node))
 

@@ -1,4 +1,4 @@
-"""Functions of dates and timestamps that go by the calendar's names, or by zones other than UTC."""
+"""Functions of weekdays, months between dates, and time zones other than UTC."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _EIGHT_DIGITS: Final = decimal.Decimal("1e-8")
 
 
 def next_day(date: Datum, day: Datum) -> Datum:
-    """The first such weekday after a date. Cost: by row.
+    """The first given weekday after a date. Cost: by row.
 
     Raises:
         InvalidInputError: there is no such day of the week.
@@ -40,12 +40,12 @@ def _next_day(days: int, name: str) -> int:
     wanted = _DAY_NUMBERS.get(name.upper())
     if wanted is None:
         raise InvalidInputError(f"{name!r} is no day of the week")
-    # 1970-01-01 was a Thursday.
+    # Day 0, 1970-01-01, was a Thursday.
     return days + 1 + (wanted - 4 - days) % 7
 
 
 def months_between(end: Datum, start: Datum, is_rounded: Datum | None = None) -> Datum:
-    """Months from `start` to `end`, with a month of 31 days for what is left. Cost: by row."""
+    """Months from `start` to `end`; the rest counts as parts of a 31-day month. Cost: by row."""
     rounded = pa.scalar(value=True) if is_rounded is None else is_rounded
     micros = compute.cast(end, pa.int64()), compute.cast(start, pa.int64())
     return by_row(_months_between, pa.float64(), *micros, rounded)
@@ -57,6 +57,7 @@ def _months_between(end: int, start: int, is_rounded: bool) -> float:  # noqa: F
         _parts(start),
     )
     months = float((year - from_year) * 12 + month - from_month)
+    # Of the same day, or of two last days of months, the time of day is ignored.
     is_last = day == texts.days_in_month(year, month)
     is_from_last = from_day == texts.days_in_month(from_year, from_month)
     if day == from_day or (is_last and is_from_last):
@@ -74,10 +75,10 @@ def _parts(micros: int) -> tuple[int, int, int, int]:
 
 
 def make_timestamp(*parts: Datum) -> Datum:
-    """A timestamp of its parts; sixty seconds are the next minute. Cost: by row.
+    """A timestamp from its parts; 60 seconds are the next minute. Cost: by row.
 
     Raises:
-        InvalidInputError: there is no such moment.
+        InvalidInputError: there is no such timestamp.
     """
     return compute.cast(by_row(_micros, pa.int64(), *parts), pa.timestamp("us", "UTC"))
 
@@ -95,7 +96,7 @@ def _micros(
 
 
 def from_utc_timestamp(moment: Datum, zone: Datum) -> Datum:
-    """The wall time of a zone at a moment, as if it were UTC."""
+    """The wall time of a zone at a timestamp, as if it were UTC."""
     if not is_constant(zone):
         return compute.if_else(compute.is_valid(moment), pa.scalar(None, moment.type), None)
     there = compute.cast(moment, pa.timestamp("us", _zone(zone)))
@@ -103,12 +104,12 @@ def from_utc_timestamp(moment: Datum, zone: Datum) -> Datum:
 
 
 def to_utc_timestamp(moment: Datum, zone: Datum) -> Datum:
-    """The moment at which a zone's wall time is what the timestamp says in UTC."""
+    """The time at which a zone's wall time is what the timestamp shows in UTC."""
     if not is_constant(zone):
         return compute.if_else(compute.is_valid(moment), pa.scalar(None, moment.type), None)
     wall = compute.cast(moment, pa.timestamp("us"))
     found = _in_zone(wall, _zone(zone))
-    # A wall time that the clocks skip counts as if they had not been put forward yet.
+    # For a wall time in the gap of a clock change, Java uses the offset before the change.
     day = pa.scalar(MICROS_PER_DAY, pa.duration("us"))
     skipped = compute.add(_in_zone(compute.subtract(wall, day), _zone(zone)), day)
     is_there = compute.equal(compute.local_timestamp(found), wall)

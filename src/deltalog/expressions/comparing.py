@@ -1,7 +1,7 @@
-"""Comparisons as Spark makes them, over Arrow arrays and constants.
+"""Comparisons with Spark's rules, over Arrow arrays and constants.
 
-Owns NaN (equal to itself, greater than all), zero of either sign, NULL-safe equality, membership
-and patterns. Operands have one type: `resolve` saw to that.
+Owns NaN (equal to itself, greater than all other values), zeros of either sign, NULL-safe equality,
+IN and LIKE. `resolve` guarantees that operands have one type.
 """
 
 from __future__ import annotations
@@ -21,40 +21,33 @@ from deltalog.kernels import Datum, compute
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_KERNELS: Final[dict[str, Callable[..., Any]]] = {
-    "=": compute.equal,
-    "<>": compute.not_equal,
-    "<": compute.less,
-    "<=": compute.less_equal,
-    ">": compute.greater,
-    ">=": compute.greater_equal,
-}
-_ORDERED: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    "=": operators.eq,
-    "<>": operators.ne,
-    "<": operators.lt,
-    "<=": operators.le,
-    ">": operators.gt,
-    ">=": operators.ge,
+# Of each operator: Arrow's kernel, and Python's for nested values.
+_OPERATORS: Final[dict[str, tuple[Callable[..., Any], Callable[[Any, Any], bool]]]] = {
+    "=": (compute.equal, operators.eq),
+    "<>": (compute.not_equal, operators.ne),
+    "<": (compute.less, operators.lt),
+    "<=": (compute.less_equal, operators.le),
+    ">": (compute.greater, operators.gt),
+    ">=": (compute.greater_equal, operators.ge),
 }
 
 
 def compare(operator: str, left: Datum, right: Datum) -> Datum:
-    """`left operator right`: true, false, or NULL where a side is NULL (`<=>` never is)."""
+    """`left operator right`; NULL where a side is NULL, except for `<=>`."""
     if operator == "<=>":
         return _null_safe_equal(left, right)
     if pt.is_null(left.type) or pt.is_null(right.type):
         return all_null(left, right)
     if pt.is_nested(left.type):
         return _compare_nested(operator, left, right)
-    found = _KERNELS[operator](left, right)
+    found = _OPERATORS[operator][0](left, right)
     if not pt.is_floating(left.type):
         return found
     return _with_nan(operator, left, right, found)
 
 
 def all_null(*sides: Datum) -> Datum:
-    """NULL of type boolean, as many as the sides have rows."""
+    """NULL of type boolean, with the number of rows of the sides."""
     for side in sides:
         if not isinstance(side, pa.Scalar):
             return pa.nulls(len(side), pa.bool_())
@@ -62,12 +55,14 @@ def all_null(*sides: Datum) -> Datum:
 
 
 def _with_nan(operator: str, left: Datum, right: Datum, found: Any) -> Datum:
+    # Arrow follows IEEE 754, where NaN equals nothing. In Spark NaN = NaN is true, and NaN is
+    # greater than any other value, also than infinity.
     left_nan, right_nan = _nan(left), _nan(right)
     if left_nan is None and right_nan is None:
         return found
     if operator in {">", ">="}:
         left_nan, right_nan = right_nan, left_nan
-    # Now the question is one of "equal", "left is less" or "left is at most".
+    # With the sides of > and >= swapped, only =, <, <= and <> are left to decide.
     no = pa.scalar(NO)
     left_nan = no if left_nan is None else left_nan
     right_nan = no if right_nan is None else right_nan
@@ -81,12 +76,12 @@ def _with_nan(operator: str, left: Datum, right: Datum, found: Any) -> Datum:
             answer = pc.or_kleene(found, pc.and_kleene(right_nan, compute.invert(left_nan)))
         case _:
             answer = pc.or_kleene(found, right_nan)
-    # NULL beside NaN is neither less nor greater.
+    # A NULL beside NaN stays NULL.
     return compute.if_else(compute.is_valid(found), answer, pa.scalar(None, pa.bool_()))
 
 
 def _nan(side: Datum) -> Datum | None:
-    """Which rows are NaN, or None if no row is: the usual case costs one pass."""
+    """The rows that are NaN; None if there are none, so that the usual case costs one pass."""
     is_nan: Any = compute.is_nan(side)
     if isinstance(is_nan, pa.Scalar):
         return is_nan if is_nan.as_py() else None
@@ -102,17 +97,13 @@ def _null_safe_equal(left: Datum, right: Datum) -> Datum:
 
 
 def _compare_nested(operator: str, left: Datum, right: Datum) -> Datum:
-    """Lists and structs, compared part by part. Cost: by row."""
-    return by_row(lambda a, b: _ordered(operator, a, b), pa.bool_(), left, right)
-
-
-def _ordered(operator: str, left: Any, right: Any) -> bool:
-    lower, upper = sort_key(left), sort_key(right)
-    return _ORDERED[operator](lower, upper)
+    """Lists and structs, compared element by element. Cost: by row."""
+    test = _OPERATORS[operator][1]
+    return by_row(lambda a, b: test(sort_key(a), sort_key(b)), pa.bool_(), left, right)
 
 
 def sort_key(value: Any) -> Any:
-    """A value such that Python orders it as Spark does: NULL first inside, NaN last."""
+    """A key by which Python orders values as Spark: NULL first (inside of values), NaN last."""
     match value:
         case None:
             return (0,)
@@ -129,23 +120,23 @@ def sort_key(value: Any) -> Any:
 
 
 def is_member(operand: Datum, options: list[pa.Scalar[Any]]) -> Datum:
-    """Whether the operand is one of the constants; NULL if only a NULL could have been it."""
+    """Whether the operand is one of the constants; NULL if it equals none and one is NULL."""
     known = [option for option in options if option.is_valid]
     if pt.is_nested(operand.type) or pt.is_null(operand.type):
         found: Any = pa.scalar(NO)
         for option in known:
             found = pc.or_kleene(found, compare("=", operand, option))
-        return _unknown_where_null(found, operand, len(known) < len(options))
+        return _null_where_unknown(found, operand, len(known) < len(options))
     values: Any = pa.array([option.as_py() for option in known], operand.type)
     if pt.is_floating(operand.type):
-        # Hashing tells -0.0 from 0.0; adding zero makes them one.
+        # `is_in` hashes, and -0.0 and 0.0 have different hashes; adding 0.0 turns -0.0 into 0.0.
         operand = compute.add(operand, pa.scalar(0.0, operand.type))
         values = compute.add(values, pa.scalar(0.0, operand.type))
     found = compute.is_in(operand, value_set=values)
-    return _unknown_where_null(found, operand, len(known) < len(options))
+    return _null_where_unknown(found, operand, len(known) < len(options))
 
 
-def _unknown_where_null(found: Any, operand: Datum, has_null: bool) -> Datum:  # noqa: FBT001  # private
+def _null_where_unknown(found: Any, operand: Datum, has_null: bool) -> Datum:  # noqa: FBT001  # private
     is_known: Any = compute.is_valid(operand)
     if has_null:
         is_known = compute.and_(is_known, found)
@@ -153,7 +144,7 @@ def _unknown_where_null(found: Any, operand: Datum, has_null: bool) -> Datum:  #
 
 
 def like(operand: Datum, pattern: str, escape: str, *, ignore_case: bool) -> Datum:
-    """`operand LIKE pattern`; the usual shapes are tests of a prefix, an end or a part."""
+    """`operand LIKE pattern`; common patterns become tests of a prefix, a suffix or a substring."""
     parts = like_parts(pattern, escape)
     if ignore_case:
         operand = pc.utf8_lower(operand)
@@ -182,10 +173,11 @@ def _quoted(text: str) -> str:
 
 
 def like_parts(pattern: str, escape: str) -> list[str]:
-    """A LIKE pattern as `%`, `_` and runs of plain text (with a leading `=`).
+    """A LIKE pattern as `%`, `_` and plain text (with a leading `=`).
 
     Raises:
-        InvalidInputError: the escape character stands before something that needs none.
+        InvalidInputError: the escape character is not before `%`, `_` or itself, which is an error
+            in Spark too.
     """
     if len(escape) != 1:
         raise InvalidInputError(f"LIKE needs one character as ESCAPE, found {escape!r}")
@@ -216,7 +208,7 @@ def _append_text(parts: list[str], char: str) -> None:
 
 
 def like_by_row(operand: Datum, pattern: Datum, escape: str, *, ignore_case: bool) -> Datum:
-    """LIKE with a pattern that differs by row. Cost: by row, one compiled pattern each."""
+    """LIKE with a pattern that is not constant. Cost: by row, with one compiled pattern each."""
 
     def matches(text: str, shape: str) -> bool | None:
         found: bool | None = like(pa.scalar(text), shape, escape, ignore_case=ignore_case).as_py()

@@ -1,4 +1,4 @@
-"""Functions of arrays, maps and structs as Spark's ANSI mode computes them."""
+"""Functions of arrays, maps and structs, as in Spark's ANSI mode."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def size(value: Datum) -> Datum:
-    """How many elements or entries; NULL of NULL."""
+    """The number of elements or entries; NULL of NULL (in ANSI mode; the legacy result is -1)."""
     if pt.is_null(value.type):
         return compute.cast(value, pa.int32())
     return compute.cast(on_array(_lengths, value), pa.int32())
@@ -32,7 +32,7 @@ def _lengths(array: Array) -> Array:
 
 
 def contains(array: Datum, wanted: Datum) -> Datum:
-    """Whether a value is in the array; NULL if only a NULL element could be it."""
+    """Whether a value is in the array; NULL if it is not, but an element is NULL."""
     if isinstance(array, pa.Scalar) and isinstance(wanted, pa.Scalar):
         return contains(as_array(array, 1), wanted)[0]
     lists = as_array(array, 0 if isinstance(wanted, pa.Scalar) else len(wanted))
@@ -54,7 +54,7 @@ def item(holder: Datum, key: Datum) -> Datum:
     """`holder[key]`: an element counted from 0, the value of a key, or a field.
 
     Raises:
-        InvalidInputError: an array has no such element. (A map gives NULL.)
+        InvalidInputError: an array has no such element. (A missing key of a map is NULL.)
     """
     if pt.is_struct(holder.type):
         return _field(holder, key.as_py())
@@ -64,7 +64,7 @@ def item(holder: Datum, key: Datum) -> Datum:
 
 
 def element_at(holder: Datum, key: Datum) -> Datum:
-    """An element counted from 1, or from the end, or the value of a key."""
+    """An element counted from 1, or from the end if negative, or the value of a key."""
     if pt.is_map(holder.type):
         return _entry(holder, key)
     return _element(holder, key, _index_from_one)
@@ -88,6 +88,10 @@ def _field(holder: Datum, name: str) -> Datum:
         if known.lower() == name.lower():
             return compute.struct_field(holder, [index])
     raise InvalidInputError(f"there is no field {name!r} among {names}")
+
+
+# In ANSI mode an index out of range is an error for `[]` and element_at; `get` and try_element_at
+# give NULL. `[]` and `get` count from 0, the others from 1, or from -1 at the end.
 
 
 def _index_from_zero(index: Array, lengths: Array) -> tuple[Array, Array]:
@@ -124,14 +128,14 @@ def _element(
         raise InvalidInputError(
             "an array has no such element: compare the index with size(…) first"
         )
-    # Positions in the flat values: NULL lists have none there, whatever their offsets say.
+    # Positions in `list_flatten`, which leaves out NULL lists; their offsets may not be empty.
     ends = compute.cumulative_sum(compute.cast(compute.fill_null(lengths, 0), pa.int64()))
     starts = compute.subtract(ends, compute.fill_null(lengths, 0))
     return compute.list_flatten(lists).take(compute.add(starts, compute.cast(index, pa.int64())))
 
 
 def _entry(holder: Datum, key: Datum) -> Datum:
-    """The value of a key in each map. Cost: by row where the key is no constant."""
+    """The value of a key in each map. Cost: by row if the key is not constant."""
     if isinstance(key, pa.Scalar) and key.is_valid:
         return on_array(lambda maps: pc.map_lookup(maps, query_key=key, occurrence="last"), holder)
 
@@ -151,7 +155,7 @@ def make_array(*values: Datum) -> Datum:
         return pa.scalar([value.as_py() for value in values], pa.list_(element))
     columns = [as_array(value, rows) for value in values]
     flat = pa.concat_arrays(columns)
-    # Column after column becomes row after row: slot n of the result is row n // width.
+    # From column by column to row by row: slot n of the result belongs to row n // width.
     slots = row_numbers(len(flat))
     row = compute.divide(slots, len(values))
     column = compute.subtract(slots, compute.multiply(row, len(values)))
@@ -162,10 +166,10 @@ def make_array(*values: Datum) -> Datum:
 
 
 def make_map(*values: Datum) -> Datum:
-    """A map of keys and values by turns. Cost: by row.
+    """A map of alternating keys and values. Cost: by row.
 
     Raises:
-        InvalidInputError: a key is NULL or stands twice.
+        InvalidInputError: a key is NULL or repeated.
     """
     if not values:
         return pa.scalar([], pa.map_(pa.null(), pa.null()))
@@ -177,6 +181,7 @@ def make_map(*values: Datum) -> Datum:
 
 
 def _pairs(row: tuple[Any, ...]) -> list[tuple[Any, Any]]:
+    # Spark's default for duplicate keys is an error (spark.sql.mapKeyDedupPolicy).
     keys = row[::2]
     if None in keys or len(set(keys)) < len(keys):
         raise InvalidInputError(f"the keys of a map are different and not NULL, found {keys}")
@@ -184,7 +189,7 @@ def _pairs(row: tuple[Any, ...]) -> list[tuple[Any, Any]]:
 
 
 def make_struct(*values: Datum) -> Datum:
-    """A struct of constant names and values by turns."""
+    """A struct of alternating names (constants) and values."""
     names = [name.as_py() for name in values[::2]]
     return pc.make_struct(*values[1::2], field_names=names)
 

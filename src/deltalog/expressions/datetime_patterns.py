@@ -1,7 +1,7 @@
-"""Date and time patterns of Spark (`yyyy-MM-dd HH:mm`), for printing and for reading.
+"""Spark's date and time patterns (`yyyy-MM-dd HH:mm`), for formatting and parsing.
 
-Owns which letters there are. A letter that is not here, or that Spark refuses, is an error; the
-zone is UTC and names are English.
+Owns the pattern letters. A letter that is not here, or that Spark refuses, is an error; the time
+zone is UTC, and names are English.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _SEGMENT: Final = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+", re.D
 _STRFTIME: Final = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
 
 
-class Moment(NamedTuple):
-    """The fields of a moment, in UTC."""
+class DateTimeFields(NamedTuple):
+    """The fields of a timestamp, in UTC; `days` are days since 1970."""
 
     year: int
     month: int
@@ -44,7 +44,7 @@ class Moment(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A run of one letter, or plain text (`letter` is empty)."""
+    """A run of one pattern letter, or literal text, whose `letter` is empty."""
 
     letter: str
     width: int
@@ -52,10 +52,10 @@ class Segment(NamedTuple):
 
 
 def segments(pattern: str) -> list[Segment]:
-    """A pattern in its parts.
+    """The segments of a pattern.
 
     Raises:
-        InvalidInputError: a quote is left open.
+        InvalidInputError: a quote is not closed.
     """
     found: list[Segment] = []
     position = 0
@@ -73,24 +73,25 @@ def segments(pattern: str) -> list[Segment]:
     return found
 
 
-def format_moments(wall: Datum, pattern: str) -> Datum:
-    """Timestamps without zone as texts.
+def format_timestamps(wall: Datum, pattern: str) -> Datum:
+    """Timestamps without time zone as strings.
 
     Raises:
-        InvalidInputError: the pattern has a letter that there is not.
+        InvalidInputError: the pattern has an unknown letter.
 
-    Cost: by row, unless the pattern has four-digit years and two-digit fields only.
+    Cost: by row, unless years have four digits and all other fields two.
     """
     parts = segments(pattern)
     fast = _strftime(parts)
+    # strftime does not pad years below 1000.
     if fast is not None and _is_four_digits(wall):
         seconds = compute.cast(pc.floor_temporal(wall, unit="second"), pa.timestamp("s"))
         return pc.strftime(seconds, format=fast)
     writers = [_writer(part, pattern) for part in parts]
 
     def row(micros: int) -> str:
-        moment = _moment(micros)
-        return "".join(write(moment) for write in writers)
+        at = _fields(micros)
+        return "".join(write(at) for write in writers)
 
     return by_row(row, pa.string(), compute.cast(wall, pa.int64()))
 
@@ -115,23 +116,23 @@ def _strftime(parts: list[Segment]) -> str | None:
     return "".join(shown)
 
 
-def _moment(micros: int) -> Moment:
+def _fields(micros: int) -> DateTimeFields:
     days, clock = divmod(micros, _MICROS_PER_DAY)
     second, fraction = divmod(clock, _MICROS_PER_SECOND)
-    return Moment(*texts.civil_from_days(days), days, second, fraction)
+    return DateTimeFields(*texts.civil_from_days(days), days, second, fraction)
 
 
-def _writer(part: Segment, pattern: str) -> Callable[[Moment], str]:
+def _writer(part: Segment, pattern: str) -> Callable[[DateTimeFields], str]:
     if not part.letter:
         return lambda _: part.text
     number = _NUMBERS.get(part.letter)
     if number is not None and part.width <= number.most:
-        return lambda moment: f"{number.value(moment):0{part.width}d}"
+        return lambda at: f"{number.value(at):0{part.width}d}"
     write = _WRITERS.get((part.letter, part.width))
     if write is None and part.letter == "y" and part.width <= 6:
-        return lambda moment: f"{moment.year:0{part.width}d}"
+        return lambda at: f"{at.year:0{part.width}d}"
     if write is None and part.letter == "S" and part.width <= 9:
-        return lambda moment: f"{moment.micros:06d}000"[: part.width]
+        return lambda at: f"{at.micros:06d}000"[: part.width]
     if write is None:
         raise InvalidInputError(
             f"deltalog does not know {part.letter * part.width!r} of the pattern {pattern!r}"
@@ -140,42 +141,42 @@ def _writer(part: Segment, pattern: str) -> Callable[[Moment], str]:
 
 
 class _Number(NamedTuple):
-    value: Callable[[Moment], int]
+    value: Callable[[DateTimeFields], int]
     most: int
 
 
-def _day_of_year(moment: Moment) -> int:
-    first = texts.days_from_civil(moment.year, 1, 1) or 0
-    return moment.days - first + 1
+def _day_of_year(at: DateTimeFields) -> int:
+    first = texts.days_from_civil(at.year, 1, 1) or 0
+    return at.days - first + 1
 
 
 _NUMBERS: Final[dict[str, _Number]] = {
-    **{letter: _Number(lambda moment: moment.month, 2) for letter in "ML"},
-    "d": _Number(lambda moment: moment.day, 2),
+    **{letter: _Number(lambda at: at.month, 2) for letter in "ML"},
+    "d": _Number(lambda at: at.day, 2),
     "D": _Number(_day_of_year, 3),
-    "H": _Number(lambda moment: moment.second_of_day // 3600, 2),
-    "k": _Number(lambda moment: moment.second_of_day // 3600 or 24, 2),
-    "h": _Number(lambda moment: moment.second_of_day // 3600 % 12 or 12, 2),
-    "K": _Number(lambda moment: moment.second_of_day // 3600 % 12, 2),
-    "m": _Number(lambda moment: moment.second_of_day // 60 % 60, 2),
-    "s": _Number(lambda moment: moment.second_of_day % 60, 2),
-    **{letter: _Number(lambda moment: (moment.month + 2) // 3, 2) for letter in "qQ"},
+    "H": _Number(lambda at: at.second_of_day // 3600, 2),
+    "k": _Number(lambda at: at.second_of_day // 3600 or 24, 2),
+    "h": _Number(lambda at: at.second_of_day // 3600 % 12 or 12, 2),
+    "K": _Number(lambda at: at.second_of_day // 3600 % 12, 2),
+    "m": _Number(lambda at: at.second_of_day // 60 % 60, 2),
+    "s": _Number(lambda at: at.second_of_day % 60, 2),
+    **{letter: _Number(lambda at: (at.month + 2) // 3, 2) for letter in "qQ"},
 }
 
 
-def _day_name(moment: Moment) -> str:
-    return _DAYS[(moment.days + 3) % 7]
+def _day_name(at: DateTimeFields) -> str:
+    return _DAYS[(at.days + 3) % 7]
 
 
-_WRITERS: Final[dict[tuple[str, int], Callable[[Moment], str]]] = {
-    ("y", 2): lambda moment: f"{moment.year % 100:02d}",
-    **{(letter, 3): lambda moment: _MONTHS[moment.month - 1][:3] for letter in "ML"},
-    **{(letter, 4): lambda moment: _MONTHS[moment.month - 1] for letter in "ML"},
-    **{(letter, 3): lambda moment: f"Q{(moment.month + 2) // 3}" for letter in "qQ"},
-    **{("E", count): lambda moment: _day_name(moment)[:3] for count in (1, 2, 3)},
+_WRITERS: Final[dict[tuple[str, int], Callable[[DateTimeFields], str]]] = {
+    ("y", 2): lambda at: f"{at.year % 100:02d}",
+    **{(letter, 3): lambda at: _MONTHS[at.month - 1][:3] for letter in "ML"},
+    **{(letter, 4): lambda at: _MONTHS[at.month - 1] for letter in "ML"},
+    **{(letter, 3): lambda at: f"Q{(at.month + 2) // 3}" for letter in "qQ"},
+    **{("E", count): lambda at: _day_name(at)[:3] for count in (1, 2, 3)},
     ("E", 4): _day_name,
-    ("a", 1): lambda moment: "AM" if moment.second_of_day < 43_200 else "PM",
-    ("G", 1): lambda moment: "AD" if moment.year > 0 else "BC",
+    ("a", 1): lambda at: "AM" if at.second_of_day < 43_200 else "PM",
+    ("G", 1): lambda at: "AD" if at.year > 0 else "BC",
     **{("X", count): lambda _: "Z" for count in (1, 2, 3)},
     ("x", 1): lambda _: "+00",
     ("x", 2): lambda _: "+0000",
@@ -202,12 +203,12 @@ _READERS: Final[dict[tuple[str, int], str]] = {
 }
 
 
-def parse_moments(text: Datum, pattern: str) -> Datum:
-    """Texts as microseconds since 1970 by a pattern.
+def parse_timestamps(text: Datum, pattern: str) -> Datum:
+    """Strings parsed by a pattern, as microseconds since 1970.
 
     Raises:
-        InvalidInputError: the pattern has a letter that cannot be read, or a text does not follow
-            it.
+        InvalidInputError: the pattern has a letter that cannot be parsed, or a string does not
+            match it.
 
     Cost: by row.
     """
@@ -237,7 +238,9 @@ def _reader(part: Segment, pattern: str) -> str:
 
 
 def _micros(fields: dict[str, str | None]) -> int | None:
+    # Fields that the pattern does not have are those of 1970-01-01 00:00:00, as in Spark.
     year = int(fields.get("y") or 1970)
+    # Two digits are years from 2000 to 2099, not the nearest ones.
     if fields.get("yy"):
         year = 2000 + int(fields["yy"] or 0)
     month = _month(fields)
@@ -267,6 +270,7 @@ def _hour(fields: dict[str, str | None]) -> int | None:
     if half is None:
         hour = int(fields.get("H") or 0)
         return hour if hour < 24 else None
+    # `h` counts from 1 to 12, and 12 is the first hour of each half.
     hour = int(half)
     if not 1 <= hour <= 12:
         return None

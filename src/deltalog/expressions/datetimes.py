@@ -1,4 +1,4 @@
-"""Functions of dates and timestamps as Spark computes them, with UTC as the session's zone."""
+"""Functions of dates and timestamps as in Spark, with UTC as the session's time zone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ import pyarrow.types as pt
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import texts
 from deltalog.expressions.casts import MICROS_PER_DAY, MICROS_PER_SECOND, floor_divide
-from deltalog.expressions.datetime_patterns import DEFAULT_PATTERN, format_moments, parse_moments
+from deltalog.expressions.datetime_patterns import (
+    DEFAULT_PATTERN,
+    format_timestamps,
+    parse_timestamps,
+)
 from deltalog.expressions.rows import by_row, on_array, refusing
 from deltalog.kernels import Array, Datum, compute
 
@@ -51,7 +55,8 @@ _MICROS: Final = {
 }
 
 
-def _part(kernel: Callable[..., Datum], **options: Any) -> Callable[[Datum], Datum]:
+def _field(kernel: Callable[..., Datum], **options: Any) -> Callable[[Datum], Datum]:
+    # Fields are those of the wall time in UTC, so the type must have no zone: Arrow would apply it.
     def run(value: Datum) -> Datum:
         texts.check_years(value)
         wall = compute.cast(value, _WALL) if pt.is_timestamp(value.type) else value
@@ -61,15 +66,15 @@ def _part(kernel: Callable[..., Datum], **options: Any) -> Callable[[Datum], Dat
 
 
 def date_trunc(unit: Datum, moment: Datum) -> Datum:
-    """The moment down to the start of its unit; NULL for a unit that there is not.
+    """The timestamp truncated to a unit; NULL for an unknown unit, which is no error in Spark.
 
-    Cost: by distinct unit where it is no constant.
+    Cost: by distinct unit, if it is not constant.
     """
     return _truncated(moment, unit, _CLOCK_UNITS)
 
 
 def trunc(date: Datum, unit: Datum) -> Datum:
-    """The date down to the first day of its unit; NULL for a unit that there is not."""
+    """The date truncated to a unit; NULL for an unknown unit."""
     return _truncated(date, unit, _UNITS)
 
 
@@ -100,12 +105,12 @@ def _floor(moment: Datum, unit: str) -> Datum:
 
 
 def date_add(date: Datum, days: Datum) -> Datum:
-    """The date so many days later."""
+    """The date plus a number of days."""
     return _as_date(pc.add_checked, date, days)
 
 
 def date_sub(date: Datum, days: Datum) -> Datum:
-    """The date so many days earlier."""
+    """The date minus a number of days."""
     return _as_date(pc.subtract_checked, date, days)
 
 
@@ -127,7 +132,7 @@ def last_day(date: Datum) -> Datum:
 
 
 def add_months(date: Datum, months: Datum) -> Datum:
-    """The date so many months later; a day that the month does not have becomes its last."""
+    """The date plus a number of months; January 31 plus one is the last day of February."""
     if isinstance(date, pa.Scalar) and isinstance(months, pa.Scalar):
         return add_months(pa.array([date], date.type), months)[0]
     texts.check_years(date)
@@ -145,6 +150,8 @@ def add_months(date: Datum, months: Datum) -> Datum:
         compute.add(new_year, compute.cast(is_december, pa.int64())),
         compute.if_else(is_december, 1, compute.add(new_month, 1)),
     )
+    # The day stays, or becomes the last of its month; the last day does not stay the last: Spark 3
+    # adds a month to February 28 and gets March 28.
     day = pc.min_element_wise(
         compute.cast(pc.day(date), pa.int64()), compute.subtract(following, first), skip_nulls=False
     )
@@ -155,7 +162,7 @@ def add_months(date: Datum, months: Datum) -> Datum:
 
 def _first_of_month(year: Array, month: Array) -> Array:
     """Days since 1970 of a month's first day, in the proleptic Gregorian calendar."""
-    # Years begin in March here, so that the leap day is the last of its year.
+    # Howard Hinnant's `days_from_civil`: years start in March, so that the leap day is the last.
     shifted = compute.subtract(year, compute.cast(compute.less_equal(month, 2), pa.int64()))
     march = compute.add(month, compute.if_else(compute.less_equal(month, 2), 9, -3))
     era = floor_divide(shifted, 400)
@@ -169,7 +176,7 @@ def _first_of_month(year: Array, month: Array) -> Array:
 
 
 def timestampadd(unit: Datum, amount: Datum, moment: Datum) -> Datum:
-    """The moment so many units later; months keep the time of day."""
+    """The timestamp plus an amount of a unit; months keep the time of day."""
     name = _constant_unit(unit)
     with refusing("the timestamp is out of range"):
         if name in _MONTHS:
@@ -179,7 +186,7 @@ def timestampadd(unit: Datum, amount: Datum, moment: Datum) -> Datum:
 
 
 def on_array_pair(function: Callable[[Array, Datum], Array], first: Datum, second: Datum) -> Datum:
-    """A function whose first argument is an array, applied to constants too."""
+    """A function whose first argument is an array, applied to an array or a constant."""
     if not isinstance(first, pa.Scalar):
         return function(first, second)
     if isinstance(second, pa.Scalar):
@@ -200,7 +207,7 @@ def _later_months(moment: Array, amount: Datum, factor: int) -> Array:
 
 
 def timestampdiff(unit: Datum, start: Datum, end: Datum) -> Datum:
-    """Whole units from `start` to `end`. Cost: by row for months and longer."""
+    """Complete units from `start` to `end`. Cost: by row for months and longer units."""
     name = _constant_unit(unit)
     first, last = compute.cast(start, pa.int64()), compute.cast(end, pa.int64())
     if name not in _MONTHS:
@@ -214,6 +221,7 @@ def _whole_months(first: int, last: int, factor: int) -> int:
     if last < first:
         return -_whole_months(last, first, factor)
     (year, month, *rest), (other_year, other_month, *other_rest) = _fields(first), _fields(last)
+    # The last month is complete only if its day and time of day are reached.
     months = (other_year - year) * 12 + other_month - month
     return (months - (other_rest < rest)) // factor
 
@@ -233,7 +241,7 @@ def _constant_unit(unit: Datum) -> str:
 
 
 def make_date(year: Datum, month: Datum, day: Datum) -> Datum:
-    """A date of its parts. Cost: by row."""
+    """A date from its parts. Cost: by row."""
 
     def row(*parts: int) -> int:
         days = texts.days_from_civil(*parts)
@@ -245,41 +253,42 @@ def make_date(year: Datum, month: Datum, day: Datum) -> Datum:
 
 
 def to_date(value: Datum, pattern: Datum) -> Datum:
-    """A text as a date by a pattern; a date or timestamp as its date. Cost: by row."""
+    """A string parsed as a date by a pattern; the date of a timestamp. Cost: by row."""
     if not pt.is_string(value.type):
         return compute.cast(value, pa.date32(), safe=False)
-    micros = parse_moments(value, _pattern(pattern))
+    micros = parse_timestamps(value, _pattern(pattern))
     days = on_array(lambda array: floor_divide(array, MICROS_PER_DAY), micros)
     return compute.cast(compute.cast(days, pa.int32()), pa.date32())
 
 
 def to_timestamp(value: Datum, pattern: Datum) -> Datum:
-    """A text as a timestamp by a pattern. Cost: by row."""
+    """A string parsed as a timestamp by a pattern. Cost: by row."""
     if not pt.is_string(value.type):
         return compute.cast(value, pa.timestamp("us", "UTC"))
-    return compute.cast(parse_moments(value, _pattern(pattern)), pa.timestamp("us", "UTC"))
+    return compute.cast(parse_timestamps(value, _pattern(pattern)), pa.timestamp("us", "UTC"))
 
 
 def date_format(value: Datum, pattern: Datum) -> Datum:
-    """A timestamp as a text by a pattern. Cost: by row, unless the pattern is plain digits."""
-    return format_moments(compute.cast(value, _WALL), _pattern(pattern))
+    """A timestamp formatted by a pattern. Cost: by row, unless all fields are plain digits."""
+    return format_timestamps(compute.cast(value, _WALL), _pattern(pattern))
 
 
 def unix_timestamp(value: Datum, pattern: Datum | None = None) -> Datum:
-    """Seconds since 1970, without their fraction. Cost: by row for texts."""
+    """Seconds since 1970, without fraction. Cost: by row for strings."""
     if pt.is_string(value.type):
-        micros = parse_moments(value, DEFAULT_PATTERN if pattern is None else _pattern(pattern))
+        micros = parse_timestamps(value, DEFAULT_PATTERN if pattern is None else _pattern(pattern))
     else:
         micros = compute.cast(compute.cast(value, _WALL), pa.int64())
+    # Truncated towards zero, while unix_seconds() rounds down: before 1970 Spark's results differ.
     return compute.divide(micros, MICROS_PER_SECOND)
 
 
 def from_unixtime(seconds: Datum, pattern: Datum | None = None) -> Datum:
-    """Seconds since 1970 as a text."""
+    """A timestamp, given in seconds since 1970, as a string."""
     with refusing("the timestamp is out of range"):
         micros = pc.multiply_checked(seconds, MICROS_PER_SECOND)
     shape = DEFAULT_PATTERN if pattern is None else _pattern(pattern)
-    return format_moments(compute.cast(micros, _WALL), shape)
+    return format_timestamps(compute.cast(micros, _WALL), shape)
 
 
 def _pattern(pattern: Datum) -> str:
@@ -308,18 +317,18 @@ def _from_unix(factor: int) -> Callable[[Datum], Datum]:
 
 
 KERNELS: Final[dict[str, Callable[..., Any]]] = {
-    "year": _part(pc.year),
-    "quarter": _part(pc.quarter),
-    "month": _part(pc.month),
-    "dayofmonth": _part(pc.day),
-    "dayofyear": _part(pc.day_of_year),
-    "dayofweek": _part(pc.day_of_week, count_from_zero=False, week_start=7),
-    "weekday": _part(pc.day_of_week, count_from_zero=True, week_start=1),
-    "weekofyear": _part(pc.iso_week),
-    "yearofweek": _part(pc.iso_year),
-    "hour": _part(pc.hour),
-    "minute": _part(pc.minute),
-    "second": _part(pc.second),
+    "year": _field(pc.year),
+    "quarter": _field(pc.quarter),
+    "month": _field(pc.month),
+    "dayofmonth": _field(pc.day),
+    "dayofyear": _field(pc.day_of_year),
+    "dayofweek": _field(pc.day_of_week, count_from_zero=False, week_start=7),
+    "weekday": _field(pc.day_of_week, count_from_zero=True, week_start=1),
+    "weekofyear": _field(pc.iso_week),
+    "yearofweek": _field(pc.iso_year),
+    "hour": _field(pc.hour),
+    "minute": _field(pc.minute),
+    "second": _field(pc.second),
     "last_day": last_day,
     "date_trunc": date_trunc,
     "trunc": trunc,

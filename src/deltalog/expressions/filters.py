@@ -1,6 +1,6 @@
-"""Whatever a caller hands in as a condition, as an expression.
+"""Conditions in every form that users pass, as resolved expressions.
 
-Owns deltalake's filter tuples, and the one front door `as_expression`.
+Owns deltalake's filter tuples, and the one entry point `as_expression`.
 """
 
 from __future__ import annotations
@@ -11,20 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError
+from deltalog.expressions import nodes
 from deltalog.expressions.analyze import resolve_predicate
 from deltalog.expressions.arrow import fold
-from deltalog.expressions.nodes import (
-    And,
-    Column,
-    Comparison,
-    Expression,
-    In,
-    IsNull,
-    Literal,
-    Not,
-    Or,
-    col,
-)
+from deltalog.expressions.nodes import Column, Expression, Literal, col
 from deltalog.expressions.rows import NO, YES
 from deltalog.expressions.sql import parse_sql
 from deltalog.expressions.substrait import from_arrow_expression
@@ -49,16 +39,16 @@ def as_expression(
     *,
     now: dt.datetime | None = None,
 ) -> Expression:
-    """A condition in any of the forms that callers use, resolved against a schema.
+    """A condition in any form, resolved against a schema, with constant parts folded.
 
     Args:
         predicate: an expression, Spark SQL, filter tuples or a pyarrow expression.
-        schema: what the columns are.
+        schema: of the rows.
         parameters: values for `?` or `:name` in SQL.
-        now: the moment that `current_timestamp()` means, with its zone.
+        now: the value of `current_timestamp()`, with its zone.
 
     Raises:
-        InvalidInputError: it is no condition on this schema.
+        InvalidInputError: it is not a condition on this schema.
     """
     found: Expression
     if isinstance(predicate, Expression):
@@ -78,15 +68,15 @@ def as_expression(
 
 
 def from_filters(filters: Sequence[Any], schema: StructType | None = None) -> Expression:
-    """Filters of deltalake: tuples that must all hold, or a list of such lists, one of which must.
+    """The condition of deltalake's filters: all tuples of a list hold, or all of one list of lists.
 
-    A text is read as the column's type; None (and, where the column holds no texts, an empty
-    text) means NULL.
+    A string is cast to the column's type. None means NULL; so does an empty string for a column
+    that is not a string, as in partition values.
 
     Args:
         filters: `[(column, operator, value)]` or `[[…], […]]`; operators are `= == != <> < <= >
             >= in`, and `not in`.
-        schema: what the columns are, if known.
+        schema: of the rows, if known.
 
     Raises:
         InvalidInputError: a filter has another form.
@@ -102,7 +92,7 @@ def from_filters(filters: Sequence[Any], schema: StructType | None = None) -> Ex
         for group in filters
     ):
         groups = tuple(_all(group, schema) for group in filters)
-        return groups[0] if len(groups) == 1 else Or(groups)
+        return groups[0] if len(groups) == 1 else nodes.Or(groups)
     raise InvalidInputError(
         f"cannot read the filters {filters!r}: expected [(column, operator, value), …] or a list "
         "of such lists"
@@ -120,7 +110,7 @@ def _is_filter(item: Any) -> bool:
 
 def _all(filters: Sequence[Any], schema: StructType | None) -> Expression:
     parts = tuple(_one(item, schema) for item in filters)
-    return parts[0] if len(parts) == 1 else And(parts)
+    return parts[0] if len(parts) == 1 else nodes.And(parts)
 
 
 def _one(item: Sequence[Any], schema: StructType | None) -> Expression:
@@ -128,7 +118,7 @@ def _one(item: Sequence[Any], schema: StructType | None) -> Expression:
     word = " ".join(operator.lower().split())
     column, data_type = col(name), None
     if schema is not None:
-        # A filter names a column as it is called; only then can a dot reach into a struct.
+        # deltalake does not quote names: "a.b" is the column of that name, if there is one.
         if name.lower() in {known.lower() for known in schema.names}:
             column = Column((name,))
         data_type = find_field(schema, column.path).type
@@ -141,10 +131,11 @@ def _one(item: Sequence[Any], schema: StructType | None) -> Expression:
             f"{', '.join([*_OPERATORS, 'in', 'not in'])}"
         )
     constant = _constant(value, data_type)
+    # deltalake's ("p", "=", None) selects NULL, where `=` of SQL would select nothing.
     if constant.value is None and symbol in {"=", "<>"}:
-        is_null = IsNull(column)
-        return is_null if symbol == "=" else Not(is_null)
-    return Comparison(symbol, column, constant)
+        is_null = nodes.IsNull(column)
+        return is_null if symbol == "=" else nodes.Not(is_null)
+    return nodes.Comparison(symbol, column, constant)
 
 
 def _membership(
@@ -154,10 +145,10 @@ def _membership(
         raise InvalidInputError(f"a filter with {word!r} needs a list of values, found {value!r}")
     constants = [_constant(item, data_type) for item in value]
     known = tuple(constant for constant in constants if constant.value is not None)
-    found: Expression = In(column, known) if known else Literal(NO)
+    found: Expression = nodes.In(column, known) if known else Literal(NO)
     if len(known) < len(constants):
-        found = Or((found, IsNull(column)))
-    return Not(found) if word == "not in" else found
+        found = nodes.Or((found, nodes.IsNull(column)))
+    return nodes.Not(found) if word == "not in" else found
 
 
 def _constant(value: Any, data_type: DataType | None) -> Literal:

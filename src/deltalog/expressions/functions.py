@@ -1,8 +1,8 @@
-"""The table of functions: which arguments each takes and what it gives.
+"""The table of functions: the types of their arguments and results.
 
-Owns argument types and result types. Other names for the same thing, and functions that only
-abbreviate another expression, are in `macros`; how values are computed is in the kernels. A
-function that is in neither table is an error wherever it is used.
+Owns argument types and result types. Aliases, and functions that abbreviate another expression, are
+in `macros`; the kernels compute the values. A function in neither table is an error, so that a
+constraint with it is refused and never skipped (ledger E-04).
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 
 def find_function(name: str, count: int, others: Collection[str] = ()) -> Function:
-    """The function of that name, if it takes so many arguments.
+    """The function with a name and a number of arguments.
 
     Args:
         name: in lower case.
-        count: how many arguments stand there.
-        others: further names that exist, for the hint.
+        count: number of arguments.
+        others: further existing names, for the hint.
 
     Raises:
         InvalidInputError: there is no such function, or it takes another number of arguments.
@@ -62,6 +62,7 @@ _STRING_TEST: Final = fixed(STRING, STRING, result=BOOLEAN)
 _TRIM: Final = fixed(STRING, STRING, result=STRING, optional=1)
 _PAD: Final = fixed(STRING, INTEGER, STRING, result=STRING, optional=1)
 
+# The arguments in `constants` must be literals: their kernels take them as Python values.
 FUNCTIONS: Final[dict[str, Function]] = {
     "coalesce": same(1, texts_too=True),
     "greatest": same(2, texts_too=False),

@@ -1,7 +1,7 @@
-"""The casts that Spark makes by itself, made visible in the tree.
+"""Spark's implicit casts, as explicit nodes of the tree.
 
-Owns where operands meet, constants that take the column's type instead, and what arithmetic
-gives. Knows no names: columns and functions are settled in `analyze`.
+Owns the common type of operands, constants that take the column's type instead, and the types of
+arithmetic. Knows no names: `analyze` resolves columns and functions.
 """
 
 from __future__ import annotations
@@ -14,14 +14,6 @@ import pyarrow as pa
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import coercion
 from deltalog.expressions.casts import cast
-from deltalog.expressions.coercion import (
-    FRACTIONALS,
-    INTEGRALS,
-    can_assign,
-    common_type,
-    is_decimal,
-    is_numeric,
-)
 from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
 from deltalog.expressions.nodes import Arithmetic, Call, Cast, Expression, Literal
 from deltalog.expressions.render import to_sql
@@ -45,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Typed = tuple[Expression, DataType]
-# Below this every long is a double of its own; from here on two of them may be one double.
+# Every long below this has its own double; from here on, two longs may become the same double.
 _MAX_EXACT_DOUBLE: Final = 1 << 53
 _EXACT_DOUBLE_DIGITS: Final = 15
 _DAY_COUNTS: Final = (BYTE, SHORT, INTEGER)
@@ -55,14 +47,19 @@ def cast_literal(literal: Literal, to: DataType, *, is_try: bool = False) -> Lit
     """A constant in another type.
 
     Raises:
-        InvalidInputError: it cannot be converted.
+        InvalidInputError: its value cannot be cast.
     """
     value, source = plain_value(literal.value)
     source = literal.type or source
     if source == to:
         return Literal(value, to)
-    if source in INTEGRALS and to in INTEGRALS and type(value) is int and abs(value) < 128:
-        # Long lists of options are mostly small integers; every width holds these.
+    if (
+        source in coercion.INTEGRALS
+        and to in coercion.INTEGRALS
+        and type(value) is int
+        and abs(value) < 128
+    ):
+        # A shortcut for long IN lists, which are mostly small integers: these fit into every width.
         return Literal(value, to)
     try:
         scalar = cast(to_scalar(value, source), source, to, is_try=is_try)
@@ -72,14 +69,14 @@ def cast_literal(literal: Literal, to: DataType, *, is_try: bool = False) -> Lit
 
 
 def coerce(node: Expression, source: DataType, to: DataType) -> Expression:
-    """A node cast to the type that its place wants, as Spark casts arguments.
+    """A node cast to the expected type, as Spark casts arguments.
 
     Raises:
-        InvalidInputError: ANSI mode makes no such cast by itself.
+        InvalidInputError: ANSI mode does not make this cast implicitly.
     """
     if source == to:
         return node
-    if not can_assign(source, to) and common_type(source, to) != to:
+    if not coercion.can_assign(source, to) and coercion.common_type(source, to) != to:
         raise InvalidInputError(
             f"{to_sql(node)} is of type {source}, but {to} is expected here: cast it"
         )
@@ -89,42 +86,42 @@ def coerce(node: Expression, source: DataType, to: DataType) -> Expression:
 def make_cast(
     node: Expression, source: DataType, to: DataType, *, is_try: bool = False
 ) -> Expression:
-    """A cast, done at once where the value is a constant that can be converted."""
+    """A cast; of a constant, its result if it can be cast."""
     if source == to:
         return node
     if isinstance(node, Literal):
         try:
             return cast_literal(node, to, is_try=is_try)
         except InvalidInputError:
-            # The error belongs to the rows that reach it: CASE may guard this branch.
+            # Not an error yet: CASE or AND may guard this branch, so that no row evaluates it.
             return Cast(node, to, is_try)
     return Cast(node, to, is_try)
 
 
 def unify(values: Sequence[Typed], where: str) -> tuple[list[Expression], DataType]:
-    """Values that stand for one another, all in their common type.
+    """Alternative values (of CASE, COALESCE, …), all cast to their common type.
 
     Raises:
-        InvalidInputError: they have none.
+        InvalidInputError: they have no common type.
     """
     common: DataType | None = VOID
     for _, data_type in values:
-        common = common_type(common, data_type) if common else None
+        common = coercion.common_type(common, data_type) if common else None
     if common is None:
         types = ", ".join(dict.fromkeys(str(data_type) for _, data_type in values))
         raise InvalidInputError(f"the values of {where} have no common type: {types}")
     return [make_cast(node, source, common) for node, source in values], common
 
 
-def meet(sides: Sequence[Typed]) -> tuple[list[Expression], DataType] | None:
+def unify_comparison(sides: Sequence[Typed]) -> tuple[list[Expression], DataType] | None:
     """The sides of a comparison in one type, or None if they have none.
 
-    A constant takes the other side's type wherever that gives the same answer, so that a column
-    stays a bare column and its statistics can be used.
+    Spark casts both sides to the common type. A constant gets the column's type instead wherever
+    the result is the same: then the column has no cast around it, and its statistics can be used.
     """
     common: DataType | None = VOID
     for _, data_type in sides:
-        common = common_type(common, data_type) if common else None
+        common = coercion.common_type(common, data_type) if common else None
     if common is None:
         return None
     types = {data_type for node, data_type in sides if not isinstance(node, Literal)}
@@ -140,14 +137,14 @@ def meet(sides: Sequence[Typed]) -> tuple[list[Expression], DataType] | None:
 
 
 def _exact_cast(node: Expression, source: DataType, to: DataType) -> Expression:
-    # A constant that cannot be compared at all is a mistake in the call: say so at once.
+    # A constant that cannot be cast is an error of the query, not of some rows.
     if isinstance(node, Literal) and source != to:
         return cast_literal(node, to)
     return make_cast(node, source, to)
 
 
 def _narrow(literal: Literal, common: DataType, target: DataType) -> Literal | None:
-    """The constant in the column's type, if comparing there equals comparing in the common one."""
+    """The constant in the column's type, if comparisons in both types give the same result."""
     widened = cast_literal(literal, common)
     if common == target:
         return widened
@@ -159,17 +156,17 @@ def _narrow(literal: Literal, common: DataType, target: DataType) -> Literal | N
     if narrowed.value is None:
         return None
     if isinstance(widened.value, float) and math.isnan(widened.value):
-        return narrowed if target in FRACTIONALS else None
+        return narrowed if target in coercion.FRACTIONALS else None
     return narrowed if cast_literal(narrowed, common).value == widened.value else None
 
 
 def _keeps_order(source: DataType, to: DataType, value: Any) -> bool:
-    """Whether casting `source` to `to` keeps different values different and in order."""
-    if source in INTEGRALS:
+    """Whether casting `source` to `to` maps different values to different ones, in their order."""
+    if source in coercion.INTEGRALS:
         if to == DOUBLE and source == LONG:
             return bool(abs(value) < _MAX_EXACT_DOUBLE)
-        return is_numeric(to)
-    if is_decimal(source) and isinstance(source, PrimitiveType):
+        return coercion.is_numeric(to)
+    if coercion.is_decimal(source) and isinstance(source, PrimitiveType):
         if to == DOUBLE:
             return source.precision <= _EXACT_DOUBLE_DIGITS
         return to == coercion.wider_decimal(source, to) and _is_lossless(source, to)  # type: ignore[arg-type]  # a decimal beside a decimal
@@ -188,14 +185,14 @@ def _is_lossless(source: PrimitiveType, to: DataType) -> bool:
 def arithmetic_of(
     operator: str, left: Typed, right: Typed, is_constant: tuple[bool, bool]
 ) -> Typed:
-    """`left operator right` with the casts that Spark makes, and its type.
+    """`left operator right` with Spark's implicit casts, and its type.
 
     Args:
         operator: of `+ - * / %`.
         left: the left side.
         right: the right side.
-        is_constant: whether each side is a constant in the text; those count with the digits
-            that they have.
+        is_constant: whether each side is a constant in the text: its precision is then that of its
+            own digits, not that of its type.
 
     Raises:
         InvalidInputError: there is no such operation on these types.
@@ -206,7 +203,7 @@ def arithmetic_of(
     (lhs, left_type), (rhs, right_type) = left, right
     if DATE in (left_type, right_type) and operator in "+-":
         return _date_arithmetic(operator, left, right)
-    if not all(is_numeric(side) or side == VOID for side in (left_type, right_type)):
+    if not all(coercion.is_numeric(side) or side == VOID for side in (left_type, right_type)):
         sql = to_sql(Arithmetic(operator, lhs, rhs))
         raise InvalidInputError(f"cannot compute {sql}: {left_type} {operator} {right_type}")
     if left_type == right_type == VOID:
@@ -215,8 +212,9 @@ def arithmetic_of(
         lhs, exact = _as_decimal(lhs, left_type, right_type, is_constant=is_constant[0])
         rhs, other = _as_decimal(rhs, right_type, left_type, is_constant=is_constant[1])
         return Arithmetic(operator, lhs, rhs), coercion.arithmetic_type(operator, exact, other)
-    common = common_type(left_type, right_type)
-    if operator == "/" or common is None or is_decimal(common):
+    common = coercion.common_type(left_type, right_type)
+    # `/` of integers is a division of doubles in Spark; `div` is the integral one.
+    if operator == "/" or common is None or coercion.is_decimal(common):
         common = DOUBLE
     casts = make_cast(lhs, left[1], common), make_cast(rhs, right[1], common)
     return Arithmetic(operator, *casts), common
@@ -226,13 +224,16 @@ def _promote_texts(side: Typed, other: Typed) -> Typed:
     node, data_type = side
     if data_type != STRING or other[1] == STRING:
         return side
-    common = common_type(data_type, other[1])
+    common = coercion.common_type(data_type, other[1])
     return side if common is None else (make_cast(node, data_type, common), common)
 
 
 def _is_decimal_work(left: DataType, right: DataType) -> bool:
-    exact = [side in INTEGRALS or is_decimal(side) or side == VOID for side in (left, right)]
-    return all(exact) and (is_decimal(left) or is_decimal(right))
+    exact = [
+        side in coercion.INTEGRALS or coercion.is_decimal(side) or side == VOID
+        for side in (left, right)
+    ]
+    return all(exact) and (coercion.is_decimal(left) or coercion.is_decimal(right))
 
 
 def _as_decimal(
@@ -243,7 +244,7 @@ def _as_decimal(
         return make_cast(node, data_type, exact), exact
     target = coercion.decimal_of(data_type)
     if is_constant and isinstance(node, Literal):
-        # price * 2 widens by one digit, not by the ten of an integer.
+        # `price * 2` widens the decimal by one digit, not by the ten digits of an integer.
         target = coercion.decimal_of_constant(node.value, data_type)
     return make_cast(node, data_type, target), target
 

@@ -1,7 +1,7 @@
-"""Functions that abbreviate another expression, and other names of functions.
+"""Functions that abbreviate another expression, and aliases of functions.
 
-Owns what is replaced before types are looked at: `nvl(a, b)` is `coalesce(a, b)`, `if(a, b, c)` is
-a CASE. Evaluators never see these.
+Owns what is replaced before types are resolved: `nvl(a, b)` is `coalesce(a, b)`, `if(a, b, c)` is a
+CASE. Evaluators never see these.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _by_word(words: dict[str, str]) -> dict[str, str]:
-    """Each of the words, separated by blanks, with what it stands for."""
+    """The inverse of a mapping from names to space-separated words."""
     return {word: name for name, spelled in words.items() for word in spelled.split()}
 
 
@@ -77,11 +77,11 @@ _MICROS: Final = {"SECOND": 1_000_000, "MILLISECOND": 1000, "MICROSECOND": 1}
 
 
 def expand(name: str, arguments: Sequence[Expression]) -> Expression | None:
-    """What the call abbreviates, or None if it stands for itself.
+    """The expression that a call abbreviates, or None if it is an ordinary call.
 
     Args:
         name: of the function, in lower case.
-        arguments: as they stand in the text.
+        arguments: not resolved yet.
     """
     if name == "struct" and arguments:
         return _struct(arguments)
@@ -102,7 +102,7 @@ def _nullif(value: Expression, other: Expression) -> Expression:
 def _date_part(part: Expression, source: Expression) -> Expression:
     word = part.value.lower() if isinstance(part, Literal) and isinstance(part.value, str) else ""
     if word in {"second", "seconds", "s", "sec"}:
-        # Unlike second(…), this keeps the fraction: decimal(8,6).
+        # Unlike second(…), EXTRACT(SECOND …) has the fraction: it is a decimal(8,6) in Spark.
         seconds = nodes.Cast(nodes.Cast(source, TIMESTAMP), decimal_type(20, 6))
         return nodes.Cast(Call("pmod", (seconds, Literal(Decimal(60)))), decimal_type(8, 6))
     if word in {"dow_iso", "dayofweek_iso"}:
@@ -113,7 +113,7 @@ def _date_part(part: Expression, source: Expression) -> Expression:
 
 
 def _locate(part: Expression, text: Expression, start: Expression) -> Expression:
-    # Without a place to start there is nothing to be found: 0, not NULL.
+    # In Spark, locate with a NULL start is 0, not NULL.
     found = Call("find_from", (part, text, start))
     return nodes.Case(((nodes.IsNull(start), Literal(0)),), found)
 
@@ -165,9 +165,9 @@ def _text(node: Expression) -> str:
 
 
 def add_interval(moment: Expression, interval: Call, sign: int, *, is_date: bool) -> Expression:
-    """A moment moved by an interval constant.
+    """A date or timestamp plus an interval constant.
 
-    A date moved by days or months stays a date; by less than a day it becomes a timestamp.
+    A date plus days or months is a date; plus a shorter unit it is a timestamp.
     """
     amounts = _amounts(interval, sign)
     if amounts.keys() & _MONTHS.keys() and amounts.keys() - _MONTHS.keys():

@@ -1,6 +1,7 @@
-"""Casts of arrays, maps and structs, and their texts.
+"""Casts of arrays, maps and structs, and their string form.
 
-Owns how parts are taken apart and put together again; how a part is converted is handed in.
+Owns how nested values are split into flat arrays and rebuilt; the caller provides the conversion of
+the parts.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def cast_nested(array: Array, source: DataType, to: DataType, convert: Convert) -> Array:
-    """Values of a nested type with every part converted."""
+    """The values of a nested type, with every part converted."""
     match source, to:
         case ArrayType(), ArrayType():
             values = convert(compute.list_flatten(array), source.element_type, to.element_type)
@@ -59,9 +60,10 @@ def _cast_map(array: Array, source: MapType, to: MapType, convert: Convert) -> A
 
 
 def map_parts(array: Array) -> tuple[Array, Array, Array]:
-    """The keys and items of maps as flat arrays without gaps, and each map's entries."""
+    """The keys and items of maps as flat arrays without gaps, and each map's number of entries."""
     lengths = compute.subtract(array.offsets[1:], array.offsets[:-1])
     lengths = compute.if_else(compute.is_valid(array), lengths, pa.scalar(0, lengths.type))
+    # Arrow has no kernel that flattens maps, and the entries of NULL maps must be left out.
     known = array.drop_null()
     if len(known) == 0:
         return array.keys.slice(0, 0), array.items.slice(0, 0), lengths
@@ -74,7 +76,7 @@ def map_parts(array: Array) -> tuple[Array, Array, Array]:
 def nested_texts(
     array: Array, source: DataType, texts_of: Callable[[Array, DataType], list[str | None]]
 ) -> list[str | None]:
-    """Nested values as Spark shows them: `[1, null]`, `{a -> 1}`, `{1, x}`. Cost: by row."""
+    """Nested values as strings of Spark: `[1, null]`, `{a -> 1}`, `{1, x}`. Cost: by row."""
     valid = compute.is_valid(array).to_pylist()
     match source:
         case ArrayType():

@@ -1,6 +1,6 @@
-"""The expression tree: what a predicate, a constraint or a computed value says.
+"""The expression tree of predicates, constraints and computed values.
 
-Owns the nodes and how people build them (`col("a") > 5`). Knows neither SQL text nor Arrow.
+Owns the nodes and the operators that build them (`col("a") > 5`). Knows neither SQL text nor Arrow.
 All nodes are immutable values; `==` builds a comparison, so compare trees with `same_as`.
 """
 
@@ -28,7 +28,7 @@ class Expression:
     __hash__ = object.__hash__
 
     def __eq__(self, other: object) -> Comparison:  # type: ignore[override]
-        """`=` of SQL: unknown if either side is NULL."""
+        """`=` of SQL: NULL if either side is NULL."""
         return Comparison("=", self, lit(other))
 
     def __ne__(self, other: object) -> Comparison:  # type: ignore[override]
@@ -115,39 +115,39 @@ class Expression:
         )
 
     def equals_null_safe(self, other: object) -> Comparison:
-        """`<=>` of SQL: NULL equals NULL, and the answer is never unknown."""
+        """`<=>` of SQL: NULL equals NULL, and the result is never NULL."""
         return Comparison("<=>", self, lit(other))
 
     def is_null(self) -> IsNull:
-        """Whether the value is NULL; never unknown."""
+        """Whether the value is NULL; the result is never NULL."""
         return IsNull(self)
 
     def is_not_null(self) -> Not:
-        """Whether the value is there; never unknown."""
+        """Whether the value is not NULL; the result is never NULL."""
         return Not(IsNull(self))
 
     def is_in(self, options: Iterable[object]) -> In:
-        """Whether the value is one of `options`; unknown if only a NULL could have been it."""
+        """Whether the value is one of `options`; NULL if it equals none and one of them is NULL."""
         return In(self, tuple(lit(option) for option in options))
 
     def between(self, low: object, high: object) -> And:
-        """Whether the value lies between `low` and `high`, both included."""
+        """Whether the value is between `low` and `high`, both included."""
         return And((self >= low, self <= high))
 
     def like(self, pattern: str, escape: str = "\\") -> Like:
-        """`LIKE` of SQL: `%` is any text, `_` any one character."""
+        """`LIKE` of SQL: `%` matches any string, `_` any character."""
         return Like(self, lit(pattern), escape)
 
     def starts_with(self, prefix: str) -> Call:
-        """Whether a text begins with `prefix`."""
+        """Whether a string starts with `prefix`."""
         return Call("startswith", (self, lit(prefix)))
 
     def cast(self, to: DataType | str) -> Cast:
-        """`CAST(… AS to)`: an error where Spark's ANSI mode gives one."""
+        """`CAST(… AS to)`, with the errors of Spark's ANSI mode."""
         return Cast(self, as_type(to))
 
     def same_as(self, other: object) -> bool:
-        """Whether both trees are the same node by node."""
+        """Whether both trees are equal, node by node."""
         if type(self) is not type(other):
             return False
         return all(
@@ -183,7 +183,7 @@ class Literal(Expression):
     Args:
         value: None, bool, int, float, Decimal, str, bytes, date, datetime (aware: `timestamp`,
             naive: `timestamp_ntz`), list or dict.
-        type: its type, or None to take the one that its neighbour needs.
+        type: its type; None lets `resolve` choose it from the other operand.
     """
 
     value: Any
@@ -201,21 +201,21 @@ class Comparison(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class And(Expression):
-    """All of them: false wins over unknown."""
+    """AND of all operands: false if one is false, even beside a NULL."""
 
     operands: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Or(Expression):
-    """Any of them: true wins over unknown."""
+    """OR of all operands: true if one is true, even beside a NULL."""
 
     operands: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Not(Expression):
-    """The opposite; unknown stays unknown."""
+    """NOT; NULL stays NULL."""
 
     operand: Expression
 
@@ -256,7 +256,7 @@ class Arithmetic(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cast(Expression):
-    """The value in another type; `is_try` gives NULL where a cast would fail."""
+    """`CAST`, or `TRY_CAST` with `is_try`: NULL where a cast would fail."""
 
     operand: Expression
     to: DataType
@@ -280,16 +280,16 @@ class Call(Expression):
 
 
 def col(name: str) -> Column:
-    """A column by name; dots reach into structs, backticks quote: ``col("a.`b.c`")``.
+    """A column by name; a dot separates struct fields, backticks quote: ``col("a.`b.c`")``.
 
     Raises:
-        InvalidInputError: the name is empty or a backtick is left open.
+        InvalidInputError: the name is empty, or a backtick is not closed.
     """
     return Column(_split_name(name))
 
 
 def lit(value: object) -> Expression:
-    """A constant; an expression comes back as it is."""
+    """A constant; an expression is returned as it is."""
     return value if isinstance(value, Expression) else Literal(value)
 
 

@@ -1,4 +1,4 @@
-"""Functions of numbers as Spark's ANSI mode computes them."""
+"""Functions of numbers, as in Spark's ANSI mode."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _EXACT: Final = decimal.Context(prec=400, rounding=decimal.ROUND_HALF_UP)
 
 
 def absolute(value: Datum) -> Datum:
-    """`abs`; the smallest integer has none."""
+    """`abs`; an error for the smallest integer, whose absolute value does not fit."""
     return _checked(pc.abs_checked, "abs", value)
 
 
 def negative(value: Datum) -> Datum:
-    """The value with the other sign; the smallest integer has none."""
+    """The negated value; an error for the smallest integer."""
     return _checked(pc.negate_checked, "negation", value)
 
 
@@ -43,12 +43,12 @@ def _checked(kernel: Callable[[Datum], Datum], name: str, value: Datum) -> Datum
 
 
 def ceiling(value: Datum) -> Datum:
-    """The next whole number upwards."""
+    """The smallest integer that is not less."""
     return _to_whole(pc.ceil, value, up=True)
 
 
 def floor(value: Datum) -> Datum:
-    """The next whole number downwards."""
+    """The largest integer that is not greater."""
     return _to_whole(pc.floor, value, up=False)
 
 
@@ -57,7 +57,7 @@ def _to_whole(kernel: Callable[[Datum], Datum], value: Datum, *, up: bool) -> Da
         return value
     if pt.is_decimal(value.type):
         return on_array(lambda array: _decimal_to_whole(array, up=up), value)
-    # Java saturates, and NaN becomes 0.
+    # Java's cast of a double to long saturates, and NaN becomes 0.
     whole = kernel(value)
     low, high = pa.scalar(float(_MIN_LONG)), pa.scalar(float(_MAX_LONG))
     is_high = compute.greater_equal(whole, high)
@@ -77,9 +77,11 @@ def _decimal_to_whole(array: Datum, *, up: bool) -> Datum:
 
 
 def round_half_up(value: Datum, digits: Datum | None = None) -> Datum:
-    """`round`: halves go away from zero; negative digits round before the point.
+    """`round`: halves away from zero; negative digits round left of the decimal point.
 
-    Cost: by row for floats and doubles, whose shortest decimal text is what Spark rounds.
+    Spark rounds the shortest decimal form of a double (2.675 to 2.68), not its binary value.
+
+    Cost: by row for floats and doubles.
     """
     places = 0 if digits is None else digits.as_py()
     if pt.is_decimal(value.type):
@@ -98,7 +100,7 @@ def _round_double(number: float, text: str, places: int) -> float:
     if not math.isfinite(number):
         return number
     unit = decimal.Decimal(1).scaleb(-places)
-    # Java's decimals have no negative zero.
+    # Java's BigDecimal has no negative zero, so -0.4 rounds to 0.0; adding 0.0 does the same.
     return float(decimal.Decimal(text).quantize(unit, context=_EXACT)) + 0.0
 
 
@@ -133,14 +135,14 @@ def _round_decimal(array: Datum, places: int) -> Datum:
 
 
 def positive_remainder(left: Datum, right: Datum) -> Datum:
-    """`pmod`: the remainder, moved into the divisor's range. Cost: by row unless whole."""
+    """`pmod`: the remainder, positive for a positive divisor. Cost: by row except for integers."""
     rest = calculate("%", left, right)
     if pt.is_decimal(rest.type):
         return by_row(_shifted_decimal, rest.type, rest, right)
     if pt.is_floating(rest.type):
         return by_row(_shifted_float, rest.type, rest, right)
-    # One below zero plus the divisor cannot overflow when their signs differ; when both are
-    # negative the sum may, so it is not taken for those rows: the remainder stands.
+    # A negative remainder plus a positive divisor cannot overflow. If both are negative, Spark's
+    # result is the remainder itself.
     is_apart = pc.and_kleene(compute.less(rest, _zero(rest)), compute.greater(right, _zero(right)))
     return compute.if_else(is_apart, compute.add(rest, right), rest)
 
@@ -158,7 +160,7 @@ def _zero(value: Datum) -> Datum:
 
 
 def whole_quotient(left: Datum, right: Datum) -> Datum:
-    """`div`: the quotient without its fraction, as a long."""
+    """`div`: the quotient truncated towards zero, as a long."""
     is_zero = pc.and_kleene(compute.equal(right, _zero(right)), compute.is_valid(left))
     if compute.any(is_zero).as_py():
         raise InvalidInputError("division by zero: guard it with NULLIF or CASE")
@@ -175,7 +177,7 @@ def _whole_quotient(left: decimal.Decimal, right: decimal.Decimal) -> decimal.De
 
 
 def _logarithm(kernel: Callable[..., Datum]) -> Callable[..., Datum]:
-    """A logarithm; NULL of zero and below, where Spark has none."""
+    """A logarithm; NULL of zero and of negative numbers, which is no error in Spark."""
 
     def run(value: Datum) -> Datum:
         null = pa.scalar(None, pa.float64())
@@ -185,28 +187,28 @@ def _logarithm(kernel: Callable[..., Datum]) -> Callable[..., Datum]:
 
 
 def logarithm_to_base(base: Datum, value: Datum) -> Datum:
-    """`log(base, value)`; NULL if one of them is zero or below."""
+    """`log(base, value)`; NULL if one of them is zero or negative."""
     natural = _logarithm(pc.ln)
     return compute.divide(natural(value), natural(base))
 
 
 def sign(value: Datum) -> Datum:
-    """-1.0, 0.0 or 1.0; NaN stays, and so does the sign of zero."""
+    """-1.0, 0.0 or 1.0; NaN of NaN, and -0.0 of -0.0."""
     return compute.if_else(compute.equal(value, 0.0), value, pc.sign(value))
 
 
 def is_nan(value: Datum) -> Datum:
-    """Whether it is NaN; never NULL."""
+    """Whether it is NaN; false for NULL."""
     return compute.fill_null(compute.is_nan(value), NO)
 
 
 def greatest(*values: Datum) -> Datum:
-    """The greatest that is not NULL; NaN is greater than all."""
+    """The greatest value that is not NULL; NaN is the greatest of all."""
     return _extreme(">", *values)
 
 
 def least(*values: Datum) -> Datum:
-    """The least that is not NULL."""
+    """The least value that is not NULL."""
     return _extreme("<", *values)
 
 

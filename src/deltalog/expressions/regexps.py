@@ -20,7 +20,7 @@ from deltalog.kernels import Datum, compute
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Java reads $1 as a group, and any character after a backslash as itself.
+# In a replacement, Java takes $1 for a group, and a character after a backslash literally.
 _REPLACEMENT: Final = re.compile(r"\\(.)|\$(\d)|(.)", re.DOTALL)
 _MOST_GROUPS: Final = 8
 _LINE_ENDS: Final = r"\n\r\x{85}\x{2028}\x{2029}"
@@ -29,7 +29,7 @@ _END: Final = rf"(?:\r\n|[{_LINE_ENDS}])?\z"
 _BLANKS: Final = r"\t\n\x0B\f\r "
 _HORIZONTAL: Final = r" \t\x{A0}\x{1680}\x{180E}\x{2000}-\x{200A}\x{202F}\x{205F}\x{3000}"
 _VERTICAL: Final = rf"\x0B\f{_LINE_ENDS}"
-# What . and $ mean changes with these flags, and RE2 knows the flags.
+# These flags change the meaning of . and $, and RE2 has the same flags.
 _LINE_FLAGS: Final = re.compile(r"\(\?[a-zA-Z]*[smd]")
 _PART: Final = re.compile(r"\\Q.*?(?:\\E|\Z)|\\u[0-9a-fA-F]{4}|\\.|\[\^?\]?|&&|.", re.DOTALL)
 _ESCAPES: Final = {
@@ -43,7 +43,7 @@ _ESCAPES_IN_CLASS: Final = {r"\s": _BLANKS, r"\h": _HORIZONTAL, r"\v": _VERTICAL
 
 
 def rlike(text: Datum, pattern: Datum) -> Datum:
-    """Whether a regular expression matches somewhere. Cost: by row where it is no constant."""
+    """Whether a regular expression matches anywhere. Cost: by row if it is not constant."""
     if is_constant(pattern):
         return _matches(text, pattern.as_py())
     return by_row(
@@ -62,7 +62,7 @@ def _matches(text: Datum, pattern: str) -> Datum:
 
 
 def regexp_extract(text: Datum, pattern: Datum, group: Datum | None = None) -> Datum:
-    """A group of the first match, `""` without one. The pattern and the group are constants.
+    """A group of the first match, `""` if there is none. Pattern and group are constants.
 
     Raises:
         InvalidInputError: the pattern has no such group.
@@ -73,7 +73,7 @@ def regexp_extract(text: Datum, pattern: Datum, group: Datum | None = None) -> D
     is_found = _matches(text, shape)
     if not 0 <= place <= _MOST_GROUPS:
         raise InvalidInputError(f"cannot extract by {shape!r}: {place} is none of its groups")
-    # The first match is what the shortest text before it leaves.
+    # Arrow can only replace. The shortest possible prefix makes the captured match the first one.
     whole = rf"\A(?s:.*?)({to_re2(shape)})(?s:.*)\z"
     try:
         found = compute.replace_substring_regex(text, whole, rf"\{place + 1}")
@@ -83,10 +83,10 @@ def regexp_extract(text: Datum, pattern: Datum, group: Datum | None = None) -> D
 
 
 def regexp_replace(text: Datum, pattern: Datum, replacement: Datum) -> Datum:
-    """Every match replaced; `$1` stands for a group. Pattern and replacement are constants.
+    """The string with every match replaced; `$1` is a group. Pattern and replacement are constants.
 
     Raises:
-        InvalidInputError: the pattern has no such group, or the replacement is none.
+        InvalidInputError: the pattern has no such group, or the replacement is malformed.
     """
     if not is_constant(pattern, replacement):
         return _no_text(text)
@@ -114,7 +114,7 @@ def _re2_replacement(given: str) -> str:
 
 
 def split(text: Datum, pattern: Datum, limit: Datum | None = None) -> Datum:
-    """The pieces between matches of a regular expression."""
+    """The pieces between the matches of a regular expression."""
     constants = (pattern,) if limit is None else (pattern, limit)
     if not is_constant(*constants):
         raise InvalidInputError("split needs a constant pattern and limit")
@@ -123,7 +123,7 @@ def split(text: Datum, pattern: Datum, limit: Datum | None = None) -> Datum:
     result = pa.list_(pa.field("element", pa.string(), nullable=False))
     if shape == "":
         return by_row(lambda value: _characters(value, most), result, text)
-    # With a limit the last piece keeps the rest, so there is one split less.
+    # With a limit, the last piece is the unsplit rest: so there is one split less than pieces.
     splits = most - 1 if most > 0 else None
     if isinstance(text, pa.Scalar):
         return split(pa.array([text], pa.string()), pattern, limit)[0]
@@ -143,10 +143,10 @@ def _characters(value: str, most: int) -> list[str]:
 
 
 def to_re2(pattern: str) -> str:
-    """The pattern as RE2 has to read it to find what Java finds.
+    """The RE2 pattern that matches what the Java pattern matches.
 
     Raises:
-        InvalidInputError: a character class holds another, or an intersection.
+        InvalidInputError: a character class contains another class, or an intersection.
     """
     has_flags = _LINE_FLAGS.search(pattern) is not None
     parts: list[str] = []

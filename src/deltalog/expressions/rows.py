@@ -1,4 +1,4 @@
-"""Functions of Python values over Arrow arrays, for what no Arrow kernel computes."""
+"""Python functions over Arrow arrays and constants, for what no Arrow kernel computes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ NO: Final = False
 
 
 def by_row(function: Callable[..., Any], result: pa.DataType, *arguments: Datum) -> Datum:
-    """A Python function of each row's values; NULL where any of them is.
+    """A Python function of each row's values; NULL where one of them is NULL.
 
-    Cost: by row. Constants stay constants.
+    Cost: by row. Of constants only, the result is a constant.
     """
     if all(isinstance(argument, pa.Scalar) for argument in arguments):
         values = [argument.as_py() for argument in arguments]
@@ -37,7 +37,7 @@ def by_row(function: Callable[..., Any], result: pa.DataType, *arguments: Datum)
 
 @contextmanager
 def refusing(message: str) -> Iterator[None]:
-    """Raise what Arrow refuses inside as an InvalidInputError with a message of our own."""
+    """Raise Arrow's errors in the block as InvalidInputError, with a message in Spark's terms."""
     try:
         yield
     except pa.ArrowInvalid as error:
@@ -50,7 +50,7 @@ def is_constant(*arguments: Datum) -> bool:
 
 
 def python_values(argument: Datum, rows: int) -> list[Any]:
-    """The values of an array, or a constant as often as there are rows."""
+    """The values of an array; a constant is repeated for each row."""
     if isinstance(argument, pa.Scalar):
         return [argument.as_py()] * rows
     values: list[Any] = argument.to_pylist()
@@ -58,7 +58,7 @@ def python_values(argument: Datum, rows: int) -> list[Any]:
 
 
 def as_array(datum: Datum, rows: int) -> Array:
-    """An array as it is, a constant repeated."""
+    """An array; a constant is repeated for each row."""
     if not isinstance(datum, pa.Scalar):
         return datum
     constant: Any = datum
@@ -66,12 +66,12 @@ def as_array(datum: Datum, rows: int) -> Array:
 
 
 def nulls(rows: int, arrow_type: Any) -> Array:
-    """NULL as often as there are rows."""
+    """NULL for each row."""
     return pa.nulls(rows, arrow_type)
 
 
 def on_array(function: Callable[[Array], Array], datum: Datum) -> Datum:
-    """A function of arrays, applied to a constant too."""
+    """A function of an array, applied to an array or a constant."""
     if isinstance(datum, pa.Scalar):
         return function(as_array(datum, 1))[0]
     return function(datum)

@@ -1,7 +1,8 @@
-"""Spark SQL as sqlglot is to read it: one expression on one row, and nothing else.
+"""The grammar of Spark SQL for sqlglot: one expression over one row, and nothing else.
 
-Owns how conditions bind, how deep they nest, and the way in; why so much of sqlglot's grammar is
-switched off is told in ADR 4. Loaded by `sql` when the first text is read: sqlglot loads slowly.
+Owns the precedence of operators in conditions, the greatest depth, and the entry points. ADR 4 says
+why so much of sqlglot's grammar is switched off. `sql` imports this module for the first text only,
+because sqlglot is slow to import.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from sqlglot.expressions import Expr
 
 _MAX_DEPTH: Final = 50
-# From the one that binds least.
+# Precedence in Spark, from the lowest.
 _BITS: Final[dict[TokenType, tuple[int, type[exp.Binary]]]] = {
     TokenType.PIPE: (1, exp.BitwiseOr),
     TokenType.CARET: (2, exp.BitwiseXor),
@@ -38,7 +39,7 @@ def tokens_of(sql: str) -> list[Token]:
     """The tokens of a text.
 
     Raises:
-        InvalidInputError: some character begins no token, or a quote is left open.
+        InvalidInputError: a character starts no token, or a quote is not closed.
     """
     try:
         return _DIALECT.tokenize(sql)
@@ -47,29 +48,30 @@ def tokens_of(sql: str) -> list[Token]:
 
 
 def node_of(sql: str, tokens: list[Token], kind: type[Expr]) -> Expr:
-    """What the tokens of a text are: an `exp.Condition` or an `exp.DataType`.
+    """The tree of a text: an `exp.Condition` or an `exp.DataType`.
 
     Raises:
-        InvalidInputError: they are none.
+        InvalidInputError: the tokens are not of that kind.
     """
     try:
         found = _DIALECT.parser().parse_into(kind, tokens, sql)
     except SqlglotError as error:
         raise error_at(sql, 0, "", str(error)) from error
     if not found or found[0] is None:
-        # To sqlglot, ELSE ends a statement that it belongs to.
+        # sqlglot takes a leading ELSE for the end of a statement, and returns nothing.
         raise error_at(sql, 0, "", "expected a value, a column or a function")
     return found[0]
 
 
 class SparkConditions(SparkValues):
-    """The grammar of one expression: sqlglot's, where it is as strict as Spark's."""
+    """The grammar of one expression: sqlglot's, wherever it is as strict as Spark's."""
 
     EXPRESSION_PARSERS: ClassVar = {
         exp.Condition: lambda self: self._parse_whole(),
         exp.DataType: lambda self: self._parse_types() or self.raise_error("expected a type"),
     }
-    # Comparisons bind alike; a predicate takes the whole comparison before it (`_parse_equality`).
+    # In Spark all comparisons have one precedence, and a predicate such as IS NULL applies to the
+    # whole comparison before it (`_parse_equality`).
     EQUALITY: ClassVar = {}
     COMPARISON: ClassVar = {**SparkParser.EQUALITY, **SparkParser.COMPARISON}
     DISJUNCTION: ClassVar = {TokenType.OR: exp.Or}
@@ -182,7 +184,7 @@ class SparkConditions(SparkValues):
 
 
 class SparkExpressions(Spark):
-    """Expressions of Spark SQL, read faithfully rather than to be written for another database."""
+    """The dialect with this grammar and these tokens."""
 
     Tokenizer = SparkTokenizer
     Parser = SparkConditions

@@ -1,7 +1,7 @@
-"""Spark SQL as sqlglot's tokens.
+"""The tokens of Spark SQL for sqlglot.
 
-Owns quotes, escapes, comments, numbers and which words are keywords; nothing between two tokens
-is skipped, and every error has its place.
+Owns quotes, escapes, comments, numbers and keywords. Nothing between two tokens is skipped, and
+every error has its position.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NAME: Final = re.compile(r"[^\W\d]\w*")
 _GAP: Final = re.compile(r"(?:\s+|--[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
 _CHARACTERS: Final = "()[],.-+*/%=<>&|^~!?:'\"`"
 _OPERATORS: Final = ("==", "<>", "!=", "<=", ">=", "<=>", "||", "::")
-# Words that mean something to the grammar. The second kind may be names too.
+# Keywords of the grammar. The soft ones may be names too.
 _KEYWORDS: Final = ("AND", "OR", "NOT", "IN", "IS", "NULL", "TRUE", "FALSE", "LIKE", "BETWEEN",
                     "CASE", "WHEN", "THEN", "ELSE", "FROM", "SELECT", "EXISTS")  # fmt: skip
 _SOFT_KEYWORDS: Final = ("ILIKE", "RLIKE", "REGEXP", "ESCAPE", "DIV", "INTERVAL", "AS", "END",
@@ -31,7 +31,7 @@ _NAME_FOLLOWS: Final = frozenset({TokenType.DOT, TokenType.COLON})
 
 
 def error_at(sql: str, start: int, source: str, problem: str) -> InvalidInputError:
-    """The error of a place in the text, for the caller to raise."""
+    """An error with its position in the text, for the caller to raise."""
     shown = f" ({source})" if source else ""
     return InvalidInputError(
         f"cannot read the SQL {sql!r} at character {start + 1}{shown}: {problem}"
@@ -39,7 +39,7 @@ def error_at(sql: str, start: int, source: str, problem: str) -> InvalidInputErr
 
 
 class SparkTokenizer(Spark.Tokenizer):
-    """Tokens: quotes and escapes are Spark's, and nothing between two tokens is skipped."""
+    """sqlglot's tokenizer with Spark's quotes and escapes, which skips nothing."""
 
     SINGLE_TOKENS: ClassVar = {
         char: token for char, token in Tokenizer.SINGLE_TOKENS.items() if char in _CHARACTERS
@@ -47,10 +47,10 @@ class SparkTokenizer(Spark.Tokenizer):
     KEYWORDS: ClassVar = {
         word: Spark.Tokenizer.KEYWORDS[word] for word in (*_OPERATORS, *_KEYWORDS, *_SOFT_KEYWORDS)
     }
-    # In quotes, two quotes are one.
+    # Inside quotes, two quotes are one quote character.
     STRING_ESCAPES: ClassVar = ["\\", "'", '"']
     NESTED_COMMENTS: ClassVar = False
-    # 5L is one token, and a number to us; to sqlglot it would be a cast.
+    # `5L` is a number for `sql_constants`; sqlglot would make it a cast.
     NUMERIC_LITERALS: ClassVar = {}
     COMMANDS: ClassVar = set()
 
@@ -58,12 +58,12 @@ class SparkTokenizer(Spark.Tokenizer):
         """The tokens of a text.
 
         Raises:
-            InvalidInputError: some character begins no token, or a quote is left open.
+            InvalidInputError: a character starts no token, or a quote is not closed.
         """
         try:
             raw = super().tokenize(sql)
         except TokenError as error:
-            # Only the tokenizer itself knows where the token began.
+            # Only the tokenizer's core knows where the token started.
             start = self._core._start  # noqa: SLF001
             raise _no_token(sql, start) from error
         tokens: list[Token] = []
@@ -77,7 +77,7 @@ class SparkTokenizer(Spark.Tokenizer):
         return tokens
 
 
-# What may be a name of a column.
+# The tokens that may be names of columns.
 NAMES: Final = frozenset(
     {
         TokenType.VAR,
@@ -116,7 +116,7 @@ def _check_source(sql: str, token: Token) -> None:
 
 
 def _retag(sql: str, tokens: list[Token], token: Token) -> None:
-    """Add a token; what stands before a word decides whether it is a keyword."""
+    """Append a token; the token before a word decides whether the word is a keyword."""
     kind = token.token_type
     last = tokens[-1] if tokens else None
     before = last.token_type if last else None

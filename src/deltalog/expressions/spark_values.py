@@ -1,7 +1,7 @@
-"""Values as sqlglot is to read them: word for word, as strictly as Spark.
+"""The grammar of values for sqlglot, as strict as Spark's.
 
-Owns what is switched off or made strict in sqlglot's grammar from `+` downwards (why: ADR 4):
-constants, calls and the forms that look like calls, types. Conditions are in `spark_dialect`.
+Owns what is switched off or made strict in sqlglot's grammar from `+` downwards (ADR 4 says why):
+literals, calls and forms that look like calls, types. `spark_dialect` has the conditions.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _MAX_SIGNS: Final = 100
 _SIGNS: Final = frozenset({TokenType.PLUS, TokenType.DASH})
 _AMOUNTS: Final = frozenset({TokenType.STRING, TokenType.NUMBER})
 _TRIMS: Final = {"BOTH": "btrim", "LEADING": "ltrim", "TRAILING": "rtrim"}
-# Before these something is missing, where a value is expected.
+# If one of these comes where a value is expected, the value is missing.
 _JOINERS: Final = frozenset(
     {*SparkParser.EQUALITY, *SparkParser.COMPARISON, *SparkParser.RANGE_PARSERS,
      *SparkParser.BITWISE, TokenType.AND, TokenType.OR, TokenType.SLASH, TokenType.MOD,
      TokenType.DPIPE}
 ) - NAMES  # fmt: skip
-# What sqlglot says, for people who never heard of it.
+# sqlglot's messages, for users who do not know sqlglot.
 _MESSAGES: Final = {
     "Expecting )": "expected )",
     "Expected AS after CAST": "expected AS",
@@ -42,9 +42,9 @@ _MESSAGES: Final = {
 
 
 class SparkValues(SparkParser):
-    """The grammar of what stands on one side of a comparison."""
+    """The grammar of one side of a comparison."""
 
-    STRICT_CAST: ClassVar = True  # CAST is no TRY_CAST
+    STRICT_CAST: ClassVar = True  # CAST is not TRY_CAST
     FUNCTIONS: ClassVar = {}  # a call keeps its name and its arguments
     NO_PAREN_FUNCTIONS: ClassVar = {}
     NO_PAREN_FUNCTION_PARSERS: ClassVar = {"CASE": lambda self: self._parse_case()}
@@ -60,7 +60,7 @@ class SparkValues(SparkParser):
     ARRAY_CONSTRUCTORS: ClassVar = {}
     RESERVED_TOKENS: ClassVar = set(TokenType) - {TokenType.VAR, TokenType.IDENTIFIER}
     SUBQUERY_PREDICATES: ClassVar = {}
-    # The word INTERVAL is a column, or begins a constant.
+    # INTERVAL is a column, or starts a literal; it is never a function.
     FUNC_TOKENS: ClassVar = set(NAMES - {TokenType.INTERVAL})
     ID_VAR_TOKENS: ClassVar = set(NAMES)
     COLON_PLACEHOLDER_TOKENS: ClassVar = {TokenType.VAR, TokenType.IDENTIFIER}
@@ -107,7 +107,7 @@ class SparkValues(SparkParser):
     _signs: int = 0
 
     def raise_error(self, message: str, token: Token | None = None) -> NoReturn:
-        """Every error ends here.
+        """Raise every error of the parser as one of ours, with its position.
 
         Raises:
             InvalidInputError: always.
@@ -118,7 +118,7 @@ class SparkValues(SparkParser):
         raise error_at(self.sql, start, source, _MESSAGES.get(message, message))
 
     def validate_expression(self, expression: Any, args: Any = None) -> Any:
-        """Any part that is missing is a value that was expected here."""
+        """Refuse a node without a required part: a value was expected here."""
         if expression.error_messages(args):
             self._expect_value()
         return expression
@@ -138,17 +138,17 @@ class SparkValues(SparkParser):
             self.raise_error(f"expected {text}")
 
     def _is_not(self) -> bool:
-        # The sign ! stands only before what it negates.
+        # `!` negates only as a prefix: there is no `! LIKE`.
         return self._curr.token_type is TokenType.NOT and self._curr.text != "!"
 
     def _closed(self, found: Expr) -> Expr:
-        # The caller takes the bracket, and would not miss it.
+        # sqlglot consumes the closing bracket next, but does not miss it.
         if self._curr.token_type is not TokenType.R_PAREN:
             self.raise_error("expected )")
         return found
 
     def _parse_whole(self) -> Expr:
-        """A whole expression that must be there."""
+        """A complete expression, which must not be missing."""
         return self._parse_disjunction() or self._expect_value()
 
     def _parse_csv(
@@ -178,12 +178,12 @@ class SparkValues(SparkParser):
     def _parse_negative(self) -> Expr | None:
         if not self._match(TokenType.NUMBER):
             return self.expression(exp.Neg(this=self._parse_unary()))
-        # The sign is the number's own: the lowest of all is no positive number.
+        # The sign belongs to the literal: -9223372036854775808 is a long, its negation is not.
         number = exp.Literal(this=f"-{self._prev.text}", is_string=False)
         return self._parse_column_ops(self.expression(number, self._prev))
 
     def _parse_paren(self) -> None:
-        """Nothing: brackets are read where signs are, and hold neither queries nor tuples."""
+        """Nothing: `_parse_brackets` parses brackets, which hold neither queries nor tuples."""
 
     def _parse_brackets(self) -> exp.Paren:
         found = self.expression(exp.Paren(this=self._parse_disjunction()))
@@ -209,7 +209,7 @@ class SparkValues(SparkParser):
         return self.expression(exp.Case(this=subject, ifs=branches, default=otherwise))
 
     def _parse_lambda(self, *_: Any, **__: Any) -> Expr | None:
-        # An argument: no lambda, no alias, no ordering.
+        # sqlglot parses each argument of a call by this: no lambda, no alias, no ordering.
         if self._curr.token_type is TokenType.DISTINCT:
             self.raise_error("aggregates cannot stand in an expression on one row")
         return self._parse_disjunction()
@@ -291,7 +291,7 @@ class SparkValues(SparkParser):
         return exp.Anonymous(this=name, expressions=words)
 
     def _parse_position_call(self) -> exp.Anonymous:
-        # The part ends before IN, so it is no whole condition.
+        # POSITION(part IN text): the part ends before IN, so it must not be a condition.
         name, part = self._name_of_call(), self._parse_bitwise()
         if not part or not self._match(TokenType.IN):
             return self._rest_of_call(name, part)
@@ -307,8 +307,8 @@ class SparkValues(SparkParser):
         return exp.Anonymous(this=name, expressions=words)
 
     def _parse_types(self, *_: Any, check_func: bool = False, **__: Any) -> exp.DataType | None:
-        # A name, and what stands in its brackets: sqlglot's own types forget char(n) and how the
-        # fields of a struct are written. With `check_func` a value is read: no type stands there.
+        # A name and the content of its brackets: sqlglot's own types lose char(n), and the names of
+        # struct fields. With `check_func`, sqlglot expects a value, where no type can be.
         if check_func or self._curr.token_type not in self.FUNC_TOKENS - {TokenType.IDENTIFIER}:
             return None
         self._advance()

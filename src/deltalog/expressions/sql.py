@@ -1,8 +1,8 @@
-"""Spark SQL text as expressions.
+"""Parsing Spark SQL.
 
-Owns the door: sqlglot reads the text (`spark_dialect`), `sql_nodes` says what it means, and
-nothing is skipped: what is not understood is an error with its place in the text. The text of an
-expression is `render.to_sql`; reading that back gives the same tree.
+Owns the entry points. sqlglot parses the text (`spark_dialect`), and `sql_nodes` converts its tree.
+Nothing is skipped: what is not supported is an error with its position. `render.to_sql` is the
+inverse; parsing its result gives the same tree.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ def parse_sql(
     parameters: Sequence[object] | Mapping[str, object] | None = None,
     columns: Collection[str] | None = None,
 ) -> Expression:
-    """The expression that a text says; nothing is looked up yet.
+    """The expression in a text, not resolved yet.
 
     Args:
         sql: one expression in Spark's dialect.
         parameters: values for `?` (a list) or `:name` (a mapping).
-        columns: the table's columns, so that "id" in double quotes, which Spark reads as a text,
-            can be refused where a column is meant.
+        columns: of the table. Spark takes "id" in double quotes for a string; if a column has that
+            name, it is refused, because deltalake's users mean the column.
 
     Raises:
-        InvalidInputError: the text is no such expression; the message says where.
+        InvalidInputError: the text is not such an expression; the message has the position.
     """
     if not isinstance(sql, str):
         raise InvalidInputError(f"expected SQL as a text, found {sql!r}")
@@ -46,7 +46,7 @@ def parse_sql(
 
 
 def parse_type(sql: str) -> DataType:
-    """The type that a text says.
+    """The type in a text.
 
     Raises:
         InvalidInputError: there is no such type.
@@ -56,7 +56,7 @@ def parse_type(sql: str) -> DataType:
 
 
 def length_limits(sql: str) -> list[tuple[tuple[str, ...], str, int]]:
-    """Each `char(n)` and `varchar(n)` of a type in SQL: its path inside, its name and length.
+    """Each `char(n)` and `varchar(n)` in an SQL type: its path in the type, its name and length.
 
     Raises:
         InvalidInputError: there is no such type.
@@ -66,7 +66,7 @@ def length_limits(sql: str) -> list[tuple[tuple[str, ...], str, int]]:
 
 
 def _sqlglot() -> ModuleType:
-    # sqlglot takes longer to load than the rest of deltalog: only who reads SQL waits for it.
+    # sqlglot takes longer to import than the rest of deltalog, so it is imported for SQL only.
     from deltalog.expressions import sql_nodes  # noqa: PLC0415
 
     return sql_nodes

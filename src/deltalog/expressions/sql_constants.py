@@ -1,7 +1,6 @@
-"""Constants as SQL writes them: numbers with suffixes, `DATE'…'`, `TIMESTAMP'…'`, `INTERVAL`.
+"""SQL literals: numbers with suffixes, `DATE'…'`, `TIMESTAMP'…'`, `INTERVAL`.
 
-Owns what the texts between the keywords mean. Where they stand is known to `sql_nodes`, which
-adds the place to each error.
+Owns the values of literals. `sql_nodes` knows their positions, and adds them to errors.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ _MICROS_PER_DAY: Final = 86_400_000_000
 
 
 def number(source: str) -> Literal:
-    """A number; without suffix it is whole, a decimal, or a double if it has an exponent.
+    """A number; without suffix an integer, a decimal, or with an exponent a double, as in Spark.
 
     Raises:
-        InvalidInputError: its type has no such number.
+        InvalidInputError: it is out of the range of its type.
     """
     match = NUMBER.fullmatch(source.removeprefix("-"))
     if match is None:
@@ -77,15 +76,15 @@ def _suffixed(text: str, suffix: str) -> Literal:
 
 
 def hexadecimal(digits: str) -> Literal:
-    """`X'1F'`; an odd digit count gets a zero in front."""
+    """`X'1F'`; Spark pads an odd number of digits with a leading zero."""
     return Literal(bytes.fromhex(digits if len(digits) % 2 == 0 else f"0{digits}"))
 
 
-def moment(word: str, text: str) -> Literal:
-    """Return the constant after a word such as DATE or TIMESTAMP.
+def datetime_literal(word: str, text: str) -> Literal:
+    """The literal after the word DATE, TIMESTAMP or TIMESTAMP_NTZ.
 
     Raises:
-        InvalidInputError: the text is none.
+        InvalidInputError: the text is not such a literal.
     """
     row = primitive_in_sql(word)
     if row is None or row.codec.parse is None:
@@ -113,10 +112,10 @@ def moment(word: str, text: str) -> Literal:
 
 
 def interval(text: str, unit: str | None, sign: int) -> tuple[Literal, ...]:
-    """Amounts and their units: those of the text, or the text and the unit after it.
+    """Amounts and their units: in the text, or the text as amount and the unit after it.
 
     Raises:
-        InvalidInputError: an amount is none of its unit, or has none.
+        InvalidInputError: an amount is malformed, or has no unit.
     """
     words = [*text.lower().split(), *([unit] if unit else [])]
     if not words or len(words) % 2:
@@ -139,7 +138,7 @@ def _amount(text: str, unit: str) -> int | Decimal:
 
 
 def unit_of(word: str) -> str | None:
-    """The unit that a word names, in the plural too, or None."""
+    """The unit that a word names, in singular or plural; None if there is none."""
     name = word.upper()
     name = name if name in UNITS else name.removesuffix("S")
     return name if name in UNITS else None

@@ -1,7 +1,7 @@
-"""What sqlglot read, as expressions.
+"""Converting sqlglot's tree to expressions.
 
-Owns what each of its nodes means, by type and by argument: what has no meaning here is an error
-with its place, never skipped.
+Owns the meaning of each of its node types and their arguments. A node or argument without meaning
+here is an error with its position, and never skipped: sqlglot parses much that Spark does not.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ _BARE_CALLS: Final = frozenset({"current_date", "current_timestamp", "localtimes
 _UNIT_FIRST: Final = frozenset(
     {"timestampadd", "timestampdiff", "dateadd", "datediff", "date_diff"}
 )
-# What is no function in SQL, though our nodes write it as one.
+# Calls in our tree that are not functions in SQL.
 _OPERATORS: Final = frozenset({"interval", "[]", "&", "|", "^", "~"})
-# Arguments of nodes that only say how sqlglot would write them for other databases.
+# Arguments that only affect how sqlglot generates SQL for other databases.
 _WRITING: Final = frozenset({"typed", "safe", "quoted", "requires_string", "coalesce"})
 
 
@@ -70,25 +70,17 @@ def read(
     parameters: Sequence[object] | Mapping[str, object] | None,
     columns: Collection[str],
 ) -> Expression:
-    """The expression that a text says.
-
-    Raises:
-        InvalidInputError: the text is no such expression; the message says where.
-    """
+    """The expression in a text; see `sql.parse_sql`."""
     tokens = tokens_of(sql)
     _check_double_quotes(sql, tokens, {name.lower(): name for name in columns})
     try:
-        return _Reader(sql, tokens, parameters).whole(node_of(sql, tokens, exp.Condition))
+        return _NodeConverter(sql, tokens, parameters).whole(node_of(sql, tokens, exp.Condition))
     except RecursionError:
         raise error_at(sql, 0, "", "it is nested too deep") from None
 
 
 def read_type(sql: str) -> DataType:
-    """The type that a text says.
-
-    Raises:
-        InvalidInputError: there is no such type.
-    """
+    """The type in a text; see `sql.parse_type`."""
     node = _type_node(sql)
     try:
         return sql_types.to_type(node)
@@ -97,11 +89,7 @@ def read_type(sql: str) -> DataType:
 
 
 def read_limits(sql: str) -> list[tuple[tuple[str, ...], str, int]]:
-    """Each `char(n)` and `varchar(n)` of a type in SQL: its path inside, its name and length.
-
-    Raises:
-        InvalidInputError: there is no such type.
-    """
+    """The length limits in an SQL type; see `sql.length_limits`."""
     return list(sql_types.limits(_type_node(sql)))
 
 
@@ -125,7 +113,7 @@ def _check_double_quotes(sql: str, tokens: list[Token], columns: Mapping[str, st
             )  # fmt: skip
 
 
-class _Reader:
+class _NodeConverter:
     def __init__(
         self,
         sql: str,
@@ -153,10 +141,10 @@ class _Reader:
         kind = type(node)
         if kind in _BINARY:
             return self.binary(node)
-        reader = _READERS.get(kind)
-        if reader is None:
+        converter = _CONVERTERS.get(kind)
+        if converter is None:
             self._refuse(node, f"{kind.__name__.upper()} cannot stand here")
-        method, arguments = reader
+        method, arguments = converter
         self.check(node, arguments)
         return method(self, node)
 
@@ -168,7 +156,7 @@ class _Reader:
                 )
 
     def _refuse(self, node: Expr, problem: str, cause: Exception | None = None) -> NoReturn:
-        """The error of the first place in the text that belongs to a node."""
+        """Raise an error with the first position in the text that belongs to a node."""
         places = [part.meta for part in node.walk() if "start" in part.meta]
         first = min(places, key=lambda meta: meta["start"], default=None)
         start, end = (first["start"], first["end"] + 1) if first else (0, 0)
@@ -181,7 +169,7 @@ class _Reader:
             self._refuse(node, str(error), error)
 
     def binary(self, node: Expr) -> Expression:
-        # Long chains lean to the left, deeper than Python would call.
+        # sqlglot nests `a AND b AND c …` to the left, for long chains deeper than Python's stack.
         spine: list[Expr] = []
         while type(node) in _BINARY:
             self.check(node, _THIS_AND_OTHER)
@@ -214,10 +202,10 @@ class _Reader:
             self._refuse(node, "expected a text in single quotes")
         return node.name
 
-    def moment(self, node: Expr) -> Expression:
+    def datetime(self, node: Expr) -> Expression:
         text = self.text(node.expression)
         found: Literal = self._attempt(
-            node.expression, sql_constants.moment, node.this.upper(), text
+            node.expression, sql_constants.datetime_literal, node.this.upper(), text
         )
         return found
 
@@ -247,6 +235,7 @@ class _Reader:
     def column(self, node: Expr) -> Expression:
         assert isinstance(node, exp.Column)  # noqa: S101  # its reader is found by type
         path = tuple(map(self.name, node.parts))
+        # CURRENT_DATE without brackets is a function; in backticks it is a column.
         if len(path) == 1 and path[0].lower() in _BARE_CALLS and not node.this.args["quoted"]:
             return Call(path[0].lower())
         return Column(path)
@@ -272,6 +261,7 @@ class _Reader:
         if name in _OPERATORS:
             self._refuse(node, f"there is no function {name!r}")
         arguments = [self.read(argument) for argument in node.expressions]
+        # The unit of DATEADD(DAY, …) is a bare word, which sqlglot takes for a column.
         if name in _UNIT_FIRST and len(arguments) > 1:
             first = node.expressions[0]
             is_word = isinstance(first, exp.Column) and not first.this.args["quoted"]
@@ -332,7 +322,7 @@ class _Reader:
         if not isinstance(patterns, exp.Any | exp.All):
             like = nodes.Like(operand, self.read(patterns), escape, ignore_case)
             return nodes.Not(like) if is_negated else like
-        # NOT LIKE ANY is true if one of the patterns does not match: NOT stands inside.
+        # NOT LIKE ANY is true if one pattern does not match: NOT applies to each LIKE.
         likes: list[Expression] = []
         for pattern in patterns.this.expressions:
             like = nodes.Like(operand, self.read(pattern), ignore_case=ignore_case)
@@ -357,30 +347,32 @@ def _arguments(*names: str) -> frozenset[str]:
 _THIS: Final = _arguments("this")
 _THIS_AND_OTHER: Final = _arguments("this", "expression")
 _LISTED: Final = _arguments("this", "expressions")
-_READERS: Final[dict[type[Expr], tuple[Callable[[_Reader, Expr], Expression], frozenset[str]]]] = {
-    exp.Literal: (_Reader.literal, _arguments("this", "is_string")),
+_CONVERTERS: Final[
+    dict[type[Expr], tuple[Callable[[_NodeConverter, Expr], Expression], frozenset[str]]]
+] = {
+    exp.Literal: (_NodeConverter.literal, _arguments("this", "is_string")),
     exp.HexString: (lambda _, node: sql_constants.hexadecimal(node.name), _THIS),
     exp.Null: (lambda _, __: Literal(None), frozenset()),
     exp.Boolean: (lambda _, node: Literal(node.this), _THIS),
-    exp.Concat: (_Reader.texts, _arguments("expressions")),
-    exp.Introducer: (_Reader.moment, _THIS_AND_OTHER),
-    exp.Interval: (_Reader.interval, _THIS),
-    exp.Placeholder: (_Reader.parameter, _THIS),
-    exp.Column: (_Reader.column, _arguments("this", "table", "db", "catalog")),
-    exp.Dot: (_Reader.field, _THIS_AND_OTHER),
-    exp.Bracket: (_Reader.item, _LISTED),
-    exp.Anonymous: (_Reader.call, _LISTED),
-    exp.Cast: (_Reader.cast, _arguments("this", "to")),
-    exp.TryCast: (_Reader.cast, _arguments("this", "to")),
-    exp.Case: (_Reader.case, _arguments("this", "ifs", "default")),
+    exp.Concat: (_NodeConverter.texts, _arguments("expressions")),
+    exp.Introducer: (_NodeConverter.datetime, _THIS_AND_OTHER),
+    exp.Interval: (_NodeConverter.interval, _THIS),
+    exp.Placeholder: (_NodeConverter.parameter, _THIS),
+    exp.Column: (_NodeConverter.column, _arguments("this", "table", "db", "catalog")),
+    exp.Dot: (_NodeConverter.field, _THIS_AND_OTHER),
+    exp.Bracket: (_NodeConverter.item, _LISTED),
+    exp.Anonymous: (_NodeConverter.call, _LISTED),
+    exp.Cast: (_NodeConverter.cast, _arguments("this", "to")),
+    exp.TryCast: (_NodeConverter.cast, _arguments("this", "to")),
+    exp.Case: (_NodeConverter.case, _arguments("this", "ifs", "default")),
     exp.Paren: (lambda self, node: self.read(node.this), _THIS),
-    exp.Not: (_Reader.negation, _THIS),
-    exp.Neg: (_Reader.negative, _THIS),
+    exp.Not: (_NodeConverter.negation, _THIS),
+    exp.Neg: (_NodeConverter.negative, _THIS),
     exp.BitwiseNot: (lambda self, node: Call("~", (self.read(node.this),)), _THIS),
-    exp.Is: (_Reader.test, _THIS_AND_OTHER),
-    exp.In: (_Reader.membership, _LISTED),
-    exp.Between: (_Reader.between, _arguments("this", "low", "high")),
-    exp.Like: (_Reader.like, _arguments("this", "expression", "negate")),
-    exp.ILike: (_Reader.like, _arguments("this", "expression", "negate")),
-    exp.Escape: (_Reader.escape, _THIS_AND_OTHER),
+    exp.Is: (_NodeConverter.test, _THIS_AND_OTHER),
+    exp.In: (_NodeConverter.membership, _LISTED),
+    exp.Between: (_NodeConverter.between, _arguments("this", "low", "high")),
+    exp.Like: (_NodeConverter.like, _arguments("this", "expression", "negate")),
+    exp.ILike: (_NodeConverter.like, _arguments("this", "expression", "negate")),
+    exp.Escape: (_NodeConverter.escape, _THIS_AND_OTHER),
 }

@@ -1,7 +1,7 @@
-"""Types as SQL writes them: `decimal(10, 2)`, `array<struct<a: int>>`.
+"""SQL types: `decimal(10, 2)`, `array<struct<a: int>>`.
 
-Owns what sqlglot's nodes of types mean, and the limits of `char(n)` and `varchar(n)`, which are
-no types of ours.
+Owns the conversion of sqlglot's type nodes, and the lengths of `char(n)` and `varchar(n)`, which
+are not types in Delta.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 Limit = tuple[tuple[str, ...], str, int]
 _LIMITED: Final = frozenset({"char", "character", "varchar"})
-# What stands between the brackets of each nested type.
+# The parts of each nested type, as paths name them.
 _PARTS: Final = {"array": ("element",), "map": ("key", "value")}
 
 
 def to_type(node: Expr) -> DataType:
-    """The type that a node says.
+    """The type of a node.
 
     Raises:
         InvalidInputError: there is no such type.
@@ -45,7 +45,7 @@ def to_type(node: Expr) -> DataType:
 
 
 def limits(node: Expr, path: tuple[str, ...] = ()) -> Iterator[Limit]:
-    """Each `char(n)` and `varchar(n)` of a type: its path inside of the type, name and length.
+    """Each `char(n)` and `varchar(n)` of a type: its path in the type, its name and length.
 
     Raises:
         InvalidInputError: there is no such type.
@@ -62,7 +62,7 @@ def limits(node: Expr, path: tuple[str, ...] = ()) -> Iterator[Limit]:
 
 
 def _read(node: Expr) -> tuple[str, list[Expr]]:
-    """The name and the parts, which have the right number."""
+    """The name and the parts of a type, whose number is checked."""
     row, parts = primitive_in_sql(node.this), node.expressions
     name = row.name if row else node.this
     is_nested = bool(node.args.get("nested"))

@@ -1,4 +1,4 @@
-"""Functions of texts as Spark computes them: characters are Unicode code points."""
+"""Functions of strings and binary values as in Spark: characters are Unicode code points."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ _SHA2: Final[dict[int, Callable[[bytes], Any]]] = {
 def _change_case(
     kernel: Callable[[Datum], Datum], rowwise: Callable[[str], str]
 ) -> Callable[[Datum], Datum]:
-    """Cost: by row where a text is not ASCII, because ß and final sigma change by context."""
+    """Cost: by row if a string is not ASCII: Arrow maps character by character, Java does not.
+
+    Java's upper case of ß is SS, and its lower case of Σ depends on the position in the word.
+    """
 
     def run(text: Datum) -> Datum:
         if compute.all(pc.string_is_ascii(text), min_count=0).as_py():
@@ -43,7 +46,7 @@ def _change_case(
 def _test(
     kernel: Callable[..., Datum], rowwise: Callable[[str, str], bool]
 ) -> Callable[[Datum, Datum], Datum]:
-    """Cost: by row where the part is no constant."""
+    """Cost: by row if the part is not constant."""
 
     def run(text: Datum, part: Datum) -> Datum:
         if is_constant(part):
@@ -56,7 +59,10 @@ def _test(
 def _trim(
     kernel: Callable[..., Datum], rowwise: Callable[[str, str], str], *, chars_first: bool
 ) -> Callable[..., Datum]:
-    """Only blanks are trimmed unless characters are given. Cost: by row where those differ."""
+    """Without characters, only spaces are trimmed: a cast of a string trims all white space.
+
+    Cost: by row if the characters are not constant.
+    """
 
     def run(*arguments: Datum) -> Datum:
         if len(arguments) == 1:
@@ -72,19 +78,19 @@ def _trim(
 
 
 def length(value: Datum) -> Datum:
-    """Characters of a text, bytes of a binary."""
+    """Characters of a string, bytes of a binary value."""
     return pc.binary_length(value) if pt.is_binary(value.type) else pc.utf8_length(value)
 
 
 def octet_length(value: Datum) -> Datum:
-    """Bytes of a text (UTF-8) or binary."""
+    """Bytes of a string (UTF-8) or binary value."""
     return pc.binary_length(value)
 
 
 def substring(value: Datum, start: Datum, count: Datum | None = None) -> Datum:
-    """From position `start` (1 is the first, -1 the last), at most `count` of them.
+    """At most `count` characters or bytes from `start` on; 1 and 0 are the first, -1 the last.
 
-    Cost: by row where a position is no constant, or negative and `count` is given.
+    Cost: by row if a position is not constant, or is negative and `count` is given.
     """
     arguments = (start,) if count is None else (start, count)
     if pt.is_string(value.type) and is_constant(*arguments):
@@ -92,6 +98,7 @@ def substring(value: Datum, start: Datum, count: Datum | None = None) -> Datum:
         many = _MAX_INTEGER if count is None else count.as_py()
         if many <= 0:
             return compute.utf8_slice_codeunits(value, start=0, stop=0)
+        # Position 0 means 1 in Spark.
         if first >= 0:
             begin = max(first - 1, 0)
             return compute.utf8_slice_codeunits(value, start=begin, stop=begin + many)
@@ -101,6 +108,7 @@ def substring(value: Datum, start: Datum, count: Datum | None = None) -> Datum:
 
 
 def _substring(value: Any, start: int, count: int = _MAX_INTEGER) -> Any:
+    # A start before the first character counts from there: substring('abc', -5, 3) is 'a'.
     begin = start - 1 if start > 0 else len(value) + start if start < 0 else 0
     end = begin + count
     return value[max(begin, 0) : max(end, 0)]
@@ -112,7 +120,7 @@ def left(text: Datum, count: Datum) -> Datum:
 
 
 def right(text: Datum, count: Datum) -> Datum:
-    """The last characters. Cost: by row where their number is no constant."""
+    """The last characters. Cost: by row if their number is not constant."""
     if is_constant(count):
         many = count.as_py()
         if many <= 0:
@@ -122,12 +130,12 @@ def right(text: Datum, count: Datum) -> Datum:
 
 
 def repeat(text: Datum, count: Datum) -> Datum:
-    """The text so many times."""
+    """The string repeated; empty for a negative count."""
     return pc.binary_repeat(text, compute.max_element_wise(count, 0, skip_nulls=False))
 
 
 def concat(*parts: Datum) -> Datum:
-    """The parts one after the other; NULL if one is."""
+    """The concatenated parts; NULL if one is NULL."""
     if not parts:
         return pa.scalar("")
     empty: Any = b"" if pt.is_binary(parts[0].type) else ""
@@ -137,9 +145,9 @@ def concat(*parts: Datum) -> Datum:
 
 
 def concat_ws(separator: Datum, *parts: Datum) -> Datum:
-    """The parts that are not NULL with a separator between them; NULL without a separator.
+    """The parts that are not NULL, joined by a separator; NULL if the separator is NULL.
 
-    Cost: by row where the separator is no constant.
+    Cost: by row if the separator is not constant.
     """
     empty = pa.scalar("")
     if not parts:
@@ -152,7 +160,7 @@ def concat_ws(separator: Datum, *parts: Datum) -> Datum:
         ]
         joined = compute.binary_join_element_wise(*ahead, empty)
         return compute.utf8_slice_codeunits(joined, start=len(separator.as_py()))
-    # A NULL part is made a text for the rows, because a function by row skips NULL.
+    # `by_row` gives NULL where an argument is NULL, so NULL parts become "" with a flag each.
     flags = [compute.is_valid(part) for part in parts]
     texts = [compute.fill_null(part, "") for part in parts]
     return by_row(_joined, pa.string(), separator, *flags, *texts)
@@ -166,7 +174,7 @@ def _joined(separator: str, *row: Any) -> str:
 
 
 def replace(text: Datum, search: Datum, replacement: Datum | None = None) -> Datum:
-    """Every `search` replaced. Cost: by row where the parts are no constants."""
+    """The string with every `search` replaced. Cost: by row if the parts are not constant."""
     new = pa.scalar("") if replacement is None else replacement
     if is_constant(search, new):
         if search.as_py() == "":
@@ -182,12 +190,12 @@ def replace(text: Datum, search: Datum, replacement: Datum | None = None) -> Dat
 
 
 def instr(text: Datum, part: Datum) -> Datum:
-    """Where a part begins, counted from 1; 0 if it is not there. Cost: by row."""
+    """The position of a part, counted from 1; 0 if it does not occur. Cost: by row."""
     return by_row(lambda value, wanted: value.find(wanted) + 1, pa.int32(), text, part)
 
 
 def split_part(text: Datum, delimiter: Datum, index: Datum) -> Datum:
-    """One piece between plain delimiters, counted from 1, or from the end. Cost: by row."""
+    """A piece between delimiters, counted from 1, or from the end if negative. Cost: by row."""
     return by_row(_split_part, pa.string(), text, delimiter, index)
 
 
@@ -200,7 +208,7 @@ def _split_part(text: str, delimiter: str, index: int) -> str:
 
 
 def find_from(part: Datum, text: Datum, start: Datum) -> Datum:
-    """Where a part begins at or after a place, counted from 1. Cost: by row."""
+    """The position of a part at or after a position, counted from 1. Cost: by row."""
     return by_row(_find_from, pa.int32(), part, text, start)
 
 
@@ -211,7 +219,7 @@ def _find_from(part: str, text: str, start: int) -> int:
 
 
 def bit_length(value: Datum) -> Datum:
-    """Bits of a text (UTF-8) or binary."""
+    """Bits of a string (UTF-8) or binary value."""
     return compute.multiply(pc.binary_length(value), pa.scalar(8, pa.int32()))
 
 
@@ -224,7 +232,7 @@ def _character(code: int) -> str:
 
 
 def _pad(*, at_left: bool) -> Callable[..., Datum]:
-    """Filled up to a length, or cut to it. Cost: by row where that is no constant."""
+    """Padded or truncated to a length. Cost: by row if the length is not constant."""
 
     def row(text: str, width: int, fill: str = " ") -> str:
         if width <= len(text) or not fill:
@@ -245,7 +253,7 @@ def _pad(*, at_left: bool) -> Callable[..., Datum]:
 
 
 def sha2(value: Datum, bits: Datum) -> Datum:
-    """The SHA-2 digest of so many bits in hexadecimal digits; NULL for another width."""
+    """The SHA-2 digest in hexadecimal digits; NULL if SHA-2 does not have so many bits."""
 
     def row(data: bytes, width: int) -> str | None:
         digest = _SHA2.get(width)

@@ -1,8 +1,8 @@
-"""pyarrow's expressions as ours, by way of Substrait.
+"""Converting pyarrow's expressions, by way of Substrait.
 
-Owns the reading of Substrait's binary form, as far as pyarrow writes it for filters. A tree means
-exactly what it meant to pyarrow (NaN compares with nothing, a list's test is never unknown), or
-it is refused; arithmetic and casts are refused, since their errors differ.
+Owns the parsing of Substrait's binary form, as far as pyarrow writes it for filters. The result
+means exactly what the filter means in pyarrow (NaN equals nothing, `isin` is never NULL), or the
+filter is refused. Arithmetic and casts are refused, because their errors differ from Spark's.
 """
 
 from __future__ import annotations
@@ -17,19 +17,8 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.nodes import (
-    And,
-    Call,
-    Case,
-    Column,
-    Comparison,
-    Expression,
-    In,
-    IsNull,
-    Literal,
-    Not,
-    Or,
-)
+from deltalog.expressions import nodes
+from deltalog.expressions.nodes import Call, Column, Expression, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,16 +36,16 @@ _EPOCH_UTC: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def from_arrow_expression(expression: pc.Expression, schema: pa.Schema) -> Expression:
-    """The same condition as an expression of ours, not resolved yet.
+    """The condition as an expression, not resolved yet.
 
     Args:
         expression: a pyarrow filter.
-        schema: whose columns it names, by exact name.
+        schema: of the columns that it names, by exact name.
 
     Raises:
-        InvalidInputError: pyarrow cannot hand it out, or it holds what has no exact counterpart.
+        InvalidInputError: pyarrow cannot serialise it, or a part has no exact counterpart.
     """
-    from pyarrow import substrait  # noqa: PLC0415  # slow, and seldom needed
+    from pyarrow import substrait  # noqa: PLC0415  # slow to import, and rarely needed
 
     try:
         known = pa.schema([field.with_type(_without_extensions(field.type)) for field in schema])
@@ -67,7 +56,7 @@ def from_arrow_expression(expression: pc.Expression, schema: pa.Schema) -> Expre
             'write it as SQL or with deltalog.col("…")'
         ) from error
     try:
-        return _Reader(_fields(message), schema).root()
+        return _SubstraitConverter(_fields(message), schema).root()
     except (_UnknownError, IndexError, struct.error, OverflowError) as error:
         raise InvalidInputError(
             f"cannot read the pyarrow expression {expression}: {error} has no exact counterpart; "
@@ -76,7 +65,7 @@ def from_arrow_expression(expression: pc.Expression, schema: pa.Schema) -> Expre
 
 
 def _without_extensions(kind: Any) -> pa.DataType:
-    """The type as Substrait has it: one extension type in a schema makes pyarrow refuse it all."""
+    """The type without extension types: one of them makes pyarrow refuse the whole schema."""
     if isinstance(kind, pa.BaseExtensionType):
         return _without_extensions(kind.storage_type)
     if pt.is_struct(kind):
@@ -90,11 +79,11 @@ def _without_extensions(kind: Any) -> pa.DataType:
 
 
 class _UnknownError(Exception):
-    """A part that is not understood."""
+    """A part that is not supported."""
 
 
-class _Reader:
-    """Walks the message of one expression."""
+class _SubstraitConverter:
+    """Converts the message of one expression."""
 
     def __init__(self, message: _Fields, schema: pa.Schema) -> None:
         self._message = message
@@ -142,38 +131,38 @@ class _Reader:
             return Call(_TEXT_TESTS[name], tuple(arguments))
         match name, arguments:
             case "and", _:
-                return And(tuple(arguments))
+                return nodes.And(tuple(arguments))
             case "or", _:
-                return Or(tuple(arguments))
+                return nodes.Or(tuple(arguments))
             case "not", [argument]:
-                return Not(argument)
+                return nodes.Not(argument)
             case "is_null", [argument]:
-                return IsNull(argument)
+                return nodes.IsNull(argument)
             case "is_not_null", [argument]:
-                return Not(IsNull(argument))
+                return nodes.Not(nodes.IsNull(argument))
             case "is_nan", [Column() as argument]:
-                # Unknown for NULL with pyarrow, so it is not isnan() of Spark.
-                return Comparison("=", argument, Literal(math.nan))
+                # NULL for NULL in pyarrow, while Spark's isnan() is false.
+                return nodes.Comparison("=", argument, Literal(math.nan))
             case _:
                 raise _UnknownError(f"the function {name!r}")
 
     def _comparison(self, operator: str, sides: Sequence[Expression]) -> Expression:
-        """NaN is equal to nothing and in no order with pyarrow, the greatest value with Spark."""
+        """A comparison by IEEE 754: NaN equals nothing, while in Spark it is the greatest value."""
         left, right = sides
-        plain = Comparison(operator, left, right)
+        plain = nodes.Comparison(operator, left, right)
         constants = [side for side in sides if isinstance(side, Literal)]
         if any(map(self._may_be_nan, constants)):
-            # True or false for every value, and still unknown for NULL.
-            return (Or if operator == "<>" else And)((plain, Not(plain)))
+            # A constant true or false for all values, but NULL for NULL.
+            return (nodes.Or if operator == "<>" else nodes.And)((plain, nodes.Not(plain)))
         nan = [Call("isnan", (side,)) for side in sides if self._may_be_nan(side)]
         if not nan:
             return plain
-        tests = nan if operator == "<>" else [Not(test) for test in nan]
-        found = (Or if operator == "<>" else And)((plain, *tests))
+        tests = nan if operator == "<>" else [nodes.Not(test) for test in nan]
+        found = (nodes.Or if operator == "<>" else nodes.And)((plain, *tests))
         if any(constant.value is not None for constant in constants):
             return found
-        # Beside a NULL even NaN is unknown.
-        return Case(((IsNull(plain), Literal(None)),), found)
+        # NaN beside a NULL is NULL in pyarrow.
+        return nodes.Case(((nodes.IsNull(plain), Literal(None)),), found)
 
     def _may_be_nan(self, side: Expression) -> bool:
         if isinstance(side, Column):
@@ -192,8 +181,8 @@ class _Reader:
             raise _UnknownError("a list that holds NULL")
         if self._may_be_nan(operand) or any(map(self._may_be_nan, options)):
             raise _UnknownError("a list of floating-point numbers")
-        # With pyarrow the test is false for NULL, never unknown.
-        return And((Not(IsNull(operand)), In(operand, options)))
+        # In pyarrow, `isin` is false for NULL, never NULL.
+        return nodes.And((nodes.Not(nodes.IsNull(operand)), nodes.In(operand, options)))
 
 
 def _literal(node: _Fields) -> Expression:
@@ -232,17 +221,17 @@ _CONSTANTS: Final[dict[int, Callable[[Any], Any]]] = {
     24: _decimal,
     27: lambda micros: _EPOCH_UTC + dt.timedelta(microseconds=_signed(micros)),
 }
-"""Substrait's numbers of the kinds of constants."""
+"""The field numbers of Substrait's literals."""
 
 
 def _number(fields: _Fields, number: int) -> int:
-    """A number; the binary form leaves out zeros."""
+    """A number; protobuf omits zeros."""
     value = fields.get(number, [0])[0]
     return int(value)
 
 
 def _fields(data: bytes) -> _Fields:
-    """The fields of one message: numbers as int, everything else as bytes."""
+    """The fields of a protobuf message: numbers as int, everything else as bytes."""
     found: _Fields = {}
     position = 0
     while position < len(data):

@@ -1,6 +1,6 @@
-"""Texts of numbers and moments as Spark reads and prints them, over Arrow arrays.
+"""Spark's string form of numbers, dates and timestamps: parsing and printing Arrow arrays.
 
-Owns the accepted spellings. The usual spellings go through Arrow; the rare ones by row.
+Owns the accepted syntax. Arrow parses the usual forms; the rare ones are parsed row by row.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ _FIRST_DAY: Final = -12_687_428
 _LAST_DAY: Final = 11_248_737
 _DAYS_OF_MONTH: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
+# Spark accepts a year or a month for its first day, and ignores what follows a date after T or a
+# space; a timestamp may lack any of its last fields.
 _DATE: Final = re.compile(
     r"([+-]?)(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.ASCII | re.DOTALL
 )
@@ -34,7 +36,7 @@ _MOMENT: Final = re.compile(
     re.ASCII | re.DOTALL,
 )
 _OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?", re.ASCII)
-# Java's short zone names; what they mean is not what the tz database says of the same letters.
+# Java's short zone ids. The tz database has other zones under some of the same names.
 _FIXED_ZONES: Final = {
     "Z": "",
     "UTC": "",
@@ -78,17 +80,20 @@ _PLAIN_MOMENT: Final = (
 
 
 def trim_all(array: Array) -> Array:
-    """Texts without blanks and control characters around them."""
+    """Strings without leading and trailing white space and control characters.
+
+    Spark's casts trim all characters up to U+0020, and U+007F (`UTF8String.trimAll`).
+    """
     return pc.utf8_trim(array, characters=_SPACE)
 
 
 def without_plus(array: Array) -> Array:
-    """Texts of numbers without their plus sign, which Arrow does not read."""
+    """Strings of numbers without their plus sign, which Arrow does not parse."""
     return pc.utf8_ltrim(array, characters="+")
 
 
 def integers_within(array: Array, bits: int) -> Array:
-    """Which texts of integers fit so many bits. By row: only called when one does not."""
+    """Which strings of integers fit the number of bits. Cost: by row, only if one does not."""
     limit = 1 << (bits - 1)
     return pa.array(
         [None if text is None else -limit <= int(text) < limit for text in array.to_pylist()],
@@ -97,7 +102,7 @@ def integers_within(array: Array, bits: int) -> Array:
 
 
 def decimals_by_row(array: Array, precision: int, scale: int) -> tuple[Array, Array]:
-    """Texts as decimals and which of them fit. By row: only called for very long or large ones."""
+    """Strings as decimals, and which of them fit. Cost: by row; for very long ones only."""
     values: list[Decimal | None] = []
     fits: list[bool | None] = []
     for text in array.to_pylist():
@@ -108,7 +113,7 @@ def decimals_by_row(array: Array, precision: int, scale: int) -> tuple[Array, Ar
 
 
 def decimal_of(text: str, precision: int, scale: int) -> Decimal | None:
-    """A text as a decimal with halves rounded away from zero, or None if it does not fit."""
+    """A string as a decimal, rounded half up; None if it does not fit."""
     value = Decimal(text)
     if value == 0:
         return Decimal(0).scaleb(-scale)
@@ -122,7 +127,7 @@ def decimal_of(text: str, precision: int, scale: int) -> Decimal | None:
 
 def of_fractionals(array: Array) -> Array:
     """Floats and doubles as Java 19 and later print them. Cost: by row."""
-    # Arrow prints the shortest digits of each width; Java only places them otherwise.
+    # Both print the shortest digits that identify the value; Java formats them differently.
     digits = compute.cast(array, pa.string()).to_pylist()
     values = array.to_pylist()
     return pa.array(
@@ -146,10 +151,11 @@ def _java_text(number: float, text: str) -> str:
         return f"{minus}0.0"
     shown = "".join(map(str, digits)).rstrip("0")
     if len(shown) == 1:
-        # Java always shows two digits, so of two digits it takes the nearest.
+        # Java always prints two digits, so it takes the nearest two-digit decimal.
         value = Decimal(format(number, ".1e"))
         shown = "".join(map(str, value.as_tuple().digits)).rstrip("0")
     exponent = value.adjusted()
+    # Java writes an exponent below 10^-3 and from 10^7 on.
     if -4 < exponent < 7:
         if exponent < 0:
             return f"{minus}0.{'0' * (-exponent - 1)}{shown}"
@@ -159,7 +165,7 @@ def _java_text(number: float, text: str) -> str:
 
 
 def of_decimals(array: Array) -> Array:
-    """Decimals in plain notation."""
+    """Decimals without exponent."""
     printed = compute.cast(array, pa.string())
     if not compute.any(pc.match_substring(printed, "E")).as_py():
         return printed
@@ -170,13 +176,13 @@ def of_decimals(array: Array) -> Array:
 
 
 def of_dates(array: Array) -> Array:
-    """Dates as `2024-01-31`; years after 9999 have a sign."""
+    """Dates as `2024-01-31`; years after 9999 have a plus sign."""
     check_years(array)
     return _signed(compute.cast(array, pa.string()))
 
 
 def check_years(moments: Datum) -> None:
-    """Refuse what Arrow's calendar cannot count: its years have 16 bits, and wrap around.
+    """Refuse years for which Arrow's calendar kernels wrap around: they compute with 16 bits.
 
     Raises:
         InvalidInputError: a date or timestamp is outside of the years -32767 to 32767.
@@ -201,12 +207,12 @@ def of_timestamps(array: Array) -> Array:
     check_years(array)
     printed = compute.cast(compute.cast(array, pa.timestamp("us")), pa.string())
     trimmed = pc.utf8_rtrim(pc.utf8_rtrim(printed, characters="0"), characters=".")
-    # 12:30:00 printed without a fraction would lose its zeros; Arrow always prints six digits.
+    # Trimming zeros never touches the seconds: Arrow always prints a fraction of six digits.
     return _signed(trimmed)
 
 
 def to_dates(array: Array) -> tuple[Array, Array | None]:
-    """Texts as dates, and which of them are none."""
+    """Strings as dates, and which of them are not dates."""
     trimmed = trim_all(array)
     plain = compute.match_substring_regex(trimmed, _PLAIN_DATE)
     if compute.all(plain, min_count=0).as_py():
@@ -222,11 +228,11 @@ def to_dates(array: Array) -> tuple[Array, Array | None]:
 
 
 def to_micros(array: Array, *, has_zone: bool) -> tuple[Array, Array | None]:
-    """Texts as microseconds since 1970 in UTC, and which of them are none.
+    """Strings as microseconds since 1970 in UTC, and which of them are not timestamps.
 
     Args:
-        array: texts.
-        has_zone: whether a zone in the text moves the value; without, it is read over.
+        array: of strings.
+        has_zone: whether a zone in the string is applied. Spark ignores it for `timestamp_ntz`.
     """
     trimmed = trim_all(array)
     plain = compute.match_substring_regex(trimmed, _PLAIN_MOMENT)
@@ -244,7 +250,7 @@ def to_micros(array: Array, *, has_zone: bool) -> tuple[Array, Array | None]:
 
 
 def days_from_civil(year: int, month: int, day: int) -> int | None:
-    """Days since 1970 of a proleptic Gregorian date of any year, or None if there is none."""
+    """Days since 1970 of a date of the proleptic Gregorian calendar; None if it does not exist."""
     if not 1 <= month <= 12 or not 1 <= day <= days_in_month(year, month):
         return None
     shifted = year - (month <= 2)
@@ -255,7 +261,7 @@ def days_from_civil(year: int, month: int, day: int) -> int | None:
 
 
 def civil_from_days(days: int) -> tuple[int, int, int]:
-    """Year, month and day of so many days since 1970."""
+    """Year, month and day of a number of days since 1970."""
     era, day_of_era = divmod(days + 719_468, 146_097)
     year_of_era = (
         day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096
@@ -268,13 +274,13 @@ def civil_from_days(days: int) -> tuple[int, int, int]:
 
 
 def days_in_month(year: int, month: int) -> int:
-    """How many days a month has."""
+    """The number of days of a month."""
     is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     return 29 if month == 2 and is_leap else _DAYS_OF_MONTH[month - 1]
 
 
 def days_of(text: str) -> int | None:
-    """Days since 1970 of a text that says a date, or None if it says none."""
+    """Days since 1970 of a date in a string; None if it is not a date."""
     match = _DATE.fullmatch(text.strip(_SPACE))
     if match is None:
         return None
@@ -288,7 +294,7 @@ def _date_parts(match: re.Match[str]) -> tuple[int, int, int]:
 
 
 def micros_of(text: str, *, has_zone: bool) -> int | None:
-    """Microseconds since 1970 of a text that says a moment, or None if it says none."""
+    """Microseconds since 1970 of a timestamp in a string; None if it is not a timestamp."""
     match = _MOMENT.fullmatch(text.strip(_SPACE))
     if match is None:
         return None
@@ -306,7 +312,7 @@ def micros_of(text: str, *, has_zone: bool) -> int | None:
 
 
 def offset_micros(zone: str, local: int = 0) -> int | None:
-    """How far a zone is ahead of UTC at a wall time, or None if there is no such zone."""
+    """The offset of a zone from UTC at a wall time; None if there is no such zone."""
     zone = _FIXED_ZONES.get(zone.strip(), zone.strip())
     if zone == "":
         return 0
@@ -314,6 +320,7 @@ def offset_micros(zone: str, local: int = 0) -> int | None:
     if match is not None:
         hours, minutes, seconds = (int(part or 0) for part in match.group(2, 3, 4))
         total = (hours * 60 + minutes) * 60 + seconds
+        # Java's offsets end at 18 hours.
         if total > 18 * 3600 or minutes > 59 or seconds > 59:
             return None
         return (-total if match[1] == "-" else total) * 1_000_000
@@ -321,7 +328,7 @@ def offset_micros(zone: str, local: int = 0) -> int | None:
 
 
 def arrow_zone(zone: str) -> str | None:
-    """The zone in a spelling that Arrow knows, or None if there is no such zone."""
+    """The zone by a name that Arrow knows; None if there is no such zone."""
     if offset_micros(zone) is None:
         return None
     zone = _FIXED_ZONES.get(zone.strip(), zone.strip())

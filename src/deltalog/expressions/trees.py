@@ -1,6 +1,6 @@
-"""Walking and rebuilding expression trees of any node.
+"""Traversing and rebuilding expression trees.
 
-Owns what a node's children are. Knows neither types nor data.
+Owns what the children of a node are. Knows neither types nor data.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from deltalog.expressions.nodes import And, Call, Column, Expression
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# Spark replaces these by constants when a query starts; in a table's own rules they are refused.
+# Spark replaces these by constants when a query starts. Constraints and generated columns are
+# evaluated by many queries, so they must not use them (ledger GEN-04).
 NON_DETERMINISTIC: Final = frozenset(
     {"current_date", "curdate", "current_timestamp", "now", "localtimestamp"}
 )
@@ -41,7 +42,7 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 
 def rebuild(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
-    """The same node with every child changed."""
+    """The node with every child mapped."""
     changed: dict[str, Any] = {}
     for part in fields(expression):  # type: ignore[arg-type]  # every node is a dataclass
         value = getattr(expression, part.name)
@@ -59,7 +60,7 @@ def _change(value: Any, change: Callable[[Expression], Expression]) -> Any:
 
 
 def map_columns(expression: Expression, change: Callable[[Column], Expression]) -> Expression:
-    """The same tree with every column replaced, as when logical names become physical ones."""
+    """The tree with every column mapped, for example from logical to physical names."""
     if isinstance(expression, Column):
         return change(expression)
     return rebuild(expression, lambda child: map_columns(child, change))
@@ -71,14 +72,14 @@ def columns(expression: Expression) -> set[tuple[str, ...]]:
 
 
 def conjuncts(expression: Expression) -> tuple[Expression, ...]:
-    """The parts that must all be true for the expression to be true."""
+    """The operands of AND, at any depth: all of them must be true for the whole to be true."""
     if not isinstance(expression, And):
         return (expression,)
     return tuple(part for operand in expression.operands for part in conjuncts(operand))
 
 
 def is_deterministic(expression: Expression) -> bool:
-    """Whether the same row always gives the same value."""
+    """Whether equal rows always give equal values."""
     return not any(
         isinstance(node, Call) and node.function.lower() in NON_DETERMINISTIC
         for node in walk(expression)

@@ -57,6 +57,8 @@ def table_checks(
     # Delta Spark enforces constraints even if the protocol does not have the feature (CON-06).
     stored = TableProperties(configuration).constraints
     checks = [Check(name=name, text=text) for name, text in stored.items()]
+    # "Writers MUST abort any transaction that adds a row to the table, where an invariant evaluates
+    # to `false` or `null`."
     if invariants:
         checks += [
             Check(

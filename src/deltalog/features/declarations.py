@@ -14,16 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from deltalog import expressions
 from deltalog.errors import InvalidInputError, InvalidMetadataError
 from deltalog.expressions import columns as columns_of
-from deltalog.expressions import (
-    evaluate,
-    parse_sql,
-    resolve,
-    resolve_predicate,
-    to_sql,
-    type_of,
-)
 from deltalog.expressions.nodes import Cast
 from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.constraints import table_checks
@@ -133,7 +126,9 @@ def check_condition(what: str, text: str, schema: StructType) -> Expression:
             deterministic.
     """
     try:
-        return resolve_predicate(parse_sql(text, columns=schema.names), schema)
+        return expressions.resolve_predicate(
+            expressions.parse_sql(text, columns=schema.names), schema
+        )
     except InvalidInputError as error:
         raise InvalidInputError(f"{what} ({text}) cannot be kept: {error}") from error
 
@@ -184,8 +179,8 @@ def _check_generated(name: str, text: str, schema: StructType) -> None:
         if not has_generated_columns(schema.with_fields([field]))
     }
     try:
-        resolved = resolve(parse_sql(text, columns=schema.names), schema)
-        found = type_of(resolved, schema)
+        resolved = expressions.resolve(expressions.parse_sql(text, columns=schema.names), schema)
+        found = expressions.type_of(resolved, schema)
     except InvalidInputError as error:
         raise InvalidInputError(f"{what} cannot be computed: {error}") from error
     others = sorted({path[0] for path in columns_of(resolved)} - plain)
@@ -193,9 +188,10 @@ def _check_generated(name: str, text: str, schema: StructType) -> None:
         raise InvalidInputError(f"{what} cannot use {', '.join(others)}: that is generated itself")
     declared = find_field(schema, (name,)).type
     if str(found) != str(declared):
+        parsed = expressions.to_sql(expressions.parse_sql(text))
         raise InvalidInputError(
             f"{what} is of type {found}, but the column is declared as {declared}: "
-            f"declare it as {found}, or write CAST({to_sql(parse_sql(text))} AS {declared})"
+            f"declare it as {found}, or write CAST({parsed} AS {declared})"
         )
 
 
@@ -213,16 +209,16 @@ def _check_default(path: Path, text: str, schema: StructType) -> None:
 
 def _unfit_default(text: str, declared: DataType, schema: StructType) -> str:
     """Why the text cannot be a default of the type; empty if it can."""
-    parsed = parse_sql(text)
+    parsed = expressions.parse_sql(text)
     if columns_of(parsed):
         return "it names a column, and a default is a constant"
-    resolved = resolve(parsed, schema, now=_SOME_TIME)
-    found = type_of(resolved, schema)
+    resolved = expressions.resolve(parsed, schema, now=_SOME_TIME)
+    found = expressions.type_of(resolved, schema)
     if not can_store(found, declared):
         return f"it is of type {found}, which a column of type {declared} cannot hold"
     if isinstance(declared, PrimitiveType) and isinstance(found, PrimitiveType):
-        stored = resolve(Cast(resolved, declared), schema)
-        evaluate(stored, pa.table({"": [0]}))  # raises where the value does not fit
+        stored = expressions.resolve(Cast(resolved, declared), schema)
+        expressions.evaluate(stored, pa.table({"": [0]}))  # raises where the value does not fit
     return ""
 
 
@@ -235,6 +231,6 @@ def _is_as_before(text: str, schema: StructType, unchanged: Collection[str]) -> 
 def _paths_in(text: str, schema: StructType) -> tuple[Path, ...] | None:
     """The columns that a text names, as it spells them; None if it cannot be parsed."""
     try:
-        return tuple(columns_of(parse_sql(text, columns=schema.names)))
+        return tuple(columns_of(expressions.parse_sql(text, columns=schema.names)))
     except InvalidInputError:
         return None

@@ -44,6 +44,7 @@ def check_may_remove(
     Raises:
         InvalidInputError: the table is append-only.
     """
+    # "New log entries MUST NOT change or remove data from the table."
     if is_append_only(features, properties):
         raise InvalidInputError(
             f"cannot {operation} {table}: it is append-only; set delta.appendOnly = false first"
@@ -82,6 +83,7 @@ def check_user_domain(name: str) -> None:
     """
     if not name:
         raise InvalidInputError("a metadata domain needs a name")
+    # "Writers must not allow users to modify or delete system-controlled domains."
     if is_system_domain(name):
         raise InvalidInputError(
             f"cannot change the metadata domain {name!r}: domains that start with "

@@ -10,15 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol, TypedDict
 
+from deltalog import errors
 from deltalog.actions.model import Protocol as ProtocolAction
-from deltalog.errors import (
-    CatalogManagedError,
-    InvalidProtocolError,
-    MalformedLogError,
-    UnsupportedFeatureError,
-    UnsupportedProtocolError,
-    UnsupportedTypeError,
-)
 from deltalog.features.protocol_change import (
     READER_FEATURES_VERSION,
     WRITER_FEATURES_VERSION,
@@ -114,7 +107,7 @@ def check_readable(
     """
     protocol = configuration.protocol
     if protocol.min_reader_version > READER_FEATURES_VERSION:
-        raise UnsupportedProtocolError(
+        raise errors.UnsupportedProtocolError(
             f"cannot {operation} {table}{_at(version)}: it needs reader version "
             f"{protocol.min_reader_version}, deltalog knows versions up to "
             f"{READER_FEATURES_VERSION}; use a newer deltalog"
@@ -124,13 +117,15 @@ def check_readable(
     blockers = reader_blockers(protocol, has_log_tail=has_log_tail)
     if blockers and all(canonical_name(name) == _CATALOG_MANAGED for name in blockers):
         hint = "a catalog decides which commits count: hand in its log tail"
-        raise CatalogManagedError(**where, features=blockers, hint=hint)
+        raise errors.CatalogManagedError(**where, features=blockers, hint=hint)
     if blockers:
-        raise UnsupportedFeatureError(**where, features=blockers, hint=_engines_hint(blockers))
+        raise errors.UnsupportedFeatureError(
+            **where, features=blockers, hint=_engines_hint(blockers)
+        )
     provider = configuration.metadata.format.provider
     if provider.lower() != "parquet":
         hint = "only Parquet files can be read"
-        raise UnsupportedFeatureError(**where, features=[f"format {provider}"], hint=hint)
+        raise errors.UnsupportedFeatureError(**where, features=[f"format {provider}"], hint=hint)
     check_types(configuration.schema, **where)
     if "typeWidening" in supported_features(protocol):
         check_readable_changes(configuration.schema)
@@ -147,7 +142,7 @@ def check_deletion_vectors(
     Protocol: Deletion Vectors
     """
     if "deletionVectors" not in supported_features(configuration.protocol):
-        raise MalformedLogError(
+        raise errors.MalformedLogError(
             f"cannot read {table}{_at(version)}: a file has a deletion vector, and the protocol "
             "does not have the table feature deletionVectors"
         )
@@ -168,7 +163,7 @@ def check_types(
         if isinstance(found, UnknownType)
     ]
     if unknown:
-        raise UnsupportedTypeError(
+        raise errors.UnsupportedTypeError(
             f"cannot {operation} {table}{_at(version)}: unknown type of column "
             f"{', '.join(dict.fromkeys(unknown))}; use a newer deltalog"
         )
@@ -198,7 +193,7 @@ def check_writable(
     check_readable(configuration, **where, has_log_tail=has_log_tail)
     protocol = configuration.protocol
     if protocol.min_writer_version > WRITER_FEATURES_VERSION:
-        raise UnsupportedProtocolError(
+        raise errors.UnsupportedProtocolError(
             f"cannot {operation} {table}{_at(version)}: it needs writer version "
             f"{protocol.min_writer_version}, deltalog knows versions up to "
             f"{WRITER_FEATURES_VERSION}; use a newer deltalog"
@@ -206,7 +201,7 @@ def check_writable(
     blockers = writer_blockers(protocol)
     if blockers:
         hint = _engines_hint(blockers, writing=True)
-        raise UnsupportedFeatureError(**where, features=blockers, hint=hint)
+        raise errors.UnsupportedFeatureError(**where, features=blockers, hint=hint)
 
 
 def reader_blockers(protocol: ProtocolAction, *, has_log_tail: bool = False) -> tuple[str, ...]:
@@ -268,8 +263,8 @@ def _engines_hint(blockers: tuple[str, ...], *, writing: bool = False) -> str:
     return f"{' and '.join(engines)} can {verb} it; or use a newer deltalog"
 
 
-def _invalid(protocol: ProtocolAction, why: str) -> InvalidProtocolError:
-    return InvalidProtocolError(
+def _invalid(protocol: ProtocolAction, why: str) -> errors.InvalidProtocolError:
+    return errors.InvalidProtocolError(
         f"invalid protocol (reader {protocol.min_reader_version}, writer "
         f"{protocol.min_writer_version}, readerFeatures {_shown(protocol.reader_features)}, "
         f"writerFeatures {_shown(protocol.writer_features)}): {why}"

@@ -12,13 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deltalog._json import JsonObject, dumps, loads
-from deltalog.actions.codec import (
-    action_to_json,
-    domain_from_json,
-    metadata_from_json,
-    protocol_from_json,
-    txn_from_json,
-)
+from deltalog.actions import codec
 from deltalog.actions.model import DomainMetadata, Metadata, Protocol, SetTransaction
 from deltalog.errors import MalformedLogError
 
@@ -60,8 +54,8 @@ def parse_checksum(data: bytes, where: str = "checksum") -> VersionChecksum | No
     """The checksum in `data`, or None if a required member is wrong or missing."""
     try:
         node = JsonObject(loads(data, where), where)
-        protocol = node.child("protocol", protocol_from_json)
-        metadata = node.child("metadata", metadata_from_json)
+        protocol = node.child("protocol", codec.protocol_from_json)
+        metadata = node.child("metadata", codec.metadata_from_json)
         if protocol is None or metadata is None:
             return None
         # Older versions of Delta Spark write histogramOpt (ledger B-19).
@@ -73,8 +67,8 @@ def parse_checksum(data: bytes, where: str = "checksum") -> VersionChecksum | No
             metadata=metadata,
             txn_id=node.optional("txnId", str),
             in_commit_timestamp_ms=node.optional("inCommitTimestampOpt", int),
-            set_transactions=_listed(node, "setTransactions", txn_from_json),
-            domain_metadata=_listed(node, "domainMetadata", domain_from_json),
+            set_transactions=_listed(node, "setTransactions", codec.txn_from_json),
+            domain_metadata=_listed(node, "domainMetadata", codec.domain_from_json),
             num_deleted_records=node.optional("numDeletedRecordsOpt", int),
             num_deletion_vectors=node.optional("numDeletionVectorsOpt", int),
             file_size_histogram=histogram if isinstance(histogram, dict) else None,
@@ -100,8 +94,8 @@ def encode_checksum(checksum: VersionChecksum) -> bytes:
         "inCommitTimestampOpt": checksum.in_commit_timestamp_ms,
         "setTransactions": _objects(checksum.set_transactions),
         "domainMetadata": _objects(checksum.domain_metadata),
-        "metadata": action_to_json(checksum.metadata)["metaData"],
-        "protocol": action_to_json(checksum.protocol)["protocol"],
+        "metadata": codec.action_to_json(checksum.metadata)["metaData"],
+        "protocol": codec.action_to_json(checksum.protocol)["protocol"],
         "fileSizeHistogram": checksum.file_size_histogram,
     }
     if checksum.deleted_record_counts is not None:
@@ -113,7 +107,7 @@ def encode_checksum(checksum: VersionChecksum) -> bytes:
 def _objects(actions: tuple[SetTransaction, ...] | tuple[DomainMetadata, ...] | None) -> Any:
     if actions is None:
         return None
-    return [value for action in actions for value in action_to_json(action).values()]
+    return [value for action in actions for value in codec.action_to_json(action).values()]
 
 
 def _counts(node: JsonObject) -> tuple[int, ...] | None:

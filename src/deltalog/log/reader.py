@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog._json import JsonObject, iter_objects
-from deltalog.actions.arrow import (
-    CDC_SCHEMA,
-    FILE_SCHEMA,
-    REMOVE_SCHEMA,
-    adds_from_json,
-    cdc_from_json,
-    removes_from_json,
-)
+from deltalog.actions import arrow
 from deltalog.actions.codec import (
     ERRORS,
     domain_from_json,
@@ -35,13 +28,7 @@ from deltalog.errors import MalformedLogError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from deltalog.actions.model import (
-        DomainMetadata,
-        Metadata,
-        Protocol,
-        RowIdHighWaterMark,
-        SetTransaction,
-    )
+    from deltalog.actions import model
     from deltalog.log.names import LogFile
     from deltalog.storage.store import Store
 
@@ -69,13 +56,13 @@ class CommitTable:
     cdc: pa.Table
     protocol_nodes: tuple[tuple[int, JsonObject], ...] = ()
     metadata_nodes: tuple[tuple[int, JsonObject], ...] = ()
-    txns: tuple[tuple[int, SetTransaction], ...] = ()
-    domains: tuple[tuple[int, DomainMetadata], ...] = ()
-    high_water_marks: tuple[tuple[int, RowIdHighWaterMark], ...] = ()
+    txns: tuple[tuple[int, model.SetTransaction], ...] = ()
+    domains: tuple[tuple[int, model.DomainMetadata], ...] = ()
+    high_water_marks: tuple[tuple[int, model.RowIdHighWaterMark], ...] = ()
     commit_infos: Mapping[int, Mapping[str, Any]]
 
     @property
-    def protocols(self) -> tuple[tuple[int, Protocol], ...]:
+    def protocols(self) -> tuple[tuple[int, model.Protocol], ...]:
         """Every protocol with its version, oldest first.
 
         Raises:
@@ -84,7 +71,7 @@ class CommitTable:
         return tuple((version, protocol_from_json(node)) for version, node in self.protocol_nodes)
 
     @property
-    def metadatas(self) -> tuple[tuple[int, Metadata], ...]:
+    def metadatas(self) -> tuple[tuple[int, model.Metadata], ...]:
         """Every metadata with its version, oldest first.
 
         Raises:
@@ -236,9 +223,9 @@ class _ActionLists:
     def table(self) -> CommitTable:
         small = self._values
         return CommitTable(
-            adds=self._files["add"].table(FILE_SCHEMA, adds_from_json),
-            removes=self._files["remove"].table(REMOVE_SCHEMA, removes_from_json),
-            cdc=self._files["cdc"].table(CDC_SCHEMA, cdc_from_json),
+            adds=self._files["add"].table(arrow.FILE_SCHEMA, arrow.adds_from_json),
+            removes=self._files["remove"].table(arrow.REMOVE_SCHEMA, arrow.removes_from_json),
+            cdc=self._files["cdc"].table(arrow.CDC_SCHEMA, arrow.cdc_from_json),
             protocol_nodes=tuple(small["protocol"]),
             metadata_nodes=tuple(small["metaData"]),
             txns=tuple(small["txn"]),

@@ -13,14 +13,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from deltalog.errors import (
-    CheckpointMissingError,
-    CheckpointUnreadableError,
-    InvalidInputError,
-    LogGapError,
-    TableNotFoundError,
-    VersionNotFoundError,
-)
+from deltalog import errors
 from deltalog.log.names import LogFile, LogFileKind, parse_log_name
 
 if TYPE_CHECKING:
@@ -168,6 +161,7 @@ def sort_listing(
             kind = CheckpointKind.V2 if is_v2 else CheckpointKind.CLASSIC
             checkpoints.append(CheckpointFiles(version=file.version, kind=kind, files=(info,)))
     for (version, count), found in parts.items():
+        # "Readers must only use a complete checkpoint, wherein all fragments are present."
         if len(found) == count:
             in_order = tuple(found[part] for part in sorted(found))
             kind = CheckpointKind.MULTI_PART
@@ -207,18 +201,18 @@ def build_segment(
     """
     latest = listing.latest_version
     if latest is None:
-        raise TableNotFoundError(
+        raise errors.TableNotFoundError(
             f"cannot open {listing.table}: expected a Delta table, found no commit and no complete "
             "checkpoint in its _delta_log"
         )
     if version is None:
         version = latest
     if version < 0:
-        raise InvalidInputError(
+        raise errors.InvalidInputError(
             f"cannot read version {version} of {listing.table}: versions count from 0"
         )
     if version > latest:
-        raise VersionNotFoundError(
+        raise errors.VersionNotFoundError(
             f"cannot read version {version} of {listing.table}: the latest version is {latest}"
         )
     unreadable = unreadable or {}
@@ -264,7 +258,7 @@ def _commits_after(
     what = f"cannot read version {version} of {listing.table}"
     if unreadable:
         reasons = "; ".join(unreadable.values())
-        raise CheckpointUnreadableError(
+        raise errors.CheckpointUnreadableError(
             f"{what}: commit {missing} is gone, and the checkpoint that covers it is unusable "
             f"({reasons})"
         )
@@ -273,11 +267,11 @@ def _commits_after(
         begins = "there are no commits" if first is None else f"the commits begin at {first}"
         earliest = min((found.version for found in listing.checkpoints), default=None)
         left = "" if earliest is None else f"; the earliest version left is {earliest}"
-        raise CheckpointMissingError(
+        raise errors.CheckpointMissingError(
             f"{what}: {begins}, and no complete checkpoint covers what was before{left}"
         )
     since = "the start" if checkpoint is None else f"the checkpoint of version {checkpoint.version}"
-    raise LogGapError(
+    raise errors.LogGapError(
         f"{what}: expected every commit from {since} on, commit {missing} is missing"
         f"{readable_versions(listing, missing)}"
     )

@@ -60,6 +60,7 @@ def reconcile(
         _keyed(add_keys, _order(add_versions, oldest, is_remove=0)),
         _keyed(remove_keys, _order(remove_versions, oldest, is_remove=1)),
     ]
+    # "Scan all file actions and keep only the newest reference for each logical file."
     newest = _first_of_each_key(pa.concat_tables(columns).sort_by([("order", "descending")]))
     order = newest.column("order")
     kind = compute.bit_wise_and(compute.shift_right(order, _ROW_BITS), 1)

@@ -138,6 +138,7 @@ def changed_table(
         asked = properties.checked_configuration(
             before.configuration, configuration, is_lenient=arbitrary_properties
         )
+    # "Clients must not remove the feature from the `protocol` action": so protocols are merged.
     base = current.protocol if protocol is None else merge(current.protocol, protocol)
     if features:
         base = with_features(base, features)

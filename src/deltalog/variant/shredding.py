@@ -17,16 +17,8 @@ import pyarrow.types as pt
 from deltalog.errors import DataFileUnreadableError
 from deltalog.kernels import arrow
 from deltalog.schema.arrow import VARIANT_STORAGE, is_list
+from deltalog.variant import writer
 from deltalog.variant.reader import members, names_of
-from deltalog.variant.writer import (
-    NULL,
-    encode_array,
-    encode_bytes,
-    encode_metadata,
-    encode_object,
-    encode_text,
-    primitive,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -74,7 +66,7 @@ def unshred(array: Any) -> Any:
     # "If a Variant is missing in a context where a value is required, readers must return a
     # Variant null."
     return pa.StructArray.from_arrays(
-        [metadata, value.fill_null(NULL)], fields=list(VARIANT_STORAGE), mask=mask
+        [metadata, value.fill_null(writer.NULL)], fields=list(VARIANT_STORAGE), mask=mask
     )
 
 
@@ -128,7 +120,7 @@ class _NameIds:
         return self._known
 
     def metadata(self) -> bytes:
-        return encode_metadata([*names_of(self.stored), *self.added])
+        return writer.encode_metadata([*names_of(self.stored), *self.added])
 
 
 def _build_columns(columns: dict[str, Any], rows: int) -> Build:
@@ -174,7 +166,7 @@ def _object_builder(typed: Any, plain: Rows) -> Build:
             part = field(row, names)
             if part is not None:
                 parts[name] = part
-        return encode_object(parts.items(), names.ids(list(parts)))
+        return writer.encode_object(parts.items(), names.ids(list(parts)))
 
     return build
 
@@ -191,7 +183,7 @@ def _array_builder(typed: Any, plain: Rows) -> Build:
         if not is_there[row]:
             return plain[row]
         parts = (element(at, names) for at in range(offsets[row], offsets[row + 1]))
-        return encode_array([NULL if part is None else part for part in parts])
+        return writer.encode_array([writer.NULL if part is None else part for part in parts])
 
     return build
 
@@ -216,7 +208,7 @@ def _encode_decimals(typed: Any) -> Rows:
     scale = found.scale
     if not 0 <= scale <= 38:
         raise DataFileUnreadableError(f"cannot read a variant shredded as {found}")
-    head = primitive(kind, bytes([scale]))
+    head = writer.primitive(kind, bytes([scale]))
     # Viewed with scale 0, a decimal is its unscaled integer.
     digits = typed.cast(pa.decimal128(38, scale)).view(pa.decimal128(38, 0)).to_pylist()
     return [
@@ -235,12 +227,15 @@ def _encode_moments(typed: Any) -> Rows:
         kind = (18 if unit == "ns" else 12) + (found.tz is None)
         wanted = pa.timestamp(unit, found.tz)
     numbers = typed.cast(wanted).cast(pa.int64()).to_pylist()
-    return [None if item is None else primitive(kind, struct.pack("<q", item)) for item in numbers]
+    return [
+        None if item is None else writer.primitive(kind, struct.pack("<q", item))
+        for item in numbers
+    ]
 
 
 def _packer(kind: int, form: str) -> Callable[[Any], bytes]:
     pack = struct.Struct(form).pack
-    return lambda item: primitive(kind, pack(item))
+    return lambda item: writer.primitive(kind, pack(item))
 
 
 def _is_text(found: Any) -> bool:
@@ -254,7 +249,7 @@ def _is_bytes(found: Any) -> bool:
 _PRIMITIVES: Final[
     tuple[tuple[Callable[[Any], bool], pa.DataType | None, Callable[[Any], bytes]], ...]
 ] = (
-    (pt.is_boolean, None, lambda item: primitive(1 if item else 2)),
+    (pt.is_boolean, None, lambda item: writer.primitive(1 if item else 2)),
     (pt.is_int8, None, _packer(3, "<b")),
     (pt.is_int16, None, _packer(4, "<h")),
     (pt.is_int32, None, _packer(5, "<i")),
@@ -262,7 +257,7 @@ _PRIMITIVES: Final[
     (pt.is_float32, None, _packer(14, "<f")),
     (pt.is_float64, None, _packer(7, "<d")),
     (pt.is_date32, pa.int32(), _packer(11, "<i")),
-    (_is_text, None, encode_text),
-    (_is_bytes, None, encode_bytes),
-    (lambda found: found == pa.binary(16), None, lambda item: primitive(20, item)),
+    (_is_text, None, writer.encode_text),
+    (_is_bytes, None, writer.encode_bytes),
+    (lambda found: found == pa.binary(16), None, lambda item: writer.primitive(20, item)),
 )

@@ -15,16 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from deltalog.errors import InvalidInputError
-from deltalog.variant.reader import (
-    ARRAY,
-    EPOCH,
-    EPOCH_UTC,
-    FIRST_DAY,
-    MICROSECOND,
-    OBJECT,
-    SHORT_STRING,
-    VERSION,
-)
+from deltalog.variant import reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -63,7 +54,7 @@ def encode_metadata(names: Sequence[str], *, is_sorted: bool = False) -> bytes:
     parts = [name.encode() for name in names]
     ends = _ends(parts)
     width = _width(max(ends[-1], len(parts)))
-    header = VERSION | (_SORTED if is_sorted else 0) | (width - 1) << 6
+    header = reader.VERSION | (_SORTED if is_sorted else 0) | (width - 1) << 6
     numbers = [len(parts), *ends]
     return bytes([header]) + _pack(numbers, width) + b"".join(parts)
 
@@ -76,7 +67,7 @@ def encode_object(fields: Iterable[tuple[str, bytes]], ids: Mapping[str, int]) -
     ends = _ends(parts)
     offset_width, id_width = _width(ends[-1]), _width(max(numbers, default=0))
     is_large = len(parts) > 255
-    header = OBJECT | (offset_width - 1) << 2 | (id_width - 1) << 4 | is_large << 6
+    header = reader.OBJECT | (offset_width - 1) << 2 | (id_width - 1) << 4 | is_large << 6
     count = len(parts).to_bytes(4 if is_large else 1, "little")
     return b"".join(
         (bytes([header]), count, _pack(numbers, id_width), _pack(ends, offset_width), *parts)
@@ -88,7 +79,7 @@ def encode_array(parts: Sequence[bytes]) -> bytes:
     ends = _ends(parts)
     width = _width(ends[-1])
     is_large = len(parts) > 255
-    header = ARRAY | (width - 1) << 2 | is_large << 4
+    header = reader.ARRAY | (width - 1) << 2 | is_large << 4
     count = len(parts).to_bytes(4 if is_large else 1, "little")
     return b"".join((bytes([header]), count, _pack(ends, width), *parts))
 
@@ -102,7 +93,7 @@ def encode_text(value: str) -> bytes:
     """A string, in its short form if it has fewer than 64 bytes."""
     data = value.encode()
     if len(data) < 64:
-        return bytes([SHORT_STRING | len(data) << 2]) + data
+        return bytes([reader.SHORT_STRING | len(data) << 2]) + data
     return primitive(16, struct.pack("<I", len(data)) + data)
 
 
@@ -169,13 +160,15 @@ def _encode_decimal(value: Decimal) -> bytes:
 
 def _encode_datetime(value: dt.datetime) -> bytes:
     if value.tzinfo is None:
-        return primitive(13, struct.pack("<q", (value - EPOCH) // MICROSECOND))
-    return primitive(12, struct.pack("<q", (value - EPOCH_UTC) // MICROSECOND))
+        return primitive(13, struct.pack("<q", (value - reader.EPOCH) // reader.MICROSECOND))
+    return primitive(12, struct.pack("<q", (value - reader.EPOCH_UTC) // reader.MICROSECOND))
 
 
 def _encode_time(value: dt.time) -> bytes:
-    since_midnight = dt.datetime.combine(FIRST_DAY, value.replace(tzinfo=None)) - EPOCH
-    return primitive(17, struct.pack("<q", since_midnight // MICROSECOND))
+    since_midnight = (
+        dt.datetime.combine(reader.FIRST_DAY, value.replace(tzinfo=None)) - reader.EPOCH
+    )
+    return primitive(17, struct.pack("<q", since_midnight // reader.MICROSECOND))
 
 
 # In this order, because a bool is an int, and a datetime is a date.
@@ -188,7 +181,7 @@ _ENCODERS: Final[tuple[tuple[type, Callable[[Any], bytes]], ...]] = (
     (str, encode_text),
     (bytes, encode_bytes),
     (dt.datetime, _encode_datetime),
-    (dt.date, lambda value: primitive(11, struct.pack("<i", (value - FIRST_DAY).days))),
+    (dt.date, lambda value: primitive(11, struct.pack("<i", (value - reader.FIRST_DAY).days))),
     (dt.time, _encode_time),
     (UUID, lambda value: primitive(20, value.bytes)),
 )

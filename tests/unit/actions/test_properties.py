@@ -5,13 +5,7 @@ import pickle
 import pytest
 
 from deltalog.actions.properties import PROPERTIES, TableProperties
-from deltalog.actions.property_values import (
-    parse_bytes,
-    parse_column_list,
-    parse_interval_ms,
-)
-from deltalog.actions.settable import canonical_key, check_settable
-from deltalog.errors import InvalidInputError, InvalidMetadataError
+from deltalog.errors import InvalidMetadataError
 
 DAY_MS = 86_400_000
 
@@ -154,71 +148,6 @@ def test_a_key_without_prefix_means_nothing() -> None:
     assert not TableProperties({"appendOnly": "true"}).append_only
 
 
-@pytest.mark.parametrize(
-    ("text", "milliseconds"),
-    [
-        ("interval 1 week", 7 * DAY_MS),
-        ("interval 30 days", 30 * DAY_MS),
-        ("INTERVAL 2 DAYS", 2 * DAY_MS),
-        ("1 day 12 hours", DAY_MS * 3 // 2),
-        ("  interval   1 week  2 days ", 9 * DAY_MS),
-        ("interval 1.5 seconds", 1500),
-        ("interval 1 minute -30 seconds", 30_000),
-        ("interval 0 hours", 0),
-        ("interval 1500 microseconds", 1),
-        ("7 milliseconds", 7),
-    ],
-)
-def test_intervals(text: str, milliseconds: int) -> None:
-    assert parse_interval_ms(text) == milliseconds
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "interval",
-        "1 month",
-        "interval 2 years",
-        "7",
-        "week",
-        "1.5 days",
-        "-1 days",
-        "1 fortnight",
-        "1 day x",
-    ],
-)
-def test_what_is_no_interval(text: str) -> None:
-    with pytest.raises(ValueError, match="expected"):
-        parse_interval_ms(text)
-
-
-@pytest.mark.protocol("STAT-10")
-@pytest.mark.parametrize(
-    ("text", "paths"),
-    [
-        ("a", (("a",),)),
-        ("a, b.c ,d", (("a",), ("b", "c"), ("d",))),
-        ("`a b`.`c,d`,e", (("a b", "c,d"), ("e",))),
-        ("`tick``ed`", (("tick`ed",),)),
-    ],
-)
-def test_column_lists(text: str, paths: tuple[tuple[str, ...], ...]) -> None:
-    assert parse_column_list(text) == paths
-
-
-@pytest.mark.parametrize("text", ["", "a,", "a..b", "`a", "a b`"])
-def test_what_is_no_column_list(text: str) -> None:
-    with pytest.raises(ValueError, match="expected column names"):
-        parse_column_list(text)
-
-
-def test_sizes() -> None:
-    assert [parse_bytes(text) for text in ("5", "1kb", "128mb", "2 GiB")] == [5, 1024, 2**27, 2**31]
-    with pytest.raises(ValueError, match="expected a size"):
-        parse_bytes("0")
-
-
 def test_an_old_key_of_the_change_feed() -> None:
     assert TableProperties({"delta.enableChangeDataCapture": "true"}).enable_change_data_feed
     both = {"delta.enableChangeDataCapture": "true", "delta.enableChangeDataFeed": "false"}
@@ -233,56 +162,3 @@ def test_constraints_by_name() -> None:
 
 def test_properties_pickle() -> None:
     assert pickle.loads(pickle.dumps(TableProperties({"delta.appendOnly": "true"}))).append_only
-
-
-@pytest.mark.protocol("D-38")
-@pytest.mark.parametrize(
-    ("key", "canonical"),
-    [
-        ("delta.APPENDONLY", "delta.appendOnly"),
-        ("DELTA.minreaderversion", "delta.minReaderVersion"),
-        ("delta.enableChangeDataCapture", "delta.enableChangeDataFeed"),
-        ("delta.constraints.Positive", "delta.constraints.positive"),
-        ("my.Key", "my.Key"),
-        ("delta.universalFormat.iceberg.x", "delta.universalFormat.iceberg.x"),
-        ("delta.feature.rowTracking", "delta.feature.rowTracking"),
-    ],
-)
-def test_known_keys_in_any_case(key: str, canonical: str) -> None:
-    assert canonical_key(key) == canonical
-
-
-@pytest.mark.protocol("PROP-01")
-def test_an_unknown_key_of_delta_is_kept_and_not_settable() -> None:
-    assert TableProperties({"delta.future": "x"}).configuration == {"delta.future": "x"}
-    with pytest.raises(InvalidInputError, match=r"did you mean 'delta\.appendOnly'"):
-        check_settable({"delta.appendOnyl": "true"})
-
-
-@pytest.mark.parametrize(
-    ("properties", "message"),
-    [
-        ({"delta.checkpointInterval": "0"}, "whole number of 1 or more"),
-        ({"delta.columnMapping.maxColumnId": "4"}, "set by writers themselves"),
-        ({"delta.isolationLevel": "SnapshotIsolation"}, "expected Serializable"),
-        ({"delta.minWriterVersion": "x"}, "whole number"),
-        ({"delta.appendOnly": "true", "DELTA.appendonly": "false"}, "given twice"),
-        ({"delta.columnMapping.mode": "names"}, "expected one of none, id, name"),
-    ],
-)
-def test_what_a_user_may_not_set(properties: dict[str, str], message: str) -> None:
-    with pytest.raises(InvalidInputError, match=message):
-        check_settable(properties)
-
-
-def test_what_a_user_may_set_keeps_its_text() -> None:
-    asked = {
-        "Delta.logRetentionDuration": "interval 1 days",
-        "delta.constraints.A": "x > 1",
-        "z": "",
-    }
-    assert check_settable(asked) == {
-        "delta.logRetentionDuration": "interval 1 days",
-        "delta.constraints.a": "x > 1",
-        "z": "",
-    }

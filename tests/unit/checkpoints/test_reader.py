@@ -9,7 +9,6 @@ from datetime import date
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from deltalog.actions.arrow import ADD_TYPE, FILE_SCHEMA, REMOVE_SCHEMA
@@ -25,11 +24,14 @@ from tests.support.raw_tables import DataTable, mapped
 
 Layout = Callable[[DictStore], object]
 
+
 ADDS = [
     logs.add("a", partitionValues={"p": "1"}, stats='{"numRecords":3}', tags={"t": "x"}),
     logs.add("b%20c", deletionVector=logs.vector("v"), baseRowId=4, defaultRowCommitVersion=2),
     logs.add("d", partitionValues={"p": None}, size=2**40, clusteringProvider="liquid"),
 ]
+
+
 ACTIONS = [
     logs.PROTOCOL,
     logs.metadata(configuration={"delta.appendOnly": "true"}, partitionColumns=["p"]),
@@ -39,6 +41,8 @@ ACTIONS = [
     logs.domain("d1", '{"x":1}'),
     {"rowIdHighWaterMark": {"highWaterMark": 11, "preservedRowIds": False}},
 ]
+
+
 LAYOUTS: dict[str, Layout] = {
     "classic": lambda store: logs.classic_checkpoint(store, 3, ACTIONS),
     "three parts": lambda store: logs.multi_part_checkpoint(
@@ -154,43 +158,6 @@ def test_kinds_and_members_that_are_missing_are_null() -> None:
     assert (only_tags.num_rows, only_tags.column("tags").null_count) == (3, 3)
 
 
-@pytest.mark.protocol("CKPT-11", "CKPT-23")
-def test_other_flavours_of_the_types_are_read() -> None:
-    path = pa.array(["a", "b"], pa.large_string())
-    size = pa.array([1, 2], pa.int32())
-    vectors = pa.StructArray.from_arrays(
-        [pa.array([None, "u"]), pa.array([None, "x"]), pa.array([None, 3], pa.int64())],
-        ["storageType", "pathOrInlineDv", "offset"],
-    )
-    maps = pa.array([[("p", "1")], None], pa.map_(pa.large_string(), pa.large_string()))
-    stats = pa.array(["{}", None]).dictionary_encode()
-    fields: list[pa.Field[Any]] = [
-        pa.field("path", pa.large_string(), nullable=False),
-        pa.field("size", pa.int32()),
-        pa.field("deletionVector", vectors.type),
-        pa.field("partitionValues", maps.type),
-        pa.field("stats", stats.type),
-    ]
-    adds = pa.StructArray.from_arrays([path, size, vectors, maps, stats], fields=fields)
-    store = DictStore()
-    sink = pa.BufferOutputStream()
-    schema = pa.schema([pa.field("add", adds.type, nullable=False)])
-    pq.write_table(pa.Table.from_arrays([adds], schema=schema), sink)
-    store.put(names.log_path(names.checkpoint_name(0)), sink.getvalue().to_pybytes())
-    files = build_segment(list_log(store)).checkpoint
-    assert files is not None
-    found = Checkpoint(store, files).columns("add", FILE_SCHEMA.names)
-    assert found.schema == FILE_SCHEMA
-    assert found["path"].to_pylist() == ["a", "b"]
-    assert found["size"].to_pylist() == [1, 2]
-    assert found["partitionValues"].to_pylist() == [[("p", "1")], None]
-    assert found["stats"].to_pylist() == ["{}", None]
-    first, second = found["deletionVector"].to_pylist()
-    assert first is None
-    assert second is not None
-    assert (second["storageType"], second["offset"], second["cardinality"]) == ("u", 3, None)
-
-
 def test_row_groups_without_such_actions_are_left_alone() -> None:
     store = DictStore()
     path = names.log_path(names.checkpoint_name(3))
@@ -205,29 +172,6 @@ def test_row_groups_without_such_actions_are_left_alone() -> None:
     assert counting.bytes_read < len(store.files[path]) / 2
     assert checkpoint.values(["txn"]) == {"txn": []}
     assert checkpoint.num_actions("add") == 2000
-
-
-@pytest.mark.protocol("CKPT-14")
-def test_typed_partition_values_stand_in_for_the_map() -> None:
-    values = pa.struct([("d", pa.date32()), ("region", pa.string()), ("n", pa.int32())])
-    adds = pa.array(
-        [
-            {"path": "a", "partitionValues_parsed": {"d": 19723, "region": "eu", "n": 3}},
-            {"path": "b", "partitionValues_parsed": {"d": None, "region": None, "n": None}},
-        ],
-        pa.struct([("path", pa.string()), ("partitionValues_parsed", values)]),
-    )
-    store = DictStore()
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.table({"add": adds}), sink)
-    store.put(names.log_path(names.checkpoint_name(0)), sink.getvalue().to_pybytes())
-    files = build_segment(list_log(store)).checkpoint
-    assert files is not None
-    found = Checkpoint(store, files).columns("add", ["partitionValues"])
-    assert found["partitionValues"].to_pylist() == [
-        [("d", "2024-01-01"), ("region", "eu"), ("n", "3")],
-        [("d", None), ("region", None), ("n", None)],
-    ]
 
 
 @pytest.mark.protocol("CKPT-19")

@@ -8,12 +8,19 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap, BitMap64
 
-from deltalog.deletion_vectors import DeletionBitmap
+from deltalog.deletion_vectors import DeletionBitmap, keep_mask
 from deltalog.deletion_vectors.bitmap import MAGIC_NATIVE, MAGIC_PORTABLE
 from deltalog.errors import DeletionVectorError, InvalidInputError
 
+BITMAP = DeletionBitmap([0, 5, 6, 2**33])
+
+
 SIX = [3, 4, 7, 11, 18, 29]
+
+
 SIX_HEX = "d1d339640100000000000000000000003a3000000100000000000500100000000300040007000b0012001d00"
+
+
 TWO_BUCKETS_HEX = (
     "d1d339640200000000000000000000003a3000000100000000000000100000000700010000003a3000000100000000"
     "000000100000000500"
@@ -162,3 +169,36 @@ def test_equal_sets_are_equal_whatever_their_containers() -> None:
     assert hash(run) == hash(array)
     assert run != DeletionBitmap([0])
     assert pickle.loads(pickle.dumps(run)) == array
+
+
+@pytest.mark.protocol("DV-10")
+def test_mask_counts_rows_from_the_start_of_the_file() -> None:
+    mask = keep_mask(BITMAP, 4, 4)
+    assert mask is not None
+    assert mask.type == pa.bool_()
+    assert mask.to_pylist() == [True, False, False, True]
+    high = keep_mask(BITMAP, 2**33 - 1, 2)
+    assert high is not None
+    assert high.to_pylist() == [True, False]
+
+
+@pytest.mark.protocol("DV-10")
+def test_row_groups_one_after_the_other_are_the_whole_file() -> None:
+    deleted = DeletionBitmap(range(0, 30, 5))
+    whole = keep_mask(deleted, 0, 30)
+    assert whole is not None
+    assert whole.to_pylist().count(False) == 6
+    parts = [keep_mask(deleted, start, 10) for start in (0, 10, 20)]
+    assert pa.concat_arrays([part for part in parts if part is not None]).equals(whole)
+
+
+def test_nothing_deleted_needs_no_mask() -> None:
+    assert keep_mask(BITMAP, 1, 4) is None
+    assert keep_mask(BITMAP, 1, 0) is None
+    assert keep_mask(DeletionBitmap(), 0, 10) is None
+
+
+def test_everything_deleted() -> None:
+    mask = keep_mask(DeletionBitmap.from_range(0, 100), 90, 10)
+    assert mask is not None
+    assert mask.to_pylist() == [False] * 10

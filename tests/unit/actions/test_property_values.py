@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import pytest
+
+from deltalog.actions.property_values import (
+    parse_bytes,
+    parse_column_list,
+    parse_interval_ms,
+)
+
+DAY_MS = 86_400_000
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [
+        ("interval 1 week", 7 * DAY_MS),
+        ("interval 30 days", 30 * DAY_MS),
+        ("INTERVAL 2 DAYS", 2 * DAY_MS),
+        ("1 day 12 hours", DAY_MS * 3 // 2),
+        ("  interval   1 week  2 days ", 9 * DAY_MS),
+        ("interval 1.5 seconds", 1500),
+        ("interval 1 minute -30 seconds", 30_000),
+        ("interval 0 hours", 0),
+        ("interval 1500 microseconds", 1),
+        ("7 milliseconds", 7),
+    ],
+)
+def test_intervals(text: str, milliseconds: int) -> None:
+    assert parse_interval_ms(text) == milliseconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "interval",
+        "1 month",
+        "interval 2 years",
+        "7",
+        "week",
+        "1.5 days",
+        "-1 days",
+        "1 fortnight",
+        "1 day x",
+    ],
+)
+def test_what_is_no_interval(text: str) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        parse_interval_ms(text)
+
+
+@pytest.mark.protocol("STAT-10")
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("a", (("a",),)),
+        ("a, b.c ,d", (("a",), ("b", "c"), ("d",))),
+        ("`a b`.`c,d`,e", (("a b", "c,d"), ("e",))),
+        ("`tick``ed`", (("tick`ed",),)),
+    ],
+)
+def test_column_lists(text: str, paths: tuple[tuple[str, ...], ...]) -> None:
+    assert parse_column_list(text) == paths
+
+
+@pytest.mark.parametrize("text", ["", "a,", "a..b", "`a", "a b`"])
+def test_what_is_no_column_list(text: str) -> None:
+    with pytest.raises(ValueError, match="expected column names"):
+        parse_column_list(text)
+
+
+def test_sizes() -> None:
+    assert [parse_bytes(text) for text in ("5", "1kb", "128mb", "2 GiB")] == [5, 1024, 2**27, 2**31]
+    with pytest.raises(ValueError, match="expected a size"):
+        parse_bytes("0")

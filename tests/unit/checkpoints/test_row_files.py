@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+import io
+
+import pyarrow.parquet as pq
+
+from deltalog.context import utc_context
+from deltalog.log import names
+from deltalog.snapshot import load_snapshot
+from deltalog.upkeep import create_checkpoint
+from tests.support import logs
+
+
+def test_types_are_plain_parquet() -> None:
+    """No flavour of Arrow's own: no large or view types, no dictionaries, no stored schema."""
+    store = logs.table_of([logs.add("a", stats='{"numRecords":1}')])
+    create_checkpoint(load_snapshot(utc_context(store)))
+    data = store.files[names.log_path(names.checkpoint_name(0))]
+    footer = pq.read_metadata(io.BytesIO(data))
+    assert footer.metadata is None
+    kinds = {str(footer.schema.column(n).logical_type) for n in range(len(footer.schema))}
+    assert kinds <= {"String", "None"}
+    group = footer.row_group(0)
+    assert {group.column(n).compression for n in range(group.num_columns)} == {"SNAPPY"}

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from deltalog.checkpoints.stats import nest, stats_of, stats_sources, texts_of_stats
+
+RECORDS = (("numRecords",), pa.int64())
+LEAST = (("minValues", "a"), pa.int64())
+NULLS = (("nullCount", "a"), pa.int64())
+
+
+def actions(*rows: dict[str, Any], parsed: pa.DataType | None = None) -> pa.ChunkedArray[Any]:
+    fields: list[Any] = [("path", pa.string()), ("stats", pa.string())]
+    fields += [("stats_parsed", parsed)] if parsed is not None else []
+    return pa.chunked_array([pa.array(rows, pa.struct(fields))])
+
+
+@pytest.mark.protocol("CKPT-22", "B-13")
+def test_typed_leaves_come_first_and_json_fills_the_rest() -> None:
+    have = {("add", "stats"), ("add", "stats_parsed", "numRecords"),
+            ("add", "stats_parsed", "nullCounts", "a")}  # fmt: skip
+    assert stats_sources(have, [RECORDS, NULLS, LEAST]) == [
+        ("add", "stats_parsed", "numRecords"),
+        ("add", "stats_parsed", "nullCounts", "a"),
+        ("add", "stats"),
+    ]
+    assert stats_sources(have, [RECORDS]) == [("add", "stats_parsed", "numRecords")]
+    assert stats_sources({("add", "path")}, [RECORDS]) == []
+
+
+def test_each_statistic_from_where_it_is() -> None:
+    typed = pa.struct([("numRecords", pa.int64())])
+    found = stats_of(
+        actions(
+            {"stats": '{"numRecords":9,"minValues":{"a":1}}', "stats_parsed": {"numRecords": 2}},
+            {"stats": None, "stats_parsed": {"numRecords": 3}},
+            parsed=typed,
+        ),
+        [RECORDS, LEAST],
+    )
+    assert [column.to_pylist() for column in found] == [[2, 3], [1, None]]
+
+
+def test_what_is_nowhere_is_null() -> None:
+    rows = pa.chunked_array([pa.array([{"path": "a"}, {"path": "b"}])])
+    (found,) = stats_of(rows, [LEAST])
+    assert found.to_pylist() == [None, None]
+    assert found.type == pa.int64()
+
+
+def test_leaves_become_structs_again() -> None:
+    columns = [pa.chunked_array([[1, None]], pa.int64()), pa.chunked_array([[7, 8]], pa.int64())]
+    table = nest([(LEAST[0], columns[0]), (RECORDS[0], columns[1])])
+    assert table.to_pylist() == [
+        {"minValues": {"a": 1}, "numRecords": 7},
+        {"minValues": {"a": None}, "numRecords": 8},
+    ]
+
+
+def test_typed_statistics_as_texts() -> None:
+    typed = pa.struct([("numRecords", pa.int64()), ("nullCounts", pa.struct([("a", pa.int64())]))])
+    texts = texts_of_stats(
+        actions({"stats_parsed": {"numRecords": 2, "nullCounts": {"a": 1}}}, parsed=typed)
+    )
+    assert texts.to_pylist() == ['{"numRecords":2,"nullCount":{"a":1}}']
