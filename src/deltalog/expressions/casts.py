@@ -95,7 +95,7 @@ def _refuse(array: Array, refused: Array, source: DataType, to: DataType) -> Non
     row = array.slice(rows[0].as_py(), 1)
     shown = repr(row[0].as_py()) if source == STRING else cast(row, source, STRING)[0].as_py()
     raise InvalidInputError(
-        f"cannot cast {shown} to {to}: it is no such value or out of range "
+        f"cannot cast {shown} to {to}: it is no value of that type, or out of range "
         "(TRY_CAST gives NULL instead)"
     )
 

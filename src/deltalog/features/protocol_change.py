@@ -232,6 +232,7 @@ def _with_kinds(protocol: Protocol) -> dict[str, Kind]:
         if feature is not None:
             kinds[spelled] = feature.kind
         else:
+            # Of an unknown feature only the lists show what it is.
             kinds[spelled] = Kind.READER_WRITER if name in reader else Kind.WRITER
     return kinds
 
@@ -254,7 +255,9 @@ def _min_versions(name: str, kind: Kind) -> tuple[int, int]:
 
 def _listing(features: Mapping[str, Kind], reader_version: int) -> Protocol:
     readers = (name for name, kind in features.items() if kind is Kind.READER_WRITER)
+    # "Its `protocol` action must only contain `writerFeatures`" for reader versions 1 and 2.
     listed = reader_version == READER_FEATURES_VERSION
+    # "Reader features should be added to both `readerFeatures` and `writerFeatures`."
     return Protocol(
         min_reader_version=reader_version,
         min_writer_version=WRITER_FEATURES_VERSION,
