@@ -1,8 +1,8 @@
 """Protocols as sets of features: merging, the least protocol of a table, and the stored form.
 
 Versions below (3,7) imply features; version 7 lists them. A protocol is changed as a set of
-features (denormalised), and stored in the weakest form with the same features (normalised), as
-Delta Spark does since 4.0 (ledger B-08).
+features, and stored in the weakest form that has them (normalised), as Delta Spark does since 4.0
+(ledger B-08).
 
 Protocol: Table Features, Protocol Evolution
 """
@@ -55,11 +55,6 @@ def supported_features(protocol: Protocol) -> dict[str, str]:
     return {name: name for name in sorted(implied)} | {
         canonical_name(name): name for name in listed
     }
-
-
-def denormalise(protocol: Protocol) -> Protocol:
-    """The protocol as (3,7), with every feature listed."""
-    return _listing(_with_kinds(protocol), READER_FEATURES_VERSION)
 
 
 def normalise(protocol: Protocol) -> Protocol:
