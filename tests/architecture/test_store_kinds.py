@@ -31,10 +31,9 @@ NAMED = re.compile(rf"(?:{'|'.join(sorted(NAMES))})(?::(?://.*)?)?", re.DOTALL)
 A_FILE_ACTION = "Delta Sharing's name of an action, or of what is not there"
 A_LOCAL_URL = "Hadoop's spelling of a local path in a log or a manifest"
 OTHERWISE_MEANT = {
-    ("sharing/client/actions.py", "file"): A_FILE_ACTION,
     ("sharing/server/downloads.py", "file"): A_FILE_ACTION,
     ("sharing/server/endpoints.py", "file"): A_FILE_ACTION,
-    ("sharing/server/files.py", "file"): A_FILE_ACTION,
+    ("sharing/server/file_lines.py", "file"): A_FILE_ACTION,
     ("sharing/server/query.py", "file"): A_FILE_ACTION,
     ("sharing/server/view_changes.py", "file"): A_FILE_ACTION,
     ("sharing/server/view_query.py", "file"): A_FILE_ACTION,
@@ -44,7 +43,7 @@ OTHERWISE_MEANT = {
     ("sharing/client/http.py", "https"): "which URLs of servers are safe",
     ("sharing/client/http.py", "https:"): "which URLs of servers are safe",
     ("sharing/client/profile.py", "file://"): "a profile's place, which fsspec opens",
-    ("sharing/server/guard.py", "http"): "ASGI's name of a request",
+    ("sharing/server/middleware.py", "http"): "ASGI's name of a request",
     ("replay/keys.py", "file:"): A_LOCAL_URL,
     ("verbs/clone.py", "file:"): A_LOCAL_URL,
     ("verbs/generate.py", "file:"): A_LOCAL_URL,

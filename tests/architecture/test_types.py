@@ -26,7 +26,7 @@ from deltalog.schema import (
     parse_schema,
     to_arrow_schema,
 )
-from deltalog.schema.primitives import PRIMITIVES, Bounds, Codec, Primitive
+from deltalog.schema.primitives import PRIMITIVES, Bounds, Primitive, ValueCodec
 from deltalog.schema.primitives.texts import check_kind, check_match, json_texts
 from deltalog.stats import (
     StatsCollector,
@@ -106,7 +106,7 @@ def _parse(texts: Any, arrow_type: pa.DataType, _zone: str) -> Any:
     return _micros(texts).cast(arrow_type)
 
 
-def _encode(value: Any, _arrow_type: pa.DataType, _zone: str) -> str:
+def _encode(value: Any, _arrow_type: pa.DataType) -> str:
     check_kind(value, dt.time)
     return str(value.isoformat())
 
@@ -119,7 +119,7 @@ def _time_of(micros: int, _arrow_type: pa.DataType) -> str:
     )
 
 
-TIMES = Codec(
+TIMES = ValueCodec(
     conform=lambda array, target: array.cast(target) if pa.types.is_time(array.type) else None,
     parse=_parse,
     encode=_encode,
@@ -175,10 +175,13 @@ def test_data_becomes_a_new_type() -> None:
 
 def test_partitions_have_values_of_a_new_type(time: PrimitiveType) -> None:
     assert encode_value(NOON, time) == "12:00:00"
-    assert parse_value("12:00:00.5", time) == dt.time(12, 0, 0, 500_000)
-    assert parse_column(pa.array(["", "12:00:00"]), time).to_pylist() == [None, NOON]
+    assert parse_value("12:00:00.5", time, time_zone="UTC") == dt.time(12, 0, 0, 500_000)
+    assert parse_column(pa.array(["", "12:00:00"]), time, time_zone="UTC").to_pylist() == [
+        None,
+        NOON,
+    ]
     with pytest.raises(InvalidPartitionValueError):
-        parse_value("noon", time)
+        parse_value("noon", time, time_zone="UTC")
     with pytest.raises(InvalidInputError):
         encode_value("noon", time)
 

@@ -12,24 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltalog.errors import InvalidInputError, MalformedMessageError
-from deltalog.sharing.wire import (
-    Capabilities,
-    ParquetFile,
+from deltalog.sharing.wire.capabilities import Capabilities, encode_capabilities, parse_capabilities
+from deltalog.sharing.wire.codec import parse_timestamp
+from deltalog.sharing.wire.errors import parse_error
+from deltalog.sharing.wire.hints import parse_json_hint, parse_sql_hint
+from deltalog.sharing.wire.lines import ParquetFileLine, encode_line, parse_line
+from deltalog.sharing.wire.listing import TABLE, parse_page
+from deltalog.sharing.wire.profile import parse_profile
+from deltalog.sharing.wire.requests import (
     TableQuery,
-    encode_capabilities,
-    encode_line,
     encode_table_query,
-    error_from_json,
-    parse_capabilities,
     parse_changes_query,
-    parse_json_hint,
-    parse_line,
-    parse_page,
-    parse_profile,
-    parse_sql_hint,
     parse_table_query,
-    parse_timestamp,
-    table_from_json,
 )
 
 KEYS = ("file", "add", "url", "id", "size", "items", "name", "protocol", "metaData", "version")
@@ -57,7 +51,7 @@ PARSERS: list[Callable[[bytes], Any]] = [
     parse_line,
     parse_table_query,
     parse_profile,
-    lambda data: parse_page(data, table_from_json),
+    lambda data: parse_page(data, TABLE),
     lambda data: parse_json_hint(data.decode("utf-8", "replace")),
 ]
 
@@ -72,7 +66,7 @@ def test_what_comes_over_the_wire(parse: Callable[[bytes], Any], data: bytes) ->
 @given(text=TEXTS)
 def test_texts_of_parameters(text: str) -> None:
     parse_capabilities(text)
-    error_from_json(text.encode("utf-8", "replace"))
+    parse_error(text.encode("utf-8", "replace"))
     for parse in (
         parse_timestamp,
         parse_sql_hint,
@@ -106,7 +100,7 @@ def test_capabilities_come_back(
 def test_files_come_back(
     kind: str, url: str, size: int, values: dict[str, str | None], version: int | None
 ) -> None:
-    said = ParquetFile(
+    said = ParquetFileLine(
         kind=kind, url=url, id="i", size_bytes=size, partition_values=values, version=version
     )
     assert parse_line(encode_line(said)) == said

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from deltalog.errors import InvalidInputError, MalformedMessageError, SharingAccessError
 from deltalog.sharing.client import AsyncRestClient, HttpOptions, Retry, read_profile
-from deltalog.sharing.client.bridge import run
+from deltalog.sharing.client.http import run
 from tests.support.sharing_server import Answer, Asked, ScriptedServer, fault, listed
 
 pytestmark = pytest.mark.protocol("SHARE-PRO-04", "B-97")

@@ -16,16 +16,10 @@ from deltalog.errors import (
     MalformedMessageError,
     SharingError,
 )
-from deltalog.sharing.client import (
-    HttpOptions,
-    Retry,
-    SharedTable,
-    load_table_changes_as_pandas,
-)
-from tests.support.shared_files import PROTOCOL, file_line, metadata, parquet
+from deltalog.sharing.client import SharedTable, load_table_changes_as_pandas
+from tests.support.shared_files import PROTOCOL, QUICK, file_line, metadata, parquet
 from tests.support.sharing_server import Answer, ScriptedServer, fault, lines
 
-QUICK = HttpOptions(retry=Retry(attempts=2, first_delay_ms=1))
 METADATA = metadata(columns={"id": "long"}, configuration={"enableChangeDataFeed": "true"})
 
 

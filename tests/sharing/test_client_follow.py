@@ -14,22 +14,19 @@ from deltalog.errors import IncompatibleChangesError, InvalidInputError, RowsCha
 from deltalog.insight.follow_steps import Offset
 from deltalog.sharing.client import (
     AsyncRestClient,
-    HttpOptions,
-    Retry,
     SharedFollower,
     SharedFollowOptions,
     SharedTable,
     read_profile,
 )
-from deltalog.sharing.client.view import Moment, TableView
+from deltalog.sharing.client.view import TableView, VersionOrTimestamp
 from deltalog.sharing.server import app
-from deltalog.sharing.wire import Table
+from deltalog.sharing.wire.listing import Table
 from tests.support.asgi import serving
-from tests.support.shared_files import PROTOCOL, file_line, metadata, parquet
+from tests.support.shared_files import PROTOCOL, QUICK, file_line, metadata, parquet
 from tests.support.sharing import TOKEN, config_of
 from tests.support.sharing_server import Answer, Asked, ScriptedServer, lines
 
-QUICK = HttpOptions(retry=Retry(attempts=2, first_delay_ms=1))
 METADATA = metadata(columns={"id": "long"})
 
 
@@ -85,7 +82,8 @@ class Growing:
         self, start: Any = None, *, until: int | None = None, **options: Any
     ) -> SharedFollower:
         client = AsyncRestClient(read_profile(self.server.profile()), QUICK, clock=self.clock)
-        view = TableView(client, Table(share="s", schema="d", name="t"), Moment(), time_zone="UTC")
+        table = Table(share="s", schema="d", name="t")
+        view = TableView(client, table, VersionOrTimestamp(), time_zone="UTC")
         chosen = SharedFollowOptions(**options)
         return SharedFollower(view, start=start, options=chosen, until=until)
 
@@ -118,7 +116,7 @@ def test_versions_are_asked_for_a_hundred_at_a_time(scripted: ScriptedServer) ->
     table = Growing(scripted, latest=250)
     empty = lambda asked: lines(PROTOCOL, METADATA, version=asked.json["startingVersion"])  # noqa: E731  # short
     scripted.on_table("POST query", empty)
-    follower = table.follow(Moment(version=1))
+    follower = table.follow(VersionOrTimestamp(version=1))
     assert follower.poll() is None
     assert table.ranges() == [(1, 100), (101, 200), (201, 250)]
     assert follower.offset.version == 251
@@ -169,7 +167,7 @@ def test_an_iterator_waits_for_the_interval(scripted: ScriptedServer) -> None:
 @pytest.mark.protocol("SHARE-STR-05")
 def test_an_offset_goes_on_where_it_ended(scripted: ScriptedServer) -> None:
     table = Growing(scripted, latest=3)
-    first = table.follow(Moment(version=1), max_versions_per_request=2).poll()
+    first = table.follow(VersionOrTimestamp(version=1), max_versions_per_request=2).poll()
     assert first is not None
     assert _ids([first]) == [1, 2]
     again = Offset.from_json(first.offset.to_json())
@@ -183,7 +181,7 @@ def test_an_offset_goes_on_where_it_ended(scripted: ScriptedServer) -> None:
 @pytest.mark.protocol("SHARE-STR-02")
 def test_a_follower_may_end_before_the_latest_version(scripted: ScriptedServer) -> None:
     table = Growing(scripted, latest=9)
-    follower = table.follow(Moment(version=1), until=6, max_versions_per_request=3)
+    follower = table.follow(VersionOrTimestamp(version=1), until=6, max_versions_per_request=3)
     assert _ids(follower.available()) == [1, 2, 3, 4, 5]
     assert table.ranges() == [(1, 3), (4, 5)]
     assert follower.offset.version == 6

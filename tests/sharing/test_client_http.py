@@ -19,18 +19,12 @@ from deltalog.errors import (
 )
 from deltalog.sharing.client import HttpOptions, Retry, SharedTable, SharingClient
 from deltalog.sharing.client.http import is_loopback, is_same_origin
-from deltalog.sharing.client.retry import is_passing, retry_after_ms
 from tests.support.shared_files import PROTOCOL, file_line, metadata, parquet
-from tests.support.sharing_server import (
-    Answer,
-    Asked,
-    ScriptedServer,
-    fault,
-    lines,
-    listed,
-)
+from tests.support.sharing_server import Answer, Asked, ScriptedServer, fault, lines, listed
 
 QUICK = HttpOptions(retry=Retry(attempts=4, first_delay_ms=1))
+
+
 SHARES = listed([{"name": "s"}])
 
 
@@ -80,7 +74,7 @@ def test_at_last_it_gives_up(scripted: ScriptedServer) -> None:
 def test_no_server_is_named_after_every_attempt(scripted: ScriptedServer) -> None:
     profile = scripted.profile(endpoint="http://127.0.0.1:9/x")
     client = SharingClient(profile, options=QUICK)
-    with pytest.raises(SharingUnavailableError, match=r"127\.0\.0\.1:9 4 times"):
+    with pytest.raises(SharingUnavailableError, match=r"127\.0\.0\.1:9 after 4 attempts"):
         client.list_shares()
 
 
@@ -92,26 +86,6 @@ def test_an_answer_that_breaks_off_is_asked_for_again(scripted: ScriptedServer) 
 
 
 @pytest.mark.protocol("SHARE-GEN-10")
-def test_delays_double_up_to_a_limit() -> None:
-    retry = Retry(attempts=10, first_delay_ms=100, longest_delay_ms=1000)
-    delays = [retry.delay_ms(failures, jitter=lambda: 1.0) for failures in range(1, 10)]
-    assert delays == [100, 200, 400, 800, 1000, 1000, 1000, 1000, 1000]
-    assert retry.delay_ms(10) is None
-    assert retry.delay_ms(1, jitter=lambda: 0.0) == 50
-
-
-@pytest.mark.protocol("SHARE-GEN-10")
-def test_the_server_may_say_how_long_to_wait() -> None:
-    retry = Retry(longest_wait_ms=60_000)
-    assert retry.delay_ms(1, 7000) == 7000
-    assert retry.delay_ms(1, 61_000) is None  # it is not worth while to wait
-    assert retry_after_ms("7", 0) == 7000
-    assert retry_after_ms("Thu, 01 Jan 1970 00:00:09 GMT", 4000) == 5000
-    assert retry_after_ms("Thu, 01 Jan 1970 00:00:01 GMT", 4000) == 0
-    assert [retry_after_ms(text, 0) for text in (None, "", "soon", "-1")] == [None] * 4
-
-
-@pytest.mark.protocol("SHARE-GEN-10")
 def test_retry_after_of_an_answer_is_heard(scripted: ScriptedServer) -> None:
     scripted.on("GET /shares", fault(429, Retry_After="1000"), SHARES)
     with pytest.raises(SharingUnavailableError):
@@ -120,21 +94,17 @@ def test_retry_after_of_an_answer_is_heard(scripted: ScriptedServer) -> None:
     assert len(_client(scripted).list_shares()) == 1
 
 
-def test_which_faults_pass() -> None:
-    passing = [status for status in range(200, 600) if is_passing(status)]
-    assert [status for status in passing if status < 500] == [408, 425, 429]
-    assert not {501, 505} & set(passing)
-
-
 @pytest.mark.protocol("SHARE-GEN-11")
 def test_a_profile_that_has_ended_says_so(scripted: ScriptedServer) -> None:
     scripted.on("GET /shares", fault(401))
     ended = scripted.profile(expirationTime="2021-11-12T00:12:29.0Z")
-    with pytest.raises(SharingAccessError, match=r"ended 2021-11-12T00:12:29Z: get a new profile"):
+    with pytest.raises(
+        SharingAccessError, match=r"expired 2021-11-12T00:12:29Z: get a new profile"
+    ):
         SharingClient(ended, options=QUICK).list_shares()
     with pytest.raises(SharingAccessError) as caught:
         _client(scripted).list_shares()
-    assert "ended" not in str(caught.value)
+    assert "expired" not in str(caught.value)
 
 
 @pytest.mark.protocol("SHARE-SEC-09")
@@ -165,7 +135,7 @@ def test_what_stays_on_the_machine(host: str, *, expected: bool) -> None:
 def test_the_token_follows_no_redirect_to_another_host(scripted: ScriptedServer) -> None:
     other = ScriptedServer()
     scripted.on("GET /shares", Answer(307, headers={"Location": f"{other.endpoint}/shares"}))
-    with pytest.raises(SharingError, match="must not go"):
+    with pytest.raises(SharingError, match="credentials are not sent"):
         _client(scripted).list_shares()
     assert other.asked == []
     other.close()

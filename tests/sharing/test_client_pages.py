@@ -8,20 +8,23 @@ from typing import Any
 import pytest
 
 from deltalog.errors import MalformedMessageError, SharingError
-from deltalog.sharing.client import HttpOptions, Retry, SharedTable, load_as_pandas
+from deltalog.sharing.client import SharedTable, load_as_pandas
 from deltalog.sharing.client.pages import READER_FEATURES
 from tests.support.shared_files import (
     PROTOCOL,
+    QUICK,
     delta_metadata,
     delta_protocol,
-    file_line,
+    end_line,
+    id_files,
+    ids_of,
     metadata,
-    parquet,
 )
-from tests.support.sharing_server import Answer, ScriptedServer, fault, lines
+from tests.support.sharing_server import Answer, ScriptedServer, lines
 
-QUICK = HttpOptions(retry=Retry(attempts=2, first_delay_ms=1))
 METADATA = metadata(columns={"id": "long"})
+
+
 ENDS = {"delta-sharing-capabilities": "responseformat=parquet;includeendstreamaction=true"}
 
 
@@ -29,25 +32,12 @@ def _table(server: ScriptedServer) -> SharedTable:
     return SharedTable("s.d.t", profile=server.profile(), options=QUICK)
 
 
-def _ids(table: SharedTable) -> list[int]:
-    found: list[Any] = table.to_pyarrow_table()["id"].to_pylist()
-    return sorted(found)
-
-
-def _files(server: ScriptedServer, count: int) -> list[dict[str, Any]]:
-    return [file_line(server, f"f{n}", parquet(id=[n])) for n in range(count)]
-
-
-def _end(**members: Any) -> dict[str, Any]:
-    return {"endStreamAction": members}
-
-
 @pytest.mark.protocol("SHARE-QT-02", "SHARE-GEN-08")
 def test_files_come_in_any_order_with_lines_that_nobody_knows(scripted: ScriptedServer) -> None:
-    one, two = _files(scripted, 2)
+    one, two = id_files(scripted, 2)
     one["file"]["somethingNew"] = {"a": 1}
     scripted.on_table("POST query", lines(PROTOCOL, METADATA, two, {"news": {}}, one))
-    assert _ids(_table(scripted)) == [0, 1]
+    assert ids_of(_table(scripted)) == [0, 1]
 
 
 @pytest.mark.protocol("SHARE-QT-02")
@@ -74,7 +64,7 @@ def test_an_answer_that_breaks_the_protocol_is_refused(
 
 @pytest.mark.protocol("SHARE-QT-22")
 def test_a_line_that_is_cut_is_an_error(scripted: ScriptedServer) -> None:
-    whole = lines(PROTOCOL, METADATA, *_files(scripted, 2)).body
+    whole = lines(PROTOCOL, METADATA, *id_files(scripted, 2)).body
     scripted.on_table("POST query", Answer(200, whole[:-20], {"Delta-Table-Version": "0"}))
     with pytest.raises(MalformedMessageError, match="line 4"):
         _table(scripted).scan()
@@ -82,10 +72,10 @@ def test_a_line_that_is_cut_is_an_error(scripted: ScriptedServer) -> None:
 
 @pytest.mark.protocol("SHARE-QT-22", "SHARE-GEN-10")
 def test_a_page_that_breaks_off_is_read_anew(scripted: ScriptedServer) -> None:
-    answer = lines(PROTOCOL, METADATA, *_files(scripted, 2))
+    answer = lines(PROTOCOL, METADATA, *id_files(scripted, 2))
     cut = Answer(200, answer.body, answer.headers, cut=len(answer.body) - 40)
     scripted.on_table("POST query", cut, answer)
-    assert _ids(_table(scripted)) == [0, 1]  # nothing of the first answer is there twice
+    assert ids_of(_table(scripted)) == [0, 1]  # nothing of the first answer is there twice
 
 
 @pytest.mark.protocol("SHARE-META-04")
@@ -96,17 +86,10 @@ def test_a_later_response_format_asks_for_an_upgrade(scripted: ScriptedServer) -
         _table(scripted).schema()
 
 
-@pytest.mark.protocol("SHARE-QT-03")
-def test_a_query_must_tell_its_version(scripted: ScriptedServer) -> None:
-    scripted.on_table("POST query", lines(PROTOCOL, METADATA, version=None))
-    with pytest.raises(MalformedMessageError, match="Delta-Table-Version"):
-        _table(scripted).scan()
-
-
 @pytest.mark.protocol("SHARE-CAP-05", "SHARE-CAP-07")
 def test_parquet_is_taken_where_delta_was_asked_for(scripted: ScriptedServer) -> None:
-    scripted.on_table("POST query", lines(PROTOCOL, METADATA, *_files(scripted, 1)))
-    assert _ids(_table(scripted)) == [0]
+    scripted.on_table("POST query", lines(PROTOCOL, METADATA, *id_files(scripted, 1)))
+    assert ids_of(_table(scripted)) == [0]
     assert "delta-sharing-capabilities" in scripted.asked[0].headers
 
 
@@ -118,7 +101,7 @@ def test_delta_is_refused_where_it_was_not_asked_for(
     scripted.on_table("POST query", answer)
     profile = tmp_path / "p.share"
     profile.write_text(json.dumps(scripted.profile()), "utf-8")
-    with pytest.raises(MalformedMessageError, match="not asked for"):
+    with pytest.raises(MalformedMessageError, match="not requested"):
         load_as_pandas(f"{profile}#s.d.t", use_delta_format=False)
     assert "responseformat=parquet;" in scripted.asked[0].headers["delta-sharing-capabilities"]
 
@@ -133,19 +116,19 @@ def test_every_reader_feature_that_scans_honour_is_told() -> None:
 
 @pytest.mark.protocol("SHARE-CAP-10", "B-92")
 def test_a_promised_last_line_must_come(scripted: ScriptedServer) -> None:
-    files = _files(scripted, 1)
+    files = id_files(scripted, 1)
     scripted.on_table("POST query", lines(PROTOCOL, METADATA, *files, headers=ENDS))
     with pytest.raises(MalformedMessageError, match="cut"):
         _table(scripted).scan()
-    scripted.on_table("POST query", lines(PROTOCOL, METADATA, *files, _end(), headers=ENDS))
-    assert _ids(_table(scripted)) == [0]
+    scripted.on_table("POST query", lines(PROTOCOL, METADATA, *files, end_line(), headers=ENDS))
+    assert ids_of(_table(scripted)) == [0]
     scripted.on_table("GET metadata", lines(PROTOCOL, METADATA, headers=ENDS))
     assert _table(scripted).version() == 0  # metadata has no such line
 
 
 @pytest.mark.protocol("SHARE-CAP-10")
 def test_a_last_line_may_tell_an_error(scripted: ScriptedServer) -> None:
-    end = _end(errorMessage="the log is gone")
+    end = end_line(errorMessage="the log is gone")
     scripted.on_table("POST query", lines(PROTOCOL, METADATA, end, headers=ENDS))
     with pytest.raises(SharingError, match="the log is gone"):
         _table(scripted).scan()
@@ -153,71 +136,6 @@ def test_a_last_line_may_tell_an_error(scripted: ScriptedServer) -> None:
 
 @pytest.mark.protocol("SHARE-CAP-10")
 def test_nothing_follows_the_last_line(scripted: ScriptedServer) -> None:
-    scripted.on_table("POST query", lines(PROTOCOL, METADATA, _end(), *_files(scripted, 1)))
+    scripted.on_table("POST query", lines(PROTOCOL, METADATA, end_line(), *id_files(scripted, 1)))
     with pytest.raises(MalformedMessageError, match="follows the end"):
-        _table(scripted).scan()
-
-
-@pytest.mark.protocol("SHARE-QT-23")
-def test_pages_are_put_together(scripted: ScriptedServer) -> None:
-    files = _files(scripted, 3)
-    pages = [
-        lines(PROTOCOL, METADATA, file, _end(nextPageToken=f"t-{n}"), headers=ENDS)
-        for n, file in enumerate(files)
-    ]
-    scripted.on_table("POST query", *pages, lines(PROTOCOL, METADATA, _end(), headers=ENDS))
-    assert _ids(_table(scripted)) == [0, 1, 2]
-    bodies = [asked.json for asked in scripted.find("/query")]
-    assert [body.pop("pageToken", None) for body in bodies] == [None, "t-0", "t-1", "t-2"]
-    assert all(body == bodies[0] for body in bodies)  # nothing else may change between pages
-
-
-@pytest.mark.protocol("SHARE-QT-23")
-@pytest.mark.parametrize("changed", ["version", "metadata"])
-def test_pages_of_different_versions_are_refused(scripted: ScriptedServer, changed: str) -> None:
-    first = lines(PROTOCOL, METADATA, _end(nextPageToken="t"), version=3)
-    other = metadata(columns={"id": "string"}) if changed == "metadata" else METADATA
-    second = lines(PROTOCOL, other, _end(), version=4 if changed == "version" else 3)
-    scripted.on_table("POST query", first, second)
-    with pytest.raises(MalformedMessageError, match="different versions"):
-        _table(scripted).scan()
-
-
-@pytest.mark.protocol("SHARE-QT-23")
-def test_pages_that_go_in_circles_are_refused(scripted: ScriptedServer) -> None:
-    scripted.on_table("POST query", lines(PROTOCOL, METADATA, _end(nextPageToken="t")))
-    with pytest.raises(MalformedMessageError, match="same page token"):
-        _table(scripted).scan()
-
-
-@pytest.mark.protocol("SHARE-ASY-01", "B-93")
-def test_a_query_that_takes_long_is_waited_for(
-    scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("deltalog.sharing.client.answers._FIRST_WAIT_S", 0.0)
-    one, two = _files(scripted, 2)
-    pending = lines({"queryStatus": {"queryId": "q 1", "status": "pending"}}, version=None)
-    scripted.on_table("POST query", pending)
-    scripted.on_table(
-        "POST queries/q%201",
-        pending,
-        lines(PROTOCOL, METADATA, one, _end(nextPageToken="t")),
-        lines(PROTOCOL, METADATA, two, _end()),
-    )
-    assert _ids(_table(scripted)) == [0, 1]
-    asked = scripted.find("/queries/q%201")
-    assert [one.json for one in asked] == [{}, {}, {"pageToken": "t"}]
-
-
-@pytest.mark.protocol("SHARE-ASY-01")
-def test_a_query_that_failed_says_why(scripted: ScriptedServer) -> None:
-    failed = {"queryStatus": {"queryId": "q", "status": "failed", "error": "no room"}}
-    scripted.on_table("POST query", lines(failed, version=None))
-    with pytest.raises(SharingError, match="no room"):
-        _table(scripted).scan()
-
-
-def test_a_refusal_names_the_table(scripted: ScriptedServer) -> None:
-    scripted.on_table("POST query", fault(400, "INVALID_PARAMETER_VALUE", "no history"))
-    with pytest.raises(SharingError, match=r"query shared table s\.d\.t.*no history"):
         _table(scripted).scan()

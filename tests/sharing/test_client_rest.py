@@ -15,17 +15,10 @@ from deltalog.sharing.client import (
     TablePage,
     read_profile,
 )
-from deltalog.sharing.client.bridge import run
-from deltalog.sharing.wire import (
-    ChangesQuery,
-    ParquetFile,
-    ParquetMetadata,
-    ParquetProtocol,
-    Schema,
-    Share,
-    Table,
-    TableQuery,
-)
+from deltalog.sharing.client.http import run
+from deltalog.sharing.wire.lines import ParquetFileLine, ParquetMetadata, ParquetProtocol
+from deltalog.sharing.wire.listing import Schema, Share, Table
+from deltalog.sharing.wire.requests import ChangesQuery, TableQuery
 from tests.support.shared_files import PROTOCOL, TABLE_ID, metadata
 from tests.support.sharing_server import NDJSON, Answer, ScriptedServer, fault, lines, listed
 
@@ -240,10 +233,10 @@ def test_the_specifications_query_is_asked_and_understood(scripted: ScriptedServ
     assert asked.headers["content-type"] == "application/json; charset=utf-8"
     assert page.head.version == 123
     first, second = page.files.lines
-    assert isinstance(first, ParquetFile)
+    assert isinstance(first, ParquetFileLine)
     assert first.url == files[0]["file"]["url"]
     assert (first.id, first.size_bytes, first.stats) == (files[0]["file"]["id"], 573, STATS)
-    assert isinstance(second, ParquetFile)
+    assert isinstance(second, ParquetFileLine)
     assert second.partition_values == {"date": "2021-04-28"}
 
 
@@ -270,7 +263,7 @@ def test_the_specifications_changes_are_understood(scripted: ScriptedServer) -> 
         "endingTimestamp": "2022-01-01T00:00:00Z",
     }
     assert page.head.version is None
-    found = [line for line in page.files.lines if isinstance(line, ParquetFile)]
+    found = [line for line in page.files.lines if isinstance(line, ParquetFileLine)]
     assert [(line.kind, line.version, line.timestamp_ms) for line in found] == [
         ("add", 0, 1652140000000),
         ("cdf", 1, 1652141000000),

@@ -28,7 +28,8 @@ from deltalog.sharing.client import (
 )
 from deltalog.sharing.client.pages import CAPABILITIES
 from deltalog.sharing.server import app
-from deltalog.sharing.wire import DELTA, PARQUET, BearerToken
+from deltalog.sharing.wire.capabilities import DELTA, PARQUET
+from deltalog.sharing.wire.profile import BearerToken
 from tests.support.asgi import serving
 from tests.support.corpora import VARIABLES, Entry, load_entries
 from tests.support.sharing import TOKEN, config_of

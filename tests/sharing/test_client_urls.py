@@ -13,9 +13,10 @@ import pytest
 from deltalog.deletion_vectors import DeletionBitmap, encode_file
 from deltalog.errors import AccessDeniedError, SharingAccessError
 from deltalog.scan.reader import read_task
-from deltalog.sharing.client import AsyncRestClient, HttpOptions, Retry, SharedTable, read_profile
+from deltalog.sharing.client import AsyncRestClient, SharedTable, read_profile
 from tests.support.shared_files import (
     PROTOCOL,
+    QUICK,
     delta_file,
     delta_metadata,
     delta_protocol,
@@ -26,7 +27,6 @@ from tests.support.shared_files import (
 from tests.support.sharing_server import Asked, ScriptedServer, fault, lines
 
 pytestmark = pytest.mark.protocol("SHARE-CLI-03")
-QUICK = HttpOptions(retry=Retry(attempts=2, first_delay_ms=1))
 METADATA = metadata(columns={"id": "long"})
 START_MS = 1_700_000_000_000
 

@@ -6,79 +6,44 @@ import io
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltalog import DeltaTable, write_deltalake
+from deltalog import DeltaTable, Field, PrimitiveType, write_deltalake
 from tests.support.asgi import Json, Reply
-from tests.support.sharing import Caller, actions, commit_at, path_of, sharing
+from tests.support.sharing import Caller, actions, changes, kinds_and_versions, sharing
 
 T = "s.d.t"
+
+
 VERSION = "delta-table-version"
+
+
 FEED = {"delta.enableChangeDataFeed": "true"}
-TIMES = tuple(f"2022-01-01T00:00:{second}Z" for second in (10, 20, 30, 40))
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    """Insert, update, a new column, delete."""
-    path = tmp_path / "t"
-    rows = pa.table({"id": [1, 2, 3], "p": ["a", "a", "b"]})
-    write_deltalake(path, rows, partition_by=["p"], configuration=FEED)
-    DeltaTable(path).update(updates={"id": "id * 10"}, predicate="p = 'a'")
-    DeltaTable(path).alter.add_columns([_field("extra")])
-    DeltaTable(path).delete("p = 'b'")
-    commit_at(path, *TIMES)
-    return path
-
-
-def _field(name: str) -> Any:
-    from deltalog import Field, PrimitiveType
-
-    return Field(name, PrimitiveType("string"))
-
-
-@pytest.fixture
-def caller(table: Path) -> Caller:
-    return sharing({T: {"location": str(table), "historyShared": True}})
-
-
-def _changes(caller: Caller, parameters: str, **headers: str) -> Reply:
-    return caller.get(f"{path_of(T)}/changes?{parameters}", **headers)
-
-
-def _told(reply: Reply) -> list[tuple[str, int]]:
-    """Kind and version of each file line, in order."""
-    assert reply.status == 200, reply.body
-    kinds = ("add", "cdf", "remove", "file")
-    return [
-        (kind, line[kind]["version"]) for line in reply.lines() for kind in kinds if kind in line
-    ]
 
 
 @pytest.mark.protocol("SHARE-CDF-03", "SHARE-CDF-04", "SHARE-CDF-08", "D-75", "SHARE-GEN-12")
-def test_the_whole_feed(caller: Caller) -> None:
-    reply = _changes(caller, "startingVersion=0")
+def test_the_whole_feed(changed_caller: Caller) -> None:
+    reply = changes(changed_caller, "startingVersion=0")
     assert reply.headers[VERSION] == "0"
     assert reply.headers["content-type"] == "application/x-ndjson; charset=utf-8"
     assert [list(line) for line in reply.lines()[:2]] == [["protocol"], ["metaData"]]
-    assert _told(reply) == [("add", 0), ("add", 0), ("cdf", 1), ("remove", 3)]
+    assert kinds_and_versions(reply) == [("add", 0), ("add", 0), ("cdf", 1), ("remove", 3)]
 
 
 @pytest.mark.protocol("SHARE-QT-18", "SHARE-CDF-09")
-def test_lines_of_changes(caller: Caller) -> None:
-    reply = _changes(caller, "startingVersion=0")
+def test_lines_ofchanges(changed_caller: Caller) -> None:
+    reply = changes(changed_caller, "startingVersion=0")
     for kind in ("add", "cdf", "remove"):
         for file in actions(reply, kind):
             needed = {"url", "id", "partitionValues", "size", "version", "timestamp"}
             assert needed <= set(file)
             assert ("stats" in file) == (kind == "add")
             assert file["timestamp"] == 1640995200000 + (10 + 10 * file["version"]) * 1000
-            assert caller.download(file["url"]).status == 200
+            assert changed_caller.download(file["url"]).status == 200
     (cdf,) = actions(reply, "cdf")
-    rows = pq.read_table(io.BytesIO(caller.download(cdf["url"]).body))
+    rows = pq.read_table(io.BytesIO(changed_caller.download(cdf["url"]).body))
     kinds = sorted(str(kind) for kind in rows["_change_type"].to_pylist())
     assert kinds == ["update_postimage"] * 2 + ["update_preimage"] * 2
 
@@ -96,8 +61,10 @@ def test_lines_of_changes(caller: Caller) -> None:
         ("startingVersion=3", [3]),
     ],
 )
-def test_ranges(caller: Caller, parameters: str, versions: list[int]) -> None:
-    assert [version for _, version in _told(_changes(caller, parameters))] == versions
+def test_ranges(changed_caller: Caller, parameters: str, versions: list[int]) -> None:
+    assert [
+        version for _, version in kinds_and_versions(changes(changed_caller, parameters))
+    ] == versions
 
 
 @pytest.mark.protocol("SHARE-CDF-01", "SHARE-CDF-02", "SHARE-TS-01")
@@ -120,108 +87,41 @@ def test_ranges(caller: Caller, parameters: str, versions: list[int]) -> None:
         "startingVersion=0&pageToken=x",
     ],
 )
-def test_ranges_that_cannot_be(caller: Caller, parameters: str) -> None:
-    assert _changes(caller, parameters).status == 400
+def test_ranges_that_cannot_be(changed_caller: Caller, parameters: str) -> None:
+    assert changes(changed_caller, parameters).status == 400
 
 
 @pytest.mark.protocol("SHARE-CDF-06")
-def test_historical_metadata(caller: Caller) -> None:
-    reply = _changes(caller, "startingVersion=0&includeHistoricalMetadata=true")
+def test_historical_metadata(changed_caller: Caller) -> None:
+    reply = changes(changed_caller, "startingVersion=0&includeHistoricalMetadata=true")
     first, second = actions(reply, "metaData")
     assert (first["version"], second["version"]) == (0, 2)
     assert "extra" not in first["schemaString"]
     assert "extra" in second["schemaString"]
-    (only,) = actions(_changes(caller, "startingVersion=0"), "metaData")
+    (only,) = actions(changes(changed_caller, "startingVersion=0"), "metaData")
     assert "version" not in only
     assert "extra" in only["schemaString"]
 
 
 @pytest.mark.protocol("SHARE-CDF-07", "SHARE-SEC-10")
-def test_feeds_that_are_not_shared(table: Path, tmp_path: Path) -> None:
-    closed = sharing({T: table})
-    assert _changes(closed, "startingVersion=0").status == 400
-    late = sharing({T: {"location": str(table), "historyShared": True, "startVersion": 2}})
-    assert _changes(late, "startingVersion=1").status == 400
-    assert _told(_changes(late, "startingVersion=2")) == [("remove", 3)]
+def test_feeds_that_are_not_shared(changed: Path, tmp_path: Path) -> None:
+    closed = sharing({T: changed})
+    assert changes(closed, "startingVersion=0").status == 400
+    late = sharing({T: {"location": str(changed), "historyShared": True, "startVersion": 2}})
+    assert changes(late, "startingVersion=1").status == 400
+    assert kinds_and_versions(changes(late, "startingVersion=2")) == [("remove", 3)]
     write_deltalake(tmp_path / "bare", pa.table({"a": [1]}))
     bare = sharing({T: {"location": str(tmp_path / "bare"), "historyShared": True}})
-    reply = _changes(bare, "startingVersion=0")
+    reply = changes(bare, "startingVersion=0")
     assert reply.status == 400
     assert "cdf is not enabled on table" in reply.json()["message"]
 
 
-@pytest.mark.protocol("SHARE-CDF-07")
-def test_a_version_without_a_feed_is_named(table: Path, caller: Caller) -> None:
-    off = {"delta.enableChangeDataFeed": "false"}
-    DeltaTable(table).alter.set_table_properties(off)
-    write_deltalake(table, pa.table({"id": [7], "p": ["c"], "extra": ["x"]}), mode="append")
-    reply = _changes(caller, "startingVersion=1")
-    assert reply.status == 400
-    assert reply.json()["message"] == "cdf is not enabled on table in version 4"
-    assert _changes(caller, "startingVersion=1&endingVersion=3").status == 200
-
-
-@pytest.mark.protocol("SHARE-CDF-08", "SHARE-QT-15")
-def test_commits_that_change_no_data_are_skipped(tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    for number in range(3):
-        rows = pa.table({"id": [number]})
-        write_deltalake(path, rows, mode="append", configuration=FEED)
-    DeltaTable(path).optimize.compact()
-    caller = sharing({T: {"location": str(path), "historyShared": True}})
-    expected = [("add", 0), ("add", 1), ("add", 2)]
-    assert _told(_changes(caller, "startingVersion=0")) == expected
-    assert _told(caller.query(T, {"startingVersion": 0})) == expected
-
-
-def _append(path: Path, version: int, *lines: Json) -> None:
-    log = path / "_delta_log" / f"{version:020d}.json"
-    log.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
-
-
-@pytest.mark.protocol("SHARE-CDF-08")
-@pytest.mark.parametrize(("updated", "count"), [("0", 0), ("1", 2)])
-def test_a_merge_that_changed_no_row_is_skipped(tmp_path: Path, updated: str, count: int) -> None:
-    path = tmp_path / "t"
-    write_deltalake(path, pa.table({"id": [1]}), configuration=FEED)
-    (add,) = (
-        orjson.loads(line)["add"]
-        for line in (path / "_delta_log" / f"{0:020d}.json").read_bytes().splitlines()
-        if b'"add"' in line
-    )
-    (path / "copy.parquet").write_bytes((path / add["path"]).read_bytes())
-    metrics = {
-        "numTargetRowsInserted": "0",
-        "numTargetRowsUpdated": updated,
-        "numTargetRowsDeleted": "0",
-    }
-    _append(
-        path,
-        1,
-        {"commitInfo": {"operation": "MERGE", "operationMetrics": metrics}},
-        {"remove": {"path": add["path"], "dataChange": True, "deletionTimestamp": 1}},
-        {"add": {**add, "path": "copy.parquet"}},
-    )
-    caller = sharing({T: {"location": str(path), "historyShared": True}})
-    assert len(_told(_changes(caller, "startingVersion=1"))) == count
-
-
-def test_a_remove_takes_its_partition_values_from_the_add(table: Path, caller: Caller) -> None:
-    log = table / "_delta_log" / f"{3:020d}.json"
-    lines = [orjson.loads(line) for line in log.read_bytes().splitlines()]
-    for line in lines:
-        if "remove" in line:
-            del line["remove"]["partitionValues"]
-    _append(table, 3, *lines)
-    (remove,) = actions(_changes(caller, "startingVersion=3"), "remove")
-    assert remove["partitionValues"] == {"p": "b"}
-
-
 @pytest.mark.protocol("SHARE-QT-13", "SHARE-QT-03")
-def test_a_stream_from_a_version(caller: Caller) -> None:
-    reply = caller.query(T, {"startingVersion": 0})
+def test_a_stream_from_a_version(changed_caller: Caller) -> None:
+    reply = changed_caller.query(T, {"startingVersion": 0})
     assert reply.headers[VERSION] == "0"
-    assert _told(reply) == [
+    assert kinds_and_versions(reply) == [
         ("add", 0),
         ("add", 0),
         ("remove", 1),
@@ -236,28 +136,30 @@ def test_a_stream_from_a_version(caller: Caller) -> None:
 
 
 @pytest.mark.protocol("SHARE-QT-14")
-def test_a_window_of_a_stream(caller: Caller) -> None:
-    reply = caller.query(T, {"startingVersion": 1, "endingVersion": 2})
-    assert _told(reply) == [("remove", 1), ("add", 1)]
+def test_a_window_of_a_stream(changed_caller: Caller) -> None:
+    reply = changed_caller.query(T, {"startingVersion": 1, "endingVersion": 2})
+    assert kinds_and_versions(reply) == [("remove", 1), ("add", 1)]
     assert reply.headers[VERSION] == "1"
 
 
 @pytest.mark.protocol("SHARE-QT-23")
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 @pytest.mark.parametrize("kind", ["feed", "stream"])
-def test_pages_of_changes_join_to_the_whole(caller: Caller, size: int, kind: str) -> None:
+def test_pages_of_changes_join_to_the_whole(changed_caller: Caller, size: int, kind: str) -> None:
     def ask(**page: Any) -> Reply:
         if kind == "stream":
-            return caller.query(T, {"startingVersion": 0, **page})
+            return changed_caller.query(T, {"startingVersion": 0, **page})
         parameters = {"startingVersion": 0, "includeHistoricalMetadata": "true", **page}
-        return _changes(caller, "&".join(f"{key}={value}" for key, value in parameters.items()))
+        return changes(
+            changed_caller, "&".join(f"{key}={value}" for key, value in parameters.items())
+        )
 
     lines: list[Json] = []
     token = ""
     while True:
         reply = ask(maxFiles=size, pageToken=token)
         page = reply.lines()
-        assert len(_told(reply)) <= size
+        assert len(kinds_and_versions(reply)) <= size
         lines += [_bare(line) for line in page[2:-1]]
         token = page[-1]["endStreamAction"].get("nextPageToken", "")
         if not token:
@@ -268,7 +170,7 @@ def test_pages_of_changes_join_to_the_whole(caller: Caller, size: int, kind: str
 def test_metadata_is_told_on_one_page_only(tmp_path: Path) -> None:
     path = tmp_path / "t"
     write_deltalake(path, pa.table({"id": [1]}), configuration=FEED)
-    DeltaTable(path).alter.add_columns([_field("extra")])
+    DeltaTable(path).alter.add_columns([Field("extra", PrimitiveType("string"))])
     for number in range(3):
         rows = pa.table({"id": [number], "extra": ["x"]})
         write_deltalake(path, rows, mode="append")
@@ -301,25 +203,27 @@ def test_historical_protocols_in_the_format_delta(tmp_path: Path) -> None:
     caller = sharing({T: {"location": str(path), "historyShared": True}})
     header = "responseformat=delta;readerfeatures=deletionvectors"
     parameters = "startingVersion=0&includeHistoricalMetadata=true&includeHistoricalProtocol=true"
-    reply = _changes(caller, parameters, delta_sharing_capabilities=header)
+    reply = changes(caller, parameters, delta_sharing_capabilities=header)
     assert reply.headers["delta-sharing-capabilities"] == "responseformat=delta"
     found = actions(reply, "protocol")
     assert [one["version"] for one in found] == [0, 1]
     assert [one["deltaProtocol"]["minReaderVersion"] for one in found] == [1, 3]
     (only,) = actions(
-        _changes(caller, "startingVersion=0", delta_sharing_capabilities=header), "protocol"
+        changes(caller, "startingVersion=0", delta_sharing_capabilities=header), "protocol"
     )
     assert "version" not in only
     assert only["deltaProtocol"]["readerFeatures"] == ["deletionVectors"]
-    refused = _changes(
+    refused = changes(
         caller, "startingVersion=0", delta_sharing_capabilities="responseformat=delta"
     )
     assert refused.status == 400
 
 
 @pytest.mark.protocol("SHARE-CDF-05")
-def test_changes_in_the_format_delta_keep_the_log_s_actions(caller: Caller) -> None:
-    reply = _changes(caller, "startingVersion=0", delta_sharing_capabilities="responseformat=delta")
+def test_changes_in_the_format_delta_keep_the_log_s_actions(changed_caller: Caller) -> None:
+    reply = changes(
+        changed_caller, "startingVersion=0", delta_sharing_capabilities="responseformat=delta"
+    )
     kinds = [next(iter(file["deltaSingleAction"])) for file in actions(reply, "file")]
     assert kinds == ["add", "add", "cdc", "remove"]
     assert actions(reply, "metaData")[0]["version"] == 0

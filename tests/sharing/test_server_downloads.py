@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import urllib.request
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from starlette.applications import Starlette
-from starlette.routing import Mount
 
 from deltalog import write_deltalake
 from deltalog.errors import ObjectNotFoundError
 from deltalog.sharing.server.downloads import download
 from deltalog.storage import open_store
 from tests.support.asgi import Reply, ask
-from tests.support.emulators import Emulator
-from tests.support.sharing import Caller, actions, sharing
+from tests.support.sharing import Caller, actions, name_file, sharing, status_of
 
 T = "s.d.t"
+
+
 DATA = bytes(range(256)) * 10
 
 
@@ -104,42 +102,16 @@ def test_large_files_come_in_pieces(tmp_path: Path) -> None:
     assert [len(piece) for piece in found.chunks] == [1 << 20] * 3
 
 
-@pytest.mark.emulator
-@pytest.mark.protocol("D-76")
-def test_a_store_that_signs_is_not_read_through_us(s3: Emulator) -> None:
-    rows = pa.table({"id": [1], "p": ["a b%:c"]})
-    write_deltalake(s3.url, rows, partition_by=["p"], storage_options=s3.options)
-    config = {"location": s3.url, "storageOptions": s3.options}
-    caller = sharing({T: config})
-    (file,) = actions(caller.query(T), "file")
-    assert file["url"].startswith(s3.endpoint)
-    with urllib.request.urlopen(file["url"]) as answer:  # noqa: S310
-        assert len(answer.read()) == file["size"]
-    through_us = sharing({T: config}, ownUrls=True)
-    (file,) = actions(through_us.query(T), "file")
-    assert "_files" in file["url"]
-    assert len(through_us.download(file["url"]).body) == file["size"]
-
-
-def test_the_application_can_be_mounted(caller: Caller) -> None:
-    mounted = Caller(Starlette(routes=[Mount("/inner", caller.app)]), prefix="/inner/delta-sharing")
-    url = actions(mounted.query(T), "file")[0]["url"]
-    assert url.startswith("http://sharing.test/inner/delta-sharing/_files/")
-    assert mounted.download(url).body == DATA
-
-
-def test_urls_lead_where_the_configuration_says(tmp_path: Path) -> None:
-    write_deltalake(tmp_path / "t", pa.table({"a": [1]}))
-    caller = sharing({T: tmp_path / "t"}, publicUrl="https://data.example/share/")
-    url = actions(caller.query(T), "file")[0]["url"]
-    assert url.startswith("https://data.example/share/delta-sharing/_files/")
-
-
-def test_tables_in_memory_are_shared() -> None:
-    store = open_store("memory://shared/t")
-    write_deltalake("memory://shared/t", pa.table({"a": [1]}))
-    caller = sharing({T: "memory://shared/t"})
-    (file,) = actions(caller.query(T), "file")
-    assert len(caller.download(file["url"]).body) == file["size"]
-    assert "memory" not in file["url"]
-    assert store.root == "memory:///shared/t"
+@pytest.mark.protocol("SHARE-SEC-02")
+def test_links_out_of_the_table_are_not_followed(table: Path) -> None:
+    caller = sharing({T: table})
+    (table.parent / "secret.parquet").write_bytes(b"secret")
+    (table / "link.parquet").symlink_to(table.parent / "secret.parquet")
+    (table / "up").symlink_to(table.parent)
+    statuses = []
+    for path in ("link.parquet", "up/secret.parquet"):
+        name_file(table, path)
+        replies = [status_of(caller, file["url"]) for file in actions(caller.query(T), "file")]
+        statuses.append(sorted(replies))
+        (table / "_delta_log" / f"{1:020d}.json").unlink()
+    assert statuses == [[200, 404], [200, 404]]

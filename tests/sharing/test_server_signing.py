@@ -116,3 +116,19 @@ def test_credentials_that_cannot_sign_let_the_server_do_it(gcs: Emulator) -> Non
     (one, _) = actions(caller.query(T), "file")
     assert urlsplit(one["url"]).path.startswith("/delta-sharing/_files/")
     assert len(caller.download(one["url"]).body) == one["size"]
+
+
+@pytest.mark.protocol("D-76")
+def test_a_store_that_signs_is_not_read_through_us(s3: Emulator) -> None:
+    rows = pa.table({"id": [1], "p": ["a b%:c"]})
+    write_deltalake(s3.url, rows, partition_by=["p"], storage_options=s3.options)
+    config = {"location": s3.url, "storageOptions": s3.options}
+    caller = sharing({T: config})
+    (file,) = actions(caller.query(T), "file")
+    assert file["url"].startswith(s3.endpoint)
+    with urllib.request.urlopen(file["url"]) as answer:  # noqa: S310
+        assert len(answer.read()) == file["size"]
+    through_us = sharing({T: config}, ownUrls=True)
+    (file,) = actions(through_us.query(T), "file")
+    assert "_files" in file["url"]
+    assert len(through_us.download(file["url"]).body) == file["size"]

@@ -14,24 +14,20 @@ from typing import Any
 import orjson
 import pytest
 
-from deltalog.sharing.client.actions import LogLines
-from deltalog.sharing.wire import (
-    DeltaFile,
-    ParquetFile,
-    encode_line,
+from deltalog.sharing.client.actions import ActionCollector
+from deltalog.sharing.wire.codec import Codec
+from deltalog.sharing.wire.lines import DeltaFileLine, ParquetFileLine, encode_line, parse_line
+from deltalog.sharing.wire.listing import (
+    SCHEMA,
+    SHARE,
+    TABLE,
     encode_page,
-    encode_profile,
     encode_share,
-    encode_table_query,
-    parse_line,
     parse_page,
-    parse_profile,
     parse_share,
-    parse_table_query,
-    schema_from_json,
-    share_from_json,
-    table_from_json,
 )
+from deltalog.sharing.wire.profile import encode_profile, parse_profile
+from deltalog.sharing.wire.requests import encode_table_query, parse_table_query
 from tests.support.asgi import Json
 
 EXAMPLES: list[Json] = [
@@ -53,13 +49,9 @@ def _kind(example: Json) -> str:
 
 def _page(example: Json) -> bytes:
     (item, *_) = example["items"]
-    readers: list[tuple[str, Callable[[Any], Any]]] = [
-        ("schema", table_from_json),
-        ("share", schema_from_json),
-        ("name", share_from_json),
-    ]
-    read = next(read for name, read in readers if name in item)
-    return encode_page(parse_page(orjson.dumps(example), read))
+    codecs: dict[str, Codec[Any]] = {"schema": TABLE, "share": SCHEMA, "name": SHARE}
+    codec = next(codec for name, codec in codecs.items() if name in item)
+    return encode_page(parse_page(orjson.dumps(example), codec))
 
 
 def _line(example: Json) -> bytes:
@@ -115,9 +107,9 @@ def _as_written(example: Json) -> Json:
 
 @pytest.mark.parametrize("example", [one for one in EXAMPLES if _kind(one) in LINES[2:]], ids=_kind)
 def test_the_client_takes_the_file_of_an_example(example: Json) -> None:
-    lines = LogLines()
+    lines = ActionCollector()
     line = parse_line(orjson.dumps(example))
-    assert isinstance(line, ParquetFile | DeltaFile)
+    assert isinstance(line, ParquetFileLine | DeltaFileLine)
     lines.take(line)
     (url,) = lines.urls.values()
     assert url.startswith("https://<s3-bucket-name>.s3.us-west-2.amazonaws.com/")

@@ -11,8 +11,14 @@ import pytest
 from deltalog.errors import MalformedMessageError
 from deltalog.expressions import Expression, col, lit, parse_sql, resolve_predicate, to_sql
 from deltalog.schema import parse_schema
-from deltalog.sharing.wire import encode_json_hint, parse_json_hint, parse_sql_hint
-from deltalog.sharing.wire.hints import MOST_BYTES, MOST_DEPTH, MOST_OPERATIONS
+from deltalog.sharing.wire.hints import (
+    MOST_BYTES,
+    MOST_DEPTH,
+    MOST_OPERATIONS,
+    encode_json_hint,
+    parse_json_hint,
+    parse_sql_hint,
+)
 
 Json = dict[str, Any]
 

@@ -10,10 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.support.sharing_server import ScriptedServer
+from deltalog.sharing.client import HttpOptions, Retry, SharedTable
+from tests.support.sharing_server import ScriptedServer, lines
 
 Json = dict[str, Any]
 
+QUICK = HttpOptions(retry=Retry(attempts=2, first_delay_ms=1))
 PROTOCOL: Json = {"protocol": {"minReaderVersion": 1}}
 TABLE_ID = "f8d5c169-3d01-4ca3-ad9e-7dc3355aedb2"
 
@@ -128,3 +130,31 @@ def delta_file(
         **more,
     }
     return {"file": {"id": name, **(wrapper or {}), "deltaSingleAction": {action: values}}}
+
+
+def open_shared(server: ScriptedServer, *answer: Any, version: int = 0) -> SharedTable:
+    """The table that these lines describe."""
+    server.on_table("GET metadata", lines(*answer[:2], version=version))
+    server.on_table("POST query", lines(*answer, version=version))
+    return SharedTable("s.d.t", profile=server.profile(), options=QUICK)
+
+
+def files_asked(server: ScriptedServer) -> set[str]:
+    """The paths of the data files that were requested."""
+    return {asked.path for asked in server.asked if asked.path.startswith("/data/")}
+
+
+def id_files(server: ScriptedServer, count: int) -> list[Json]:
+    """Lines of files with one row each, whose `id` is the file's number."""
+    return [file_line(server, f"f{n}", parquet(id=[n])) for n in range(count)]
+
+
+def ids_of(table: SharedTable) -> list[int]:
+    """The ids of a table, in order."""
+    found: list[Any] = table.to_pyarrow_table()["id"].to_pylist()
+    return sorted(found)
+
+
+def end_line(**members: Any) -> Json:
+    """The last line of an answer."""
+    return {"endStreamAction": members}

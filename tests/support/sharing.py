@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
+import pyarrow.parquet as pq
 
 from deltalog.sharing.server import app
 from tests.support.asgi import Json, Reply, ask
@@ -119,3 +121,91 @@ def commit_at(table: Path, *moments: str) -> None:
     for version, moment in enumerate(moments):
         seconds = datetime.fromisoformat(moment).timestamp()
         os.utime(table / "_delta_log" / f"{version:020d}.json", (seconds, seconds))
+
+
+POST = {
+    "type": "http",
+    "method": "POST",
+    "raw_path": b"",
+    "query_string": b"",
+    "headers": [(b"authorization", f"Bearer {TOKEN}".encode()), (b"host", b"x")],
+    "client": ("127.0.0.1", 1),
+    "server": ("x", 80),
+    "scheme": "http",
+    "http_version": "1.1",
+}
+"""An ASGI scope of Alice's, without a path."""
+
+
+def file_url(caller: Caller) -> str:
+    """The URL of the first file of `s.d.t`."""
+    return str(actions(caller.query("s.d.t"), "file")[0]["url"])
+
+
+def status_of(caller: Caller, url: str, method: str = "GET") -> int:
+    """The status of a request for a file, without a token."""
+    target = "/" + url.partition("://")[2].partition("/")[2]
+    return ask(caller.app, method, target).status
+
+
+def name_file(table: Path, path: str) -> None:
+    """Let version 1 of a table name a file that need not be there."""
+    add = {
+        "path": path,
+        "partitionValues": {},
+        "size": 10,
+        "modificationTime": 1,
+        "dataChange": True,
+    }
+    log = table / "_delta_log" / f"{1:020d}.json"
+    log.write_bytes(orjson.dumps({"add": add}) + b"\n")
+
+
+def changes(caller: Caller, parameters: str, **headers: str) -> Reply:
+    """`GET …/changes` of `s.d.t`."""
+    return caller.get(f"{path_of('s.d.t')}/changes?{parameters}", **headers)
+
+
+def kinds_and_versions(reply: Reply) -> list[tuple[str, int]]:
+    """Kind and version of each file line, in order."""
+    assert reply.status == 200, reply.body
+    kinds = ("add", "cdf", "remove", "file")
+    return [
+        (kind, line[kind]["version"]) for line in reply.lines() for kind in kinds if kind in line
+    ]
+
+
+def view_of(table: Path, settings: Json | None = None, /, **more: Any) -> Caller:
+    """Settings of the table by position or by name; of the server beside a position."""
+    own, server = (more, {}) if settings is None else (settings, more)
+    return sharing({"s.d.t": {"location": str(table), "historyShared": True, **own}}, **server)
+
+
+def shown_rows(caller: Caller, body: object = None) -> list[dict[str, Any]]:
+    """The rows in the files of an answer, by `id`."""
+    found = []
+    for file in actions(caller.query("s.d.t", body), "file"):
+        reply = caller.download(file["url"])
+        assert reply.status == 200
+        assert len(reply.body) == file["size"]
+        found += pq.read_table(io.BytesIO(reply.body)).to_pylist()
+    return sorted(found, key=lambda row: row["id"])
+
+
+def small_config(**more: Any) -> Json:
+    """A configuration with one table; `more` are added or replaced settings."""
+    return {
+        "shares": [
+            {
+                "name": "s",
+                "schemas": [{"name": "d", "tables": [{"name": "t", "location": "/x"}]}],
+            }
+        ],
+        "recipients": [{"name": "alice", "token": TOKEN}],
+        **more,
+    }
+
+
+def capabilities(formats: str, features: str = "") -> str:
+    """The header's value."""
+    return f"responseformat={formats}" + (f";readerfeatures={features}" if features else "")

@@ -88,6 +88,7 @@ class ActionRows:
     Args:
         configuration: of the table; its properties decide which statistics are written.
         kinds: of action, a column for each.
+        time_zone: of partition values without one.
         domains: of the table; in the draft their configuration is a map, today it is a string.
 
     Attributes:
@@ -100,9 +101,11 @@ class ActionRows:
         configuration: TableConfiguration,
         kinds: Iterable[str],
         *,
+        time_zone: str,
         domains: Sequence[DomainMetadata] = (),
     ) -> None:
         self.leaves = stats_leaves(configuration)
+        self._time_zone = time_zone
         self._partitions = _parsed_partitions(configuration)
         self._json = configuration.properties.checkpoint_write_stats_as_json
         types = {
@@ -174,7 +177,12 @@ class ActionRows:
     def _parsed_values(self, files: pa.Table) -> pa.Array[Any]:
         texts = files.column(PARTITION_VALUES)
         columns = [
-            parse_column(extract(texts, field.name), field.type, column=field.name)
+            parse_column(
+                extract(texts, field.name),
+                field.type,
+                column=field.name,
+                time_zone=self._time_zone,
+            )
             for field in self._partitions
         ]
         result: pa.Array[Any] = pa.StructArray.from_arrays(columns, fields=self._partitions_arrow())

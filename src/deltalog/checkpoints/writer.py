@@ -66,6 +66,7 @@ class CheckpointContent:
     Args:
         version: of the table.
         configuration: of the table at that version.
+        time_zone: of partition values without one.
         transactions: the latest of each application, without expired ones.
         domains: without removed ones.
         high_water_mark: the draft's action, if the table has it.
@@ -76,6 +77,7 @@ class CheckpointContent:
 
     version: int
     configuration: TableConfiguration
+    time_zone: str
     transactions: Sequence[SetTransaction]
     domains: Sequence[DomainMetadata]
     high_water_mark: RowIdHighWaterMark | None
@@ -232,7 +234,7 @@ def write_sidecars(
 
     Protocol: Sidecar Files
     """
-    rows = ActionRows(content.configuration, FILE_KINDS)
+    rows = ActionRows(content.configuration, FILE_KINDS, time_zone=content.time_zone)
     sidecars = Sidecars(store, rows.schema, part_rows or _SIDECAR_ROWS)
     try:
         for tables in file_rows(content, rows):
@@ -284,7 +286,12 @@ def classic_rows(content: CheckpointContent) -> ActionRows:
 
 def _rows(content: CheckpointContent, *kinds: str) -> ActionRows:
     draft = () if content.high_water_mark is None else ("rowIdHighWaterMark",)
-    return ActionRows(content.configuration, (*kinds, *draft), domains=content.domains)
+    return ActionRows(
+        content.configuration,
+        (*kinds, *draft),
+        time_zone=content.time_zone,
+        domains=content.domains,
+    )
 
 
 def part_paths(version: int, parts: int) -> list[str]:

@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 
 
 @lru_cache(maxsize=4096)
-def parse_value(
-    text: str | None, data_type: DataType, *, column: str = "", time_zone: str = "UTC"
-) -> Any:
+def parse_value(text: str | None, data_type: DataType, *, time_zone: str, column: str = "") -> Any:
     """Return the value of one serialised partition value; None and "" are NULL for every type.
 
     Args:
@@ -54,7 +52,7 @@ def parse_column(
     data_type: DataType,
     *,
     column: str = "",
-    time_zone: str = "UTC",
+    time_zone: str,
 ) -> pa.Array[Any]:
     """Return the typed values of many serialised partition values; null and "" are NULL.
 
@@ -101,13 +99,12 @@ def parse_column(
     return typed.take(encoded.indices)
 
 
-def encode_value(value: Any, data_type: DataType, *, time_zone: str = "UTC") -> str | None:
+def encode_value(value: Any, data_type: DataType) -> str | None:
     """Return the serialised form of a partition value; None, "" and b"" are NULL.
 
     Args:
         value: as Arrow's `as_py` gives it.
         data_type: of the column.
-        time_zone: of a naive datetime for a column of instants.
 
     Raises:
         InvalidInputError: the value is none of the type, or bytes are no UTF-8 (the protocol has
@@ -122,7 +119,7 @@ def encode_value(value: Any, data_type: DataType, *, time_zone: str = "UTC") -> 
     if row.codec.encode is None:
         raise InvalidInputError(f"a column of type {data_type} cannot be a partition column")
     try:
-        return row.codec.encode(value, row.arrow(*known.parameters), time_zone)
+        return row.codec.encode(value, row.arrow(*known.parameters))
     except (TypeError, ValueError, ArithmeticError) as error:
         raise InvalidInputError(
             f"cannot write {value!r} as a partition value of type {data_type}: {error}"

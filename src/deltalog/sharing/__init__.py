@@ -1,6 +1,6 @@
-"""Delta Sharing: tables given to others, and tables of others, over HTTP.
+"""Delta Sharing: a client that reads shared tables, and a server that shares tables.
 
-`SharedTable` and `SharingClient` read, `deltalog.sharing.server` gives. Names are loaded when they
+`SharedTable` and `SharingClient` read; `deltalog.sharing.server` shares. Names are loaded when they
 are first used.
 """
 
@@ -42,7 +42,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name from where it lives (PEP 562)."""
+    """Load a public name from its module (PEP 562)."""
     if name not in __all__:
         raise AttributeError(f"module 'deltalog.sharing' has no attribute {name!r}")
     value = getattr(import_module("deltalog.sharing.client"), name)

@@ -1,4 +1,4 @@
-"""`python -m deltalog.sharing serve CONFIG`: a server without the command line's extras."""
+"""`python -m deltalog.sharing`: the server's commands, without the extras of the command line."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import secrets
 import sys
 
 from deltalog.errors import DeltaError
-from deltalog.sharing.server.checking import check_tables
-from deltalog.sharing.server.loading import load_config
+from deltalog.sharing.server.application import check_tables
+from deltalog.sharing.server.config_file import load_config
 from deltalog.sharing.server.serving import serve
 from deltalog.sharing.server.tables import tables_of
 from deltalog.sharing.server.tokens import token_digest
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; the result is the exit code."""
+    """Run one command and return its exit code."""
     parser = argparse.ArgumentParser(prog="deltalog share", description="Share Delta tables.")
     commands = parser.add_subparsers(dest="command", required=True)
     serving = commands.add_parser("serve", help="share the tables of a configuration file")
     serving.add_argument("config", help="a YAML or TOML file")
     serving.add_argument("--host", help="instead of the file's")
     serving.add_argument("--port", type=int, help="instead of the file's")
-    checking = commands.add_parser("check", help="look for faults in a configuration file")
+    checking = commands.add_parser("check", help="look for errors in a configuration file")
     checking.add_argument("config", help="a YAML or TOML file")
     checking.add_argument("--tables", action="store_true", help="open every table, too")
-    commands.add_parser("token", help="make a token, and the hash that the file keeps of it")
+    commands.add_parser("token", help="make a token and its hash for the configuration file")
     found = parser.parse_args(arguments)
     try:
         if found.command == "serve":
@@ -47,11 +47,11 @@ def _check(path: str, *, tables: bool) -> int:
     counts = {"shares": len(config.shares), "tables": num_tables}
     counts["recipients"] = len(config.recipients)
     sys.stdout.write(f"{path}: {', '.join(f'{name}: {n}' for name, n in counts.items())}\n")
-    faults = 0
-    for name, fault in check_tables(config) if tables else ():
-        faults += fault is not None
-        sys.stdout.write(f"{name}: {'can be shared' if fault is None else fault}\n")
-    return 2 if faults else 0
+    problems = 0
+    for name, problem in check_tables(config) if tables else ():
+        problems += problem is not None
+        sys.stdout.write(f"{name}: {problem or 'can be shared'}\n")
+    return 2 if problems else 0
 
 
 if __name__ == "__main__":

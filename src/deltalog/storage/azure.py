@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from deltalog.clock import now_ms
 from deltalog.paths import split_location
-from deltalog.storage.fsspec_files import FsspecFiles, TemporaryCredentials
+from deltalog.storage.fsspec_files import FsspecFiles, IssuedCredentials
 from deltalog.storage.options import truth
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class AzureFiles(FsspecFiles):
         settings: Mapping[str, Any],
         until_ms: int,
         seconds: int,
-    ) -> TemporaryCredentials:
+    ) -> IssuedCredentials:
         """A signature for one directory; needs an account with hierarchical names."""
         del options
         identity: Any = import_module("azure.identity")
@@ -98,7 +98,7 @@ class AzureFiles(FsspecFiles):
             expiry=end,
             is_directory=True,
         )
-        return TemporaryCredentials("azureUserDelegationSas", {"sasToken": token}, until_ms)
+        return IssuedCredentials("azureUserDelegationSas", {"sasToken": token}, until_ms)
 
 
 class FixedTokenCredential:

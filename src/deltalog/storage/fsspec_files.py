@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TemporaryCredentials:
+class IssuedCredentials:
     """Credentials that open one directory for a while.
 
     Args:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from deltalog import _json
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.paths import FileInfo, split_location
-from deltalog.storage.fsspec_files import FsspecFiles, TemporaryCredentials, milliseconds
+from deltalog.storage.fsspec_files import FsspecFiles, IssuedCredentials, milliseconds
 from deltalog.storage.options import truth
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class GoogleFiles(FsspecFiles):
         settings: Mapping[str, Any],
         until_ms: int,
         seconds: int,
-    ) -> TemporaryCredentials:
+    ) -> IssuedCredentials:
         """The server's own token, narrowed to reading below one key."""
         del options, settings, seconds
         auth: Any = import_module("google.auth")
@@ -100,7 +100,7 @@ class GoogleFiles(FsspecFiles):
         found.refresh(transport.Request())
         if (moment := found.expiry) is not None:
             until_ms = milliseconds(moment)
-        return TemporaryCredentials("gcpOauthToken", {"oauthToken": found.token}, until_ms)
+        return IssuedCredentials("gcpOauthToken", {"oauthToken": found.token}, until_ms)
 
 
 def _parsed_key(key: str | bytes) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from deltalog._json import dumps
 from deltalog.paths import FileInfo, split_location
-from deltalog.storage.fsspec_files import FsspecFiles, TemporaryCredentials, milliseconds
+from deltalog.storage.fsspec_files import FsspecFiles, IssuedCredentials, milliseconds
 from deltalog.storage.options import merge, truth
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class S3Files(FsspecFiles):
         settings: Mapping[str, Any],
         until_ms: int,
         seconds: int,
-    ) -> TemporaryCredentials:
+    ) -> IssuedCredentials:
         """Credentials of the role `roleArn`, narrowed to reading below one key."""
         del until_ms
         botocore: Any = import_module("botocore.session")
@@ -143,7 +143,7 @@ class S3Files(FsspecFiles):
             Policy=dumps(_reading_below(bucket, key.strip("/"))).decode(),
         )
         found = answer["Credentials"]
-        return TemporaryCredentials(
+        return IssuedCredentials(
             "awsTempCredentials",
             {
                 "accessKeyId": found["AccessKeyId"],

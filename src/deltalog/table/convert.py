@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltalog.arguments import has_table, open_table_store
-from deltalog.context import utc_context
+from deltalog.context import TableContext
 from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError, TableExistsError
 from deltalog.table.creating import new_table_with_defaults
@@ -42,6 +42,7 @@ def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's signature and
     post_commithook_properties: PostCommitHookProperties | None = None,
     filesystem: Any = None,
     progress: Progress | None = None,
+    default_timezone: str = "UTC",
 ) -> None:
     """Create a Delta table of existing Parquet files, which stay as they are.
 
@@ -62,6 +63,7 @@ def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's signature and
         post_commithook_properties: which maintenance follows the commit.
         filesystem: instead of the options.
         progress: counts files.
+        default_timezone: of times in the names of directories, which carry no zone.
 
     Raises:
         TableExistsError: there is a Delta table, and the mode is `error`.
@@ -80,8 +82,9 @@ def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's signature and
         if mode == "ignore":
             return
         raise TableExistsError(f"cannot convert {store.root}: it is a Delta table already")
+    context = TableContext(store=store, time_zone=default_timezone)
     conversion = plan_conversion(
-        store,
+        context,
         partition_by=None if partition_by is None else as_schema(partition_by),
         partition_strategy=partition_strategy,
     )
@@ -94,7 +97,7 @@ def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's signature and
     )
     make_table(
         Convert(conversion=conversion, collect_stats=collect_stats),
-        utc_context(store),
+        context,
         configuration_in_place(wanted),
         LocalEngine(),
         commit_properties=commit_properties,

@@ -313,6 +313,7 @@ def content_of_files(snapshot: Snapshot, state: LogState, at_ms: int) -> Checkpo
     return CheckpointContent(
         version=snapshot.version,
         configuration=snapshot.configuration,
+        time_zone=snapshot.context.time_zone,
         transactions=(),
         domains=(),
         high_water_mark=None,
@@ -327,6 +328,7 @@ def _small_content(snapshot: Snapshot, state: LogState, at_ms: int) -> Checkpoin
     return CheckpointContent(
         version=snapshot.version,
         configuration=snapshot.configuration,
+        time_zone=snapshot.context.time_zone,
         transactions=_remembered(snapshot, state, at_ms),
         domains=list(state.domains.values()),
         high_water_mark=state.draft_high_water_mark,

@@ -36,8 +36,8 @@ from deltalog.write.spec import DEFAULT_TARGET_FILE_SIZE_BYTES, WriteSpec
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from deltalog.context import TableContext
     from deltalog.engine import Engine
-    from deltalog.storage.store import Store
     from deltalog.transaction import PendingTransaction
 
 _READ_AHEAD: Final = 4
@@ -59,7 +59,7 @@ class Conversion:
 
 
 def plan_conversion(
-    store: Store,
+    context: TableContext,
     *,
     partition_by: StructType | None = None,
     partition_strategy: PartitionStrategy | None = None,
@@ -67,7 +67,7 @@ def plan_conversion(
     """What the Parquet files below a root are as a table. Nothing is written.
 
     Args:
-        store: of the table to be.
+        context: of the table to be; its zone is that of times in directories.
         partition_by: partition columns; None takes them from directories such as `p=1`.
         partition_strategy: whether directories are `p=1` (`hive`, the default) or hold the values
             alone, in the order of the columns (`directory`).
@@ -83,10 +83,10 @@ def plan_conversion(
         raise InvalidInputError(
             f"partition_strategy: expected 'hive' or 'directory', found {partition_strategy!r}"
         )
-    infos = find_parquet_files(store)
-    data, counts = read_footers(store, infos)
+    infos = find_parquet_files(context.store)
+    data, counts = read_footers(context.store, infos)
     fields = partition_fields(infos, partition_by, partition_strategy)
-    values = partition_values(infos, fields, partition_strategy)
+    values = partition_values(infos, fields, partition_strategy, time_zone=context.time_zone)
     return Conversion(
         schema=table_schema(data, fields),
         partition_columns=fields.names,

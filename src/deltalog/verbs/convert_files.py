@@ -130,7 +130,11 @@ def partition_fields(
 
 
 def partition_values(
-    files: Sequence[FileInfo], fields: StructType, strategy: PartitionStrategy | None
+    files: Sequence[FileInfo],
+    fields: StructType,
+    strategy: PartitionStrategy | None,
+    *,
+    time_zone: str,
 ) -> list[dict[str, str | None]]:
     """The partition values of each file, serialised as the protocol has them.
 
@@ -144,7 +148,9 @@ def partition_values(
     for number, field in enumerate(fields.fields):
         raw = [row[number] for row in texts]
         distinct = list(dict.fromkeys(raw))
-        typed = parse_column(pa.array(distinct, pa.string()), field.type, column=field.name)
+        typed = parse_column(
+            pa.array(distinct, pa.string()), field.type, column=field.name, time_zone=time_zone
+        )
         stored = {
             text: encode_value(value, field.type)
             for text, value in zip(distinct, typed.to_pylist(), strict=True)
@@ -225,7 +231,7 @@ def _guessed(texts: Iterable[str]) -> DataType:
     values = list(texts)
     for kind in (LONG, DATE):
         try:
-            typed = parse_column(pa.array(values, pa.string()), kind).to_pylist()
+            typed = parse_column(pa.array(values, pa.string()), kind, time_zone="UTC").to_pylist()
         except DeltaError:
             continue
         if values and [encode_value(value, kind) for value in typed] == values:

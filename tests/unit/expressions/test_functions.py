@@ -7,8 +7,10 @@ from deltalog.expressions.functions import FUNCTIONS, find_function
 
 
 def test_an_unknown_function_is_an_error_with_a_hint() -> None:
-    with pytest.raises(InvalidInputError, match=r"no SQL function 'uper'; did you mean 'upper'\?"):
-        find_function("uper", 1)
+    with pytest.raises(
+        InvalidInputError, match=r"no SQL function 'date_subb'; did you mean 'date_sub'\?"
+    ):
+        find_function("date_subb", 1)
     with pytest.raises(InvalidInputError, match=r"did you mean 'nullif'"):
         find_function("nulif", 2, ["nullif"])
     with pytest.raises(InvalidInputError, match=r"no SQL function 'xyzzy'$"):

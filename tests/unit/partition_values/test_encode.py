@@ -39,7 +39,7 @@ from deltalog.schema import ArrayType, PrimitiveType
             datetime(2024, 1, 1, 1, 0, 0, 5, timezone(timedelta(hours=1))),
             "2024-01-01T00:00:00.000005Z",
         ),
-        ("timestamp", datetime(1, 1, 1), "0001-01-01T00:00:00.000000Z"),  # noqa: DTZ001
+        ("timestamp", datetime(1, 1, 1, tzinfo=UTC), "0001-01-01T00:00:00.000000Z"),
         ("timestamp_ntz", datetime(1, 1, 1), "0001-01-01 00:00:00"),  # noqa: DTZ001
         ("timestamp_ntz", datetime(2024, 1, 1, 0, 0, 0, 5), "2024-01-01 00:00:00.000005"),  # noqa: DTZ001
         ("double", 1.0, "1.0"),
@@ -96,10 +96,10 @@ def test_containers_are_no_partition_columns() -> None:
         encode_value([1], ArrayType("long"))
 
 
-def test_naive_timestamps_take_the_default_time_zone() -> None:
+def test_a_naive_datetime_is_no_instant() -> None:
     moment: Any = datetime(2024, 7, 1, 12)  # noqa: DTZ001
-    kind = PrimitiveType("timestamp")
-    assert encode_value(moment, kind, time_zone="Europe/Berlin") == ("2024-07-01T10:00:00.000000Z")
+    with pytest.raises(InvalidInputError, match="without a time zone"):
+        encode_value(moment, PrimitiveType("timestamp"))
 
 
 @pytest.mark.parametrize(

@@ -37,11 +37,11 @@ def naive(*parts: int) -> datetime:
 @pytest.mark.parametrize("name", ALL)
 def test_null_and_the_empty_text_are_null_for_every_type(name: str) -> None:
     kind = PrimitiveType(name)
-    assert parse_value(None, kind) is None
-    assert parse_value("", kind) is None
-    column = parse_column(pa.array(["", None]), kind)
+    assert parse_value(None, kind, time_zone="UTC") is None
+    assert parse_value("", kind, time_zone="UTC") is None
+    column = parse_column(pa.array(["", None]), kind, time_zone="UTC")
     assert (column.type, column.null_count) == (to_arrow_type(kind), 2)
-    empty = parse_column(pa.array([], pa.string()), kind)
+    empty = parse_column(pa.array([], pa.string()), kind, time_zone="UTC")
     assert (empty.type, len(empty)) == (to_arrow_type(kind), 0)
 
 
@@ -67,7 +67,7 @@ def test_null_and_the_empty_text_are_null_for_every_type(name: str) -> None:
     ],
 )
 def test_texts_by_type(name: str, text: str, value: object) -> None:
-    found = parse_value(text, PrimitiveType(name))
+    found = parse_value(text, PrimitiveType(name), time_zone="UTC")
     assert found == value
     assert type(found) is type(value)
 
@@ -88,7 +88,7 @@ def test_texts_by_type(name: str, text: str, value: object) -> None:
     ],
 )
 def test_floats(name: str, text: str, value: str) -> None:
-    assert repr(parse_value(text, PrimitiveType(name))) == value
+    assert repr(parse_value(text, PrimitiveType(name), time_zone="UTC")) == value
 
 
 @pytest.mark.protocol("PART-03", "D-08", "B-36")
@@ -109,9 +109,11 @@ def test_floats(name: str, text: str, value: str) -> None:
     ],
 )
 def test_timestamps(text: str, value: datetime) -> None:
-    assert parse_value(text, PrimitiveType("timestamp")) == value
+    assert parse_value(text, PrimitiveType("timestamp"), time_zone="UTC") == value
     # A second form beside it takes the path value by value.
-    both = parse_column(pa.array([text, "2000-01-01 00:00:00+00:00"]), PrimitiveType("timestamp"))
+    both = parse_column(
+        pa.array([text, "2000-01-01 00:00:00+00:00"]), PrimitiveType("timestamp"), time_zone="UTC"
+    )
     assert both[0].as_py() == value
 
 
@@ -121,7 +123,9 @@ def test_only_zone_less_timestamps_take_the_default_time_zone(
 ) -> None:
     monkeypatch.setenv("TZ", "America/Los_Angeles")
     kind = PrimitiveType("timestamp")
-    assert parse_value("2024-07-01 00:00:00", kind) == datetime(2024, 7, 1, tzinfo=UTC)
+    assert parse_value("2024-07-01 00:00:00", kind, time_zone="UTC") == datetime(
+        2024, 7, 1, tzinfo=UTC
+    )
 
     def hour(text: str, zone: str) -> datetime:
         value: datetime = parse_value(text, kind, time_zone=zone)
@@ -165,13 +169,13 @@ def test_timestamps_without_a_zone(text: str, value: datetime) -> None:
     ],
 )
 def test_widened_columns_keep_their_old_texts(name: str, text: str, value: object) -> None:
-    assert parse_value(text, PrimitiveType(name)) == value
+    assert parse_value(text, PrimitiveType(name), time_zone="UTC") == value
 
 
 @pytest.mark.protocol("PART-04", "D-09")
 def test_binary_is_utf_8() -> None:
-    assert parse_value("\x01\x02\x03", PrimitiveType("binary")) == b"\x01\x02\x03"
-    assert parse_value("é", PrimitiveType("binary")) == "é".encode()
+    assert parse_value("\x01\x02\x03", PrimitiveType("binary"), time_zone="UTC") == b"\x01\x02\x03"
+    assert parse_value("é", PrimitiveType("binary"), time_zone="UTC") == "é".encode()
 
 
 @pytest.mark.protocol("D-65")
@@ -212,26 +216,26 @@ def test_binary_is_utf_8() -> None:
 )
 def test_other_texts_are_corruption(name: str, text: str) -> None:
     with pytest.raises(InvalidPartitionValueError, match="of column 'p': expected"):
-        parse_value(text, PrimitiveType(name), column="p")
+        parse_value(text, PrimitiveType(name), column="p", time_zone="UTC")
     with pytest.raises(InvalidPartitionValueError) as caught:
-        parse_column(pa.array(["", text, None]), PrimitiveType(name), column="p")
+        parse_column(pa.array(["", text, None]), PrimitiveType(name), column="p", time_zone="UTC")
     assert repr(text) in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", [ArrayType("long"), VariantType()])
 def test_other_types_are_no_partition_columns(kind: Any) -> None:
     with pytest.raises(InvalidPartitionValueError, match="expected"):
-        parse_value("[1]", kind)
+        parse_value("[1]", kind, time_zone="UTC")
 
 
 def test_unknown_types_are_refused() -> None:
     with pytest.raises(UnsupportedTypeError):
-        parse_value("x", UnknownType("geometry"))
+        parse_value("x", UnknownType("geometry"), time_zone="UTC")
 
 
 def test_columns_in_chunks() -> None:
     texts = pa.chunked_array([["1", ""], ["2", "1"], []], pa.string())
-    column = parse_column(texts, PrimitiveType("integer"))
+    column = parse_column(texts, PrimitiveType("integer"), time_zone="UTC")
     assert column.equals(pa.array([1, None, 2, 1], pa.int32()))
 
 

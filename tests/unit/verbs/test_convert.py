@@ -65,7 +65,9 @@ def convert(
 ) -> Conversion:
     """As the facade does it."""
     partition_by = None if fields is None else StructType(fields)
-    found = plan_conversion(table.store, partition_by=partition_by, partition_strategy=strategy)
+    found = plan_conversion(
+        utc_context(table.store), partition_by=partition_by, partition_strategy=strategy
+    )
     pending = PendingTransaction(
         utc_context(table.store),
         None,
@@ -164,7 +166,7 @@ def test_directories_can_hold_values_alone() -> None:
     convert(table, fields, strategy="directory")
     assert {row[1:] for row in table.rows()} == {(2024, "7"), (2025, "8")}
     with pytest.raises(InvalidInputError, match="pass them as partition_by"):
-        plan_conversion(table.store, partition_strategy="directory")
+        plan_conversion(utc_context(table.store), partition_strategy="directory")
 
 
 @pytest.mark.parametrize(

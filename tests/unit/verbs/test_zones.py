@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from deltalog import DeltaTable, write_deltalake, write_files
+from deltalog import DeltaTable, convert_to_deltalake, write_deltalake, write_files
 from deltalog.errors import InvalidInputError
 from tests.support.raw_tables import DataTable
 
@@ -217,6 +220,27 @@ def test_moving_rows_changes_no_value(act: Do) -> None:
 def test_a_clone_is_read_as_its_source(tmp_path: Any) -> None:
     clone = table().clone(str(tmp_path / "clone"), shallow=False)
     assert {row["ts"] for row in clone.scan().to_table().to_pylist()} == {SHOWN}
+
+
+def test_checkpoints_hold_the_moments_that_are_read() -> None:
+    found = table(3, **{"delta.checkpoint.writeStatsAsStruct": "true"})
+    found.create_checkpoint()
+    place = f"_delta_log/{found.version():020}.checkpoint.parquet"
+    adds = pq.read_table(io.BytesIO(found.snapshot.store.read(place))).column("add").to_pylist()
+    parsed = [add["partitionValues_parsed"]["ts"] for add in adds if add is not None]
+    assert parsed == [SHOWN] * 3
+
+
+def test_times_in_directories_are_those_of_the_zone(tmp_path: Path) -> None:
+    directory = tmp_path / "ts=2020-01-01 00%3A00%3A00"
+    directory.mkdir()
+    pq.write_table(pa.table({"id": [1]}), directory / "a.parquet")
+    convert_to_deltalake(
+        str(tmp_path),
+        partition_by=pa.schema([pa.field("ts", pa.timestamp("us", "UTC"))]),
+        default_timezone=ZONE,
+    )
+    assert DeltaTable(str(tmp_path)).scan().to_table().column("ts").to_pylist() == [SHOWN]
 
 
 def test_a_table_has_one_zone() -> None:

@@ -121,6 +121,7 @@ def check_partition_values(patient: Patient) -> Iterator[Finding]:
                 extract(texts, key),
                 field.type,
                 column=field.name,
+                time_zone=snapshot.context.time_zone,
             )
         except DeltaError as error:
             yield Finding(check="partition-value", severity=Severity.ERROR, message=str(error))

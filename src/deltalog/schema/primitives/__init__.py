@@ -7,7 +7,7 @@ Protocol: Primitive Types
 
 from __future__ import annotations
 
-from deltalog.schema.primitives.row import Bounds, Codec, Family, Primitive
+from deltalog.schema.primitives.row import Bounds, Family, Primitive, ValueCodec
 from deltalog.schema.primitives.table import (
     PRIMITIVES,
     primitive_in_sql,
@@ -19,9 +19,9 @@ from deltalog.schema.primitives.table import (
 __all__ = [
     "PRIMITIVES",
     "Bounds",
-    "Codec",
     "Family",
     "Primitive",
+    "ValueCodec",
     "primitive_in_sql",
     "primitive_named",
     "primitive_of_arrow",

@@ -15,7 +15,7 @@ import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
 from deltalog.kernels import Array, compute
-from deltalog.schema.primitives.row import Bounds, Codec
+from deltalog.schema.primitives.row import Bounds, ValueCodec
 from deltalog.schema.primitives.texts import all_match, check_kind, check_match, join
 
 EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # wall clock; the zone is added by hand
@@ -177,21 +177,23 @@ def _wall_clock(texts: pa.StringArray) -> Array:
     return moments
 
 
-def _encode_date(value: Any, _arrow_type: pa.DataType, _zone: str) -> str:
+def _encode_date(value: Any, _arrow_type: pa.DataType) -> str:
     check_kind(value, dt.date)
     if isinstance(value, dt.datetime):
         raise TypeError("found a datetime")
     return str(value.isoformat())
 
 
-def _encode_instant(value: Any, _arrow_type: pa.DataType, zone: str) -> str:
+def _encode_instant(value: Any, _arrow_type: pa.DataType) -> str:
     check_kind(value, dt.datetime)
     offset = value.utcoffset()
-    moment = value.replace(tzinfo=None) - (offset_of(zone, value) if offset is None else offset)
+    if offset is None:
+        raise TypeError("found a datetime without a time zone")
+    moment = value.replace(tzinfo=None) - offset
     return f"{moment.isoformat(timespec='microseconds')}Z"
 
 
-def _encode_wall_clock(value: Any, _arrow_type: pa.DataType, _zone: str) -> str:
+def _encode_wall_clock(value: Any, _arrow_type: pa.DataType) -> str:
     check_kind(value, dt.datetime)
     if value.utcoffset() is not None:
         raise TypeError("found a datetime with a time zone")
@@ -292,15 +294,15 @@ _MOMENTS: Final = Bounds(
     stored=_stored_moment,
     has_millis=True,
 )
-DATE: Final = Codec(
+DATE: Final = ValueCodec(
     conform=_conform_date,
     parse=_parse_date,
     encode=_encode_date,
     bounds=Bounds(wire=pa.string(), read=_read_bounds, texts=_date_texts, stored=_stored_date),
 )
-INSTANT: Final = Codec(
+INSTANT: Final = ValueCodec(
     conform=_conform_moment, parse=_parse_instant, encode=_encode_instant, bounds=_MOMENTS
 )
-WALL_CLOCK: Final = Codec(
+WALL_CLOCK: Final = ValueCodec(
     conform=_conform_moment, parse=_parse_wall_clock, encode=_encode_wall_clock, bounds=_MOMENTS
 )

@@ -15,7 +15,7 @@ import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
 from deltalog.kernels import Array, compute
-from deltalog.schema.primitives.row import Bounds, Codec
+from deltalog.schema.primitives.row import Bounds, ValueCodec
 from deltalog.schema.primitives.texts import check_kind, check_match
 
 MAX_DIGITS: Final = 38
@@ -75,7 +75,7 @@ def _parse_integer(texts: pa.StringArray, arrow_type: pa.DataType, _zone: str) -
     return compute.ascii_ltrim(texts, "+").cast(arrow_type)
 
 
-def _encode_integer(value: Any, arrow_type: pa.DataType, _zone: str) -> str:
+def _encode_integer(value: Any, arrow_type: pa.DataType) -> str:
     check_kind(value, int)
     limit = 1 << (arrow_type.bit_width - 1)
     if not -limit <= value < limit:
@@ -101,7 +101,7 @@ def _parse_float(texts: pa.StringArray, arrow_type: pa.DataType, _zone: str) -> 
     return texts.cast(arrow_type)
 
 
-def _encode_float(value: Any, arrow_type: pa.DataType, _zone: str) -> str:
+def _encode_float(value: Any, arrow_type: pa.DataType) -> str:
     check_kind(value, (float, int))
     number = float(value)
     return java_word(number) or _java_float(Decimal(_shortest(number, arrow_type)))
@@ -147,25 +147,25 @@ def _parse_decimal(texts: pa.StringArray, arrow_type: pa.DataType, _zone: str) -
     return texts.cast(arrow_type)
 
 
-def _encode_decimal(value: Any, arrow_type: pa.DataType, _zone: str) -> str:
+def _encode_decimal(value: Any, arrow_type: pa.DataType) -> str:
     check_kind(value, (Decimal, int))
     scalar: Any = pa.scalar(Decimal(value)).cast(arrow_type)
     return f"{scalar.as_py():f}"
 
 
-INTEGER: Final = Codec(
+INTEGER: Final = ValueCodec(
     conform=_conform_integer,
     parse=_parse_integer,
     encode=_encode_integer,
     bounds=Bounds(wire=pa.int64()),
 )
-FLOAT: Final = Codec(
+FLOAT: Final = ValueCodec(
     conform=_conform_float,
     parse=_parse_float,
     encode=_encode_float,
     # 0.1 and not 0.10000000149011612.
     bounds=Bounds(texts=_float_texts, stored=lambda low, kind: float(_shortest(low, kind))),
 )
-DECIMAL: Final = Codec(
+DECIMAL: Final = ValueCodec(
     conform=_conform_decimal, parse=_parse_decimal, encode=_encode_decimal, bounds=Bounds()
 )

@@ -54,7 +54,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Codec:
+class ValueCodec:
     """How values are converted and written; types of one kind share a codec.
 
     Args:
@@ -62,14 +62,14 @@ class Codec:
             that type; None if they are another kind of thing. ArrowInvalid where one does not fit.
         parse: from the texts of partition values, the Arrow type and the zone of texts without
             one to values; ValueError, OverflowError or ArrowInvalid where a text is none.
-        encode: from a Python value, the Arrow type and the zone of a naive datetime to the text
-            of a partition value; TypeError, ValueError or ArithmeticError where it is none.
+        encode: from a Python value and the Arrow type to the text of a partition value;
+            TypeError, ValueError or ArithmeticError where it is none.
         bounds: of statistics; None if the type has no minimum and maximum.
     """
 
     conform: Callable[[Array, Any], Array | None] = lambda _, __: None
     parse: Callable[[pa.StringArray, pa.DataType, str], Array] | None = None
-    encode: Callable[[Any, pa.DataType, str], str] | None = None
+    encode: Callable[[Any, pa.DataType], str] | None = None
     bounds: Bounds | None = None
 
 
@@ -110,7 +110,7 @@ class Primitive:
 
     name: str
     arrow: Callable[..., pa.DataType]
-    codec: Codec
+    codec: ValueCodec
     takes: tuple[pa.DataType, ...]
     parameters_of: Callable[[Any], tuple[str, ...] | None] | None = None
     family: Family = Family.OTHER

@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 
 from deltalog.schema.primitives import moments, numbers, texts
-from deltalog.schema.primitives.row import Codec, Family, Primitive
+from deltalog.schema.primitives.row import Family, Primitive, ValueCodec
 
 _INTEGERS: Final = frozenset({"byte", "short", "integer", "long"})
 _NUMBERS: Final = _INTEGERS | {"float", "double"}
@@ -145,7 +145,9 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
             sql_words=("TIMESTAMP", "TIMESTAMP_LTZ"),
             literal=moments.instant_literal,
         ),
-        Primitive(name="void", codec=Codec(), arrow=pa.null, takes=(pa.null(),), aliases=("null",)),
+        Primitive(
+            name="void", codec=ValueCodec(), arrow=pa.null, takes=(pa.null(),), aliases=("null",)
+        ),
     )
 }
 

@@ -12,7 +12,7 @@ import pyarrow.types as pt
 
 from deltalog._json import dumps
 from deltalog.kernels import Array, compute
-from deltalog.schema.primitives.row import Bounds, Codec
+from deltalog.schema.primitives.row import Bounds, ValueCodec
 
 _JSON_ESCAPED: Final = r'["\\\x00-\x1f]'
 
@@ -84,13 +84,13 @@ def _parse_text(texts: pa.StringArray, arrow_type: pa.DataType, _zone: str) -> A
     return texts.cast(arrow_type)
 
 
-def _encode_text(value: Any, _arrow_type: pa.DataType, _zone: str) -> str:
+def _encode_text(value: Any, _arrow_type: pa.DataType) -> str:
     check_kind(value, str)
     value.encode()  # a lone surrogate is no text
     return str(value)
 
 
-def _encode_bytes(value: Any, _arrow_type: pa.DataType, _zone: str) -> str:
+def _encode_bytes(value: Any, _arrow_type: pa.DataType) -> str:
     check_kind(value, (bytes, bytearray, memoryview))
     return bytes(value).decode()
 
@@ -100,16 +100,16 @@ def _parse_boolean(texts: pa.StringArray, _arrow_type: pa.DataType, _zone: str) 
     return compute.equal(compute.utf8_lower(texts), pa.scalar("true"))
 
 
-def _encode_boolean(value: Any, _arrow_type: pa.DataType, _zone: str) -> str:
+def _encode_boolean(value: Any, _arrow_type: pa.DataType) -> str:
     check_kind(value, bool)
     return "true" if value else "false"
 
 
-TEXT: Final = Codec(
+TEXT: Final = ValueCodec(
     conform=_conform_text,
     parse=_parse_text,
     encode=_encode_text,
     bounds=Bounds(wire=pa.string(), texts=json_texts),
 )
-BYTES: Final = Codec(conform=_conform_bytes, parse=_parse_text, encode=_encode_bytes)
-TRUTH: Final = Codec(parse=_parse_boolean, encode=_encode_boolean)
+BYTES: Final = ValueCodec(conform=_conform_bytes, parse=_parse_text, encode=_encode_bytes)
+TRUTH: Final = ValueCodec(parse=_parse_boolean, encode=_encode_boolean)

@@ -1,4 +1,4 @@
-"""Tables of others, read through a sharing server as if they were our own."""
+"""The client of Delta Sharing: shared tables, read with the methods of `DeltaTable`."""
 
 from __future__ import annotations
 

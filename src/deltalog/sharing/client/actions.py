@@ -1,7 +1,8 @@
-"""Lines of an answer as actions of a Delta log: what the other rooms read.
+"""Lines of a response as lines of a Delta log, which snapshots and change feeds are made of.
 
-Owns the translation of both response formats. A file's path becomes its id, which is the same in
-every answer, and the signed URL is kept apart, so that it can be replaced while a scan goes on.
+Owns the translation from both response formats. In an action, the path of a file is made of its id:
+"The same file is guaranteed to have the same id across multiple requests." The signed URLs are kept
+beside the actions, so that they can be renewed while a scan runs.
 
 Protocol: API Response Format in Parquet, API Response Format in Delta
 """
@@ -20,11 +21,11 @@ from deltalog.features import canonical_name, supported_features, with_features
 from deltalog.features.protocol_change import least_protocol
 from deltalog.paths import encode_path
 from deltalog.schema import parse_schema
-from deltalog.sharing.wire import (
-    DeltaFile,
+from deltalog.sharing.wire.lines import (
+    ACTION_OF_KIND,
+    DeltaFileLine,
     DeltaMetadata,
-    DeltaProtocol,
-    ParquetFile,
+    ParquetFileLine,
     ParquetMetadata,
     ParquetProtocol,
 )
@@ -32,24 +33,23 @@ from deltalog.sharing.wire import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltalog.sharing.wire import Line
+    from deltalog.sharing.wire.lines import DeltaProtocol, Line
 
 _CHANGE_DATA_FEED: Final = "delta.enableChangeDataFeed"
-_ACTIONS: Final = {"file": "add", "add": "add", "cdf": "cdc", "remove": "remove"}
-_URL_VECTOR: Final = "p"
-# Who may say which commits count has said so: the server did, before it answered.
-_SETTLED_FEATURES: Final = frozenset({"catalogManaged"})
+_URL_STORAGE: Final = "p"
+# The catalog says which commits of such a table count. The server asked it before it answered.
+_WITHOUT_MEANING: Final = frozenset({"catalogManaged"})
 
 
-class LogLines:
-    """Gathers file lines as lines of commits; the collector of one page.
+class ActionCollector:
+    """Collects the file lines of a page as encoded actions of a log.
 
     Attributes:
-        lines: encoded actions, each with its line end, by the version of the line; None where it
-            tells none.
-        urls: by the path that stands in the action.
-        times_ms: of versions, where the lines tell them.
-        expires_ms: when the first of the URLs ends; None is unknown.
+        lines: encoded actions, each with its line end, by the version of the line; None for lines
+            without a version.
+        urls: signed URLs by the path in the action.
+        times_ms: commit times by version, where the lines have them.
+        expires_ms: when the first of the URLs expires; None is unknown.
         later: protocols and metadata of later versions.
     """
 
@@ -60,41 +60,38 @@ class LogLines:
         self.expires_ms: int | None = None
         self.later: list[Line] = []
 
-    def take(self, line: ParquetFile | DeltaFile) -> None:
-        """One file."""
-        path = f"files/{_part(line.id)}"
-        if isinstance(line, ParquetFile):
+    def take(self, line: Line) -> None:
+        """Take a file line, or the protocol or metadata of a later version."""
+        if not isinstance(line, ParquetFileLine | DeltaFileLine):
+            self.later.append(line)
+            return
+        path = f"files/{_path_part(line.id)}"
+        if isinstance(line, ParquetFileLine):
             self.urls[path] = line.url
-            action = {_ACTIONS[line.kind]: _from_parquet(line, path)}
+            action = {ACTION_OF_KIND[line.kind]: _parquet_action(line, path)}
         else:
             self.urls[path] = line.values["path"]
-            action = {line.kind: self._from_delta(line, path)}
+            action = {line.kind: self._delta_action(line, path)}
         self.lines.setdefault(line.version, []).append(dumps(action) + b"\n")
         if line.version is not None and line.timestamp_ms is not None:
             self.times_ms[line.version] = line.timestamp_ms
-        if line.expiration_timestamp_ms is not None:
-            self.expires_before(line.expiration_timestamp_ms)
+        self.expires_by(line.expiration_timestamp_ms)
 
-    def take_metadata(self, line: Line) -> None:
-        """A protocol or metadata of a later version."""
-        self.later.append(line)
+    def expires_by(self, time_ms: int | None) -> None:
+        """Note that a URL expires at this time; None is unknown."""
+        if time_ms is not None and (self.expires_ms is None or time_ms < self.expires_ms):
+            self.expires_ms = time_ms
 
-    def expires_before(self, moment_ms: int | None) -> None:
-        """The URLs end at this moment at the latest."""
-        known = self.expires_ms
-        if known is None or (moment_ms is not None and moment_ms < known):
-            self.expires_ms = moment_ms
-
-    def extend(self, page: LogLines) -> None:
-        """Take what a page brought."""
+    def extend(self, page: ActionCollector) -> None:
+        """Add what the next page holds."""
         for version, lines in page.lines.items():
             self.lines.setdefault(version, []).extend(lines)
         self.urls.update(page.urls)
         self.times_ms.update(page.times_ms)
         self.later.extend(page.later)
-        self.expires_before(page.expires_ms)
+        self.expires_by(page.expires_ms)
 
-    def _from_delta(self, line: DeltaFile, path: str) -> dict[str, Any]:
+    def _delta_action(self, line: DeltaFileLine, path: str) -> dict[str, Any]:
         values = {
             "modificationTime": line.timestamp_ms or 0,
             "dataChange": True,
@@ -102,27 +99,27 @@ class LogLines:
             "path": _encoded(path),
         }
         vector: Any = values.get("deletionVector")
-        is_remote = isinstance(vector, dict) and vector.get("storageType") == _URL_VECTOR
-        # A vector that is none is refused by who reads it, as in any log.
+        is_remote = isinstance(vector, dict) and vector.get("storageType") == _URL_STORAGE
+        # A malformed deletion vector is refused by the reader of the log.
         if is_remote and isinstance(url := vector.get("pathOrInlineDv"), str):
             name = line.deletion_vector_file_id or f"{line.kind}-{line.version}-{line.id}"
-            place = f"vectors/{_part(name)}"
-            self.urls[place] = url
-            values["deletionVector"] = {**vector, "pathOrInlineDv": _encoded(place)}
+            vector_path = f"vectors/{_path_part(name)}"
+            self.urls[vector_path] = url
+            values["deletionVector"] = {**vector, "pathOrInlineDv": _encoded(vector_path)}
         return values
 
 
-def _part(name: str) -> str:
-    """An id as one part of a path, whatever a server takes for its ids."""
+def _path_part(name: str) -> str:
+    """Return an id, in which a server may use any characters, as one part of a path."""
     return name if name.isalnum() and name.isascii() else quote(name, safe="")
 
 
 def _encoded(path: str) -> str:
-    """The path as it stands in a log; most ids need no escapes."""
+    """Return the path as a log encodes it; most ids need no escapes."""
     return encode_path(path) if "%" in path else path
 
 
-def _from_parquet(line: ParquetFile, path: str) -> dict[str, Any]:
+def _parquet_action(line: ParquetFileLine, path: str) -> dict[str, Any]:
     return {
         "path": _encoded(path),
         "partitionValues": dict(line.partition_values),
@@ -134,11 +131,11 @@ def _from_parquet(line: ParquetFile, path: str) -> dict[str, Any]:
 
 
 def table_metadata(line: ParquetMetadata | DeltaMetadata, *, has_changes: bool = False) -> Metadata:
-    """The table's metadata.
+    """Return the table's metadata.
 
     Args:
-        line: of an answer.
-        has_changes: the answer is about changes, so they are on, whatever else is told.
+        line: of a response.
+        has_changes: the response is about changes, so the change data feed is on.
     """
     if isinstance(line, DeltaMetadata):
         metadata = line.metadata
@@ -147,7 +144,7 @@ def table_metadata(line: ParquetMetadata | DeltaMetadata, *, has_changes: bool =
             id=line.id,
             schema_string=line.schema_string,
             partition_columns=line.partition_columns,
-            # The format `parquet` knows this one property, without its prefix.
+            # The format `parquet` has this one property, without the prefix.
             configuration={
                 f"delta.{name}" if name == "enableChangeDataFeed" else name: value
                 for name, value in line.configuration.items()
@@ -162,12 +159,12 @@ def table_metadata(line: ParquetMetadata | DeltaMetadata, *, has_changes: bool =
 
 
 def table_protocol(line: ParquetProtocol | DeltaProtocol, metadata: Metadata) -> Protocol:
-    """The table's protocol; where the answer does not tell it, the weakest that fits."""
+    """Return the table's Delta protocol; the format `parquet` has none, so the least that fits."""
     if isinstance(line, ParquetProtocol):
         schema = parse_schema(metadata.schema_string)
         current = Protocol(min_reader_version=1, min_writer_version=2)
         return least_protocol(TableProperties(metadata.configuration), schema, current=current)
-    protocol = _settled(line.protocol)
+    protocol = _for_reading(line.protocol)
     if metadata.configuration.get(_CHANGE_DATA_FEED, "").lower() == "true" and (
         "changeDataFeed" not in supported_features(protocol)
     ):
@@ -175,18 +172,18 @@ def table_protocol(line: ParquetProtocol | DeltaProtocol, metadata: Metadata) ->
     return protocol
 
 
-def _settled(protocol: Protocol) -> Protocol:
-    """Without what no longer matters; a missing list of features is an empty one."""
+def _for_reading(protocol: Protocol) -> Protocol:
+    """Return the protocol without features that mean nothing here; a missing list becomes empty."""
     reader, writer = protocol.reader_features, protocol.writer_features
     if protocol.min_reader_version >= 3:
-        reader = _without_settled(reader)
+        reader = _meaningful(reader)
     if protocol.min_writer_version >= 7:
-        writer = _without_settled(writer)
+        writer = _meaningful(writer)
     return replace(protocol, reader_features=reader, writer_features=writer)
 
 
-def _without_settled(names: tuple[str, ...] | None) -> tuple[str, ...]:
-    return tuple(name for name in names or () if canonical_name(name) not in _SETTLED_FEATURES)
+def _meaningful(names: tuple[str, ...] | None) -> tuple[str, ...]:
+    return tuple(name for name in names or () if canonical_name(name) not in _WITHOUT_MEANING)
 
 
 def commit_bytes(
@@ -196,7 +193,7 @@ def commit_bytes(
     metadata: Metadata | None = None,
     time_ms: int | None = None,
 ) -> bytes:
-    """One commit of a log.
+    """Return one commit of a log.
 
     Args:
         lines: encoded actions, each with its line end.
@@ -206,6 +203,7 @@ def commit_bytes(
     """
     first: list[Mapping[str, Any]] = []
     if time_ms is not None:
+        # Change feeds take `_commit_timestamp` from here; the client has no commit files.
         first.append({"commitInfo": {"inCommitTimestamp": time_ms, "timestamp": time_ms}})
     first += [action_to_json(action) for action in (protocol, metadata) if action is not None]
     return b"".join([*(dumps(action) + b"\n" for action in first), *lines])

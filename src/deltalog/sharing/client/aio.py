@@ -1,7 +1,7 @@
-"""The client for asynchronous programs: the same, and nothing blocks the event loop.
+"""The client for asynchronous programs: the same methods, and nothing blocks the event loop.
 
-Listings run in the caller's loop. Planning and decoding take processor time, so they run in
-threads, and batches are handed over one by one.
+Listings run in the caller's event loop. Planning and decoding take processor time, so they run in
+threads.
 
 Protocol: REST APIs
 """
@@ -9,27 +9,31 @@ Protocol: REST APIs
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Self
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from deltalog.sharing.client.listing import all_schemas, all_shares, all_tables, every_table
+from deltalog.errors import MalformedMessageError, ShareNotFoundError
 from deltalog.sharing.client.profile import read_profile
 from deltalog.sharing.client.rest import AsyncRestClient
 from deltalog.sharing.client.table import SharedTable
+from deltalog.sharing.wire.listing import Schema, Share, Table
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
     from datetime import datetime
 
     import pandas as pd
     import polars as pl
     import pyarrow as pa
 
-    from deltalog.actions.model import Metadata, Protocol
     from deltalog.scan.rows import Rows
-    from deltalog.schema import Schema as TableSchema
     from deltalog.sharing.client.http import HttpOptions
     from deltalog.sharing.client.profile import ProfileSource
-    from deltalog.sharing.wire import Profile, Schema, Share, Table
+    from deltalog.sharing.wire.listing import ListingPage
+    from deltalog.sharing.wire.profile import Profile
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class AsyncSharingClient:
@@ -43,17 +47,17 @@ class AsyncSharingClient:
 
     @property
     def profile(self) -> Profile:
-        """Where the server is, and the way in."""
+        """The server's address and the recipient's credentials."""
         return self._rest.profile
 
     @property
     def rest(self) -> AsyncRestClient:
-        """Every endpoint as a coroutine."""
+        """The server's endpoints as coroutines."""
         return self._rest
 
     async def list_shares(self) -> list[Share]:
-        """The shares of this recipient."""
-        return await all_shares(self._rest)
+        """The shares that this recipient can access."""
+        return await _all_items(lambda token: self._rest.list_shares(page_token=token))
 
     async def get_share(self, share: str) -> Share:
         """One share by its name."""
@@ -61,15 +65,31 @@ class AsyncSharingClient:
 
     async def list_schemas(self, share: Share | str) -> list[Schema]:
         """The schemas of a share."""
-        return await all_schemas(self._rest, share)
+        name = share.name if isinstance(share, Share) else share
+        return await _all_items(lambda token: self._rest.list_schemas(name, page_token=token))
 
     async def list_tables(self, schema: Schema) -> list[Table]:
         """The tables of a schema."""
-        return await all_tables(self._rest, schema)
+        return await _all_items(
+            lambda token: self._rest.list_tables(schema.share, schema.name, page_token=token)
+        )
 
     async def list_all_tables(self, share: Share | str | None = None) -> list[Table]:
         """The tables of a share, or of all shares."""
-        return await every_table(self._rest, share)
+        shares = await self.list_shares() if share is None else [share]
+        found = await asyncio.gather(*map(self._tables_of_share, shares))
+        return [table for tables in found for table in tables]
+
+    async def _tables_of_share(self, share: Share | str) -> list[Table]:
+        name = share.name if isinstance(share, Share) else share
+        try:
+            return await _all_items(
+                lambda token: self._rest.list_all_tables(name, page_token=token)
+            )
+        except ShareNotFoundError:
+            # Old servers lack the endpoint (SHARE-CLI-02). An unknown share fails here again.
+            found = await asyncio.gather(*map(self.list_tables, await self.list_schemas(name)))
+            return [table for tables in found for table in tables]
 
     def table(
         self, table: Table | str, version: int | str | datetime | None = None
@@ -82,12 +102,91 @@ class AsyncSharingClient:
         await self._rest.close()
 
     async def __aenter__(self) -> Self:
-        """Itself."""
+        """Return the client."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close."""
+        """Close the connections."""
         await self.close()
+
+
+async def _all_items(
+    get_page: Callable[[str | None], Awaitable[ListingPage[T]]],
+) -> list[T]:
+    """Return the items of all pages of a listing."""
+    items: list[T] = []
+    token: str | None = None
+    seen: set[str] = set()
+    while True:
+        page = await get_page(token)
+        items.extend(page.items)
+        token = page.next_page_token
+        # "May be an empty string or missing when there are no additional results."
+        if not token:
+            return items
+        # A broken server would make this loop endless.
+        if token in seen:
+            raise MalformedMessageError("listing: the server gave the same page token twice")
+        seen.add(token)
+
+
+class AsyncRows:
+    """Rows that are read while other coroutines run: `async for batch in rows`."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the rows."""
+        return self.rows.schema
+
+    async def __aiter__(self) -> AsyncIterator[pa.RecordBatch]:
+        """Yield the rows, batch by batch."""
+        batches = self.rows.to_batches()
+        while (batch := await asyncio.to_thread(_next, batches)) is not None:
+            yield batch
+
+    async def to_table(self) -> pa.Table:
+        """All rows in memory."""
+        return await asyncio.to_thread(self.rows.to_table)
+
+    async def to_pandas(self, **options: Any) -> pd.DataFrame:
+        """All rows as a pandas data frame."""
+        return await asyncio.to_thread(self.rows.to_pandas, **options)
+
+    async def to_polars(self) -> pl.DataFrame:
+        """All rows as a Polars data frame."""
+        return await asyncio.to_thread(self.rows.to_polars)
+
+
+def _next(batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
+    return next(batches, None)
+
+
+def _in_thread(
+    method: Callable[Concatenate[SharedTable, P], T],
+) -> Callable[Concatenate[AsyncSharedTable, P], Coroutine[Any, Any, T]]:
+    """Return a method of `SharedTable` as a coroutine method that runs it in a thread."""
+
+    @wraps(method)
+    async def call(self: AsyncSharedTable, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.to_thread(method, self._table, *args, **kwargs)
+
+    return call
+
+
+def _rows_in_thread(
+    method: Callable[Concatenate[SharedTable, P], Rows],
+) -> Callable[Concatenate[AsyncSharedTable, P], Coroutine[Any, Any, AsyncRows]]:
+    """Return a method of `SharedTable` that gives rows as one that gives `AsyncRows`."""
+    in_thread = _in_thread(method)
+
+    @wraps(method)
+    async def call(self: AsyncSharedTable, /, *args: P.args, **kwargs: P.kwargs) -> AsyncRows:
+        return AsyncRows(await in_thread(self, *args, **kwargs))
+
+    return call
 
 
 class AsyncSharedTable:
@@ -117,80 +216,17 @@ class AsyncSharedTable:
         """The server's endpoint and the table's name."""
         return self._table.table_uri
 
-    async def version(self) -> int:
-        """The version that this object shows."""
-        return await asyncio.to_thread(self._table.version)
-
-    async def schema(self) -> TableSchema:
-        """The table's schema."""
-        return await asyncio.to_thread(self._table.schema)
-
-    async def metadata(self) -> Metadata:
-        """The table's name, description, partitioning and properties."""
-        return await asyncio.to_thread(self._table.metadata)
-
-    async def protocol(self) -> Protocol:
-        """What readers must understand."""
-        return await asyncio.to_thread(self._table.protocol)
-
-    async def latest_version(self) -> int:
-        """The latest version that the server has."""
-        return await asyncio.to_thread(self._table.latest_version)
-
-    async def scan(self, *args: Any, **options: Any) -> AsyncRows:
-        """Rows of the table; arguments are those of `SharedTable.scan`."""
-        return AsyncRows(await asyncio.to_thread(self._table.scan, *args, **options))
-
-    async def load_cdf(self, *args: Any, **options: Any) -> AsyncRows:
-        """Changed rows; arguments are those of `SharedTable.load_cdf`."""
-        return AsyncRows(await asyncio.to_thread(self._table.load_cdf, *args, **options))
-
-    async def to_pyarrow_table(self, *args: Any, **options: Any) -> pa.Table:
-        """All rows in memory; arguments are those of `SharedTable.to_pyarrow_table`."""
-        return await asyncio.to_thread(self._table.to_pyarrow_table, *args, **options)
-
-    async def to_pandas(self, *args: Any, **options: Any) -> pd.DataFrame:
-        """All rows as a data frame; arguments are those of `SharedTable.to_pandas`."""
-        return await asyncio.to_thread(self._table.to_pandas, *args, **options)
-
-    async def count(self) -> int:
-        """Rows of the table."""
-        return await asyncio.to_thread(self._table.count)
+    version = _in_thread(SharedTable.version)
+    schema = _in_thread(SharedTable.schema)
+    metadata = _in_thread(SharedTable.metadata)
+    protocol = _in_thread(SharedTable.protocol)
+    latest_version = _in_thread(SharedTable.latest_version)
+    scan = _rows_in_thread(SharedTable.scan)
+    load_cdf = _rows_in_thread(SharedTable.load_cdf)
+    to_pyarrow_table = _in_thread(SharedTable.to_pyarrow_table)
+    to_pandas = _in_thread(SharedTable.to_pandas)
+    count = _in_thread(SharedTable.count)
 
     def __repr__(self) -> str:
-        """Which table of which server."""
+        """The server and the table."""
         return f"AsyncSharedTable({self.table_uri!r})"
-
-
-class AsyncRows:
-    """Rows that come while other coroutines run: `async for batch in rows`."""
-
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Arrow schema of the rows."""
-        return self.rows.schema
-
-    async def __aiter__(self) -> AsyncIterator[pa.RecordBatch]:
-        """The rows, batch by batch."""
-        batches = self.rows.to_batches()
-        while (batch := await asyncio.to_thread(_next, batches)) is not None:
-            yield batch
-
-    async def to_table(self) -> pa.Table:
-        """All rows in memory."""
-        return await asyncio.to_thread(self.rows.to_table)
-
-    async def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """All rows as a pandas data frame."""
-        return await asyncio.to_thread(self.rows.to_pandas, **options)
-
-    async def to_polars(self) -> pl.DataFrame:
-        """All rows as a Polars data frame."""
-        return await asyncio.to_thread(self.rows.to_polars)
-
-
-def _next(batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
-    return next(batches, None)

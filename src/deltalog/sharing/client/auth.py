@@ -1,6 +1,6 @@
-"""How a profile proves itself: the `Authorization` header of a request, and tokens behind it.
+"""Authentication: the `Authorization` header for a profile, and the tokens that are fetched for it.
 
-Owns fetching, keeping and renewing tokens. Secrets never stand in a message.
+Owns fetching, keeping and renewing tokens. No error message holds a secret.
 
 Protocol: Profile File Format; RFC 6749 (client credentials), RFC 7523 (private-key JWT)
 """
@@ -11,64 +11,39 @@ import base64
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from deltalog.errors import InvalidInputError, MalformedMessageError, SharingAccessError
-from deltalog.sharing.client.http import Request
-from deltalog.sharing.wire import BasicLogin, BearerToken, ClientCredentials, PrivateKeyJwt
-from deltalog.sharing.wire.listing import message_object
+from deltalog.sharing.client.http import Reply, Request
+from deltalog.sharing.wire.codec import parse_object
+from deltalog.sharing.wire.profile import BasicLogin, BearerToken, ClientCredentials, PrivateKeyJwt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deltalog.clock import Clock
-    from deltalog.sharing.client.http import Http, Reply
-    from deltalog.sharing.wire import Profile
+    from deltalog.sharing.client.http import Http
+    from deltalog.sharing.wire.profile import Profile
 
-_EARLY_MS: Final = 600_000
-_ASSERTION_S: Final = 120
+_RENEWAL_MARGIN_MS: Final = 600_000
+_ASSERTION_LIFETIME_S: Final = 120
 _JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 
-class Authenticator(Protocol):
-    """Gives the secret of a request."""
-
-    async def headers(self, http: Http) -> Mapping[str, str]:
-        """What goes with every request to the sharing server."""
-        ...
-
-    def renew(self) -> bool:
-        """Forget a secret that was refused; False if the next one would be the same."""
-        ...
-
-
-def make_authenticator(profile: Profile, clock: Clock) -> Authenticator:
-    """The way in that a profile names."""
-    match profile.credentials:
-        case BearerToken(token=token):
-            return _Fixed(f"Bearer {token}")
-        case BasicLogin(username=username, password=password):
-            return _Fixed(f"Basic {_basic(username, password)}")
-        case ClientCredentials() | PrivateKeyJwt() as credentials:
-            return _Tokens(credentials, clock)
-
-
-def _basic(name: str, secret: str) -> str:
-    return base64.b64encode(f"{name}:{secret}".encode()).decode()
-
-
 @dataclass(frozen=True, slots=True)
-class _Fixed:
-    """The same header for ever."""
+class FixedHeader:
+    """Authenticates every request with the same header."""
 
     header: str
 
     async def headers(self, http: Http) -> Mapping[str, str]:
+        """Return the headers that are sent with a request."""
         del http
         return {"Authorization": self.header}
 
     def renew(self) -> bool:
+        """Return False: there is no other secret than the refused one."""
         return False
 
 
@@ -78,8 +53,11 @@ class _Token:
     renew_at_ms: int
 
 
-class _Tokens:
-    """Tokens of an issuer, kept until shortly before they expire."""
+class FetchedTokens:
+    """Authenticates requests with tokens from the profile's token endpoint.
+
+    A token is kept until shortly before it expires.
+    """
 
     def __init__(self, credentials: ClientCredentials | PrivateKeyJwt, clock: Clock) -> None:
         self._credentials = credentials
@@ -87,12 +65,14 @@ class _Tokens:
         self._token: _Token | None = None
 
     async def headers(self, http: Http) -> Mapping[str, str]:
+        """Return the headers that are sent with a request."""
         token = self._token
         if token is None or self._clock.now_ms() >= token.renew_at_ms:
             self._token = token = await self._fetch(http)
         return {"Authorization": f"Bearer {token.text}"}
 
     def renew(self) -> bool:
+        """Drop a token that was refused, and return True: the next one is another."""
         self._token = None
         return True
 
@@ -103,8 +83,7 @@ class _Tokens:
             "Content-Type": "application/x-www-form-urlencoded",
         }
         if isinstance(credentials, ClientCredentials):
-            basic = _basic(credentials.client_id, credentials.client_secret)
-            headers["Authorization"] = f"Basic {basic}"
+            headers["Authorization"] = _basic(credentials.client_id, credentials.client_secret)
             form = {"grant_type": "client_credentials"}
             if credentials.scope:
                 form["scope"] = credentials.scope
@@ -117,36 +96,52 @@ class _Tokens:
             headers=headers,
             body=urlencode(form).encode(),
         )
-        return self._parse(await http.fetch(request, _read, _refused))
+        return self._parse(await http.fetch(request, Reply.read, _refused))
 
     def _parse(self, body: bytes) -> _Token:
-        node = message_object(body, "token")
+        node = parse_object(body, "token")
         lifetime = node.values.get("expires_in")
-        try:  # some issuers write the number as a text; it is only recommended to be there
+        # RFC 6749, 5.1: `expires_in` is RECOMMENDED. Some issuers write the number as a text.
+        try:
             lifetime_ms = 3_600_000 if lifetime is None else int(lifetime) * 1000
         except (TypeError, ValueError):
             raise MalformedMessageError(
                 f"token.expires_in: expected seconds, found {str(lifetime)[:40]!r}"
             ) from None
-        early_ms = min(_EARLY_MS, lifetime_ms // 2)
+        early_ms = min(_RENEWAL_MARGIN_MS, lifetime_ms // 2)
         return _Token(
             node.required("access_token", str), self._clock.now_ms() + lifetime_ms - early_ms
         )
 
     def _assertion(self, credentials: PrivateKeyJwt) -> str:
-        """A signed statement of who asks, of use for two minutes."""
+        """Return a signed statement of who asks, which is valid for two minutes."""
         now_s = self._clock.now_ms() // 1000
         claims = {
             "aud": credentials.issuer,
             "iss": credentials.client_id,
             "iat": now_s,
-            "exp": now_s + _ASSERTION_S,
+            "exp": now_s + _ASSERTION_LIFETIME_S,
             "jti": str(uuid.uuid4()),
             "scope": credentials.scope,
-            # What OAuth calls the audience of the token goes by this name (RFC 8707).
+            # RFC 8707 calls the audience of the requested token its `resource`.
             "resource": credentials.audience,
         }
         return _sign({name: value for name, value in claims.items() if value}, credentials)
+
+
+def make_authenticator(profile: Profile, clock: Clock) -> FixedHeader | FetchedTokens:
+    """Return what authenticates the requests for a profile."""
+    match profile.credentials:
+        case BearerToken(token=token):
+            return FixedHeader(f"Bearer {token}")
+        case BasicLogin(username=username, password=password):
+            return FixedHeader(_basic(username, password))
+        case ClientCredentials() | PrivateKeyJwt() as credentials:
+            return FetchedTokens(credentials, clock)
+
+
+def _basic(name: str, secret: str) -> str:
+    return f"Basic {base64.b64encode(f'{name}:{secret}'.encode()).decode()}"
 
 
 def _sign(claims: Mapping[str, object], credentials: PrivateKeyJwt) -> str:
@@ -174,23 +169,19 @@ def _sign(claims: Mapping[str, object], credentials: PrivateKeyJwt) -> str:
         ) from None
 
 
-async def _read(reply: Reply) -> bytes:
-    return await reply.read()
-
-
 def _refused(status: int, headers: Mapping[str, str], body: bytes) -> SharingAccessError:
     del headers
     return SharingAccessError(
         f"cannot get a token: the token endpoint answered {status}{_reason(body)}; ask the "
-        "provider for a new profile if its secret has ended",
+        "provider for a new profile if its secret has expired",
         status=status,
     )
 
 
 def _reason(body: bytes) -> str:
-    """OAuth's word for the fault (RFC 6749, 5.2), which holds no secret."""
+    """Return OAuth's error code (RFC 6749, 5.2), which holds no secret."""
     try:
-        found = message_object(body, "token").optional("error", str)
+        found = parse_object(body, "token").optional("error", str)
     except MalformedMessageError:
         return ""
     return f" ({found[:60]})" if found else ""

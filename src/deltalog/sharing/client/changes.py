@@ -1,13 +1,13 @@
-"""The change data feed of a shared table, read by the rooms that read any other.
+"""The change data feed of a shared table, read with `scan.changes` like any other.
 
-Owns the answer's commits as a log, and in which schema the rows are shown.
+Owns the answer's commits as a log, and the schema in which the rows are shown.
 
 Protocol: Read Change Data Feed from a Table
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deltalog.column_mapping import Mode
@@ -18,11 +18,10 @@ from deltalog.log.reader import parse_commits
 from deltalog.scan.changes import CHANGE_COLUMNS, Changes, changes_spec
 from deltalog.scan.plan import check_snapshot
 from deltalog.schema import Field, StructType, from_arrow_type
-from deltalog.sharing.client.answers import ask_changes
-from deltalog.sharing.client.bridge import run
-from deltalog.sharing.client.snapshots import bare_snapshot, open_store, with_own_urls
-from deltalog.sharing.client.urls import Question
-from deltalog.sharing.wire import ChangesQuery
+from deltalog.sharing.client.answers import fetch_changes
+from deltalog.sharing.client.http import run
+from deltalog.sharing.client.snapshots import open_answer, snapshot_without_files, with_own_urls
+from deltalog.sharing.wire.requests import ChangesQuery
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,18 +30,17 @@ if TYPE_CHECKING:
     from deltalog.sharing.client.answers import TableAnswer
     from deltalog.sharing.client.rest import AsyncRestClient
     from deltalog.sharing.client.store import SharedStore
-    from deltalog.sharing.wire import Table
+    from deltalog.sharing.wire.listing import Table
     from deltalog.snapshot import Snapshot
 
 
 @dataclass(frozen=True)
 class SharedChanges(Changes):
-    """Changes of a shared table: a task carries the URLs of its own file only."""
+    """Changes of a shared table, whose tasks hold the URLs of their own files only."""
 
     def tasks(self) -> Iterator[ScanTask]:
-        """One picklable task per file, versions ascending; see `SharedScan.tasks`."""
-        every = len(self.snapshot.configuration.data_columns)
-        return (with_own_urls(task, every) for task in super().tasks())
+        """Yield one picklable task per file, versions ascending; see `SharedScan.tasks`."""
+        return with_own_urls(self.snapshot, super().tasks())
 
 
 def load_changes(
@@ -55,36 +53,34 @@ def load_changes(
     predicate: Any = None,
     time_zone: str,
 ) -> Changes:
-    """The changed rows of a range of versions.
+    """Return the changed rows of a range of versions.
 
     Args:
         rest: the server.
-        table: which.
+        table: of a share.
         query: the range.
-        shown: the table now. Its schema is shown; with column mapping, the range's last one is.
+        shown: the version whose schema is shown; with column mapping it is the range's last one.
         columns: of the table and of `CHANGE_COLUMNS`; None is all of both.
         predicate: a condition over the same columns.
         time_zone: of partition values without a zone.
 
     Raises:
         SharingError: the server refuses the range.
-        IncompatibleChangesError: once it is read, where the schema changed in between.
+        IncompatibleChangesError: when rows are read, if the schema changed within the range.
     """
-    answer = run(ask_changes, rest, table, query)
-    question = Question(
-        rest=rest, table=table, query=query, version=answer.version, time_zone=time_zone
-    )
+    answer = run(fetch_changes, rest, table, query)
     end = query.ending_version
     commits = {n: data for n, data in answer.commits.items() if end is None or n <= end}
     log = {
         commit_path(number): (data, answer.times_ms.get(number, 0))
         for number, data in commits.items()
     }
-    store = open_store(question, answer, log)
+    store = open_answer(rest, table, query, answer, log)
+    # Without commits the range is empty: it ends before it starts.
     last = max([answer.version - 1 if end is None else end, *commits])
     files = tuple(_log_file(store, number) for number in commits)
     context = TableContext(store=store, time_zone=time_zone)
-    first = bare_snapshot(context, answer.version, answer.protocol, answer.metadata)
+    first = snapshot_without_files(context, answer.version, answer.protocol, answer.metadata)
     snapshot = _shown(context, first, shown, last, files)
     check_snapshot(snapshot)
     if predicate is not None:
@@ -111,14 +107,11 @@ def no_changes(
     columns: Sequence[str] | None,
     time_zone: str,
 ) -> Changes:
-    """The changes of a range that has none yet; arguments as those of `load_changes`."""
+    """Return the changes of a range that lies after the latest version."""
     query = ChangesQuery(starting_version=shown.version)
-    question = Question(
-        rest=rest, table=table, query=query, version=shown.version, time_zone=time_zone
-    )
-    store = open_store(question, shown, {})
+    store = open_answer(rest, table, query, shown, {})
     context = TableContext(store=store, time_zone=time_zone)
-    snapshot = bare_snapshot(context, shown.version, shown.protocol, shown.metadata)
+    snapshot = snapshot_without_files(context, shown.version, shown.protocol, shown.metadata)
     empty = changes_spec(snapshot, columns, None)
     return SharedChanges(snapshot, snapshot, shown.version - 1, (), {}, empty)
 
@@ -130,13 +123,12 @@ def _shown(
     last: int,
     files: Sequence[LogFile],
 ) -> Snapshot:
-    """The version in whose schema the rows are shown, as `open_changes` chooses it."""
+    """Return the version in whose schema the rows are shown, chosen as by `open_changes`."""
     if first.configuration.column_mapping_mode is Mode.NONE:
-        return bare_snapshot(context, shown.version, shown.protocol, shown.metadata)
-    told = parse_commits((file, context.store.read(file.info.path)) for file in files)
-    metadatas = [metadata for _, metadata in told.metadatas]
-    metadata = metadatas[-1] if metadatas else first.metadata
-    return bare_snapshot(context, last, first.protocol, replace(metadata))
+        return snapshot_without_files(context, shown.version, shown.protocol, shown.metadata)
+    commits = parse_commits((file, context.store.read(file.info.path)) for file in files)
+    metadatas = [first.metadata, *(metadata for _, metadata in commits.metadatas)]
+    return snapshot_without_files(context, last, first.protocol, metadatas[-1])
 
 
 def _log_file(store: SharedStore, version: int) -> LogFile:

@@ -1,7 +1,7 @@
-"""The client under the names of the official one, `delta_sharing`.
+"""The client under the names of the official Python client, `delta_sharing`.
 
-Owns names and arguments that its users know, and where results differ on purpose: hints are
-applied here as predicates, and nothing is read that a query does not need.
+Owns its names and arguments. One result differs on purpose: the rows are filtered by
+`jsonPredicateHints`, where the official client leaves in whatever the server sent.
 
 Protocol: REST APIs
 """
@@ -16,13 +16,13 @@ import pyarrow as pa
 from deltalog.arguments import as_timestamp_ms
 from deltalog.errors import InvalidInputError
 from deltalog.metadata_columns import COMMIT_TIMESTAMP
-from deltalog.sharing.client.bridge import run
-from deltalog.sharing.client.listing import all_schemas, all_shares, all_tables, every_table
+from deltalog.sharing.client.aio import AsyncSharingClient
+from deltalog.sharing.client.http import run
 from deltalog.sharing.client.pages import CAPABILITIES
 from deltalog.sharing.client.profile import parse_table_url, read_profile
 from deltalog.sharing.client.rest import AsyncRestClient
 from deltalog.sharing.client.table import SharedTable
-from deltalog.sharing.wire import DELTA, PARQUET
+from deltalog.sharing.wire.capabilities import DELTA, PARQUET
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from deltalog.actions.model import Metadata, Protocol
     from deltalog.sharing.client.http import HttpOptions
     from deltalog.sharing.client.profile import ProfileSource
-    from deltalog.sharing.wire import Profile, Schema, Share, Table
+    from deltalog.sharing.wire.listing import Schema, Share, Table
+    from deltalog.sharing.wire.profile import Profile
 
 
 class SharingClient:
@@ -47,48 +48,48 @@ class SharingClient:
     """
 
     def __init__(self, profile: ProfileSource, *, options: HttpOptions | None = None) -> None:
-        self._rest = AsyncRestClient(read_profile(profile), options)
+        self._client = AsyncSharingClient(profile, options=options)
 
     @property
     def profile(self) -> Profile:
-        """Where the server is, and the way in."""
-        return self._rest.profile
+        """The server's address and the recipient's credentials."""
+        return self._client.profile
 
     @property
     def rest(self) -> AsyncRestClient:
-        """Every endpoint as a coroutine."""
-        return self._rest
+        """The server's endpoints as coroutines."""
+        return self._client.rest
 
     def list_shares(self) -> list[Share]:
-        """The shares of this recipient."""
-        return run(all_shares, self._rest)
+        """The shares that this recipient can access."""
+        return run(self._client.list_shares)
 
     def get_share(self, share: str) -> Share:
         """One share by its name."""
-        return run(self._rest.get_share, share)
+        return run(self._client.get_share, share)
 
     def list_schemas(self, share: Share | str) -> list[Schema]:
         """The schemas of a share."""
-        return run(all_schemas, self._rest, share)
+        return run(self._client.list_schemas, share)
 
     def list_tables(self, schema: Schema) -> list[Table]:
         """The tables of a schema."""
-        return run(all_tables, self._rest, schema)
+        return run(self._client.list_tables, schema)
 
     def list_all_tables(self, share: Share | str | None = None) -> list[Table]:
         """The tables of a share, or of all shares."""
-        return run(every_table, self._rest, share)
+        return run(self._client.list_all_tables, share)
 
     def table(self, table: Table | str, version: int | str | datetime | None = None) -> SharedTable:
         """A table to read: one of a listing, or `share.schema.table`."""
-        return SharedTable(table, version, client=self._rest)
+        return SharedTable(table, version, client=self.rest)
 
     def close(self) -> None:
         """Close the connections."""
-        run(self._rest.close)
+        run(self._client.close)
 
     def __repr__(self) -> str:
-        """Which server."""
+        """The server."""
         return f"SharingClient({self.profile.endpoint!r})"
 
 
@@ -105,16 +106,16 @@ def load_as_pandas(  # noqa: PLR0917  # the official signature
 
     Args:
         url: `<profile>#<share>.<schema>.<table>`.
-        limit: at most so many rows.
+        limit: most rows.
         version: of the table, if the server shares its history.
-        timestamp: the version of a moment, ISO 8601.
-        jsonPredicateHints: a JSON predicate. Only rows that fulfil it come back: the official
-            client leaves in whatever the server did.
-        use_delta_format: ask for this response format alone; None lets the server choose.
-        convert_in_batches: ignored: rows always come in batches.
+        timestamp: read the version of this time, ISO 8601.
+        jsonPredicateHints: a JSON predicate; only rows for which it is true are returned.
+        use_delta_format: request the format `delta` (True) or `parquet` (False) only; None lets
+            the server choose.
+        convert_in_batches: ignored; rows are always converted in batches.
 
     Raises:
-        InvalidInputError: the URL or the hint is none.
+        InvalidInputError: the URL or the hint is malformed.
         SharingError: the server refuses.
     """
     del convert_in_batches
@@ -140,12 +141,13 @@ def load_table_changes_as_pandas(  # noqa: PLR0917  # the official signature
 
     Args:
         url: `<profile>#<share>.<schema>.<table>`.
-        starting_version: or `starting_timestamp`: one of them.
-        ending_version: or `ending_timestamp`; the latest version if neither is given.
+        starting_version: this or `starting_timestamp` is required.
+        ending_version: this or `ending_timestamp` may be given; the default is the latest version.
         starting_timestamp: ISO 8601.
         ending_timestamp: ISO 8601.
-        use_delta_format: ask for this response format alone; None lets the server choose.
-        convert_in_batches: ignored: rows always come in batches.
+        use_delta_format: request the format `delta` (True) or `parquet` (False) only; None lets
+            the server choose.
+        convert_in_batches: ignored; rows are always converted in batches.
 
     Returns:
         The table's columns, `_change_type`, `_commit_version`, and `_commit_timestamp` in
@@ -168,10 +170,9 @@ def load_table_changes_as_pandas(  # noqa: PLR0917  # the official signature
 
 
 def get_table_version(url: str, starting_timestamp: str | None = None) -> int:
-    """The latest version of a shared table, or the first at or after a moment."""
-    table = _table(url, None)
-    moment_ms = None if starting_timestamp is None else as_timestamp_ms(starting_timestamp)
-    return table.latest_version(moment_ms)
+    """The latest version of a shared table, or its first one at or after a time."""
+    time_ms = None if starting_timestamp is None else as_timestamp_ms(starting_timestamp)
+    return _table(url, None).latest_version(time_ms)
 
 
 def get_table_metadata(url: str, use_delta_format: bool | None = None) -> Metadata:  # noqa: FBT001  # the official signature
@@ -180,7 +181,7 @@ def get_table_metadata(url: str, use_delta_format: bool | None = None) -> Metada
 
 
 def get_table_protocol(url: str, use_delta_format: bool | None = None) -> Protocol:  # noqa: FBT001  # the official signature
-    """What readers of a shared table must understand."""
+    """What readers of a shared table must support."""
     return _table(url, use_delta_format).protocol()
 
 

@@ -1,7 +1,7 @@
-"""Following a shared table: what is in it, then what comes, range of versions by range.
+"""Following a shared table: its rows first, then the rows of later versions.
 
-Owns how often a server is asked, how many versions at a time, and which commits cannot be given as
-new rows. Offsets and steps are those of following any table.
+Owns how often the server is asked, how many versions are asked for at a time, and which commits
+cannot be given as new rows. Offsets and steps are those of `insight.follow_steps`.
 
 Protocol: Delta Sharing Streaming Specs
 """
@@ -25,13 +25,12 @@ from deltalog.log.reader import VERSION_COLUMN, parse_commits
 from deltalog.paths import FileInfo
 from deltalog.scan.plan import TASK_COLUMNS, check_snapshot, make_task, read_spec
 from deltalog.schema.columns import walk
-from deltalog.sharing.client.answers import TableAnswer, ask_changes
-from deltalog.sharing.client.bridge import run
+from deltalog.sharing.client.answers import TableAnswer, fetch_changes
 from deltalog.sharing.client.changes import load_changes
-from deltalog.sharing.client.snapshots import bare_snapshot, open_store, with_own_urls
-from deltalog.sharing.client.urls import Question
-from deltalog.sharing.client.view import Moment, TableView
-from deltalog.sharing.wire import ChangesQuery, TableQuery
+from deltalog.sharing.client.http import run
+from deltalog.sharing.client.snapshots import open_answer, snapshot_without_files, with_own_urls
+from deltalog.sharing.client.view import TableView, VersionOrTimestamp
+from deltalog.sharing.wire.requests import ChangesQuery, TableQuery
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,6 +39,8 @@ if TYPE_CHECKING:
     from deltalog.log.reader import CommitTable
     from deltalog.snapshot import Snapshot
 
+# "There's a minimum 30 seconds interval between two getTableVersion rpcs […]. An error will be
+# thrown if it's set less than 30 seconds."
 SHORTEST_INTERVAL_S: Final = 30
 
 
@@ -49,14 +50,15 @@ class SharedFollowOptions:
 
     Args:
         changes: give the change data feed instead of new rows.
-        columns: which; None is all.
+        columns: names; None is all columns.
         predicate: anything that `scan` takes.
-        version_interval_s: the server is asked for its latest version no more often than this.
-        shortest_interval_s: the least of it; servers of today allow 10.
-        max_versions_per_request: so many versions are asked for at a time.
-        ignore_deletes: commits that only delete are passed over.
-        ignore_changes: of commits that rewrite, all rows of the new files are given.
-        skip_change_commits: commits that delete or rewrite are passed over, with what they add.
+        version_interval_s: least time between two requests for the latest version.
+        shortest_interval_s: the smallest `version_interval_s` that is accepted. The protocol says
+            30 s; today's servers allow 10 s.
+        max_versions_per_request: most versions that one request asks for.
+        ignore_deletes: skip commits that only delete rows.
+        ignore_changes: give all rows of the files that a commit rewrites.
+        skip_change_commits: skip commits that delete or rewrite rows, and what they add.
     """
 
     changes: bool = False
@@ -64,6 +66,7 @@ class SharedFollowOptions:
     predicate: Any = None
     version_interval_s: float = SHORTEST_INTERVAL_S
     shortest_interval_s: float = SHORTEST_INTERVAL_S
+    # "Its default value is 100."
     max_versions_per_request: int = 100
     ignore_deletes: bool = False
     ignore_changes: bool = False
@@ -72,36 +75,36 @@ class SharedFollowOptions:
     def __post_init__(self) -> None:
         if self.version_interval_s < self.shortest_interval_s:
             raise InvalidInputError(
-                f"cannot ask for the version every {self.version_interval_s} s: expected "
-                f"{self.shortest_interval_s} s or more, to spare the server"
+                f"version_interval_s: expected {self.shortest_interval_s} s or more, found "
+                f"{self.version_interval_s}"
             )
         if self.max_versions_per_request < 1:
             raise InvalidInputError(
-                f"max_versions_per_request: expected 1 or more, found "
+                "max_versions_per_request: expected 1 or more, found "
                 f"{self.max_versions_per_request}"
             )
 
 
 class SharedFollower:
-    """Steps through a shared table; an iterator that waits for what comes.
+    """Gives the rows of a shared table in steps; an iterator that waits for later versions.
 
-    The server must share history. Rows are shown in the schema that the first step met: when it
-    changes, every row before was given, and a new follower goes on from the offset.
+    The server must share history. Rows are shown in the schema of the first step. When the schema
+    changes, `poll` raises after all rows before the change; a new follower goes on from the offset.
 
     Args:
         view: of the table.
-        start: an offset that a step gave, a version whose changes come first, a moment, `latest`
-            for what comes from now on; None gives all rows first.
-        options: what is given and how.
+        start: an offset that a step gave, a version or a time whose changes come first, or `latest`
+            for later changes only; None gives all rows of the table first.
+        options: which rows are given, and how often the server is asked.
         clock: lets time pass; None is the client's.
-        until: a version before which to stop, as if nothing came later.
+        until: ignore this version and later ones.
     """
 
     def __init__(
         self,
         view: TableView,
         *,
-        start: Offset | Moment | Literal["latest"] | None = None,
+        start: Offset | VersionOrTimestamp | Literal["latest"] | None = None,
         options: SharedFollowOptions | None = None,
         clock: Clock | None = None,
         until: int | None = None,
@@ -117,21 +120,21 @@ class SharedFollower:
 
     @property
     def offset(self) -> Offset:
-        """Where the next step starts."""
+        """Where the next step starts; to be stored when the rows before it are processed."""
         return self._offset
 
     def poll(self) -> Step | None:
-        """The next step, or None if nothing is left now.
+        """Return the next step, or None if there is no later version now.
 
         Raises:
             RowsChangedError: rows were deleted or rewritten, and no option says what to do.
             IncompatibleChangesError: the schema changed.
             SharingError: the server refuses.
 
-        Cost: one request for the version, at most as often as the options say, and one for a range.
+        Cost: one request for the version, at most as often as the options say, and one per range.
         """
         if self._offset.is_starting_version:
-            return self._whole_version()
+            return self._starting_rows()
         while (last := self._last_of_range()) is not None:
             step = self._changes(last) if self._options.changes else self._appended(last)
             self._offset = step.offset
@@ -140,7 +143,7 @@ class SharedFollower:
         return None
 
     def available(self) -> Iterator[Step]:
-        """Steps until nothing is left now."""
+        """Yield the steps up to the latest version."""
         while (step := self.poll()) is not None:
             yield step
 
@@ -149,12 +152,12 @@ class SharedFollower:
         return self
 
     def __next__(self) -> Step:
-        """The next step, however long that takes."""
+        """Wait for the next step and return it."""
         while (step := self.poll()) is None:
             self._clock.sleep(self._options.version_interval_s)
         return step
 
-    def _start(self, start: Offset | Moment | Literal["latest"] | None) -> Offset:
+    def _start(self, start: Offset | VersionOrTimestamp | Literal["latest"] | None) -> Offset:
         head = self._view.head
         if isinstance(start, Offset):
             if start.table_id != head.metadata.id:
@@ -176,11 +179,10 @@ class SharedFollower:
 
     @property
     def _name(self) -> str:
-        table = self._view.table
-        return f"{table.share}.{table.schema}.{table.name}"
+        return self._view.table.full_name
 
     def _last_of_range(self) -> int | None:
-        """The last version to ask for now; None if there is no new one."""
+        """Return the last version to ask for now, or None if there is no later version."""
         first = self._offset.version
         if self._until is not None and first >= self._until:
             return None
@@ -199,11 +201,12 @@ class SharedFollower:
         self._asked_ms = now_ms
         return True
 
-    def _whole_version(self) -> Step:
+    def _starting_rows(self) -> Step:
         version = self._offset.version
-        here = self._view.at.is_latest and self._view.head.version == version
-        snapshot = self._view.snapshot_for(at=None if here else Moment(version=version))
-        # A server that shares no history may have moved on: what it gave counts.
+        is_shown = self._view.at.is_latest and self._view.head.version == version
+        at = None if is_shown else VersionOrTimestamp(version=version)
+        snapshot = self._view.snapshot_for(at=at)
+        # A server that shares no history answers with its latest version, whichever was shown.
         next_offset = Offset(table_id=self._offset.table_id, version=snapshot.version + 1)
         step = self._step(snapshot, snapshot.files(TASK_COLUMNS), next_offset)
         self._shown = snapshot.configuration
@@ -230,40 +233,33 @@ class SharedFollower:
     def _appended(self, last: int) -> Step:
         first = self._offset.version
         query = TableQuery(starting_version=first, ending_version=last)
-        answer = run(ask_changes, self._view.client, self._view.table, query)
+        answer = run(fetch_changes, self._view.client, self._view.table, query)
         configuration = TableConfiguration(answer.protocol, answer.metadata)
         if self._shown is not None and _shape(self._shown) != _shape(configuration):
             raise IncompatibleChangesError(
                 f"cannot follow {self._name} beyond version {first - 1}: its schema changed in "
-                f"version {first}; every row before was given: follow on from the offset "
-                f"{self._offset.to_json()}"
+                f"version {first}; all rows before were given: start a new follower from the "
+                f"offset {self._offset.to_json()}"
             )
         self._shown = self._shown or configuration
         table = _parsed(answer, last)
         last = self._last_of_schema(table, last)
-        question = Question(
-            rest=self._view.client,
-            table=self._view.table,
-            query=query,
-            version=first,
-            time_zone=self._view.time_zone,
-        )
         shown = self._shown
-        store = open_store(question, answer, {})
-        context = TableContext(store=store, time_zone=question.time_zone)
-        snapshot = bare_snapshot(context, first, shown.protocol, shown.metadata)
+        store = open_answer(self._view.client, self._view.table, query, answer, {})
+        context = TableContext(store=store, time_zone=self._view.time_zone)
+        snapshot = snapshot_without_files(context, first, shown.protocol, shown.metadata)
         check_snapshot(snapshot)
         added, removed = _versions(table.adds), _versions(table.removes)
         given = [
             version
             for version in sorted(added | removed)
-            if version <= last and self._may_pass(version, version in added, version in removed)
+            if version <= last and self._gives_added(version, version in added, version in removed)
         ]
         files = _of_versions(_changing(table.adds), given)
         return self._step(snapshot, files, self._after(last))
 
     def _last_of_schema(self, table: CommitTable, last: int) -> int:
-        """The last version before the schema becomes another one."""
+        """Return the last version before the schema changes."""
         for version, metadata in table.metadatas:
             if self._shown is None or version > last:
                 continue
@@ -271,8 +267,8 @@ class SharedFollower:
                 return version - 1
         return last
 
-    def _may_pass(self, version: int, adds: bool, removes: bool) -> bool:  # noqa: FBT001  # two facts
-        """Whether the files that a commit adds are given."""
+    def _gives_added(self, version: int, adds: bool, removes: bool) -> bool:  # noqa: FBT001  # two facts
+        """Whether the files that a commit adds are given as new rows."""
         options = self._options
         if not removes:
             return True
@@ -284,9 +280,9 @@ class SharedFollower:
             return False
         raise RowsChangedError(
             f"cannot follow {self._name} beyond version {version - 1}: version {version} "
-            f"{'rewrote' if adds else 'deleted'} rows; ignore_deletes=True passes over deletes, "
-            "ignore_changes=True gives rewritten rows again, skip_change_commits=True passes over "
-            "the whole commit, and changes=True follows the change data feed"
+            f"{'rewrote' if adds else 'deleted'} rows; ignore_deletes=True skips deletes, "
+            "ignore_changes=True gives rewritten rows again, skip_change_commits=True skips the "
+            "whole commit, and changes=True follows the change data feed"
         )
 
     def _step(self, snapshot: Snapshot, files: pa.Table, offset: Offset) -> Step:
@@ -295,19 +291,21 @@ class SharedFollower:
         if condition is not None:
             condition = as_condition(snapshot.configuration.schema, condition)
         spec = read_spec(snapshot, columns=as_columns(options.columns), predicate=condition)
-        every = len(snapshot.configuration.data_columns)
-        tasks = tuple(
-            with_own_urls(make_task(snapshot, spec, row), every)
+        tasks = (
+            make_task(snapshot, spec, row)
             for batch in files.to_batches(max_chunksize=4096)
             for row in batch.to_pylist()
         )
-        return Step(tasks=tasks, offset=offset, output=spec.output)
+        own = tuple(with_own_urls(snapshot, tasks))
+        return Step(tasks=own, offset=offset, output=spec.output)
 
     def _after(self, version: int) -> Offset:
         return Offset(table_id=self._offset.table_id, version=version + 1)
 
 
 def _parsed(answer: TableAnswer, last: int) -> CommitTable:
+    # `endingVersion` "is not enforcement. Hence […] the client should still handle the case that it
+    # may receive files after endingVersion."
     return parse_commits(
         (LogFile(LogFileKind.COMMIT, version, FileInfo(commit_path(version), 0, 0)), data)
         for version, data in answer.commits.items()
@@ -316,7 +314,7 @@ def _parsed(answer: TableAnswer, last: int) -> CommitTable:
 
 
 def _changing(files: pa.Table) -> pa.Table:
-    """The files that change data."""
+    """Return the files that change data."""
     changing = compute.coalesce(files.column("dataChange"), pa.scalar(value=True))
     return files.filter(changing)
 
@@ -332,7 +330,7 @@ def _of_versions(files: pa.Table, versions: Sequence[int]) -> pa.Table:
 
 
 def _shape(configuration: TableConfiguration) -> list[tuple[Any, ...]]:
-    """What of a schema decides how rows look and where their values are."""
+    """Return what decides how rows look and where their values are in the files."""
     mode = configuration.column_mapping_mode
     return [
         (path, physical_name(field, mode), str(field.type), field.nullable)

@@ -1,7 +1,8 @@
-"""What a server is told of a predicate, so that it may leave out files.
+"""Predicate hints for a query: the parts of a predicate by which a server may leave out files.
 
-Owns which parts of a predicate can be told without risk. Both forms are sent: servers know the one,
-the other, or none, and whatever they make of it, rows are filtered here.
+Owns which parts are safe to send. Both forms are sent, as some servers know only one of them. The
+rows are filtered here in any case: "the client must always apply predicateHints and limitHint on
+the response".
 
 Protocol: JSON predicates for Filtering, SQL Expressions for Filtering
 """
@@ -17,7 +18,7 @@ from deltalog.expressions import Column, Literal, columns, conjuncts, resolve_pr
 from deltalog.expressions.nodes import And, Comparison, IsNull, Not
 from deltalog.schema import find_field
 from deltalog.schema.types import DOUBLE, FLOAT
-from deltalog.sharing.wire import encode_json_hint, parse_json_hint
+from deltalog.sharing.wire.hints import encode_json_hint, parse_json_hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,10 +32,10 @@ _OPERATORS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
 
 
 def as_json_hint(text: str) -> Expression:
-    """The predicate that a caller says as a JSON tree.
+    """Return the predicate in a caller's `jsonPredicateHints`.
 
     Raises:
-        InvalidInputError: it is none.
+        InvalidInputError: it is no JSON predicate.
     """
     try:
         return parse_json_hint(text)
@@ -43,15 +44,15 @@ def as_json_hint(text: str) -> Expression:
 
 
 def json_hint(predicate: Expression, schema: StructType) -> str | None:
-    """The parts of a predicate that can be told, as a JSON tree; None if there are none."""
+    """Return `jsonPredicateHints` for the safe parts of a predicate; None if there are none."""
     parts = tuple(_safe_parts(predicate, schema))
     return encode_json_hint(And(parts)) if parts else None
 
 
 def sql_hints(predicate: Expression, schema: StructType) -> tuple[str, ...]:
-    """The parts of a predicate that the small SQL of hints can tell; all of them hold."""
-    said = (_sql(part) for part in _safe_parts(predicate, schema))
-    return tuple(text for text in said if text is not None)
+    """Return `predicateHints` for the safe parts of a predicate that have a form in their SQL."""
+    texts = (_sql(part) for part in _safe_parts(predicate, schema))
+    return tuple(text for text in texts if text is not None)
 
 
 def _safe_parts(predicate: Expression, schema: StructType) -> Iterator[Expression]:
@@ -63,30 +64,30 @@ def _safe_parts(predicate: Expression, schema: StructType) -> Iterator[Expressio
 
 
 def _is_unsafe(path: tuple[str, ...], schema: StructType) -> bool:
-    # Engines order NaN in different ways, and bounds of a file may leave it out.
+    # Engines order NaN in different ways, and the bounds of a file may leave it out.
     return find_field(schema, path).type in (FLOAT, DOUBLE)
 
 
 def _sql(node: Expression) -> str | None:
+    """Return one of the protocol's eight forms of SQL, or None for any other condition."""
     match node:
         case Comparison(operator=operator, left=left, right=right) if operator in _OPERATORS:
-            sides = [_leaf(left), _leaf(right)]
+            sides = [_sql_operand(left), _sql_operand(right)]
+            # The protocol's forms are "between a column in the table and a constant value".
             one_column = isinstance(left, Column) != isinstance(right, Column)
             if one_column and None not in sides:
                 return f"{sides[0]} {operator} {sides[1]}"
-        case IsNull(operand=Column() as column):
-            name = _leaf(column)
-            return None if name is None else f"{name} IS NULL"
-        case Not(operand=IsNull(operand=Column() as column)):
-            name = _leaf(column)
-            return None if name is None else f"{name} IS NOT NULL"
+        case IsNull(operand=Column() as column) if name := _sql_operand(column):
+            return f"{name} IS NULL"
+        case Not(operand=IsNull(operand=Column() as column)) if name := _sql_operand(column):
+            return f"{name} IS NOT NULL"
     return None
 
 
-def _leaf(node: Expression) -> str | None:
+def _sql_operand(node: Expression) -> str | None:
     if isinstance(node, Column):
-        plain = len(node.path) == 1 and _NAME.fullmatch(node.path[0])
-        return node.path[0] if plain else None
+        is_plain = len(node.path) == 1 and _NAME.fullmatch(node.path[0])
+        return node.path[0] if is_plain else None
     value = node.value if isinstance(node, Literal) else None
     match value:
         case bool():

@@ -1,7 +1,7 @@
-"""The one door to HTTP: requests sent, tried again, followed, and their failures named.
+"""HTTP requests: sent, retried and redirected, with errors that name what was attempted.
 
-The only importer of aiohttp. Owns sessions (one for each event loop and process), time limits,
-retries, redirects and which URLs may be asked at all. Refuses to know what is in a body.
+The only importer of aiohttp. Owns sessions (one per event loop and process), time limits, retries,
+redirects, and which URLs may be requested at all. Knows nothing of what a body holds.
 
 Protocol: REST APIs (transport); ledger SHARE-GEN-10, SHARE-SEC-09
 """
@@ -11,16 +11,18 @@ from __future__ import annotations
 import asyncio
 import os
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 from urllib.parse import urljoin, urlsplit
+
+import fsspec.asyn
 
 from deltalog import __version__
 from deltalog.clock import now_ms
 from deltalog.errors import DeltaError, InvalidInputError, SharingError, SharingUnavailableError
-from deltalog.sharing.client.retry import Retry, is_passing, retry_after_ms
+from deltalog.sharing.client.retry import Retry, is_retryable, retry_after_ms
 from deltalog.storage.faults import redact
 
 try:
@@ -31,7 +33,11 @@ except ImportError as error:  # pragma: no cover -- the tests' environment has i
         "cannot use Delta Sharing: aiohttp is not installed; pip install 'deltalog[sharing]'"
     ) from error
 
-_Result = TypeVar("_Result")
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _MOST_REDIRECTS: Final = 5
 _MOST_ERROR_BYTES: Final = 64 * 1024
@@ -39,19 +45,33 @@ _TEMPORARY: Final = (aiohttp.ClientError, asyncio.TimeoutError, OSError)
 _LASTING: Final = (aiohttp.InvalidURL, aiohttp.ClientConnectorCertificateError)
 
 
+def run(function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Return the result of a coroutine function that runs in fsspec's event loop.
+
+    Every asynchronous fsspec file system of the process uses the thread of that loop already, and
+    a forked child gets one of its own.
+    """
+    return cast("T", fsspec.asyn.sync(fsspec.asyn.get_loop(), function, *args, **kwargs))
+
+
+def start(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+    """Start a coroutine in fsspec's event loop."""
+    return asyncio.run_coroutine_threadsafe(coroutine, fsspec.asyn.get_loop())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpOptions:
     """How requests are sent; picklable if `session` is.
 
     Args:
-        connect_timeout_s: for a connection to come about.
-        read_timeout_s: between two pieces of an answer; an answer may take longer as a whole.
+        connect_timeout_s: for opening a connection.
+        read_timeout_s: between two pieces of a response; the whole of it may take longer.
         retry: how failed requests are sent again.
         proxy: URL of a proxy for all requests; None takes those of the environment.
-        allow_http: ask servers without TLS too; loopback addresses always may.
+        allow_http: permit servers without TLS; loopback addresses are always permitted.
         max_connections: open at once.
-        session: makes an `aiohttp.ClientSession` of one's own (certificates, resolvers, traces).
-            It is called within the event loop that the session is for.
+        session: makes an `aiohttp.ClientSession` (certificates, resolvers, traces). It is called
+            within the event loop that the session is for.
     """
 
     connect_timeout_s: float = 15
@@ -68,8 +88,8 @@ class Request:
     """One request.
 
     Args:
-        what: what it is for, to stand behind "cannot": `list the shares of …`.
-        url: percent-encoded, sent as it stands.
+        what: the purpose, as it follows "cannot" in an error: `list the shares of …`.
+        url: percent-encoded, sent unchanged.
     """
 
     what: str
@@ -80,7 +100,7 @@ class Request:
 
 
 class Reply:
-    """An answer whose body is still to come.
+    """A successful response whose body is not read yet.
 
     Attributes:
         status: 200 to 299.
@@ -93,11 +113,11 @@ class Reply:
         self.headers: Mapping[str, str] = response.headers
 
     async def read(self) -> bytes:
-        """The whole body."""
+        """Return the whole body."""
         return await self._response.read()
 
     async def blocks(self) -> AsyncIterator[list[bytes]]:
-        """The lines of the body, as many at a time as have come; blank ones are left out."""
+        """Yield the lines of the body that have arrived together, without blank ones."""
         rest = b""
         async for data in self._response.content.iter_any():
             *lines, rest = (rest + data).split(b"\n") if rest else data.split(b"\n")
@@ -107,7 +127,7 @@ class Reply:
 
 
 class Http:
-    """Sends requests; for any number of event loops and threads."""
+    """Sends requests; any number of event loops and threads may share it."""
 
     def __init__(self, options: HttpOptions) -> None:
         self.options = options
@@ -115,46 +135,47 @@ class Http:
         weakref.finalize(self, _close_all, self._sessions)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """All that come back to one process share its connections."""
+        """Unpickled objects with the same options share one object per process."""
         return shared_http, (self.options,)
 
     async def fetch(
         self,
         request: Request,
-        consume: Callable[[Reply], Awaitable[_Result]],
-        refuse: Callable[[int, Mapping[str, str], bytes], DeltaError],
-    ) -> _Result:
-        """What `consume` makes of the answer.
+        read: Callable[[Reply], Awaitable[T]],
+        make_error: Callable[[int, Mapping[str, str], bytes], DeltaError],
+    ) -> T:
+        """Return what `read` makes of the response.
 
         Args:
             request: what to send.
-            consume: reads the body; called anew if the connection breaks while it does.
-            refuse: the error for a status, headers and body that are no success.
+            read: reads the body; called again if the connection breaks while it does.
+            make_error: the error for status, headers and body of a response that is no success.
 
         Raises:
-            SharingUnavailableError: no answer, at no attempt.
-            SharingError: the URL may not be asked.
+            SharingUnavailableError: no attempt got a response.
+            SharingError: the URL may not be requested.
         """
         failures = 0
         while True:
             asked_ms: int | None = None
             try:
-                async with self._send(request) as response:
+                # On any error aiohttp closes a connection whose response was not read to its end.
+                async with await self._send(request) as response:
                     if response.status < 300:
-                        return await consume(Reply(response))
+                        return await read(Reply(response))
                     body = await response.content.read(_MOST_ERROR_BYTES)
-                    error = refuse(response.status, response.headers, body)
-                    if not is_passing(response.status):
+                    error = make_error(response.status, response.headers, body)
+                    if not is_retryable(response.status):
                         raise error
                     asked_ms = retry_after_ms(response.headers.get("Retry-After"), now_ms())
                     cause = None
             except DeltaError:
                 raise  # some of them are OSErrors
             except _LASTING as fault:
-                raise _unanswered(request, fault, 1) from None
+                raise _connection_error(request, fault, 1) from None
             except _TEMPORARY as fault:
-                error = _unanswered(request, fault, failures + 1)
-                # A signed URL is a secret, which no traceback shall show.
+                error = _connection_error(request, fault, failures + 1)
+                # A signed URL is a secret, which no traceback may show.
                 cause = None if request.url in str(fault) else fault
             failures += 1
             delay_ms = self.options.retry.delay_ms(failures, asked_ms)
@@ -162,15 +183,13 @@ class Http:
                 raise error from cause
             await asyncio.sleep(delay_ms / 1000)
 
-    def _send(self, request: Request) -> _Sending:
-        return _Sending(self, request)
-
-    async def exchange(self, request: Request) -> aiohttp.ClientResponse:
-        """The first answer that sends nowhere else."""
+    async def _send(self, request: Request) -> aiohttp.ClientResponse:
+        """Return the first response that is no redirect."""
         for _ in range(_MOST_REDIRECTS):
-            self._check(request)
+            self._check_url(request)
             response = await self._session().request(
                 request.method,
+                # Quoting the path of a signed URL again would break its signature.
                 yarl.URL(request.url, encoded=True),
                 headers=dict(request.headers),
                 data=request.body,
@@ -184,7 +203,7 @@ class Http:
             request = _redirected(request, urljoin(request.url, target))
         raise SharingError(f"cannot {request.what}: redirected more than {_MOST_REDIRECTS} times")
 
-    def _check(self, request: Request) -> None:
+    def _check_url(self, request: Request) -> None:
         try:
             parts = urlsplit(request.url)
             host = parts.hostname or ""
@@ -197,8 +216,8 @@ class Http:
         ):
             return
         raise SharingError(
-            f"cannot {request.what}: a URL of scheme {parts.scheme!r} at {host!r} is refused, as "
-            "whoever listens on the way could read what is sent; allow_http=True permits http"
+            f"cannot {request.what}: a URL of scheme {parts.scheme!r} at {host!r} is refused, "
+            "because others on the network could read the token; allow_http=True permits http"
         )
 
     def _session(self) -> aiohttp.ClientSession:
@@ -206,10 +225,10 @@ class Http:
         key = os.getpid(), id(loop)
         held = self._sessions.get(key)
         if held is None or held.loop is not loop or held.session.closed:
-            held = self._sessions[key] = _Session(loop, self._open())
+            held = self._sessions[key] = _Session(loop, self._open_session())
         return held.session
 
-    def _open(self) -> aiohttp.ClientSession:
+    def _open_session(self) -> aiohttp.ClientSession:
         options = self.options
         if options.session is not None:
             return options.session()
@@ -223,6 +242,7 @@ class Http:
             ),
             headers={"User-Agent": f"deltalog/{__version__}"},
             trust_env=options.proxy is None,
+            # Signed URLs lead to storage hosts, whose cookies must not be kept.
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=1 << 18,
             max_field_size=1 << 16,
@@ -239,7 +259,7 @@ _SHARED: Final[weakref.WeakValueDictionary[HttpOptions, Http]] = weakref.WeakVal
 
 
 def shared_http(options: HttpOptions) -> Http:
-    """One for the whole process."""
+    """Return the process's one object with these options."""
     found = _SHARED.get(options)
     if found is None:
         found = _SHARED[options] = Http(options)
@@ -250,23 +270,6 @@ def shared_http(options: HttpOptions) -> Http:
 class _Session:
     loop: asyncio.AbstractEventLoop
     session: aiohttp.ClientSession
-
-
-class _Sending:
-    """A response that is given back to its connection, however its use ends."""
-
-    def __init__(self, http: Http, request: Request) -> None:
-        self._http = http
-        self._request = request
-        self._response: aiohttp.ClientResponse | None = None
-
-    async def __aenter__(self) -> aiohttp.ClientResponse:
-        self._response = await self._http.exchange(self._request)
-        return self._response
-
-    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._response is not None:
-            self._response.release() if kind is None else self._response.close()
 
 
 def is_loopback(host: str) -> bool:
@@ -284,26 +287,31 @@ def is_same_origin(one: str, other: str) -> bool:
 
 
 def _redirected(request: Request, target: str) -> Request:
+    # A server may redirect to any host; the bearer token is for this one only.
     secret = any(name.lower() == "authorization" for name in request.headers)
     if secret and not is_same_origin(request.url, target):
         raise SharingError(
-            f"cannot {request.what}: the server redirects to {urlsplit(target).netloc!r}, where "
-            "the profile's secret must not go; set the profile's endpoint to that address"
+            f"cannot {request.what}: the server redirects to {urlsplit(target).netloc!r}, to which "
+            "the profile's credentials are not sent; set the profile's endpoint to that address"
         )
     if request.url.startswith("https:") and not target.startswith("https:"):
-        raise SharingError(f"cannot {request.what}: redirected from https to less")
+        raise SharingError(f"cannot {request.what}: redirected from https to a URL without TLS")
     return replace(request, url=target)
 
 
-def _unanswered(request: Request, fault: BaseException, attempts: int) -> SharingUnavailableError:
+def _connection_error(
+    request: Request, fault: BaseException, attempts: int
+) -> SharingUnavailableError:
     host = urlsplit(request.url).netloc.rpartition("@")[2]
-    told = redact(f"{type(fault).__name__}: {fault}".replace(request.url, host))
-    times = "once" if attempts == 1 else f"{attempts} times"
-    return SharingUnavailableError(f"cannot {request.what}: asked {host} {times}: {told}")
+    reason = redact(f"{type(fault).__name__}: {fault}".replace(request.url, host))
+    times = "1 attempt" if attempts == 1 else f"{attempts} attempts"
+    return SharingUnavailableError(
+        f"cannot {request.what}: no response from {host} after {times}: {reason}"
+    )
 
 
 def _close_all(sessions: dict[tuple[int, int], _Session]) -> None:
-    """Close what nobody will use any more, be it at the end of the process."""
+    """Close the sessions of an object that nothing refers to, also at the end of the process."""
     for (process, _), held in list(sessions.items()):
         if process != os.getpid() or held.session.closed:
             continue

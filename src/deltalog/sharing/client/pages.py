@@ -1,7 +1,7 @@
-"""The lines of one answer about a table: put where they belong, none missing, none too many.
+"""One response about a table: its lines checked and sorted into head, file lines and end.
 
-Owns the order of lines, which capabilities an answer may use, and how it ends. What a caller does
-with the file lines is his: they are handed on as they come.
+Owns the order of lines, which capabilities a response may use, and how it ends. File lines are
+handed to a collector as they arrive.
 
 Protocol: Read Data from a Table, API Response Format in Parquet, API Response Format in Delta,
 Delta Sharing Capabilities Header
@@ -14,29 +14,31 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from deltalog.errors import MalformedMessageError, SharingError
 from deltalog.features import FEATURES, Kind, Support
-from deltalog.sharing.wire import (
+from deltalog.sharing.wire.capabilities import (
     CAPABILITIES_HEADER,
     DELTA,
     PARQUET,
     VERSION_HEADER,
     Capabilities,
-    DeltaFile,
+    parse_capabilities,
+)
+from deltalog.sharing.wire.lines import (
+    READER_VERSION,
+    DeltaFileLine,
     DeltaMetadata,
     DeltaProtocol,
     EndStreamAction,
-    ParquetFile,
+    ParquetFileLine,
     ParquetMetadata,
     ParquetProtocol,
     QueryStatus,
-    parse_capabilities,
     parse_line,
 )
-from deltalog.sharing.wire.lines import READER_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltalog.sharing.wire import Line
+    from deltalog.sharing.wire.lines import Line
 
 READER_FEATURES: Final = frozenset(
     name.lower()
@@ -44,24 +46,21 @@ READER_FEATURES: Final = frozenset(
     if feature.kind is Kind.READER_WRITER and feature.read is Support.FULL
     for name in (feature.name, *feature.aliases)
 )
-"""Features of the Delta protocol that our scans honour, as the header spells them."""
+"""The table features that our scans honour, as the header spells them."""
 
 CAPABILITIES: Final = Capabilities(
     response_formats=(DELTA, PARQUET),
+    # The server refuses tables with other features, instead of sending what we would misread.
     reader_features=READER_FEATURES,
     include_end_stream_action=True,
 )
 
 
 class FileCollector(Protocol):
-    """Takes the file lines of one page."""
+    """Collects the lines of one page."""
 
-    def take(self, line: ParquetFile | DeltaFile) -> None:
-        """One file."""
-        ...
-
-    def take_metadata(self, line: Line) -> None:
-        """A protocol or metadata of a later version, where history was asked for."""
+    def take(self, line: Line) -> None:
+        """Take a file line, or the protocol or metadata of a later version."""
         ...
 
 
@@ -69,27 +68,27 @@ C = TypeVar("C", bound=FileCollector)
 
 
 class LineList:
-    """Keeps the lines as they are."""
+    """Collects lines in a list.
+
+    Attributes:
+        lines: in the order of the response.
+    """
 
     def __init__(self) -> None:
         self.lines: list[Line] = []
 
-    def take(self, line: ParquetFile | DeltaFile) -> None:
-        """One file."""
-        self.lines.append(line)
-
-    def take_metadata(self, line: Line) -> None:
-        """A protocol or metadata of a later version."""
+    def take(self, line: Line) -> None:
+        """Take a file line, or the protocol or metadata of a later version."""
         self.lines.append(line)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableHead:
-    """What an answer about a table starts with.
+    """What a response about a table starts with.
 
     Args:
-        version: what the header tells; None if there is no such header.
-        capabilities: what the server says it took from the request's.
+        version: from the header `Delta-Table-Version`; None without it.
+        capabilities: those of the request that the server honoured.
     """
 
     version: int | None
@@ -100,10 +99,10 @@ class TableHead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePage(Generic[C]):
-    """One page of an answer about a table's files.
+    """One page of a response about a table's files.
 
     Args:
-        files: who took the file lines.
+        files: the collector of the file lines.
         end: the last line, where the server sends one.
     """
 
@@ -113,13 +112,13 @@ class TablePage(Generic[C]):
 
 
 class PageReader(Generic[C]):
-    """Reads one answer, block by block.
+    """Reads one response, block by block.
 
     Args:
-        headers: of the answer.
-        what: what was asked for, for errors.
-        files: takes the file lines.
-        asked: the capabilities of the request.
+        headers: of the response.
+        what: what was requested, for errors.
+        files: collects the file lines.
+        asked: the capabilities in the request.
     """
 
     def __init__(
@@ -137,41 +136,45 @@ class PageReader(Generic[C]):
         self._count = 0
 
     def take(self, lines: list[bytes]) -> None:
-        """The next lines."""
+        """Read the next lines.
+
+        Raises:
+            MalformedMessageError: a line is malformed or out of place.
+            SharingError: the response needs a newer client.
+        """
         for data in lines:
             self._count += 1
             line = parse_line(data, f"{self._what}, line {self._count}")
             if self._end is not None:
-                raise self._malformed("a line follows the end of the stream")
-            if isinstance(line, ParquetFile | DeltaFile):
-                if self._metadata is None:
+                raise self._malformed("a line follows the endStreamAction")
+            match line:
+                case ParquetFileLine() | DeltaFileLine() if self._metadata is None:
                     raise self._malformed("expected protocol and metaData before any file")
-                self._files.take(line)
-            elif line is not None:
-                self._take_other(line)
-
-    def _take_other(self, line: Line) -> None:
-        match line:
-            case ParquetProtocol() | DeltaProtocol():
-                if self._protocol is None:
-                    self._protocol = self._checked(line)
-                else:
-                    self._files.take_metadata(line)
-            case ParquetMetadata() | DeltaMetadata():
-                if self._metadata is None:
+                case ParquetFileLine() | DeltaFileLine():
+                    self._files.take(line)
+                case ParquetProtocol() | DeltaProtocol() if self._protocol is None:
+                    self._check_protocol(line)
+                    self._protocol = line
+                case ParquetMetadata() | DeltaMetadata() if self._metadata is None:
                     self._metadata = line
-                else:
-                    self._files.take_metadata(line)
-            case EndStreamAction():
-                self._end = line
-            case QueryStatus():
-                self._status = line
+                case EndStreamAction():
+                    self._end = line
+                case QueryStatus():
+                    self._status = line
+                case None:
+                    pass  # a kind of line that a later protocol has
+                case _:
+                    self._files.take(line)
 
-    def page(self, *, ends: bool) -> TablePage[C] | QueryStatus:
-        """What they were, all of them.
+    def page(self, *, has_end: bool) -> TablePage[C] | QueryStatus:
+        """Return the page, after all lines.
 
         Args:
-            ends: whether such an answer has a last line.
+            has_end: whether the end of such a response is marked by an `endStreamAction`.
+
+        Raises:
+            MalformedMessageError: lines are missing.
+            SharingError: the server broke the response off and says why.
         """
         if self._status is not None:
             return self._status
@@ -181,36 +184,36 @@ class PageReader(Generic[C]):
             raise SharingError(
                 f"cannot {self._what}: the server broke off: {self._end.error_message[:2000]}"
             )
-        if ends and self._answered.include_end_stream_action and self._end is None:
-            raise self._malformed("the answer was cut: it lacks its last line")
+        if has_end and self._answered.include_end_stream_action and self._end is None:
+            raise self._malformed("the response was cut: it lacks the endStreamAction")
         head = TableHead(
-            version=header_version(self._headers, self._what),
+            version=parse_version_header(self._headers, self._what),
             protocol=self._protocol,
             metadata=self._metadata,
             capabilities=self._answered,
         )
         return TablePage(head=head, files=self._files, end=self._end)
 
-    def _checked(
-        self, protocol: ParquetProtocol | DeltaProtocol
-    ) -> ParquetProtocol | DeltaProtocol:
+    def _check_protocol(self, protocol: ParquetProtocol | DeltaProtocol) -> None:
         if isinstance(protocol, DeltaProtocol):
+            # The client "must throw an error" for a format that it did not request (SHARE-CAP-06).
             if DELTA not in self._asked.formats:
-                raise self._malformed("the answer is in the format delta, which was not asked for")
+                raise self._malformed(
+                    "the response is in the format delta, which was not requested"
+                )
         elif protocol.min_reader_version > READER_VERSION:
             raise SharingError(
-                f"cannot {self._what}: the answer needs a reader of version "
+                f"cannot {self._what}: the response needs a reader of version "
                 f"{protocol.min_reader_version}, this one is of version {READER_VERSION}; "
                 "upgrade deltalog"
             )
-        return protocol
 
     def _malformed(self, problem: str) -> MalformedMessageError:
         return MalformedMessageError(f"{self._what}, line {self._count}: {problem}")
 
 
-def header_version(headers: Mapping[str, str], what: str) -> int | None:
-    """The table version that the headers tell; None if they tell none.
+def parse_version_header(headers: Mapping[str, str], what: str) -> int | None:
+    """Return the table version in the headers, or None if there is none.
 
     Raises:
         MalformedMessageError: it is no number.

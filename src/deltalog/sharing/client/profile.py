@@ -1,6 +1,6 @@
-"""Profiles where people keep them: files, URLs, open files, dictionaries; and URLs of tables.
+"""Profiles from files, URLs, open files and dictionaries; names and URLs of shared tables.
 
-Owns finding and reading them. What a profile says is for `sharing.wire`.
+Owns how profiles are found and read. Their contents are parsed by `wire.profile`.
 
 Protocol: Profile File Format
 """
@@ -19,12 +19,13 @@ import fsspec
 
 from deltalog._json import dumps
 from deltalog.errors import InvalidInputError
-from deltalog.sharing.wire import Profile, Table, parse_profile
+from deltalog.sharing.wire.listing import Table
+from deltalog.sharing.wire.profile import Profile, parse_profile
 from deltalog.storage.faults import redact
 
 logger = logging.getLogger(__name__)
 
-_HINTED: Final[set[str]] = set()  # once is enough
+_WARNED: Final[set[str]] = set()  # profiles whose mode was logged; once is enough
 _MOST_BYTES: Final = 1 << 20
 
 
@@ -33,7 +34,7 @@ class Readable(Protocol):
     """An open file."""
 
     def read(self) -> str | bytes:
-        """All of it."""
+        """Return all of it."""
         ...
 
 
@@ -41,7 +42,7 @@ ProfileSource = str | PathLike[str] | Mapping[str, Any] | Readable | Profile
 
 
 def read_profile(source: ProfileSource) -> Profile:
-    """The profile at `source`.
+    """Return the profile at `source`.
 
     Args:
         source: path or URL of a profile file (any that fsspec reads), an open file, the profile
@@ -67,11 +68,12 @@ def read_profile(source: ProfileSource) -> Profile:
 
 
 def parse_table_url(url: str) -> tuple[str, Table]:
-    """The profile's location and the table of `<profile>#<share>.<schema>.<table>`.
+    """Return the profile's location and the table of `<profile>#<share>.<schema>.<table>`.
 
     Raises:
-        InvalidInputError: it is no such text.
+        InvalidInputError: the text has another form.
     """
+    # The last `#` counts: paths of profiles may hold others (ledger SHARE-CLI-01).
     location, hash_sign, name = url.rpartition("#")
     if not hash_sign or not location:
         raise InvalidInputError(
@@ -82,10 +84,10 @@ def parse_table_url(url: str) -> tuple[str, Table]:
 
 
 def parse_table_name(name: str) -> Table:
-    """The table of `<share>.<schema>.<table>`.
+    """Return the table of `<share>.<schema>.<table>`.
 
     Raises:
-        InvalidInputError: it is no such text.
+        InvalidInputError: the text has another form.
     """
     parts = name.split(".")
     if len(parts) != 3 or not all(parts):
@@ -104,7 +106,7 @@ def _read_file(location: str) -> bytes:
         raise InvalidInputError(
             f"cannot read the profile {redact(location)!r}: {type(error).__name__}"
         ) from None
-    _hint_at_mode(location)
+    _warn_of_mode(location)
     if len(data) > _MOST_BYTES:
         raise InvalidInputError(
             f"cannot read the profile {redact(location)!r}: expected a small JSON file"
@@ -112,12 +114,12 @@ def _read_file(location: str) -> bytes:
     return data
 
 
-def _hint_at_mode(location: str) -> None:
-    """Say it when others on the machine can read the secret (ledger SHARE-PRO-05)."""
-    if location in _HINTED:
+def _warn_of_mode(location: str) -> None:
+    """Log when other users of the machine can read the secret (ledger SHARE-PRO-05)."""
+    if location in _WARNED:
         return
     with contextlib.suppress(OSError, ValueError):
         mode = Path(location.removeprefix("file://")).stat().st_mode
         if os.name == "posix" and mode & 0o077:
-            _HINTED.add(location)
+            _WARNED.add(location)
             logger.warning("the profile %s can be read by others: chmod 600", location)

@@ -1,7 +1,7 @@
-"""Every endpoint of a sharing server as a method.
+"""The REST API of a sharing server: every endpoint as a coroutine method.
 
-Owns URLs, parameters, headers, and the errors that a server answers. What a table's answer holds
-is read by `pages`.
+Owns URLs, parameters, headers, and the errors for responses that are no success. The lines of a
+response about a table are read by `pages`.
 
 Protocol: REST APIs
 """
@@ -23,45 +23,36 @@ from deltalog.errors import (
     SharingUnavailableError,
 )
 from deltalog.sharing.client.auth import make_authenticator
-from deltalog.sharing.client.http import Http, HttpOptions, Request
-from deltalog.sharing.client.pages import (
-    CAPABILITIES,
-    LineList,
-    PageReader,
-    header_version,
-)
-from deltalog.sharing.client.retry import is_passing
-from deltalog.sharing.wire import (
+from deltalog.sharing.client.http import Http, HttpOptions, Reply, Request
+from deltalog.sharing.client.pages import CAPABILITIES, LineList, PageReader, parse_version_header
+from deltalog.sharing.client.retry import is_retryable
+from deltalog.sharing.wire.capabilities import (
     CAPABILITIES_HEADER,
     VERSION_HEADER,
     Capabilities,
-    QueryStatus,
-    TableQuery,
-    changes_parameters,
     encode_capabilities,
-    encode_table_query,
-    encode_timestamp,
-    error_from_json,
-    parse_page,
-    parse_share,
-    parse_timestamp,
-    schema_from_json,
-    share_from_json,
-    table_from_json,
 )
-from deltalog.sharing.wire.listing import message_object
+from deltalog.sharing.wire.codec import encode_timestamp, parse_object, parse_timestamp
+from deltalog.sharing.wire.errors import ErrorBody, parse_error
+from deltalog.sharing.wire.lines import QueryStatus
+from deltalog.sharing.wire.listing import SCHEMA, SHARE, TABLE, parse_page, parse_share
+from deltalog.sharing.wire.requests import TableQuery, encode_changes_query, encode_table_query
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from deltalog.clock import Clock
     from deltalog.errors import DeltaError
-    from deltalog.sharing.client.http import Reply
     from deltalog.sharing.client.pages import FileCollector, TableHead, TablePage
-    from deltalog.sharing.wire import ChangesQuery, Page, Profile, Schema, Share, Table
+    from deltalog.sharing.wire.codec import Codec
+    from deltalog.sharing.wire.listing import ListingPage, Schema, Share, Table
+    from deltalog.sharing.wire.profile import Profile
+    from deltalog.sharing.wire.requests import ChangesQuery
 
 T = TypeVar("T")
 C = TypeVar("C", bound="FileCollector")
+
+_CREDENTIAL_KINDS: Final = ("awsTempCredentials", "azureUserDelegationSas", "gcpOauthToken")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,15 +73,15 @@ class TemporaryCredentials:
 class AsyncRestClient:
     """A sharing server, for one profile.
 
-    Errors of all methods: `SharingAccessError` (401, 403), `ShareNotFoundError` (404),
-    `SharingUnavailableError` (no answer, or 429 and 5xx to the end), `SharingError` (any other
-    refusal), `MalformedMessageError` (an answer that breaks the protocol).
+    All methods raise `SharingAccessError` (401, 403), `ShareNotFoundError` (404),
+    `SharingUnavailableError` (no response, or 429 and 5xx at the last attempt), `SharingError` (any
+    other refusal) and `MalformedMessageError` (a response that breaks the protocol).
 
     Args:
-        profile: where the server is, and the way in.
+        profile: the server's address and the recipient's credentials.
         options: of the connections.
-        clock: for tokens and the profile's end.
-        capabilities: what is told of this client in the requests about a table.
+        clock: for the expiry of tokens and of the profile.
+        capabilities: sent with each request about a table.
     """
 
     def __init__(
@@ -109,35 +100,36 @@ class AsyncRestClient:
         self._authenticator = make_authenticator(profile, self.clock)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """The profile with its secrets: who reads for others must be let in too."""
+        """Pickles hold the profile with its secrets: other processes authenticate, too."""
+        # The clock stays behind: it is the machine's in any other process.
         return shared_client, (self.profile, self.options, self.capabilities)
 
     async def list_shares(
         self, *, max_results: int | None = None, page_token: str | None = None
-    ) -> Page[Share]:
-        """A page of the shares of this recipient.
+    ) -> ListingPage[Share]:
+        """Return a page of the shares that this recipient can access.
 
         Protocol: List Shares
         """
-        return await self._list("/shares", share_from_json, "shares", max_results, page_token)
+        return await self._list("/shares", SHARE, "shares", max_results, page_token)
 
     async def get_share(self, share: str) -> Share:
-        """One share.
+        """Return one share.
 
         Protocol: Get Share
         """
-        body = await self._get(f"/shares/{_name(share)}", f"find the share {share!r}")
-        return parse_share(body)
+        request = self._request(f"/shares/{_quoted(share)}", f"find the share {share!r}")
+        return parse_share(await self._fetch(request, Reply.read))
 
     async def list_schemas(
         self, share: str, *, max_results: int | None = None, page_token: str | None = None
-    ) -> Page[Schema]:
-        """A page of the schemas of a share.
+    ) -> ListingPage[Schema]:
+        """Return a page of the schemas of a share.
 
         Protocol: List Schemas in a Share
         """
-        path, what = f"/shares/{_name(share)}/schemas", f"schemas of share {share!r}"
-        return await self._list(path, schema_from_json, what, max_results, page_token)
+        path, what = f"/shares/{_quoted(share)}/schemas", f"schemas of share {share!r}"
+        return await self._list(path, SCHEMA, what, max_results, page_token)
 
     async def list_tables(
         self,
@@ -146,77 +138,81 @@ class AsyncRestClient:
         *,
         max_results: int | None = None,
         page_token: str | None = None,
-    ) -> Page[Table]:
-        """A page of the tables of a schema.
+    ) -> ListingPage[Table]:
+        """Return a page of the tables of a schema.
 
         Protocol: List Tables in a Schema
         """
-        path = f"/shares/{_name(share)}/schemas/{_name(schema)}/tables"
+        path = f"/shares/{_quoted(share)}/schemas/{_quoted(schema)}/tables"
         what = f"tables of schema {share}.{schema}"
-        return await self._list(path, table_from_json, what, max_results, page_token)
+        return await self._list(path, TABLE, what, max_results, page_token)
 
     async def list_all_tables(
         self, share: str, *, max_results: int | None = None, page_token: str | None = None
-    ) -> Page[Table]:
-        """A page of the tables of a share, whatever their schemas.
+    ) -> ListingPage[Table]:
+        """Return a page of the tables of a share, in all of its schemas.
 
         Protocol: List all Tables in a Share
         """
-        path, what = f"/shares/{_name(share)}/all-tables", f"tables of share {share!r}"
-        return await self._list(path, table_from_json, what, max_results, page_token)
+        path, what = f"/shares/{_quoted(share)}/all-tables", f"tables of share {share!r}"
+        return await self._list(path, TABLE, what, max_results, page_token)
 
     async def table_version(self, table: Table, starting_timestamp_ms: int | None = None) -> int:
-        """The latest version, or the first at or after a moment.
+        """Return the latest version, or the first one at or after a time.
 
         Protocol: Query Table Version
         """
-        parameters = _present(startingTimestamp=_moment(starting_timestamp_ms))
         request = self._request(
-            _path(table, "version"), f"get the version of {_of(table)}", parameters
+            _path(table, "version"),
+            f"get the version of {_named(table)}",
+            {"startingTimestamp": _timestamp(starting_timestamp_ms)},
         )
 
         async def read(reply: Reply) -> int:
+            # The body is empty; reading to its end keeps the connection open.
             await reply.read()
-            found = header_version(reply.headers, request.what)
-            if found is None:
+            version = parse_version_header(reply.headers, request.what)
+            if version is None:
                 raise MalformedMessageError(
-                    f"{request.what}: the answer lacks the header {VERSION_HEADER}"
+                    f"{request.what}: the response lacks the header {VERSION_HEADER}"
                 )
-            return found
+            return version
 
         return await self._fetch(request, read)
 
     async def table_metadata(
         self, table: Table, *, version: int | None = None, timestamp_ms: int | None = None
     ) -> TableHead:
-        """Protocol, metadata and version.
+        """Return protocol, metadata and version.
 
         Protocol: Query Table Metadata
         """
-        parameters = _present(
-            version=None if version is None else str(version), timestamp=_moment(timestamp_ms)
+        request = self._request(
+            _path(table, "metadata"),
+            f"get the metadata of {_named(table)}",
+            {"version": version, "timestamp": _timestamp(timestamp_ms)},
+            is_about_table=True,
         )
-        what = f"get the metadata of {_of(table)}"
-        request = self._request(_path(table, "metadata"), what, parameters)
-        page = await self._page(self._about_table(request), LineList, ends=False)
-        if isinstance(page, QueryStatus):
-            raise MalformedMessageError(f"{what}: the server answered with a query's status")
-        return page.head
+        page = await self._page(request, LineList, has_end=False)
+        return _completed(page, request).head
 
     async def query_table(
         self, table: Table, query: TableQuery, collector: Callable[[], C]
     ) -> TablePage[C] | QueryStatus:
-        """A page of the files of a version, or of the changes from a version on.
+        """Return a page of the files of a version, or of the changes since a version.
 
         Args:
-            table: which.
-            query: what is wanted of it.
-            collector: makes what takes the file lines; a page that broke off is read anew.
+            table: of a share.
+            query: the version or range, hints, and the page.
+            collector: makes an object that takes the file lines; a page whose connection broke is
+                requested again and collected by another object.
 
         Protocol: Read Data from a Table
         """
-        request = self._request(_path(table, "query"), f"query {_of(table)}")
-        return await self._page(self._about_table(request, encode_table_query(query)), collector)
+        body = encode_table_query(query)
+        what = f"query {_named(table)}"
+        request = self._request(_path(table, "query"), what, body=body, is_about_table=True)
+        return await self._page(request, collector)
 
     async def poll_query(
         self,
@@ -227,41 +223,44 @@ class AsyncRestClient:
         max_files: int | None = None,
         page_token: str | None = None,
     ) -> TablePage[C] | QueryStatus:
-        """What has become of a query that goes on under an id.
+        """Return a page of an asynchronous query, or its status while it runs.
 
         Protocol: Asynchronous queries
         """
-        path = _path(table, f"queries/{_name(query_id)}")
         body = encode_table_query(TableQuery(max_files=max_files, page_token=page_token))
-        request = self._request(path, f"query {_of(table)}")
-        return await self._page(self._about_table(request, body), collector)
+        path, what = _path(table, f"queries/{_quoted(query_id)}"), f"query {_named(table)}"
+        request = self._request(path, what, body=body, is_about_table=True)
+        return await self._page(request, collector)
 
     async def query_changes(
         self, table: Table, query: ChangesQuery, collector: Callable[[], C]
     ) -> TablePage[C]:
-        """A page of the change data feed.
+        """Return a page of the change data feed.
 
         Protocol: Read Change Data Feed from a Table
         """
-        what = f"read the changes of {_of(table)}"
-        request = self._request(_path(table, "changes"), what, changes_parameters(query))
-        page = await self._page(self._about_table(request), collector)
-        if isinstance(page, QueryStatus):
-            raise MalformedMessageError(f"{what}: the server answered with a query's status")
-        return page
+        request = self._request(
+            _path(table, "changes"),
+            f"read the changes of {_named(table)}",
+            encode_changes_query(query),
+            is_about_table=True,
+        )
+        return _completed(await self._page(request, collector), request)
 
     async def temporary_credentials(
         self, table: Table, location: str | None = None
     ) -> TemporaryCredentials:
-        """Credentials for the table's directory, from servers that give such.
+        """Return credentials for the table's directory, from servers that issue them.
 
         Protocol: Generate Temporary Table Credentials
         """
-        path = _path(table, "temporary-table-credentials")
-        what = f"get credentials for {_of(table)}"
-        body = b"{}" if location is None else dumps({"location": location})
-        node = message_object(await self._get(path, what, body), "credentials")
-        return _credentials(node.child("credentials", lambda inner: inner) or node)
+        request = self._request(
+            _path(table, "temporary-table-credentials"),
+            f"get credentials for {_named(table)}",
+            body=b"{}" if location is None else dumps({"location": location}),
+        )
+        node = parse_object(await self._fetch(request, Reply.read), "credentials")
+        return _parse_credentials(node.child("credentials", lambda inner: inner) or node)
 
     async def close(self) -> None:
         """Close the connections of the running event loop."""
@@ -270,77 +269,83 @@ class AsyncRestClient:
     async def _list(
         self,
         path: str,
-        parse: Callable[[JsonObject], T],
+        codec: Codec[T],
         what: str,
         max_results: int | None,
         page_token: str | None,
-    ) -> Page[T]:
-        parameters = _present(
-            maxResults=None if max_results is None else str(max_results), pageToken=page_token
-        )
+    ) -> ListingPage[T]:
+        parameters = {"maxResults": max_results, "pageToken": page_token}
         request = self._request(path, f"list the {what}", parameters)
-        return parse_page(await self._fetch(request, _read), parse, what)
-
-    async def _get(self, path: str, what: str, body: bytes | None = None) -> bytes:
-        request = self._request(path, what)
-        if body is not None:
-            request = _posting(request, body)
-        return await self._fetch(request, _read)
+        return parse_page(await self._fetch(request, Reply.read), codec, what)
 
     def _request(
-        self, path: str, what: str, parameters: Mapping[str, str] | None = None
+        self,
+        path: str,
+        what: str,
+        parameters: Mapping[str, str | int | None] | None = None,
+        *,
+        body: bytes | None = None,
+        is_about_table: bool = False,
     ) -> Request:
-        query = f"?{urlencode(parameters, quote_via=quote)}" if parameters else ""
-        return Request(what=what, url=f"{self.profile.endpoint}{path}{query}")
-
-    def _about_table(self, request: Request, body: bytes | None = None) -> Request:
-        headers = {CAPABILITIES_HEADER: encode_capabilities(self.capabilities)}
-        request = replace(request, headers={**request.headers, **headers})
-        return request if body is None else _posting(request, body)
+        given = {name: value for name, value in (parameters or {}).items() if value is not None}
+        query = f"?{urlencode(given, quote_via=quote)}" if given else ""
+        headers = {}
+        if is_about_table:
+            headers[CAPABILITIES_HEADER] = encode_capabilities(self.capabilities)
+        if body is not None:
+            headers["Content-Type"] = "application/json; charset=utf-8"
+        return Request(
+            what=what,
+            url=f"{self.profile.endpoint}{path}{query}",
+            method="GET" if body is None else "POST",
+            headers=headers,
+            body=body,
+        )
 
     async def _page(
-        self, request: Request, collector: Callable[[], C], *, ends: bool = True
+        self, request: Request, collector: Callable[[], C], *, has_end: bool = True
     ) -> TablePage[C] | QueryStatus:
         async def read(reply: Reply) -> TablePage[C] | QueryStatus:
             reader = PageReader(reply.headers, request.what, collector(), self.capabilities)
             async for lines in reply.blocks():
                 reader.take(lines)
-            return reader.page(ends=ends)
+            return reader.page(has_end=has_end)
 
         return await self._fetch(request, read)
 
     async def _fetch(self, request: Request, read: Callable[[Reply], Awaitable[T]]) -> T:
-        def refuse(status: int, headers: Mapping[str, str], body: bytes) -> DeltaError:
+        def make_error(status: int, headers: Mapping[str, str], body: bytes) -> DeltaError:
             del headers
             return self._error(request.what, status, body)
 
         async def send() -> T:
-            secret = await self._authenticator.headers(self.http)
-            headers = {**request.headers, **secret}
-            return await self.http.fetch(replace(request, headers=headers), read, refuse)
+            headers = {**request.headers, **await self._authenticator.headers(self.http)}
+            return await self.http.fetch(replace(request, headers=headers), read, make_error)
 
         try:
             return await send()
+        # A token may be revoked before it expires: one more attempt with a new one.
         except SharingAccessError as error:
             if error.status != 401 or not self._authenticator.renew():
                 raise
-        # A token that was refused: once more with a new one.
         return await send()
 
     def _error(self, what: str, status: int, body: bytes) -> SharingError:
-        told = error_from_json(body)
-        code = "" if told is None else told.error_code
-        reason = "" if told is None else f": {told.message[:2000]}"
-        named = f" ({code})" if code else ""
-        text = f"cannot {what} at {self.profile.endpoint}: it answered {status}{named}{reason}"
+        found = parse_error(body) or ErrorBody(error_code="", message="")
+        code = found.error_code
+        text = f"cannot {what} at {self.profile.endpoint}: it answered {status}"
+        text += f" ({code})" if code else ""
+        text += f": {found.message[:2000]}" if found.message else ""
         if status in {401, 403}:
-            ended = self.profile.expiration_ms
-            if ended is not None and self.clock.now_ms() >= ended:
-                text += f"; the profile's token ended {encode_timestamp(ended)}: get a new profile"
+            expired = self.profile.expiration_ms
+            if expired is not None and self.clock.now_ms() >= expired:
+                when = encode_timestamp(expired)
+                text += f"; the profile's token expired {when}: get a new profile"
             return SharingAccessError(text, status=status, error_code=code)
+        # Also for what is not shared with this recipient, which servers do not tell apart.
         if status == 404:
             return ShareNotFoundError(text, status=status, error_code=code)
-        if is_passing(status):
+        if is_retryable(status):
             return SharingUnavailableError(text, status=status, error_code=code)
         return SharingError(text, status=status, error_code=code)
 
@@ -351,7 +356,7 @@ _SHARED: Final[weakref.WeakValueDictionary[Any, AsyncRestClient]] = weakref.Weak
 def shared_client(
     profile: Profile, options: HttpOptions, capabilities: Capabilities = CAPABILITIES
 ) -> AsyncRestClient:
-    """One for the whole process, so that tokens and connections are used again."""
+    """Return the process's one client with these arguments, which keeps tokens and connections."""
     key = profile, options, capabilities
     found = _SHARED.get(key)
     if found is None:
@@ -359,56 +364,42 @@ def shared_client(
     return found
 
 
-async def _read(reply: Reply) -> bytes:
-    return await reply.read()
-
-
-def _posting(request: Request, body: bytes) -> Request:
-    headers = {**request.headers, "Content-Type": "application/json; charset=utf-8"}
-    return replace(request, method="POST", headers=headers, body=body)
-
-
-def _name(name: str) -> str:
-    """A name as one part of a URL's path (ledger SHARE-GEN-03)."""
+def _quoted(name: str) -> str:
+    """Return a name as one part of a URL's path (ledger SHARE-GEN-03)."""
     return quote(name, safe="")
 
 
 def _path(table: Table, endpoint: str) -> str:
-    names = (_name(table.share), _name(table.schema), _name(table.name))
-    return "/shares/{}/schemas/{}/tables/{}/".format(*names) + endpoint
+    share, schema, name = _quoted(table.share), _quoted(table.schema), _quoted(table.name)
+    return f"/shares/{share}/schemas/{schema}/tables/{name}/{endpoint}"
 
 
-def _of(table: Table) -> str:
-    return f"shared table {table.share}.{table.schema}.{table.name}"
+def _named(table: Table) -> str:
+    return f"shared table {table.full_name}"
 
 
-def _present(**values: str | None) -> dict[str, str]:
-    return {key: value for key, value in values.items() if value is not None}
-
-
-def _moment(milliseconds: int | None) -> str | None:
+def _timestamp(milliseconds: int | None) -> str | None:
     return None if milliseconds is None else encode_timestamp(milliseconds)
 
 
-def _credentials(node: JsonObject) -> TemporaryCredentials:
+def _completed(page: TablePage[C] | QueryStatus, request: Request) -> TablePage[C]:
+    if isinstance(page, QueryStatus):
+        raise MalformedMessageError(f"{request.what}: the server answered with a query's status")
+    return page
+
+
+def _parse_credentials(node: JsonObject) -> TemporaryCredentials:
     kinds = [kind for kind in _CREDENTIAL_KINDS if isinstance(node.values.get(kind), dict)]
     if len(kinds) != 1:
         raise MalformedMessageError(
             f"{node.where}: expected one of {', '.join(_CREDENTIAL_KINDS)}, found {len(kinds)}"
         )
+    expiration = node.values.get("expirationTime")
+    if isinstance(expiration, str):
+        expiration = parse_timestamp(expiration, "credentials.expirationTime")
     return TemporaryCredentials(
         location=node.required("location", str),
         kind=kinds[0],
         values=node.mapping_of_strings(kinds[0]) or {},
-        expiration_ms=_end(node.values.get("expirationTime")),
+        expiration_ms=expiration if isinstance(expiration, int) else None,
     )
-
-
-def _end(value: Any) -> int | None:
-    """Milliseconds, be they written as a number or as a time."""
-    if isinstance(value, str):
-        return parse_timestamp(value, "credentials.expirationTime")
-    return value if isinstance(value, int) else None
-
-
-_CREDENTIAL_KINDS: Final = ("awsTempCredentials", "azureUserDelegationSas", "gcpOauthToken")

@@ -1,4 +1,4 @@
-"""When a request is tried again, and how long to wait before.
+"""When a failed request is sent again, and how long to wait before that.
 
 Owns the numbers and what `Retry-After` means. Knows nothing of any HTTP library.
 
@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_NEVER: Final = frozenset({501, 505})
-_SOMETIMES: Final = frozenset({408, 425, 429})
+_RETRYABLE: Final = frozenset({408, 425, 429})
+_LASTING: Final = frozenset({501, 505})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +28,10 @@ class Retry:
         attempts: in all, the first one included.
         first_delay_ms: before the second attempt; each following delay is twice as long.
         longest_delay_ms: no delay grows beyond this.
-        longest_wait_ms: a server that asks for more patience than this is given up.
+        longest_wait_ms: the request fails at once if the server asks to wait longer than this.
     """
 
+    # The numbers of the official Python client.
     attempts: int = 10
     first_delay_ms: int = 100
     longest_delay_ms: int = 20_000
@@ -44,7 +44,7 @@ class Retry:
         *,
         jitter: Callable[[], float] = random.random,
     ) -> int | None:
-        """Milliseconds until the next attempt; None is to give up.
+        """Return the milliseconds until the next attempt, or None if there is none.
 
         Args:
             failures: attempts that failed so far, 1 or more.
@@ -60,13 +60,13 @@ class Retry:
         return round(grown * (0.5 + jitter() / 2))
 
 
-def is_passing(status: int) -> bool:
-    """Whether the same request may be answered better later."""
-    return status in _SOMETIMES or (status >= 500 and status not in _NEVER)
+def is_retryable(status: int) -> bool:
+    """Whether the same request may succeed later."""
+    return status in _RETRYABLE or (status >= 500 and status not in _LASTING)
 
 
 def retry_after_ms(header: str | None, now_ms: int) -> int | None:
-    """What a `Retry-After` header asks for: seconds or a date; None if it says nothing."""
+    """Return the wait that a `Retry-After` header asks for (seconds or a date), or None."""
     text = (header or "").strip()
     if text.isascii() and text.isdecimal():
         return int(text[:12]) * 1000
@@ -76,4 +76,4 @@ def retry_after_ms(header: str | None, now_ms: int) -> int | None:
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return max(0, round((moment - _EPOCH).total_seconds() * 1000) - now_ms)
+    return max(0, round(moment.timestamp() * 1000) - now_ms)

@@ -1,7 +1,7 @@
-"""Answers as snapshots, and scans of them whose tasks go to other processes.
+"""Answers as snapshots, and scans of them whose tasks can go to other processes.
 
-Owns how an answer stands for a version: as one compacted file of the log, which tells all files
-and nothing of how they came to be.
+Owns the form of an answer as a log: the files of one version are one compacted log file, as their
+history is not known.
 
 Protocol: Log Compaction Files, Read Data from a Table
 """
@@ -20,51 +20,65 @@ from deltalog.log.segment import LogSegment
 from deltalog.scan.plan import Scan
 from deltalog.scan.reader import read_tasks
 from deltalog.sharing.client.store import SharedStore
-from deltalog.sharing.client.urls import UrlBook
+from deltalog.sharing.client.urls import AnsweredQuery, UrlBook
 from deltalog.snapshot import Snapshot
 from deltalog.snapshot.state import LogState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import pyarrow as pa
 
     from deltalog.actions.model import Metadata, Protocol
     from deltalog.scan.task import ScanTask
     from deltalog.sharing.client.answers import TableAnswer
-    from deltalog.sharing.client.urls import Question
-    from deltalog.sharing.wire import Table
+    from deltalog.sharing.client.rest import AsyncRestClient
+    from deltalog.sharing.wire.listing import Table
+    from deltalog.sharing.wire.requests import ChangesQuery, TableQuery
 
 
 _FILES_AHEAD: Final = 12
 _PIECE_BYTES: Final = 4 << 20
-_SMALL_BYTES: Final = 256 << 10
 _WHOLE_BYTES: Final = 4 << 20
+_WHOLE_BYTES_OF_PART: Final = 256 << 10
 
 
 def table_root(endpoint: str, table: Table) -> str:
-    """What stands for the location of a shared table."""
-    return f"{endpoint}#{table.share}.{table.schema}.{table.name}"
+    """Return the URI of a shared table."""
+    return f"{endpoint}#{table.full_name}"
 
 
-def open_store(
-    question: Question, answer: TableAnswer, log: dict[str, tuple[bytes, int]]
+def open_answer(
+    rest: AsyncRestClient,
+    table: Table,
+    query: TableQuery | ChangesQuery,
+    answer: TableAnswer,
+    log: dict[str, tuple[bytes, int]],
 ) -> SharedStore:
-    """The files of an answer, beside a log."""
-    book = UrlBook(question, dict(answer.urls), answer.expires_ms)
-    rest = question.rest
-    root = table_root(rest.profile.endpoint, question.table)
-    return SharedStore(root, rest.http, book, log)
+    """Return the store of the files in a query's answer, with a log."""
+    answered = AnsweredQuery(
+        rest=rest,
+        table=table,
+        query=query,
+        version=answer.version,
+        refresh_token=answer.refresh_token,
+    )
+    book = UrlBook(answered, dict(answer.urls), answer.expires_ms)
+    return SharedStore(table_root(rest.profile.endpoint, table), rest.http, book, log)
 
 
-def open_files(question: Question, answer: TableAnswer) -> Snapshot:
-    """The version that an answer with the files of one version tells of."""
+def snapshot_of_files(
+    rest: AsyncRestClient, table: Table, query: TableQuery, answer: TableAnswer, *, time_zone: str
+) -> Snapshot:
+    """Return the snapshot of an answer with the files of one version."""
     version = answer.version
     path = log_path(compaction_name(0, version)) if version else commit_path(0)
     time_ms = max(answer.times_ms.values(), default=0)
-    store = open_store(question, answer, {path: (answer.commits[version], time_ms)})
+    log = {path: (answer.commits[version], time_ms)}
+    store = open_answer(rest, table, query, answer, log)
     commit = LogFile(LogFileKind.COMMIT, version, store.log_info(path))
     whole = LogFile(LogFileKind.COMPACTION, 0, store.log_info(path), end_version=version)
+    # A compacted file stands for all commits of its range, so that no commit before is missing.
     segment = LogSegment(
         version=version,
         checkpoint=None,
@@ -72,17 +86,17 @@ def open_files(question: Question, answer: TableAnswer) -> Snapshot:
         compactions=(whole,) if version else (),
         target_commit=commit.info,
     )
-    # Lines become columns piece by piece: parsed, they take many times as much as written.
+    # Parsed piece by piece, as parsed lines take many times the memory of their text.
     parsed = concat_commits(
         [parse_commits([(commit, piece)]) for piece in _pieces(answer.commits[version])]
     )
     state = LogState(store, segment, parsed=parsed, parsed_to=version)
-    context = TableContext(store=store, time_zone=question.time_zone)
+    context = TableContext(store=store, time_zone=time_zone)
     return Snapshot(context, state, protocol=answer.protocol, metadata=answer.metadata)
 
 
 def _pieces(data: bytes) -> Iterator[bytes]:
-    """Whole lines, a few megabytes at a time."""
+    """Yield whole lines, a few megabytes at a time."""
     start = 0
     while start < len(data):
         end = data.find(b"\n", start + _PIECE_BYTES) + 1 or len(data)
@@ -90,10 +104,10 @@ def _pieces(data: bytes) -> Iterator[bytes]:
         start = end
 
 
-def bare_snapshot(
+def snapshot_without_files(
     context: TableContext, version: int, protocol: Protocol, metadata: Metadata
 ) -> Snapshot:
-    """A version whose files nobody asks for."""
+    """Return a snapshot with protocol and metadata only."""
     segment = LogSegment(version=version, checkpoint=None, commits=())
     state = LogState(context.store, segment)
     return Snapshot(context, state, protocol=protocol, metadata=metadata)
@@ -101,30 +115,29 @@ def bare_snapshot(
 
 @dataclass(frozen=True)
 class SharedScan(Scan):
-    """A scan of a shared table: a task carries the URLs of its own file only."""
+    """A scan of a shared table, whose tasks hold the URLs of their own files only."""
 
     def tasks(self) -> Iterator[ScanTask]:
-        """One picklable task per file that may hold rows; a limit is left to the caller.
+        """Yield one picklable task per file that may hold rows; the limit is left to the caller.
 
-        A task holds the profile, with its secrets: it may need new URLs where it is read.
+        A task holds the profile with its secrets: where it is read it may need new URLs.
         """
-        every = len(self.snapshot.configuration.data_columns)
-        return (with_own_urls(task, every) for task in super().tasks())
+        return with_own_urls(self.snapshot, super().tasks())
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, batch by batch; small files are fetched some time before they are read."""
-        if self.limit is not None:  # the first file may be enough
+        """Yield the rows batch by batch; small files are fetched before they are read."""
+        if self.limit is not None:  # the first file may hold enough rows
             return super().to_batches()
-        return read_tasks(fetched_ahead(self.tasks()))
+        return read_tasks(_prefetching(self.tasks()))
 
 
-def fetched_ahead(tasks: Iterator[ScanTask]) -> Iterator[ScanTask]:
-    """The tasks, while the files of the next ones are on their way."""
+def _prefetching(tasks: Iterator[ScanTask]) -> Iterator[ScanTask]:
+    """Yield the tasks while the files of the next ones are fetched."""
     waiting: deque[ScanTask] = deque()
     try:
         for task in tasks:
             if isinstance(task.store, SharedStore):
-                task.store.fetch_ahead()
+                task.store.start_prefetch()
             waiting.append(task)
             if len(waiting) > _FILES_AHEAD:
                 yield waiting.popleft()
@@ -133,32 +146,30 @@ def fetched_ahead(tasks: Iterator[ScanTask]) -> Iterator[ScanTask]:
     finally:
         for task in waiting:
             if isinstance(task.store, SharedStore):
-                task.store.forget_ahead()
+                task.store.cancel_prefetch()
 
 
-def with_own_urls(task: ScanTask, num_columns: int) -> ScanTask:
-    """The task with a store that knows its files alone.
-
-    Args:
-        task: of a scan.
-        num_columns: how many columns data files of the table have.
-    """
-    if not isinstance(task.store, SharedStore):
-        return task
-    vectors = [vector for vector in (task.deletion_vector, task.without) if vector is not None]
-    places = [place for vector in vectors if (place := location(vector)) is not None]
-    whole = is_read_whole(task.size_bytes, len(task.spec.data_columns), num_columns)
-    return replace(task, store=task.store.only((task.path, *places), whole=whole))
+def with_own_urls(snapshot: Snapshot, tasks: Iterable[ScanTask]) -> Iterator[ScanTask]:
+    """Yield the tasks of a snapshot, each with a store of its own files only."""
+    num_columns = len(snapshot.configuration.data_columns)
+    for task in tasks:
+        if not isinstance(task.store, SharedStore):
+            yield task
+            continue
+        vectors = [vector for vector in (task.deletion_vector, task.without) if vector is not None]
+        paths = [path for vector in vectors if (path := location(vector)) is not None]
+        whole = is_read_whole(task.size_bytes, len(task.spec.data_columns), num_columns)
+        yield replace(task, store=task.store.only((task.path, *paths), whole=whole))
 
 
 def is_read_whole(size_bytes: int | None, num_read: int, num_columns: int) -> bool:
-    """Whether one request for a file is better than one each for its footer and its columns.
+    """Whether one request for a file is faster than one each for its footer and its columns.
 
     Args:
-        size_bytes: of the file, if it is known.
-        num_read: columns that are read.
-        num_columns: columns that it has.
+        size_bytes: of the file; None is unknown.
+        num_read: how many columns are read.
+        num_columns: how many columns the file has.
     """
     if size_bytes is None:
         return False
-    return size_bytes <= (_WHOLE_BYTES if num_read == num_columns else _SMALL_BYTES)
+    return size_bytes <= (_WHOLE_BYTES if num_read == num_columns else _WHOLE_BYTES_OF_PART)

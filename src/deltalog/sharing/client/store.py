@@ -1,7 +1,7 @@
 """A shared table as a `Store`: a small log in memory, and data files behind signed URLs.
 
-Owns ranged reads over HTTP and what their refusals mean. It is the seam by which snapshots, scans
-and change feeds read a shared table as any other. Nothing can be written.
+Owns ranged reads over HTTP and the errors of refused ones. Through this seam snapshots, scans and
+change feeds read a shared table like any other. Nothing can be written.
 
 Protocol: File (`url`), API Response Format in Delta
 """
@@ -14,8 +14,9 @@ import io
 import threading
 from collections import OrderedDict
 from concurrent.futures import CancelledError
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NoReturn, Protocol, TypeVar
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NoReturn, TypeVar
 
 from deltalog.errors import (
     AccessDeniedError,
@@ -26,34 +27,24 @@ from deltalog.errors import (
 )
 from deltalog.log.names import LOG_DIRECTORY
 from deltalog.paths import FileInfo
-from deltalog.sharing.client.bridge import run, start
-from deltalog.sharing.client.http import Reply, Request
-from deltalog.sharing.client.retry import is_passing
+from deltalog.sharing.client.http import Reply, Request, run, start
+from deltalog.sharing.client.retry import is_retryable
 from deltalog.storage.ranged_file import open_ranged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
     from deltalog.sharing.client.http import Http
-    from deltalog.sharing.client.urls import Urls
+    from deltalog.sharing.client.urls import UrlBook
     from deltalog.storage.store import ByteRange
 
-_PART_BYTES: Final = 8 << 20
+T = TypeVar("T")
+
+_PIECE_BYTES: Final = 8 << 20
 
 
-_T = TypeVar("_T", covariant=True)  # noqa: PLC0105  # one for the protocol and its user
-
-
-class _Reading(Protocol[_T]):
-    """One way of reading a file by its URL."""
-
-    async def read(self, http: Http, request: Request) -> _T:
-        """What is there."""
-        ...
-
-
-class _Held:
+class _RecentFiles:
     """The last small files that were fetched whole: their footer is read, then their columns."""
 
     def __init__(self, most_bytes: int) -> None:
@@ -63,12 +54,12 @@ class _Held:
         self._lock = threading.Lock()
 
     def get(self, key: tuple[int, str]) -> bytes | None:
-        """What is held, if it still is."""
+        """Return a file, or None if it is not kept any more."""
         with self._lock:
             return self._files.get(key)
 
     def put(self, key: tuple[int, str], data: bytes) -> bytes:
-        """Hold a file; the oldest ones go."""
+        """Keep a file; the oldest ones are dropped."""
         with self._lock:
             self._size += len(data) - len(self._files.pop(key, b""))
             self._files[key] = data
@@ -77,7 +68,8 @@ class _Held:
         return data
 
 
-_HELD: Final = _Held(64 << 20)
+# Shared by all stores: tasks of one scan have one store each.
+_RECENT: Final = _RecentFiles(64 << 20)
 
 
 class SharedStore:
@@ -94,15 +86,16 @@ class SharedStore:
         self,
         root: str,
         http: Http,
-        urls: Urls,
+        urls: UrlBook,
         log: Mapping[str, tuple[bytes, int]],
     ) -> None:
         self._root = root
         self._http = http
         self._urls = urls
         self._log = log
+        self._paths: Sequence[str] | None = None
         self._whole: str | None = None
-        self._coming: Future[bytes] | None = None
+        self._prefetch: Future[bytes] | None = None
 
     @property
     def root(self) -> str:
@@ -110,119 +103,120 @@ class SharedStore:
         return self._root
 
     def only(self, paths: Sequence[str], *, whole: bool = False) -> SharedStore:
-        """Some data files alone: little goes along when it is pickled.
+        """Return a store of some data files, whose pickle holds only their URLs.
 
         Args:
-            paths: of the files; the first one is read most.
-            whole: fetch all of the first one at once, and hold it for a while.
+            paths: of the files; the first one is the data file, the others its deletion vectors.
+            whole: fetch all of the first one with one request, and keep it for a while.
         """
-        found = SharedStore(self._root, self._http, self._urls.only(paths), {})
+        found = SharedStore(self._root, self._http, self._urls, {})
+        found._paths = paths
         found._whole = paths[0] if whole else None
         return found
 
+    def __getstate__(self) -> dict[str, Any]:
+        urls = self._urls if self._paths is None else self._urls.part(self._paths)
+        return {**self.__dict__, "_urls": urls, "_prefetch": None}
+
     def log_info(self, path: str) -> FileInfo:
-        """Size and time of a file of the log."""
+        """Return size and time of a file of the log."""
         data, modified_ms = self._log[path]
         return FileInfo(path, len(data), modified_ms)
 
     def list_from(self, directory: str, first: str) -> Iterator[FileInfo]:
-        """The files of the log; a server lists no data files."""
+        """Return the files of the log; a sharing server does not list data files."""
         if directory != LOG_DIRECTORY:
             return iter(())
         found = sorted(path for path in self._log if path.rpartition("/")[2] >= first)
         return map(self.log_info, found)
 
     def list_all(self, directory: str) -> Iterator[FileInfo]:
-        """As `list_from`."""
+        """Return the files of the log."""
         return self.list_from(directory, "")
 
     def stat(self, path: str) -> FileInfo:
-        """Size of one file; of data files the time is not known."""
+        """Return the size of one file; the time of a data file is not known."""
         if path in self._log:
             return self.log_info(path)
-        return FileInfo(path, self._at(path, _Size()), 0)
+        return FileInfo(path, self._fetch(path, _fetch_size), 0)
 
     def read(self, path: str) -> bytes:
-        """The whole file."""
+        """Return a whole file."""
         if path in self._log:
             return self._log[path][0]
-        return self._at(path, _Whole())
+        return self._fetch(path, _fetch_all)
 
     def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
-        """Parts of a file, `[start, end)` each, in the order asked; sent together."""
+        """Return parts of a file, `[start, end)` each, in the order asked; requested together."""
         if path in self._log:
             data = self._log[path][0]
-            return [data[start:end] for start, end in ranges]
-        if path == self._whole:
+        elif path == self._whole:
             key = self._urls.number, path
-            data = _HELD.get(key) or _HELD.put(key, self._arrived() or self.read(path))
-            return [data[start:end] for start, end in ranges]
-        return self._at(path, _Ranges(ranges))
+            data = _RECENT.get(key) or _RECENT.put(key, self._prefetched() or self.read(path))
+        else:
+            return self._fetch(path, partial(_fetch_ranges, ranges))
+        return [data[start:end] for start, end in ranges]
 
-    def fetch_ahead(self) -> None:
-        """Begin to fetch the file that is fetched whole, if there is one."""
-        if self._whole is not None and _HELD.get((self._urls.number, self._whole)) is None:
-            request = self._ask(self._whole, self._urls.url(self._whole))
-            self._coming = start(_Whole().read(self._http, request))
+    def start_prefetch(self) -> None:
+        """Start to fetch the file that is to be fetched whole, if there is one."""
+        if self._whole is not None and _RECENT.get((self._urls.number, self._whole)) is None:
+            request = self._request(self._whole, self._urls.url(self._whole))
+            self._prefetch = start(_fetch_all(self._http, request))
 
-    def forget_ahead(self) -> None:
-        """Nobody will read what was begun."""
-        if self._coming is not None:
-            self._coming.cancel()
+    def cancel_prefetch(self) -> None:
+        """Cancel what `start_prefetch` started."""
+        if self._prefetch is not None:
+            self._prefetch.cancel()
 
-    def _arrived(self) -> bytes | None:
-        """What was begun to be fetched; None if it was not, or its URL has ended meanwhile."""
-        coming, self._coming = self._coming, None
-        if coming is not None:
-            with contextlib.suppress(
-                DeltaError, CancelledError
-            ):  # asked for once more, it says why
-                return coming.result()
+    def _prefetched(self) -> bytes | None:
+        """Return the prefetched file; None without one, and if its URL expired meanwhile."""
+        prefetch, self._prefetch = self._prefetch, None
+        if prefetch is not None:
+            # The error is raised by the second request, if that fails too.
+            with contextlib.suppress(DeltaError, CancelledError):
+                return prefetch.result()
         return None
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_coming": None}
-
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
-        """Whole files, in the order asked."""
+        """Return whole files, in the order asked."""
         return [self.read(path) for path in paths]
 
     def open(self, path: str) -> BinaryIO:
-        """A seekable file for reading."""
+        """Return a seekable file for reading."""
         if path in self._log:
             return io.BytesIO(self._log[path][0])
         return open_ranged(self, path)
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        """Refused."""
+        """Refuse to write."""
         del data
         self._refuse_to_write(path)
 
     def put(self, path: str, data: bytes) -> None:
-        """Refused."""
+        """Refuse to write."""
         del data
         self._refuse_to_write(path)
 
     def delete_many(self, paths: Sequence[str]) -> None:
-        """Refused."""
+        """Refuse to delete."""
         self._refuse_to_write(", ".join(paths[:1]))
 
     def _refuse_to_write(self, path: str) -> NoReturn:
-        raise StorageError(f"cannot change {path!r} of {self._root}: shared tables are read only")
+        raise StorageError(f"cannot change {path!r} of {self._root}: shared tables are read-only")
 
-    def _at(self, path: str, reading: _Reading[_T]) -> _T:
-        """What is read at the path's URL, or at a new one if that was refused."""
+    def _fetch(self, path: str, fetch: Callable[[Http, Request], Awaitable[T]]) -> T:
+        """Fetch from a file's URL, or from a new one if that was refused."""
         url = self._urls.url(path)
         try:
-            return run(reading.read, self._http, self._ask(path, url))
+            return run(fetch, self._http, self._request(path, url))
         except AccessDeniedError:
             renewed = self._urls.renew(path, url)
             if renewed == url:
                 raise
-        return run(reading.read, self._http, self._ask(path, renewed))
+        return run(fetch, self._http, self._request(path, renewed))
 
-    def _ask(self, path: str, url: str) -> Request:
-        # A compressed answer to a range would be a range of something else.
+    def _request(self, path: str, url: str) -> Request:
+        # A range of a compressed response would be a range of other bytes than the file's.
         return Request(
             what=f"read {path!r} of {self._root}", url=url, headers={"Accept-Encoding": "identity"}
         )
@@ -231,52 +225,42 @@ class SharedStore:
         return f"SharedStore({self._root!r})"
 
 
-@dataclass(frozen=True, slots=True)
-class _Whole:
-    """All bytes."""
-
-    async def read(self, http: Http, request: Request) -> bytes:
-        return await http.fetch(request, Reply.read, _refused(request))
+async def _fetch_all(http: Http, request: Request) -> bytes:
+    return await http.fetch(request, Reply.read, _error_maker(request))
 
 
-@dataclass(frozen=True, slots=True)
-class _Size:
-    """The length, by way of one byte: signed URLs are good for GET alone."""
+async def _fetch_size(http: Http, request: Request) -> int:
+    """Return the length of a file; one byte is requested, as URLs are signed for GET only."""
 
-    async def read(self, http: Http, request: Request) -> int:
-        async def size(reply: Reply) -> int:
-            data = await reply.read()
-            total = reply.headers.get("Content-Range", "").rpartition("/")[2]
-            return int(total) if total.isdecimal() else len(data)
+    async def read(reply: Reply) -> int:
+        data = await reply.read()
+        total = reply.headers.get("Content-Range", "").rpartition("/")[2]
+        return int(total) if total.isdecimal() else len(data)
 
-        return await http.fetch(_ranged(request, 0, 1), size, _refused(request))
+    return await http.fetch(_ranged(request, 0, 1), read, _error_maker(request))
 
 
-@dataclass(frozen=True, slots=True)
-class _Ranges:
-    """Parts, all at the same time; long ones in several pieces."""
+async def _fetch_ranges(ranges: Sequence[ByteRange], http: Http, request: Request) -> list[bytes]:
+    """Return parts of a file, requested at the same time; long ones in several pieces."""
 
-    ranges: Sequence[ByteRange]
+    async def fetch(start: int, end: int) -> bytes:
+        starts = range(start, end, _PIECE_BYTES)
+        if len(starts) == 1:
+            return await _fetch_range(http, request, start, end)
+        pieces = [_fetch_range(http, request, at, min(at + _PIECE_BYTES, end)) for at in starts]
+        return b"".join(await asyncio.gather(*pieces))
 
-    async def read(self, http: Http, request: Request) -> list[bytes]:
-        async def part(start: int, end: int) -> bytes:
-            starts = range(start, end, _PART_BYTES)
-            if len(starts) == 1:
-                return await _fetch_range(http, request, start, end)
-            pieces = [_fetch_range(http, request, at, min(at + _PART_BYTES, end)) for at in starts]
-            return b"".join(await asyncio.gather(*pieces))
-
-        return list(await asyncio.gather(*(part(start, end) for start, end in self.ranges)))
+    return list(await asyncio.gather(*(fetch(start, end) for start, end in ranges)))
 
 
 async def _fetch_range(http: Http, request: Request, start: int, end: int) -> bytes:
     async def read(reply: Reply) -> bytes:
         data = await reply.read()
-        # A server that knows no ranges sends everything.
+        # A server that does not support ranges sends the whole file.
         return data if reply.status == 206 else data[start:end]
 
     try:
-        return await http.fetch(_ranged(request, start, end), read, _refused(request))
+        return await http.fetch(_ranged(request, start, end), read, _error_maker(request))
     except _BeyondEndError:
         return b""
 
@@ -290,19 +274,19 @@ class _BeyondEndError(DeltaError):
     """The file ends before the range begins."""
 
 
-def _refused(request: Request) -> Callable[[int, Mapping[str, str], bytes], DeltaError]:
-    def refuse(status: int, headers: Mapping[str, str], body: bytes) -> DeltaError:
-        del headers, body  # what a store says of a signed URL may hold parts of it
+def _error_maker(request: Request) -> Callable[[int, Mapping[str, str], bytes], DeltaError]:
+    def make_error(status: int, headers: Mapping[str, str], body: bytes) -> DeltaError:
+        del headers, body  # a store's message may quote parts of the signed URL
         text = f"cannot {request.what}: its store answered {status}"
         match status:
             case 404:
                 return ObjectNotFoundError(text)
             case 400 | 401 | 403 | 410:
-                return AccessDeniedError(f"{text}; the signed URL may have ended")
+                return AccessDeniedError(f"{text}; the signed URL may have expired")
             case 416:
                 return _BeyondEndError(text)
-        if is_passing(status):
+        if is_retryable(status):
             return SharingUnavailableError(text, status=status)
         return StorageError(text)
 
-    return refuse
+    return make_error

@@ -1,7 +1,7 @@
-"""A shared table with the reading interface of `DeltaTable`.
+"""A shared table with the reading methods of `DeltaTable`.
 
-Owns names and arguments; each method is a few lines. Hints are only hints: every predicate and
-limit is applied here again. Planning and reading are those of `scan`.
+Owns names and arguments; planning and reading are those of `scan`. Every predicate and limit is
+applied to the response, whatever the server made of the hints.
 
 Protocol: Read Data from a Table, Query Table Metadata, Query Table Version
 """
@@ -15,7 +15,6 @@ from deltalog.arguments import (
     as_columns,
     as_condition,
     as_limit,
-    refuse_both,
     with_blanks_as_nulls,
 )
 from deltalog.errors import InvalidInputError
@@ -23,15 +22,16 @@ from deltalog.insight.follow_steps import Offset
 from deltalog.scan.files import add_actions, file_uris, partitions
 from deltalog.scan.plan import Scan, plan_scan
 from deltalog.scan.rows import duckdb_relation
-from deltalog.sharing.client.bridge import run
 from deltalog.sharing.client.changes import load_changes, no_changes
 from deltalog.sharing.client.follow import SharedFollower, SharedFollowOptions
 from deltalog.sharing.client.hints import as_json_hint
+from deltalog.sharing.client.http import run
 from deltalog.sharing.client.profile import parse_table_name, parse_table_url, read_profile
 from deltalog.sharing.client.rest import AsyncRestClient
 from deltalog.sharing.client.snapshots import SharedScan, table_root
-from deltalog.sharing.client.view import Moment, TableView, as_moment
-from deltalog.sharing.wire import ChangesQuery, Table
+from deltalog.sharing.client.view import TableView, VersionOrTimestamp, as_version
+from deltalog.sharing.wire.listing import Table
+from deltalog.sharing.wire.requests import ChangesQuery
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,23 +53,23 @@ if TYPE_CHECKING:
 
 
 class SharedTable:
-    """A table of somebody else, read through a sharing server.
+    """A table of a share, read through a sharing server.
 
-    It shows one version until `update_incremental`. A server that shares no history answers for
-    its latest version alone: when the table was changed in between, this object moves on to that.
+    It shows one version until `update_incremental`. A server that does not share the table's
+    history answers for the latest version only: after a commit this object shows that one.
 
     Args:
         table: `<profile>#<share>.<schema>.<table>`, or the last three parts with `profile`.
         version: number, timestamp text or datetime to show; the server must share history.
-        profile: where the server is (see `read_profile`), if `table` does not name one.
+        profile: of the server (see `read_profile`), if `table` does not name one.
         options: of the connections.
-        client: the server, if it is known already.
+        client: an open client, instead of a profile.
         default_timezone: of partition values without a zone.
 
     Raises:
-        InvalidInputError: the URL or the profile is none.
+        InvalidInputError: the URL or the profile is malformed.
 
-    Cost: no request before something is asked for.
+    Cost: no request until the first method is called.
     """
 
     def __init__(
@@ -90,16 +90,17 @@ class SharedTable:
         if client is None:
             if profile is None:
                 raise InvalidInputError(
-                    f"cannot open {table!r}: expected a profile, or a client, beside the table"
+                    f"cannot open {table!r}: expected a profile or a client besides the table"
                 )
             client = AsyncRestClient(read_profile(profile), options)
-        self._view = TableView(client, table, as_moment(version), time_zone=default_timezone)
+        self._view = TableView(
+            client, table, as_version(version=version), time_zone=default_timezone
+        )
 
     @property
     def name(self) -> str:
         """`share.schema.table`."""
-        table = self._view.table
-        return f"{table.share}.{table.schema}.{table.name}"
+        return self._view.table.full_name
 
     @property
     def table_uri(self) -> str:
@@ -108,7 +109,7 @@ class SharedTable:
 
     @property
     def client(self) -> AsyncRestClient:
-        """The server."""
+        """The client of the server."""
         return self._view.client
 
     def version(self) -> int:
@@ -120,16 +121,16 @@ class SharedTable:
         return self._view.configuration.schema
 
     def metadata(self) -> Metadata:
-        """The table's name, description, partitioning and properties, as far as they are told."""
+        """The table's name, description, partitioning and properties, where the server has them."""
         return self._view.head.metadata
 
     def protocol(self) -> Protocol:
-        """What readers must understand; the weakest that fits, from a server that does not tell."""
+        """What readers must support; the least that fits, if the response format has none."""
         return self._view.head.protocol
 
     @property
     def snapshot(self) -> Snapshot:
-        """The version with all of its files.
+        """A snapshot of the version with all of its files.
 
         Cost: one query without hints, the first time.
         """
@@ -137,18 +138,14 @@ class SharedTable:
 
     def load_as_version(self, version: int | str | datetime) -> None:
         """Show another version from now on: a number, an ISO 8601 text or a datetime."""
-        self._view = TableView(
-            self.client, self._view.table, as_moment(version), time_zone=self._view.time_zone
-        )
+        self._view = self._view_at(as_version(version=version))
 
     def update_incremental(self) -> None:
         """Show the latest version from now on."""
-        self._view = TableView(
-            self.client, self._view.table, Moment(), time_zone=self._view.time_zone
-        )
+        self._view = self._view_at(VersionOrTimestamp())
 
     def latest_version(self, starting_timestamp_ms: int | None = None) -> int:
-        """The latest version that the server has, or the first at or after a moment.
+        """The latest version of the table, or its first one at or after a time.
 
         Cost: one small request.
         """
@@ -169,39 +166,36 @@ class SharedTable:
 
         Args:
             columns: names in the order wanted; `a.b` keeps only that part of the struct `a`.
-            predicate: anything that `DeltaTable.scan` takes. The server is told of it, and may
-                leave out files; rows are filtered here.
+            predicate: anything that `DeltaTable.scan` takes. It is sent to the server as hints, by
+                which the server may leave out files; the rows are filtered here.
             parameters: values for `?` or `:name` in a SQL condition.
-            limit: at most so many rows.
+            limit: most rows.
             version: another version than the one shown.
-            timestamp: the version of a moment.
-            json_predicate_hints: a predicate as the protocol writes it in JSON, told to the server
-                as it stands. It is applied here too, beside `predicate`.
+            timestamp: show the version of this time.
+            json_predicate_hints: a predicate in the protocol's JSON, which is sent to the server
+                unchanged. The rows are filtered by it, too.
 
         Raises:
-            InvalidInputError: an unknown column, or a predicate that is not understood.
+            InvalidInputError: an unknown column, or a malformed predicate.
             SharingError: the server refuses, such as time travel in a table without history.
 
-        Cost: one query, unless all files are known already; of the files nothing before a result
-        is asked for.
+        Cost: one query, unless all files are known already; files are read with the rows.
         """
-        refuse_both(version=version, timestamp=timestamp)
-        moment = version if timestamp is None else timestamp
-        at = None if moment is None else as_moment(moment)
-        said = None if json_predicate_hints is None else as_json_hint(json_predicate_hints)
+        at = as_version(version=version, timestamp=timestamp)
+        hint = None if json_predicate_hints is None else as_json_hint(json_predicate_hints)
         return self._scan(
-            as_columns(columns),
-            [said, predicate],
+            columns,
+            [hint, predicate],
             parameters=parameters,
             limit=as_limit(limit),
-            at=at,
+            at=None if at.is_latest else at,
             json_hint=json_predicate_hints,
         )
 
     def count(self) -> int:
         """Rows of the table.
 
-        Cost: one query; nothing is read where the server tells the rows of every file.
+        Cost: one query; no file is read if the server sends statistics of every file.
         """
         return self.scan().count()
 
@@ -215,13 +209,13 @@ class SharedTable:
     ) -> DeltaDataset:
         """The table as a `pyarrow.dataset.Dataset`, for DuckDB, Polars and pyarrow.
 
-        It stays on one version: all files are asked for, and pruned here.
+        It shows one version: all files are requested, and pruned here.
 
         Args:
             partitions: filter tuples; `''` matches null partition values.
             schema: other Arrow types for the columns.
             as_large_types: large strings, binaries and lists.
-            file_pruning_predicate: only rows for which it is true.
+            file_pruning_predicate: only rows for which this is true.
         """
         from deltalog.scan.dataset import DeltaDataset  # noqa: PLC0415  # takes half a second
 
@@ -237,9 +231,7 @@ class SharedTable:
         filters: Any = None,
     ) -> pa.Table:
         """The table's rows in memory; arguments as those of `DeltaTable`."""
-        return self._scan(
-            as_columns(columns), [self._blanks_as_nulls(partitions), filters]
-        ).to_table()
+        return self._scan(columns, [self._blanks_as_nulls(partitions), filters]).to_table()
 
     def to_pandas(
         self,
@@ -249,12 +241,12 @@ class SharedTable:
         types_mapper: Any = None,
     ) -> pd.DataFrame:
         """The table's rows as a pandas data frame; arguments as those of `DeltaTable`."""
-        scan = self._scan(as_columns(columns), [self._blanks_as_nulls(partitions), filters])
+        scan = self._scan(columns, [self._blanks_as_nulls(partitions), filters])
         return scan.to_pandas(types_mapper=types_mapper)
 
     def to_polars(self, columns: Sequence[str] | None = None, filters: Any = None) -> pl.DataFrame:
         """The table's rows as a Polars data frame."""
-        return self._scan(as_columns(columns), [filters]).to_polars()
+        return self._scan(columns, [filters]).to_polars()
 
     def to_duckdb(self, connection: Any = None) -> Any:
         """The table as a DuckDB relation, which reads only what a query needs."""
@@ -274,21 +266,20 @@ class SharedTable:
         predicate: Any = None,
         allow_out_of_range: bool = False,  # noqa: FBT001, FBT002  # DeltaTable's signature
     ) -> Changes:
-        """The changed rows of a range of versions, with what happened to them and when.
+        """The changed rows of a range of versions: what changed, in which version, and when.
 
-        Arguments, results and errors are those of `DeltaTable.load_cdf`; the range is the
-        server's to refuse (`SharingError`).
+        Arguments, results and errors are those of `DeltaTable.load_cdf`, but a range that the
+        server refuses is a `SharingError`.
 
-        Cost: one request for the changes, one for the table's schema.
+        Cost: one request for the changes and one for the table's schema.
         """
-        refuse_both(starting_version=starting_version, starting_timestamp=starting_timestamp)
-        refuse_both(ending_version=ending_version, ending_timestamp=ending_timestamp)
-        start = as_moment(
-            starting_version if starting_timestamp is None else starting_timestamp, default=0
+        start = as_version(
+            starting_version=starting_version, starting_timestamp=starting_timestamp, default=0
         )
-        end = as_moment(ending_version if ending_timestamp is None else ending_timestamp)
+        end = as_version(ending_version=ending_version, ending_timestamp=ending_timestamp)
         names = as_columns(columns)
         shown = self._view.head
+        # The server answers such a range with an error.
         if allow_out_of_range:
             latest = self.latest_version()
             if start.is_after(latest):
@@ -299,7 +290,7 @@ class SharedTable:
                     columns=names,
                     time_zone=self._view.time_zone,
                 )
-            end = Moment(version=latest) if end.is_after(latest) else end
+            end = VersionOrTimestamp(version=latest) if end.is_after(latest) else end
         query = ChangesQuery(
             starting_version=start.version,
             starting_timestamp_ms=start.timestamp_ms,
@@ -323,20 +314,19 @@ class SharedTable:
         *,
         options: SharedFollowOptions | None = None,
     ) -> SharedFollower:
-        """What is in the table, then what comes, step by step; the server must share history.
+        """The table's rows, then those of later versions, in steps; the server must share history.
 
         Args:
-            start: an offset that a step gave, a version or a moment whose changes come first,
-                or `latest` for what comes from now on; None gives all rows first.
-            options: what is given, and how often the server is asked.
+            start: an offset that a step gave, a version or a time whose changes come first, or
+                `latest` for later changes only; None gives all rows of the table first.
+            options: which rows are given, and how often the server is asked.
         """
-        begin: Offset | Moment | Literal["latest"] | None
+        begin: Offset | VersionOrTimestamp | Literal["latest"] | None
         if start is None or isinstance(start, Offset):
             begin = start
         else:
-            begin = "latest" if start == "latest" else as_moment(start)
-        view = TableView(self.client, self._view.table, Moment(), time_zone=self._view.time_zone)
-        return SharedFollower(view, start=begin, options=options)
+            begin = "latest" if start == "latest" else as_version(start=start)
+        return SharedFollower(self._view_at(VersionOrTimestamp()), start=begin, options=options)
 
     def file_uris(
         self,
@@ -344,7 +334,7 @@ class SharedTable:
         *,
         file_pruning_predicate: Any = None,
     ) -> list[str]:
-        """Names of the files that may hold a matching row: the table's URI and the file's id."""
+        """Names of the files that may hold a matching row: the table's URI with the file's id."""
         predicate = self._pruning(partition_filters, file_pruning_predicate)
         return file_uris(self.snapshot, predicate)
 
@@ -356,16 +346,19 @@ class SharedTable:
         return partitions(self.snapshot, predicate)
 
     def files(self) -> pa.Table:
-        """One row per file: id (as path), size, time, partition values, statistics."""
+        """One row per file: path (made of its id), size, time, partition values, statistics."""
         return self.get_add_actions()
 
     def get_add_actions(self, *, flatten: bool = False) -> pa.Table:
-        """As that of `DeltaTable`; the path of a file is its id."""
+        """One row per file, as for `DeltaTable`; the path of a file is made of its id."""
         return add_actions(self.snapshot, flatten=flatten)
 
     def __repr__(self) -> str:
         """Which table of which server."""
         return f"SharedTable({self.table_uri!r})"
+
+    def _view_at(self, at: VersionOrTimestamp) -> TableView:
+        return TableView(self.client, self._view.table, at, time_zone=self._view.time_zone)
 
     def _scan(
         self,
@@ -374,7 +367,7 @@ class SharedTable:
         *,
         parameters: Sequence[object] | Mapping[str, object] | None = None,
         limit: int | None = None,
-        at: Moment | None = None,
+        at: VersionOrTimestamp | None = None,
         json_hint: str | None = None,
     ) -> Scan:
         given = [one for one in conditions if one is not None]
@@ -387,14 +380,14 @@ class SharedTable:
         )
         scan = plan_scan(
             snapshot,
-            columns=columns,
+            columns=as_columns(columns),
             predicate=condition(snapshot.configuration),
             limit=limit,
         )
         return SharedScan(scan.snapshot, scan.spec, scan.limit)
 
     def _pruning(self, partition_filters: Any, *conditions: Any) -> Expression | None:
-        """All conditions of a call; `''` is null in filters of partitions, as in deltalake."""
+        """Return all conditions as one; `''` is null in partition filters, as in deltalake."""
         configuration = self.snapshot.configuration
         filters = self._blanks_as_nulls(partition_filters)
         return as_condition(configuration.schema, filters, *conditions)

@@ -1,7 +1,7 @@
-"""What a shared table shows: which version, and what is asked of the server for it.
+"""One version of a shared table, and the queries that are sent for it.
 
-Owns that one version is shown as long as the server lets it, and that a hint is made for the very
-schema that answers it.
+Owns that the same version is shown for as long as the server gives it, and that a hint is written
+for the schema of the version that answers it.
 
 Protocol: Read Data from a Table, Query Table Metadata
 """
@@ -13,15 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from deltalog.arguments import as_timestamp_ms
+from deltalog.arguments import as_timestamp_ms, refuse_both
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import InvalidInputError, SharingAccessError, SharingError
-from deltalog.sharing.client.answers import ask_files, ask_head
-from deltalog.sharing.client.bridge import run
+from deltalog.sharing.client.answers import fetch_files, fetch_head
 from deltalog.sharing.client.hints import json_hint, sql_hints
-from deltalog.sharing.client.snapshots import open_files
-from deltalog.sharing.client.urls import Question
-from deltalog.sharing.wire import TableQuery
+from deltalog.sharing.client.http import run
+from deltalog.sharing.client.snapshots import snapshot_of_files
+from deltalog.sharing.wire.requests import TableQuery
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -29,46 +28,46 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.sharing.client.answers import TableAnswer
     from deltalog.sharing.client.rest import AsyncRestClient
-    from deltalog.sharing.wire import Table
+    from deltalog.sharing.wire.listing import Table
     from deltalog.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
 
 Conditions = Callable[[TableConfiguration], "Expression | None"]
-"""A predicate, once the schema is known."""
+"""Resolves a predicate against the schema of a version."""
 
 _MOST_ROWS: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
-    """Which version of a table: a number, a time, or the latest."""
+class VersionOrTimestamp:
+    """A version of a table by its number, or the version of a time; neither is the latest."""
 
     version: int | None = None
     timestamp_ms: int | None = None
 
     @property
     def is_latest(self) -> bool:
-        """Whether neither is named."""
+        """Whether neither a version nor a time is named."""
         return self.version is None and self.timestamp_ms is None
 
     def is_after(self, version: int) -> bool:
-        """Whether a version is named that is later."""
+        """Whether a version is named that is later than another one."""
         return self.version is not None and self.version > version
 
 
 class TableView:
-    """One version of a shared table, or its latest.
+    """One version of a shared table.
 
     Args:
         client: the server.
-        table: which.
+        table: of a share.
         at: the version to show.
         time_zone: of partition values without a zone.
     """
 
     def __init__(
-        self, client: AsyncRestClient, table: Table, at: Moment, *, time_zone: str
+        self, client: AsyncRestClient, table: Table, at: VersionOrTimestamp, *, time_zone: str
     ) -> None:
         self.client = client
         self.table = table
@@ -90,7 +89,7 @@ class TableView:
     @property
     def configuration(self) -> TableConfiguration:
         """Protocol and metadata, checked against each other."""
-        return configuration_of(self.head)
+        return TableConfiguration(self.head.protocol, self.head.metadata)
 
     @property
     def snapshot(self) -> Snapshot:
@@ -107,16 +106,16 @@ class TableView:
         conditions: Conditions | None = None,
         *,
         limit: int | None = None,
-        at: Moment | None = None,
+        at: VersionOrTimestamp | None = None,
         json_hint: str | None = None,
     ) -> Snapshot:
-        """The files that may hold the rows of a scan.
+        """Return a snapshot with the files that may hold the rows of a scan.
 
         Args:
-            conditions: what the rows must fulfil.
-            limit: so many are enough.
+            conditions: the predicate of the rows.
+            limit: the number of rows that is enough.
             at: another version than the one shown.
-            json_hint: what is told of `conditions`, if it is said already.
+            json_hint: a hint for `conditions`, instead of one that is written for them.
 
         Cost: one query, unless all files are known; with conditions and no hint, `head` too.
         """
@@ -127,44 +126,40 @@ class TableView:
             return self._open(replace(_query(), json_predicate_hints=json_hint), at)
         if conditions is not None:
             return self._open_hinting(conditions, at)
-        # A limit is told alone: how many rows of a file match a predicate, no server knows.
+        # Beside a predicate no limit is sent: the server does not know how many rows match.
         return self._open(_query(limit_hint=limit), at)
 
-    def _open_hinting(self, conditions: Conditions, at: Moment) -> Snapshot:
+    def _open_hinting(self, conditions: Conditions, at: VersionOrTimestamp) -> Snapshot:
         head = self.head if at == self.at else self._ask_head(at)
-        configuration = configuration_of(head)
+        configuration = TableConfiguration(head.protocol, head.metadata)
         for _ in range(2):
             snapshot = self._open(_hinting(conditions(configuration), configuration), at)
             answered = snapshot.configuration
             if answered.metadata.schema_string == configuration.metadata.schema_string:
                 return snapshot
-            configuration = answered  # the table was changed, and the hint may mean another thing
+            configuration = answered  # the schema changed, and with it what the hint means
         return self._open(_query(), at)
 
-    def _open(self, query: TableQuery, at: Moment) -> Snapshot:
-        query = _travelling(query, at)
-        answer = run(ask_files, self.client, self.table, query)
+    def _open(self, query: TableQuery, at: VersionOrTimestamp) -> Snapshot:
+        query = _at(query, at)
+        answer = run(fetch_files, self.client, self.table, query)
         if at == self.at:
-            query, answer = self._settled(query, answer)
-        question = Question(
-            rest=self.client,
-            table=self.table,
-            query=query,
-            version=answer.version,
-            time_zone=self.time_zone,
-            refresh_token=answer.refresh_token,
-        )
-        return open_files(question, answer)
+            # A commit may lie between the first request about the table and this one.
+            query, answer = self._for_shown_version(query, answer)
+        return snapshot_of_files(self.client, self.table, query, answer, time_zone=self.time_zone)
 
-    def _settled(self, query: TableQuery, answer: TableAnswer) -> tuple[TableQuery, TableAnswer]:
-        """The answer for the version that is shown, or where that can't be had, a new one."""
+    def _for_shown_version(
+        self, query: TableQuery, answer: TableAnswer
+    ) -> tuple[TableQuery, TableAnswer]:
+        """Return the query and answer for the shown version; the new one if that is refused."""
         known = self._known
         if known is not None and known.version != answer.version:
-            older = _travelling(query, Moment(version=known.version))
+            older = _at(query, VersionOrTimestamp(version=known.version))
             try:
-                return older, run(ask_files, self.client, self.table, older)
+                return older, run(fetch_files, self.client, self.table, older)
             except SharingAccessError:
                 raise
+            # Without shared history there is no way back to the version that was shown.
             except SharingError:
                 logger.info(
                     "%s moves from version %d to %d, as older ones are not shared",
@@ -176,32 +171,36 @@ class TableView:
         self._known = replace(answer, commits={}, times_ms={}, urls={})
         return query, answer
 
-    def _ask_head(self, at: Moment) -> TableAnswer:
+    def _ask_head(self, at: VersionOrTimestamp) -> TableAnswer:
         return run(
-            ask_head, self.client, self.table, version=at.version, timestamp_ms=at.timestamp_ms
+            fetch_head, self.client, self.table, version=at.version, timestamp_ms=at.timestamp_ms
         )
 
 
-def configuration_of(head: TableAnswer) -> TableConfiguration:
-    """Protocol and metadata of an answer, checked against each other."""
-    return TableConfiguration(head.protocol, head.metadata)
+def as_version(
+    *, default: int | None = None, **given: int | str | datetime | None
+) -> VersionOrTimestamp:
+    """Return the version or time that a caller gives by one of several arguments.
 
-
-def as_moment(version: int | str | datetime | None, *, default: int | None = None) -> Moment:
-    """The moment that a caller names; None is the latest, or `default`."""
+    Args:
+        default: the version if none is given; None is the latest.
+        given: the arguments; at most one of them is not None.
+    """
+    refuse_both(**given)
+    version = next((one for one in given.values() if one is not None), default)
     if version is None:
-        return Moment(version=default)
+        return VersionOrTimestamp()
     if isinstance(version, int) and not isinstance(version, bool):
         if version < 0:
             raise InvalidInputError(f"cannot read version {version}: expected 0 or more")
-        return Moment(version=version)
-    return Moment(timestamp_ms=as_timestamp_ms(version))
+        return VersionOrTimestamp(version=version)
+    return VersionOrTimestamp(timestamp_ms=as_timestamp_ms(version))
 
 
-def _travelling(query: TableQuery, at: Moment) -> TableQuery:
+def _at(query: TableQuery, at: VersionOrTimestamp) -> TableQuery:
+    """Return the query for a version; servers give refresh tokens for the latest version only."""
     if at.is_latest:
         return query
-    # Refresh tokens are given for the latest version alone.
     return replace(
         query,
         version=at.version,

@@ -1,7 +1,7 @@
-"""An answer about a table: its headers and its lines, which are written while they are sent.
+"""A request about a table, and its answer: headers, and lines that are written while they are sent.
 
-Owns how lines end: with an `endStreamAction` for who asked for one, and what becomes of an error
-when half of the answer is gone already.
+Owns how the lines end: with an `endStreamAction` for clients that asked for one, also when an error
+occurs after a part of the answer was sent.
 
 Protocol: API Response Format, EndStreamAction
 """
@@ -14,47 +14,27 @@ from typing import TYPE_CHECKING
 
 from deltalog.errors import DeltaError
 from deltalog.sharing.server.faults import Fault, fault_of
-from deltalog.sharing.wire import EndStreamAction, encode_line
+from deltalog.sharing.wire.lines import EndStreamAction, encode_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from deltalog.sharing.server.cache import FileCache
     from deltalog.sharing.server.config import ServerConfig
-    from deltalog.sharing.server.formats import Format
+    from deltalog.sharing.server.formats import ResponseFormat
     from deltalog.sharing.server.recipients import Recipient
-    from deltalog.sharing.server.tables import SharedTable
+    from deltalog.sharing.server.tables import ServedTable
     from deltalog.sharing.server.tokens import Sealer
-    from deltalog.sharing.server.urls import UrlSigner
-    from deltalog.sharing.wire import Capabilities, Line
+    from deltalog.sharing.server.urls import UrlSigner, ViewFileSource
+    from deltalog.sharing.wire.capabilities import Capabilities
+    from deltalog.sharing.wire.lines import Line
 
 _LOG = logging.getLogger("deltalog.sharing")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Who asks what, how he can be answered, and when.
-
-    Args:
-        table: the table.
-        recipient: who asks.
-        capabilities: what he can take.
-        base: URL of the protocol's root, as he reaches it.
-        now_ms: when he asked.
-        file_id_hash: the hash that he wants for ids.
-    """
-
-    table: SharedTable
-    recipient: Recipient
-    capabilities: Capabilities
-    base: str
-    now_ms: int
-    file_id_hash: str | None = None
-
-
-@dataclass(frozen=True)
-class Tools:
-    """What answering takes besides the table: configuration, seals and signatures."""
+class Services:
+    """What answering takes besides the table."""
 
     config: ServerConfig
     sealer: Sealer
@@ -63,47 +43,85 @@ class Tools:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What is sent back.
+class TableRequest:
+    """A recipient's request about a table.
 
     Args:
-        version: for the header.
-        form: of the lines.
+        capabilities: of the client.
+        base_url: of the protocol's root, as the recipient reaches it.
+        now_ms: when the request came.
+        services: of the server.
+        file_id_hash: the hash that the client wants for ids of files.
+    """
+
+    table: ServedTable
+    recipient: Recipient
+    capabilities: Capabilities
+    base_url: str
+    now_ms: int
+    services: Services
+    file_id_hash: str | None = None
+
+    @property
+    def url_expiry_ms(self) -> int:
+        """When the URLs in the answer expire."""
+        return self.services.urls.expiry_ms(self.now_ms)
+
+    def signer(self, source: ViewFileSource | None = None) -> Callable[[str], str]:
+        """Return a function that makes the URL of a file from its decoded path.
+
+        Args:
+            source: for files of a view, which rows they hold; their URLs lead to this server.
+        """
+        urls = self.services.urls
+        # Files of views are in the server's cache, not in the table's store.
+        by_store = urls.store_signer(self.table.store) if source is None else None
+        return by_store or urls.signer(
+            self.table.name, self.recipient, self.base_url, self.url_expiry_ms, source
+        )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a request about a table.
+
+    Args:
+        version: for the header `Delta-Table-Version`.
+        response_format: of the lines.
         chunks: the lines.
-        file_id_hash: which hash made the ids.
+        file_id_hash: the hash that made the ids of files.
         facts: for the audit log.
     """
 
     version: int
-    form: Format
+    response_format: ResponseFormat
     chunks: Iterator[bytes]
     file_id_hash: str | None = None
     facts: dict[str, object] = field(default_factory=dict)
 
 
-def finished(
-    form: Format,
+def encode_lines(
+    response_format: ResponseFormat,
     heads: tuple[Line, ...],
     body: Iterator[bytes],
     end: Callable[[], EndStreamAction] | None = None,
 ) -> Iterator[bytes]:
-    """The whole answer: first lines, body, and the last line where there is one.
+    """Yield all lines of an answer.
 
     Args:
-        form: of the answer.
-        heads: the first lines; they are sent before anything of the body is made.
+        response_format: of the answer.
+        heads: the first lines; they are sent before the body is begun.
         body: lines, made while they are sent.
         end: makes the last line; None if there is none.
     """
-    yield b"".join(encode_line(line) for line in heads)
+    yield b"".join(map(encode_line, heads))
     try:
         yield from body
     except (DeltaError, Fault) as error:
-        _LOG.warning("an answer was cut: %s", type(error).__name__)
-        if not form.ends:
-            raise  # the connection breaks, so that nobody takes this for the end
-        fault = error if isinstance(error, Fault) else fault_of(error)
-        yield encode_line(EndStreamAction(error_message=fault.message))
+        _LOG.warning("an answer broke off: %s", type(error).__name__)
+        if not response_format.ends:
+            raise  # the connection is cut, so that the client does not take this for the end
+        yield encode_line(EndStreamAction(error_message=fault_of(error).message))
         return
     if end is not None:
         yield encode_line(end())

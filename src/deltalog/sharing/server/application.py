@@ -1,6 +1,4 @@
-"""The application: endpoints, guard and a configuration that may change while it runs.
-
-Owns how a configuration becomes a server.
+"""The ASGI application: how a configuration becomes a server.
 
 Protocol: REST APIs
 """
@@ -16,22 +14,30 @@ from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Route
 
-from deltalog.sharing.server.answers import Tools
-from deltalog.sharing.server.asynchronous import Jobs
+from deltalog.errors import DeltaError
+from deltalog.sharing.server.answers import Services
+from deltalog.sharing.server.async_queries import AsyncQueries
 from deltalog.sharing.server.cache import FileCache
 from deltalog.sharing.server.config import ServerConfig, parse_config
-from deltalog.sharing.server.endpoints import Endpoints, Server
-from deltalog.sharing.server.guard import Guard, unforeseen, unknown_method, unknown_route
+from deltalog.sharing.server.endpoints import Server, routes
+from deltalog.sharing.server.faults import Fault
+from deltalog.sharing.server.formats import needed_features
 from deltalog.sharing.server.metrics import CONTENT_TYPE, Metrics
+from deltalog.sharing.server.middleware import (
+    RequestMiddleware,
+    internal_error,
+    unknown_method,
+    unknown_route,
+)
 from deltalog.sharing.server.oauth import TokenVerifier
-from deltalog.sharing.server.rates import RateLimit
-from deltalog.sharing.server.recipients import Recipients
-from deltalog.sharing.server.tables import Tables
+from deltalog.sharing.server.recipients import RateLimit, Recipient, Recipients
+from deltalog.sharing.server.tables import TableName, Tables, tables_of
 from deltalog.sharing.server.tokens import Sealer
 from deltalog.sharing.server.urls import UrlSigner
+from deltalog.sharing.server.views import View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from starlette.requests import Request
     from starlette.types import ASGIApp
@@ -45,19 +51,18 @@ def app(
     *,
     make_store: Callable[[TableConfig], Store] | None = None,
 ) -> ASGIApp:
-    """An ASGI application that shares tables; run it, or mount it into another.
+    """Return an ASGI application that shares tables; run it, or mount it into another.
 
     Args:
         config: what to share with whom; a mapping has the shape of the configuration file.
-        make_store: gives the store of a table, if not its location and storage options do.
+        make_store: opens the store of a table; None uses its location and storage options.
 
     Raises:
         InvalidInputError: the configuration is wrong; the message says where.
     """
     if not isinstance(config, ServerConfig):
         config = parse_config(config)
-    key = config.signing_key or secrets.token_bytes(32)
-    server = make_server(config, key, make_store)
+    server = make_server(config, secrets.token_bytes(32), make_store)
     return make_app(lambda: server)
 
 
@@ -67,53 +72,81 @@ def make_server(
     make_store: Callable[[TableConfig], Store] | None = None,
     before: Server | None = None,
 ) -> Server:
-    """The server that a configuration describes.
+    """Return the server of a configuration.
 
     Args:
         config: what to share with whom.
-        key: of signatures, if the configuration has none.
+        key: for signatures, if the configuration has none.
         make_store: as in `app`.
-        before: the server so far, whose cache and queries go on.
+        before: the server that is replaced, whose file cache and asynchronous queries are kept.
     """
     key = config.signing_key or key
     verify = None if config.oauth is None else TokenVerifier(config.oauth).subject
+    if before is None:
+        cache = FileCache(config.limits.cache_bytes, config.cache_directory)
+    else:
+        cache = before.services.cache
     return Server(
-        tools=Tools(
+        services=Services(
             config=config,
             sealer=Sealer(key),
             urls=UrlSigner(key, config.url_seconds, own_urls=config.own_urls),
-            cache=FileCache(config.limits.cache_bytes, config.cache_directory)
-            if before is None
-            else before.tools.cache,
+            cache=cache,
         ),
         tables=Tables(config, make_store),
         recipients=Recipients(config, verify),
-        jobs=Jobs() if before is None else before.jobs,
+        async_queries=AsyncQueries() if before is None else before.async_queries,
         rates=RateLimit(config.limits.requests_per_minute),
         limiter=anyio.CapacityLimiter(config.limits.concurrent_queries),
     )
 
 
 def make_app(current: Callable[[], Server]) -> ASGIApp:
-    """The application over a server that may be another one at the next request."""
-    pa.array([None])  # pyarrow imports pandas with the first one: not while somebody waits
+    """Return the application of a server that may be replaced between two requests."""
+    pa.array([None])  # makes pyarrow import pandas now, instead of during the first request
     metrics = Metrics()
-    config = current().tools.config
-    routes = Endpoints(current).routes(config.endpoint)
-    routes.append(Route("/health", _health, methods=["GET"]))
+    config = current().services.config
+    all_routes = routes(config.endpoint, current)
+    all_routes.append(Route("/health", _health, methods=["GET"]))
     if config.metrics:
 
         async def show(_request: Request) -> Response:
             return Response(metrics.text(), headers={"Content-Type": CONTENT_TYPE})
 
-        routes.append(Route("/metrics", show, methods=["GET"]))
+        all_routes.append(Route("/metrics", show, methods=["GET"]))
     inner = Starlette(
-        routes=routes,
-        exception_handlers={404: unknown_route, 405: unknown_method, Exception: unforeseen},
+        routes=all_routes,
+        exception_handlers={404: unknown_route, 405: unknown_method, Exception: internal_error},
     )
     inner.router.redirect_slashes = False
-    return Guard(inner, lambda: current().tools.config.limits, metrics)
+    return RequestMiddleware(inner, lambda: current().services.config.limits, metrics)
 
 
 async def _health(_request: Request) -> Response:
     return Response(b'{"status":"ok"}', headers={"Content-Type": "application/json"})
+
+
+def check_tables(config: ServerConfig) -> Iterator[tuple[str, str | None]]:
+    """Yield the name of each table with the reason why it cannot be shared; None if it can.
+
+    Cost: the log of each table.
+    """
+    server = make_server(config, secrets.token_bytes(32))
+    for share in config.shares:
+        for schema, table in tables_of(share):
+            name = TableName(share.name, schema.name, table.name)
+            yield f"{share.name}.{schema.name}.{table.name}", _problem(server, name)
+
+
+def _problem(server: Server, name: TableName) -> str | None:
+    try:
+        table = server.tables.table(Recipient("", None), name)
+        latest = table.latest()
+        if table.config.is_view:
+            View(latest, table, server.services)
+        else:
+            needed_features(latest)
+    except (DeltaError, Fault) as error:
+        # Recipients do not see the underlying error; whoever runs the server does.
+        return str(error.__context__ or error)
+    return None

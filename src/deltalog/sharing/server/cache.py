@@ -1,7 +1,7 @@
-"""Files that were made on demand, on local disk, as many as fit.
+"""A cache on local disk for files that are written on demand.
 
-Owns the bound: the files that were not asked for longest go first. A file that is being read stays
-readable after it went, as its reader holds it open (`opened`).
+Owns its bound: the least recently used files are removed first. A removed file stays readable for
+whoever has opened it.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import BinaryIO
 
-# What was found to hold no row takes no disk, but a little memory each.
+# Files without rows are not on disk, but an entry takes memory.
 _MOST_ENTRIES: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class MadeFile:
-    """A file of the cache.
+class CachedFile:
+    """An entry of the cache.
 
     Args:
-        num_rows: in it; without rows there is no file.
-        size_bytes: of it.
+        num_rows: of the file; without rows there is no file on disk.
+        size_bytes: of the file.
     """
 
     num_rows: int
@@ -45,82 +45,83 @@ class FileCache:
 
     Args:
         most_bytes: of all files together; one file may be larger.
-        directory: where a directory of its own is made; None is where temporary files are.
+        directory: in which the cache makes its directory; None is that of temporary files.
     """
 
     def __init__(self, most_bytes: int, directory: str | None = None) -> None:
         self._directory = directory
         self._most_bytes = most_bytes
         self._lock = threading.Lock()
-        self._made: OrderedDict[str, MadeFile] = OrderedDict()
-        self._making: dict[str, threading.Lock] = {}
+        self._files: OrderedDict[str, CachedFile] = OrderedDict()
+        self._locks: dict[str, threading.Lock] = {}
         self.size_bytes = 0
 
     @cached_property
     def _home(self) -> Path:
-        """The cache's own directory: made when it is first needed, gone with the cache."""
+        """The cache's own directory, which is removed with the cache."""
         home = mkdtemp(prefix="deltalog-sharing-", dir=self._directory)
         finalize(self, rmtree, home, ignore_errors=True)
         return Path(home)
 
     @cached_property
     def store(self) -> Store:
-        """Of the files."""
+        """The store of the files."""
         return open_store(self._home)
 
-    def get(self, name: str, make: Callable[[Store, str], MadeFile]) -> MadeFile:
-        """A file, made now if it is not there.
+    def get(self, name: str, make: Callable[[Store, str], CachedFile]) -> CachedFile:
+        """Return a file, which is written if it is not in the cache.
 
         Args:
-            name: tells this file from any other.
-            make: writes it at a path of a store.
+            name: of the file.
+            make: writes the file to a path of a store.
         """
         with self._lock:
-            store = self.store  # made by one thread only
-            own = self._making.setdefault(name, threading.Lock())
+            store = self.store  # the lock lets one thread make it
+            # Two requests for the same file write it once.
+            own = self._locks.setdefault(name, threading.Lock())
         with own:
             found = self.known(name)
             if found is None:
                 found = make(store, name)
                 self._keep(name, found)
                 with self._lock:
-                    self._making.pop(name, None)
+                    self._locks.pop(name, None)
         return found
 
-    def known(self, name: str) -> MadeFile | None:
-        """A file that is there; None if it is not."""
+    def known(self, name: str) -> CachedFile | None:
+        """Return a file that is in the cache, or None."""
         with self._lock:
-            found = self._made.get(name)
+            found = self._files.get(name)
             if found is None:
                 return None
             if found.num_rows and not self.path(name).exists():
-                # Somebody cleans up where temporary files are.
-                self.size_bytes -= self._made.pop(name).size_bytes
+                # Something else cleans up temporary files.
+                self.size_bytes -= self._files.pop(name).size_bytes
                 return None
-            self._made.move_to_end(name)
+            self._files.move_to_end(name)
             return found
 
     def path(self, name: str) -> Path:
-        """Where a file is."""
+        """Return the path of a file."""
         return self._home / name
 
-    def opened(self, name: str) -> BinaryIO | None:
-        """A file to be read, whatever happens to its name meanwhile; None if it is not there."""
+    def open(self, name: str) -> BinaryIO | None:
+        """Open a file, which stays readable if it leaves the cache; None if it is not there."""
         try:
             return self.path(name).open("rb")
         except FileNotFoundError:
             return None
 
-    def _keep(self, name: str, made: MadeFile) -> None:
+    def _keep(self, name: str, file: CachedFile) -> None:
         with self._lock:
-            self._made[name] = made
-            self.size_bytes += made.size_bytes
-            while self._is_full and len(self._made) > 1:
-                gone, file = self._made.popitem(last=False)
-                self.size_bytes -= file.size_bytes
-                with suppress(OSError):  # some systems keep names of open files
-                    self.path(gone).unlink(missing_ok=True)
+            self._files[name] = file
+            self.size_bytes += file.size_bytes
+            while self._is_full and len(self._files) > 1:
+                oldest, removed = self._files.popitem(last=False)
+                self.size_bytes -= removed.size_bytes
+                with suppress(OSError):  # Windows does not remove open files
+                    self.path(oldest).unlink(missing_ok=True)
 
     @property
     def _is_full(self) -> bool:
-        return self.size_bytes > self._most_bytes or len(self._made) > _MOST_ENTRIES
+        return self.size_bytes > self._most_bytes or len(self._files) > _MOST_ENTRIES

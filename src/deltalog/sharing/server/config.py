@@ -1,7 +1,7 @@
-"""The configuration of a server, as values.
+"""The configuration of a server.
 
-Owns the shape of the file: that of the reference server (`shares` → `schemas` → `tables`), and what
-it has not: recipients, OAuth, limits, and what of a table a share shows.
+Owns its settings: those of the reference server's file (`shares` → `schemas` → `tables`), and our
+own ones for recipients, OAuth, limits, and views of tables.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import parse_sql
-from deltalog.sharing.server.settings import Section, check_unique, closest
+from deltalog.sharing.server.config_section import ConfigSection, check_unique, closest
 from deltalog.sharing.server.tokens import token_digest
+from deltalog.sharing.wire.listing import Share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Network = IPv4Network | IPv6Network
 
+# Today's protocol: names of 255 characters at most, without slashes and control characters;
+# names of schemas and tables without dots, which separate them in table URLs.
 _NAME: Final = re.compile(r"[^/\x00-\x1f\x7f]{1,255}")
 _DIGEST: Final = re.compile(r"sha256:([0-9a-f]{64})")
 _LEAST_KEY: Final = 16
@@ -33,11 +36,11 @@ class TableConfig:
 
     Args:
         history_shared: older versions and changes may be read.
-        start_version: nothing before it may be read.
-        columns: the only ones that are shown; None is all.
-        row_filter: SQL; only rows for which it is true are shown.
+        start_version: the first version that may be read.
+        columns: that are shared; None is all.
+        row_filter: SQL condition; only rows for which it is true are shared.
         storage_options: as `DeltaTable` takes them.
-        credentials: how temporary credentials for its directory are made; None is not at all.
+        credentials: how temporary credentials for the directory are issued; None issues none.
     """
 
     name: str
@@ -52,7 +55,7 @@ class TableConfig:
 
     @property
     def is_view(self) -> bool:
-        """Whether less than the whole table is shown."""
+        """Whether only a part of the table is shared."""
         return self.columns is not None or self.row_filter is not None
 
 
@@ -66,14 +69,15 @@ class SchemaConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareConfig:
-    """A share."""
+    """A share: how it is listed, and what it holds."""
 
-    name: str
+    share: Share
     schemas: tuple[SchemaConfig, ...]
-    id: str | None = None
-    display_name: str | None = None
-    comment: str | None = None
-    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The share's name."""
+        return self.share.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +85,8 @@ class TokenConfig:
     """A token that a recipient may use.
 
     Args:
-        digest: SHA-256 of the token, hexadecimal.
-        expires_ms: when it ends; None is never.
+        digest: SHA-256 of the token in hexadecimal digits.
+        expires_ms: when the token expires; None is never.
     """
 
     digest: str = field(repr=False)
@@ -91,12 +95,12 @@ class TokenConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipientConfig:
-    """Somebody to whom shares are given.
+    """A recipient of shares.
 
     Args:
         shares: names; None is every share.
-        networks: from which he may ask; none is from anywhere.
-        subjects: what the OAuth issuer calls him.
+        networks: from which requests are accepted; empty is from anywhere.
+        subjects: values of the OAuth issuer's claim.
     """
 
     name: str
@@ -108,10 +112,10 @@ class RecipientConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuthConfig:
-    """Whose signed tokens are believed.
+    """An OAuth issuer whose signed tokens are accepted.
 
     Args:
-        claim: which claim names the recipient.
+        claim: that names the recipient.
     """
 
     issuer: str
@@ -122,8 +126,8 @@ class OAuthConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
-    """What one request, and one recipient, may take."""
+class RequestLimits:
+    """Limits on requests and on what the server keeps for them."""
 
     body_bytes: int = 2 << 20
     url_bytes: int = 16 << 10
@@ -138,13 +142,13 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerConfig:
-    """Everything a server needs to know.
+    """The configuration of a server.
 
     Args:
-        endpoint: the path under which the protocol is served, without a slash at its end.
-        public_url: how recipients reach the server, if not as their requests say.
-        signing_key: of tokens and URLs; None makes one that dies with the process.
-        url_seconds: how long a signed URL holds.
+        endpoint: path prefix of the protocol, without a slash at its end.
+        public_url: of the server as recipients reach it; None takes it from each request.
+        signing_key: of tokens and URLs; None makes a key that is lost with the process.
+        url_seconds: how long a signed URL is valid.
     """
 
     shares: tuple[ShareConfig, ...]
@@ -162,7 +166,7 @@ class ServerConfig:
     asynchronous_queries: bool = True
     own_urls: bool = False
     oauth: OAuthConfig | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: RequestLimits = field(default_factory=RequestLimits)
     metrics: bool = True
     cache_directory: str | None = None
     certificate_file: str | None = None
@@ -170,22 +174,22 @@ class ServerConfig:
 
 
 def parse_config(values: object) -> ServerConfig:
-    """The configuration of a file's contents.
+    """Return the configuration in a file's contents.
 
     Raises:
-        InvalidInputError: a setting is missing, unknown or of a wrong form; the message says
-            where, and what was probably meant.
+        InvalidInputError: a setting is missing, unknown or malformed; the message says where, and
+            what was probably meant.
     """
-    section = Section(values, "")
+    section = ConfigSection(values, "")
     version = section.get("version", 1)
     if version != 1:
         raise InvalidInputError(f"version: expected 1, found {version}")
     shares = section.children("shares", _share)
     check_unique((share.name for share in shares), "shares")
     recipients = section.children("recipients", lambda one: _recipient(one, shares))
-    single = section.child("authorization", lambda one: one.required("bearerToken", str))
-    if single is not None:
-        recipients = (*recipients, _everybody(single))
+    everybody = section.child("authorization", _everybody)
+    if everybody is not None:
+        recipients = (*recipients, everybody)
     check_unique((one.name for one in recipients), "recipients")
     oauth = section.child("oauth", _oauth)
     tls = section.child("ssl", _certificate) or (None, None)
@@ -211,7 +215,7 @@ def parse_config(values: object) -> ServerConfig:
         certificate_file=tls[0],
         certificate_key_file=tls[1],
     )
-    # Settings of the reference server that have no meaning here: a file of its may be used as is.
+    # Settings of the reference server without a meaning here: its files can be used as they are.
     for name in ("evaluateJsonPredicateHintsV2", "stalenessAcceptable"):
         section.optional(name, bool)
     section.finish()
@@ -219,38 +223,36 @@ def parse_config(values: object) -> ServerConfig:
     return config
 
 
-def _share(section: Section) -> ShareConfig:
+def _share(section: ConfigSection) -> ShareConfig:
     schemas = section.children("schemas", _schema)
     check_unique((schema.name for schema in schemas), section.path("schemas"))
     properties = section.mapping("properties")
     if len(properties) > 50:
-        raise InvalidInputError(f"{section.path('properties')}: expected 50 at most")
-    return ShareConfig(
+        raise section.error("properties", "expected 50 at most")
+    share = Share(
         name=_name(section),
-        schemas=schemas,
         id=section.optional("id", str),
         display_name=section.optional("displayName", str),
         comment=section.optional("comment", str),
         properties={key: str(value) for key, value in properties.items()},
     )
+    return ShareConfig(share=share, schemas=schemas)
 
 
-def _schema(section: Section) -> SchemaConfig:
+def _schema(section: ConfigSection) -> SchemaConfig:
     tables = section.children("tables", _table)
     check_unique((table.name for table in tables), section.path("tables"))
     return SchemaConfig(name=_name(section, dots=False), tables=tables)
 
 
-def _table(section: Section) -> TableConfig:
+def _table(section: ConfigSection) -> TableConfig:
     history_shared = section.get("historyShared", False)
     start_version = section.number("startVersion", 0, least=0)
     if start_version and not history_shared:
-        raise InvalidInputError(
-            f"{section.path('startVersion')}: has a meaning only with historyShared: true"
-        )
+        raise section.error("startVersion", "needs historyShared: true")
     columns = section.texts("columns")
     if columns is not None and not columns:
-        raise InvalidInputError(f"{section.path('columns')}: expected one column or more")
+        raise section.error("columns", "expected one column or more")
     table = TableConfig(
         name=_name(section, dots=False),
         location=section.required("location", str),
@@ -262,45 +264,45 @@ def _table(section: Section) -> TableConfig:
         storage_options=section.mapping("storageOptions"),
         credentials=section.optional("temporaryCredentials", dict),
     )
+    # Credentials are for the directory, in which all columns and rows are.
     if table.is_view and table.credentials is not None:
-        raise InvalidInputError(
-            f"{section.path('temporaryCredentials')}: would show all of a table of which the "
-            "share shows a part; leave them out, or columns and rowFilter"
+        raise section.error(
+            "temporaryCredentials",
+            "would give access to the whole table; remove them, or columns and rowFilter",
         )
     return table
 
 
-def _url_seconds(section: Section) -> int:
+def _url_seconds(section: ConfigSection) -> int:
     name = "preSignedUrlTimeoutSeconds"
     found = section.number(name, ServerConfig.url_seconds)
     if found > _MOST_URL_SECONDS:
-        raise InvalidInputError(f"{name}: stores sign for {_MOST_URL_SECONDS} seconds at most")
+        raise section.error(name, f"stores sign for {_MOST_URL_SECONDS} seconds at most")
     return found
 
 
-def _row_filter(section: Section) -> str | None:
+def _row_filter(section: ConfigSection) -> str | None:
     text = section.optional("rowFilter", str)
     if text is not None:
         try:
+            # Names are resolved when the table is opened; `check --tables` does that in advance.
             parse_sql(text)
         except DeltaError as error:
-            raise InvalidInputError(f"{section.path('rowFilter')}: {error}") from None
+            raise section.error("rowFilter", str(error)) from None
     return text
 
 
-def _recipient(section: Section, shares: tuple[ShareConfig, ...]) -> RecipientConfig:
+def _recipient(section: ConfigSection, shares: tuple[ShareConfig, ...]) -> RecipientConfig:
     names = section.texts("shares")
     known = {share.name.casefold(): share.name for share in shares}
     for name in names or ():
         if name.casefold() not in known:
-            raise InvalidInputError(
-                f"{section.path('shares')}: there is no share {name!r}"
-                f"{closest(name, known.values())}"
-            )
+            meant = closest(name, known.values())
+            raise section.error("shares", f"there is no share {name!r}{meant}")
     tokens = section.children("tokens", _token)
-    single = section.optional("token", str)
+    single = _digest(section, "token")
     if single is not None:
-        tokens = (*tokens, TokenConfig(digest=_digest(single, section.path("token"))))
+        tokens = (*tokens, TokenConfig(digest=single))
     return RecipientConfig(
         name=_name(section),
         tokens=tokens,
@@ -310,49 +312,46 @@ def _recipient(section: Section, shares: tuple[ShareConfig, ...]) -> RecipientCo
     )
 
 
-def _token(section: Section) -> TokenConfig:
-    plain, hashed = section.optional("token", str), section.optional("hash", str)
-    if (plain is None) == (hashed is None):
+def _token(section: ConfigSection) -> TokenConfig:
+    digest, hashed = _digest(section, "token"), section.optional("hash", str)
+    if (digest is None) == (hashed is None):
         raise InvalidInputError(f"{section.where}: expected either hash or token")
-    if hashed is None:
-        digest = _digest(plain or "", section.path("token"))
-    else:
-        found = _DIGEST.fullmatch(hashed)
+    if digest is None:
+        found = _DIGEST.fullmatch(hashed or "")
         if found is None:
-            raise InvalidInputError(
-                f"{section.path('hash')}: expected 'sha256:' and 64 hexadecimal digits"
-            )
+            raise section.error("hash", "expected 'sha256:' and 64 hexadecimal digits")
         digest = found[1]
     return TokenConfig(digest=digest, expires_ms=section.moment("expires"))
 
 
-def _digest(token: str, where: str) -> str:
-    if len(token) < 8:
-        raise InvalidInputError(f"{where}: a token of less than 8 characters can be guessed")
-    return token_digest(token)
+def _digest(section: ConfigSection, name: str) -> str | None:
+    token = section.optional(name, str)
+    if token is not None and len(token) < 8:
+        raise section.error(name, "a token of less than 8 characters can be guessed")
+    return None if token is None else token_digest(token)
 
 
-def _everybody(token: str) -> RecipientConfig:
-    digest = _digest(token, "authorization.bearerToken")
+def _everybody(section: ConfigSection) -> RecipientConfig:
+    """Return the recipient of the reference server's one token, who can access all shares."""
+    section.required("bearerToken", str)
+    digest = _digest(section, "bearerToken") or ""
     return RecipientConfig(name="everybody", tokens=(TokenConfig(digest=digest),))
 
 
-def _network(text: str, section: Section) -> Network:
+def _network(text: str, section: ConfigSection) -> Network:
     try:
         return ip_network(text, strict=False)
     except ValueError:
-        raise InvalidInputError(
-            f"{section.path('ipRanges')}: {text!r} is no address range such as 10.0.0.0/8"
-        ) from None
+        problem = f"{text!r} is no address range such as 10.0.0.0/8"
+        raise section.error("ipRanges", problem) from None
 
 
-def _oauth(section: Section) -> OAuthConfig:
+def _oauth(section: ConfigSection) -> OAuthConfig:
     algorithms = section.texts("algorithms") or ("RS256", "ES256")
     for name in algorithms:
+        # HS256 would accept tokens that anybody signs with the public key.
         if not re.fullmatch(r"(?:RS|ES|PS)\d{3}|EdDSA", name):
-            raise InvalidInputError(
-                f"{section.path('algorithms')}: {name!r} is no signature by a private key"
-            )
+            raise section.error("algorithms", f"{name!r} is no algorithm with a private key")
     return OAuthConfig(
         issuer=section.required("issuer", str),
         audience=section.required("audience", str),
@@ -362,7 +361,7 @@ def _oauth(section: Section) -> OAuthConfig:
     )
 
 
-def _certificate(section: Section) -> tuple[str, str]:
+def _certificate(section: ConfigSection) -> tuple[str, str]:
     section.optional("selfSigned", bool)
     return (
         section.required("certificateFile", str),
@@ -370,60 +369,61 @@ def _certificate(section: Section) -> tuple[str, str]:
     )
 
 
-def _limits(section: Section) -> Limits:
-    page_files = section.number("queryTablePageSizeLimit", Limits.page_files)
-    cached_tables = section.number("deltaTableCacheSize", Limits.cached_tables)
-    receive_seconds = section.number("requestTimeoutSeconds", Limits.receive_seconds)
+def _limits(section: ConfigSection) -> RequestLimits:
+    page_files = section.number("queryTablePageSizeLimit", RequestLimits.page_files)
+    cached_tables = section.number("deltaTableCacheSize", RequestLimits.cached_tables)
+    receive_seconds = section.number("requestTimeoutSeconds", RequestLimits.receive_seconds)
 
-    def parse(own: Section) -> Limits:
-        return Limits(
-            body_bytes=own.number("bodyBytes", Limits.body_bytes),
-            url_bytes=own.number("urlBytes", Limits.url_bytes),
+    def parse(own: ConfigSection) -> RequestLimits:
+        return RequestLimits(
+            body_bytes=own.number("bodyBytes", RequestLimits.body_bytes),
+            url_bytes=own.number("urlBytes", RequestLimits.url_bytes),
             receive_seconds=receive_seconds,
-            send_seconds=own.number("sendSeconds", Limits.send_seconds),
+            send_seconds=own.number("sendSeconds", RequestLimits.send_seconds),
             requests_per_minute=own.number("requestsPerMinute", 0, least=0),
-            concurrent_queries=own.number("concurrentQueries", Limits.concurrent_queries),
+            concurrent_queries=own.number("concurrentQueries", RequestLimits.concurrent_queries),
             page_files=page_files,
-            cache_bytes=own.number("cacheBytes", Limits.cache_bytes),
+            cache_bytes=own.number("cacheBytes", RequestLimits.cache_bytes),
             cached_tables=cached_tables,
         )
 
-    return section.child("limits", parse) or parse(Section({}, "limits"))
+    return section.child("limits", parse) or parse(ConfigSection({}, "limits"))
 
 
-def _name(section: Section, *, dots: bool = True) -> str:
+def _name(section: ConfigSection, *, dots: bool = True) -> str:
     name = section.required("name", str)
     if _NAME.fullmatch(name) is None or name in {".", ".."} or (not dots and "." in name):
-        raise InvalidInputError(
-            f"{section.path('name')}: {name[:80]!r} cannot be a name: expected 1 to 255 characters "
-            f"without slashes{'' if dots else ', dots'} and control characters"
+        raise section.error(
+            "name",
+            f"{name[:80]!r} cannot be a name: expected 1 to 255 characters without slashes"
+            f"{'' if dots else ', dots'} and control characters",
         )
     return name
 
 
-def _endpoint(section: Section) -> str:
+def _endpoint(section: ConfigSection) -> str:
     text = "/" + section.get("endpoint", "/delta-sharing").strip("/")
     return "" if text == "/" else text
 
 
-def _signing_key(section: Section) -> bytes | None:
+def _signing_key(section: ConfigSection) -> bytes | None:
     text = section.optional("signingKey", str)
     if text is None:
         return None
     if len(text) < _LEAST_KEY:
-        raise InvalidInputError(f"signingKey: expected {_LEAST_KEY} characters or more")
+        raise section.error("signingKey", f"expected {_LEAST_KEY} characters or more")
     return text.encode()
 
 
-def _seconds(section: Section, name: str, default: int) -> int:
+def _seconds(section: ConfigSection, name: str, default: int) -> int:
     return max(1, section.number(name, default * 1000) // 1000)
 
 
 def _check_recipients(recipients: tuple[RecipientConfig, ...], oauth: OAuthConfig | None) -> None:
     if not recipients:
         raise InvalidInputError(
-            "recipients: there is nobody to share with; add a recipient with a name, tokens and "
-            "shares, or authorization.bearerToken"
+            "recipients: none is configured; add a recipient with a name, tokens and shares, or "
+            "authorization.bearerToken"
         )
     if oauth is None and any(one.subjects for one in recipients):
         raise InvalidInputError("recipients: subjects need an oauth section")

@@ -1,7 +1,7 @@
-"""Files through our own signed URLs: whole, or in ranges.
+"""Downloads by our own signed URLs, of whole files or ranges.
 
-Owns ranges, conditions and what may be read at all: a file that lies inside of the table's
-directory, links followed, and is none of its log.
+Owns ranges, conditional requests, and which files may be downloaded: files inside of the table's
+directory, with links followed, and outside of its log.
 
 Protocol: RFC 9110 (Range, If-Range, If-None-Match)
 """
@@ -18,7 +18,8 @@ from weakref import finalize
 from deltalog.errors import UnsafePathError
 from deltalog.paths import encode_path
 from deltalog.sharing.server.faults import Fault, not_found
-from deltalog.sharing.server.files import inner_path
+from deltalog.sharing.server.file_lines import path_in_table
+from deltalog.sharing.wire.errors import INVALID_PARAMETER
 from deltalog.storage import NativeStore
 
 if TYPE_CHECKING:
@@ -33,11 +34,11 @@ _RANGE: Final = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 @dataclass(frozen=True)
 class Download:
-    """Bytes of a file and what is said of them.
+    """The response to a download.
 
     Args:
-        status: of HTTP: 200, 206, 304 or 416.
-        headers: all that concern the body.
+        status: 200, 206 or 304.
+        headers: about the body.
         chunks: the bytes.
     """
 
@@ -47,13 +48,13 @@ class Download:
 
 
 def check_inside(store: Store, path: str) -> None:
-    """Refuse what is not a data file of the table, links followed (ledger SHARE-SEC-02).
+    """Refuse what is not a data file of the table, with links followed (ledger SHARE-SEC-02).
 
     Raises:
         Fault: 404.
     """
     try:
-        inner_path(encode_path(path), store.root)
+        path_in_table(encode_path(path), store.root)
     except UnsafePathError:
         raise not_found("file") from None
     if not isinstance(store, NativeStore):
@@ -68,7 +69,7 @@ def check_inside(store: Store, path: str) -> None:
 def download(
     store: Store, path: str, headers: Mapping[str, str], *, with_body: bool = True
 ) -> Download:
-    """A file, or the range of it that is asked for.
+    """Return a file, or the requested range of it.
 
     Args:
         store: of the file.
@@ -87,29 +88,26 @@ def download(
         (piece,) = store.read_ranges(path, [(start, end)])
         return bytes(piece)
 
-    return _answer(headers, found.size_bytes, found.modified_ms, read, with_body=with_body)
+    return _response(headers, found.size_bytes, found.modified_ms, read, with_body=with_body)
 
 
 def download_open(file: BinaryIO, headers: Mapping[str, str], *, with_body: bool) -> Download:
-    """As `download`, of a file that is open, and is closed when all was sent."""
+    """Return an open file, or the requested range of it; it is closed after it was sent."""
     found = os.fstat(file.fileno())
 
     def read(start: int, end: int) -> bytes:
         file.seek(start)
         return file.read(end - start)
 
-    changed_ms = found.st_mtime_ns // 10**6
+    modified_ms = found.st_mtime_ns // 10**6
     try:
-        answer = _answer(headers, found.st_size, changed_ms, read, with_body=with_body)
+        response = _response(headers, found.st_size, modified_ms, read, with_body=with_body)
     except Fault:
         file.close()
         raise
-    if not with_body or answer.status == 304:
-        file.close()
-        return answer
-    chunks = _closing(file, answer.chunks)
-    finalize(chunks, file.close)  # who asked may be gone before the first piece
-    return replace(answer, chunks=chunks)
+    chunks = _closing(file, response.chunks)
+    finalize(chunks, file.close)  # the client may leave before the first piece
+    return replace(response, chunks=chunks)
 
 
 def _closing(file: BinaryIO, chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -117,7 +115,7 @@ def _closing(file: BinaryIO, chunks: Iterator[bytes]) -> Iterator[bytes]:
         yield from chunks
 
 
-def _answer(
+def _response(
     headers: Mapping[str, str],
     size: int,
     modified_ms: int,
@@ -125,6 +123,7 @@ def _answer(
     *,
     with_body: bool,
 ) -> Download:
+    # A file of a Delta table never changes; size and time are for files that are replaced anyway.
     tag = f'"{size:x}-{modified_ms:x}"'
     common = {"Accept-Ranges": "bytes", "ETag": tag, "Cache-Control": "private, no-transform"}
     if tag in headers.get("if-none-match", ""):
@@ -137,7 +136,7 @@ def _answer(
     if start >= end:
         raise Fault(
             416,
-            "INVALID_PARAMETER_VALUE",
+            INVALID_PARAMETER,
             "the range is outside of the file",
             {"Content-Range": f"bytes */{size}"},
         )
@@ -150,8 +149,9 @@ def _answer(
 
 
 def _span(headers: Mapping[str, str], tag: str, size: int) -> tuple[int, int] | None:
-    """The range that is asked for; None for the whole file, also for what cannot be understood."""
+    """Return the requested range; None is the whole file, also for a header of another form."""
     found = _RANGE.fullmatch(headers.get("range", "").strip())
+    # RFC 9110: a server ignores ranges that it does not understand, and with another `If-Range`.
     if found is None or headers.get("if-range", tag) != tag:
         return None
     first, last = found[1], found[2]
@@ -167,6 +167,6 @@ def _pieces(read: Callable[[int, int], bytes], start: int, end: int) -> Iterator
         stop = min(start + _PIECE_BYTES, end)
         piece = read(start, stop)
         if len(piece) != stop - start:
-            raise OSError("the file became shorter while it was sent")
+            raise OSError("the file became shorter during the download")
         yield piece
         start = stop

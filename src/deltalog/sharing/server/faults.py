@@ -1,7 +1,7 @@
-"""Answers that are no success: which status, which code, which words.
+"""Error responses: status, `errorCode` and message.
 
-Owns what a recipient is told of an error. Nothing that is said names a place of the storage, a
-token or another recipient; what deltalog's own errors say goes to the log only.
+Owns what a recipient learns of an error. No message names a storage location, a token or another
+recipient; the texts of deltalog's own errors go to the log only.
 
 Protocol: REST APIs (400, 401, 403, 404, 500)
 """
@@ -29,17 +29,17 @@ from deltalog.errors import (
 from deltalog.sharing.wire import errors as codes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 
-class Fault(Exception):  # noqa: N818 -- what the recipient did or met, told by a status
-    """An answer that is no success.
+class Fault(Exception):  # noqa: N818 -- an error response; the cause may be the recipient's
+    """An error response.
 
     Args:
         status: of HTTP.
         code: the `errorCode`.
-        message: for a person; holds nothing but what the recipient may know.
-        headers: to be sent with it.
+        message: for people; holds only what the recipient may know.
+        headers: of the response.
     """
 
     def __init__(
@@ -53,27 +53,27 @@ class Fault(Exception):  # noqa: N818 -- what the recipient did or met, told by 
 
 
 def not_found(what: str = "resource") -> Fault:
-    """404: it is not there, or not for this recipient; nobody can tell which."""
+    """404 for what does not exist, and in the same words for what is not shared."""
     return Fault(404, codes.NOT_FOUND, f"the {what} does not exist or is not shared with you")
 
 
 def invalid(message: str) -> Fault:
-    """400: a parameter cannot be followed."""
+    """400 for a parameter with a wrong value."""
     return Fault(400, codes.INVALID_PARAMETER, message)
 
 
 def malformed(message: str) -> Fault:
-    """400: the request cannot be understood."""
+    """400 for a request that cannot be parsed."""
     return Fault(400, codes.MALFORMED_REQUEST, message)
 
 
 def unsupported(message: str) -> Fault:
-    """400: the server or the table does not offer this."""
+    """400 for what the server or the table does not offer."""
     return Fault(400, codes.UNSUPPORTED_OPERATION, message)
 
 
 def unauthenticated() -> Fault:
-    """401: the same words whatever is wrong with the token (ledger SHARE-GEN-06)."""
+    """401 in the same words, whatever is wrong with the token (ledger SHARE-GEN-06)."""
     return Fault(
         401,
         codes.UNAUTHENTICATED,
@@ -82,59 +82,35 @@ def unauthenticated() -> Fault:
     )
 
 
-def forbidden(message: str = "the request is not allowed") -> Fault:
-    """403."""
+def forbidden(message: str) -> Fault:
+    """403 for what this recipient, or this URL, may not do."""
     return Fault(403, codes.FORBIDDEN, message)
 
 
-def too_large(message: str) -> Fault:
-    """413."""
-    return Fault(413, codes.TOO_LARGE, message)
+def too_many_requests(seconds: int) -> Fault:
+    """429 with the time to wait."""
+    message = "too many requests; try again later"
+    return Fault(429, codes.TOO_MANY_REQUESTS, message, {"Retry-After": str(seconds)})
 
 
-def too_many(seconds: int) -> Fault:
-    """429: come back later."""
-    return Fault(
-        429,
-        codes.TOO_MANY_REQUESTS,
-        "too many requests; come back later",
-        {"Retry-After": str(seconds)},
-    )
-
-
-def unavailable() -> Fault:
-    """503: it may work soon."""
-    return Fault(
-        503,
-        codes.UNAVAILABLE,
-        "the file cannot be given now; come back later",
-        {"Retry-After": "5"},
-    )
+def unavailable(message: str) -> Fault:
+    """503 for what may succeed in a few seconds."""
+    return Fault(503, codes.UNAVAILABLE, f"{message}; try again later", {"Retry-After": "5"})
 
 
 def internal() -> Fault:
-    """500: nothing is told."""
+    """500 without any detail."""
     return Fault(500, codes.INTERNAL_ERROR, "the server could not handle the request")
 
 
-_WORDS: Final[tuple[tuple[tuple[type[DeltaError], ...], int, str, str], ...]] = (
+# The first match counts: some kinds of errors are special cases of later ones.
+_Kinds = type[DeltaError] | tuple[type[DeltaError], ...]
+_FAULTS: Final[tuple[tuple[_Kinds, Callable[[], Fault]], ...]] = (
+    (TableNotFoundError, lambda: not_found("table")),
+    (VersionNotFoundError, lambda: invalid("the table has no such version, or not any more")),
     (
-        (TableNotFoundError,),
-        404,
-        codes.NOT_FOUND,
-        "the table does not exist or is not shared with you",
-    ),
-    (
-        (VersionNotFoundError,),
-        400,
-        codes.INVALID_PARAMETER,
-        "the table does not have what was asked for at that version or time (any more)",
-    ),
-    (
-        (ChangeDataFeedNotEnabledError,),
-        400,
-        codes.INVALID_PARAMETER,
-        "cdf is not enabled on table in the versions asked for",
+        ChangeDataFeedNotEnabledError,
+        lambda: invalid("cdf is not enabled on table in the requested versions"),
     ),
     (
         (
@@ -143,39 +119,29 @@ _WORDS: Final[tuple[tuple[tuple[type[DeltaError], ...], int, str, str], ...]] = 
             UnsupportedTypeError,
             DeletionVectorError,
         ),
-        400,
-        codes.UNSUPPORTED_OPERATION,
-        "the table has a feature that cannot be shared",
+        lambda: unsupported("the table has a feature that cannot be shared"),
     ),
     (
-        (UnsafePathError,),
-        400,
-        codes.UNSUPPORTED_OPERATION,
-        "the table has files outside of its directory, which cannot be shared",
+        UnsafePathError,
+        lambda: unsupported("the table has files outside of its directory, which are not shared"),
     ),
     (
+        # Before StorageError, of which the first one is a special case.
         (ObjectNotFoundError, DataFileMissingError),
-        404,
-        codes.NOT_FOUND,
-        "a file of the table is not there any more; ask for the table again",
+        lambda: Fault(404, codes.NOT_FOUND, "a file of the table is gone; query the table again"),
     ),
-    (
-        (StorageError,),
-        503,
-        codes.UNAVAILABLE,
-        "the table cannot be reached now; come back later",
-    ),
+    (StorageError, lambda: unavailable("the table's storage does not respond")),
+    (InvalidInputError, lambda: invalid("a parameter does not fit the table")),
 )
 
 
-def fault_of(error: DeltaError) -> Fault:
-    """What a recipient is told of an error of deltalog."""
+def fault_of(error: BaseException) -> Fault:
+    """Return the error response for any error."""
+    if isinstance(error, Fault):
+        return error
     if isinstance(error, MalformedMessageError):
-        return malformed(str(error))  # it tells of the recipient's own message only
-    for kinds, status, code, message in _WORDS:
+        return malformed(str(error))  # it quotes nothing but the recipient's own request
+    for kinds, make_fault in _FAULTS:
         if isinstance(error, kinds):
-            headers = {"Retry-After": "5"} if status == 503 else None
-            return Fault(status, code, message, headers)
-    if isinstance(error, InvalidInputError):
-        return invalid("a parameter does not fit the table")
+            return make_fault()
     return internal()

@@ -1,8 +1,8 @@
-"""Which response format answers, and the two lines that every answer starts with.
+"""The response format of an answer, and the two lines that every answer starts with.
 
-Owns which table can be told in which format: the format `parquet` knows plain files only, the
-format `delta` whatever features its client names. Features that only concern checkpoints, and ones
-that a table lists without using them, keep nobody out: no client of a share sees them.
+Owns which table can be sent in which format: `parquet` has plain files only, `delta` the features
+that its client names. Features that concern only checkpoints, and features that a table lists but
+does not use, are not required of a client and not sent: a recipient cannot meet them.
 
 Protocol: Delta Sharing Capabilities Header, Protocol, Metadata (both formats)
 """
@@ -18,15 +18,12 @@ from deltalog.column_mapping import Mode
 from deltalog.features import canonical_name, check_readable, find_feature
 from deltalog.features.schema_traits import has_types_of, has_variant
 from deltalog.sharing.server.faults import unsupported
-from deltalog.sharing.wire import (
-    DELTA,
-    PARQUET,
-    Capabilities,
+from deltalog.sharing.wire.capabilities import DELTA, PARQUET, Capabilities, encode_capabilities
+from deltalog.sharing.wire.lines import (
     DeltaMetadata,
     DeltaProtocol,
     ParquetMetadata,
     ParquetProtocol,
-    encode_capabilities,
 )
 
 if TYPE_CHECKING:
@@ -35,9 +32,10 @@ if TYPE_CHECKING:
 
     from deltalog.actions.model import Metadata
     from deltalog.configuration import TableConfiguration
+    from deltalog.sharing.wire.lines import Line
     from deltalog.snapshot import Snapshot
 
-_OF_COMMITS: Final = frozenset(
+_COMMIT_PROPERTIES: Final = frozenset(
     {
         "delta.enableInCommitTimestamps",
         "delta.inCommitTimestampEnablementVersion",
@@ -48,12 +46,12 @@ _CHECKPOINT_ONLY: Final = frozenset({"v2Checkpoint", "vacuumProtocolCheck"})
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
-    """How an answer is written.
+class ResponseFormat:
+    """The response format of an answer.
 
     Args:
         name: `parquet` or `delta`.
-        protocol: what the format `delta` tells of the protocol.
+        protocol: that the format `delta` sends.
         ends: whether the last line is an `endStreamAction`.
     """
 
@@ -68,68 +66,83 @@ class Format:
 
     @property
     def header(self) -> str:
-        """What the answer says of itself (ledger SHARE-CAP-08, SHARE-CAP-10)."""
+        """The header `delta-sharing-capabilities` of the answer (SHARE-CAP-08, SHARE-CAP-10)."""
         return encode_capabilities(
             Capabilities(response_formats=(self.name,), include_end_stream_action=self.ends)
         )
 
 
-def choose_format(capabilities: Capabilities, snapshot: Snapshot) -> Format:
-    """The format that the client takes and one version can be told in.
+def choose_format(capabilities: Capabilities, snapshot: Snapshot) -> ResponseFormat:
+    """Return the format for the files of one version.
 
     Raises:
-        Fault: 400: the client cannot read this table, in any format it takes.
+        Fault: 400 if the client cannot read this version in any format that it accepts.
     """
-    return _chosen(capabilities, snapshot.protocol, needed_features(snapshot))
+    return _choose(capabilities, snapshot.protocol, needed_features(snapshot))
 
 
-def choose_format_of_plain(capabilities: Capabilities, configuration: TableConfiguration) -> Format:
-    """As `choose_format`, for files that were written for the answer: what is listed is needed."""
+def choose_view_format(
+    capabilities: Capabilities, configuration: TableConfiguration
+) -> ResponseFormat:
+    """Return the format for the files of a view, which need every feature that the view lists.
+
+    Raises:
+        Fault: 400 if the client cannot read the view in any format that it accepts.
+    """
     protocol = configuration.protocol
     needed = {canonical_name(name): name for name in protocol.reader_features or ()}
-    return _chosen(capabilities, protocol, needed)
+    return _choose(capabilities, protocol, needed)
 
 
-def choose_format_of_range(capabilities: Capabilities, first: Snapshot, last: Snapshot) -> Format:
-    """As `choose_format`, for the changes from one version to another.
+def choose_range_format(
+    capabilities: Capabilities, first: Snapshot, last: Snapshot
+) -> ResponseFormat:
+    """Return the format for the changes of a range of versions.
 
-    A feature that is only listed may have been in use in a version between.
+    A feature that is only listed now may have been in use in a version of the range.
+
+    Raises:
+        Fault: 400 if the client cannot read the range in any format that it accepts.
     """
     needed = needed_features(first, whole_history=True)
     needed |= needed_features(last, whole_history=True)
-    return _chosen(capabilities, last.protocol, needed)
+    return _choose(capabilities, last.protocol, needed)
 
 
-def _chosen(capabilities: Capabilities, protocol: Protocol, needed: Mapping[str, str]) -> Format:
+def _choose(
+    capabilities: Capabilities, protocol: Protocol, needed: Mapping[str, str]
+) -> ResponseFormat:
     formats = [name for name in capabilities.formats if name in {PARQUET, DELTA}]
     ends = capabilities.include_end_stream_action
     if not formats:
         raise unsupported(
-            f"no response format that was asked for is known; expected {PARQUET} or {DELTA}"
+            f"none of the requested response formats is known; expected {PARQUET} or {DELTA}"
         )
-    # With a choice the older format is used wherever it can tell the table (SHARE-CAP-04).
+    # "The server may choose to respond in parquet format if the table does not have any advanced
+    # features" (SHARE-CAP-04).
     if PARQUET in formats and not needed:
-        return Format(PARQUET, protocol, ends)
+        return ResponseFormat(PARQUET, protocol, ends)
+    # "If there's only one responseFormat specified, the server must respect [it]" or refuse.
     if DELTA not in formats:
         raise unsupported(
-            "the table has features that the response format parquet cannot tell: "
+            "the table has features that the response format parquet does not have: "
             f"{', '.join(sorted(needed))}; ask with responseformat=delta and these readerfeatures"
         )
     missing = [
         spelled
         for name, spelled in needed.items()
-        if not _names_of(name, spelled) & capabilities.reader_features
+        if not _accepted_names(name, spelled) & capabilities.reader_features
     ]
     if missing:
         raise unsupported(
-            f"Unsupported Delta Table Properties: the table needs the reader features "
+            "Unsupported Delta Table Properties: the table needs the reader features "
             f"{', '.join(sorted(missing))}; name them as readerfeatures"
         )
-    return Format(DELTA, told_protocol(protocol, needed), ends)
+    return ResponseFormat(DELTA, _without_unused(protocol, needed), ends)
 
 
 def needed_features(snapshot: Snapshot, *, whole_history: bool = False) -> dict[str, str]:
-    """The reader features without which this version is read wrongly: name → spelling.
+    """Return the reader features that a client must honour: name → the table's spelling.
 
     Raises:
         DeltaProtocolError: deltalog itself cannot read the table.
@@ -138,7 +151,7 @@ def needed_features(snapshot: Snapshot, *, whole_history: bool = False) -> dict[
     protocol = snapshot.protocol
     listed = {canonical_name(name): name for name in protocol.reader_features or ()}
     if snapshot.configuration.column_mapping_mode is not Mode.NONE:
-        # Of reader version 2, or of tables that have it in the writers' list alone (CM-02).
+        # Reader version 2 has no list, and some tables have it among writer features only (CM-02).
         listed.setdefault("columnMapping", "columnMapping")
     return {
         name: spelled
@@ -151,6 +164,7 @@ def needed_features(snapshot: Snapshot, *, whole_history: bool = False) -> dict[
 def _is_used(name: str, snapshot: Snapshot) -> bool:
     configuration = snapshot.configuration
     match name:
+        # Tables keep listing features after the property is off or the columns are dropped.
         case "columnMapping":
             return configuration.column_mapping_mode is not Mode.NONE
         case "timestampNtz":
@@ -171,15 +185,15 @@ def _has_vectors(snapshot: Snapshot) -> bool:
     return bool(column.null_count < len(column))
 
 
-def _names_of(name: str, spelled: str) -> frozenset[str]:
-    """How a client may call a feature, in lower case (ledger B-95)."""
+def _accepted_names(name: str, spelled: str) -> frozenset[str]:
+    """Return the names by which a client may list a feature, in lower case (ledger B-95)."""
     feature = find_feature(name)
     aliases = () if feature is None else (feature.name, *feature.aliases)
     return frozenset(one.lower() for one in (name, spelled, *aliases))
 
 
-def told_protocol(protocol: Protocol, needed: Mapping[str, str]) -> Protocol:
-    """The protocol without the reader features that are not needed to read the answer."""
+def _without_unused(protocol: Protocol, needed: Mapping[str, str]) -> Protocol:
+    """Return the protocol without reader features that are not needed to read the answer."""
     if protocol.min_reader_version < 3:
         return protocol if needed or protocol.min_reader_version == 1 else _lowered(protocol, ())
     listed = {canonical_name(name) for name in protocol.reader_features or ()}
@@ -193,33 +207,47 @@ def told_protocol(protocol: Protocol, needed: Mapping[str, str]) -> Protocol:
 
 
 def _lowered(protocol: Protocol, writer_features: tuple[str, ...]) -> Protocol:
-    """A protocol that any reader understands."""
+    """Return a protocol that every reader supports."""
     if protocol.min_writer_version < 7:
         return replace(protocol, min_reader_version=1)
     return Protocol(min_reader_version=1, min_writer_version=7, writer_features=writer_features)
 
 
-def protocol_line(form: Format, version: int | None = None) -> ParquetProtocol | DeltaProtocol:
-    """The first line of an answer."""
-    if form.is_delta:
-        return DeltaProtocol(protocol=form.protocol, version=version)
-    return ParquetProtocol()
+def head_lines(
+    response_format: ResponseFormat,
+    configuration: TableConfiguration,
+    *,
+    protocol_version: int | None = None,
+    **metadata: Any,
+) -> tuple[Line, Line]:
+    """Return the first two lines of an answer.
+
+    Args:
+        response_format: of the answer.
+        configuration: of the table or the view.
+        protocol_version: of the protocol, where historical protocols were requested.
+        metadata: as `metadata_line` takes them.
+    """
+    protocol: Line = ParquetProtocol()
+    if response_format.is_delta:
+        protocol = DeltaProtocol(protocol=response_format.protocol, version=protocol_version)
+    return protocol, metadata_line(response_format, configuration, **metadata)
 
 
 def metadata_line(
-    form: Format,
+    response_format: ResponseFormat,
     configuration: TableConfiguration,
     *,
+    history_shared: bool,
     version: int | None = None,
     size_bytes: int | None = None,
     num_files: int | None = None,
-    history_shared: bool = False,
 ) -> ParquetMetadata | DeltaMetadata:
-    """The second line of an answer."""
+    """Return the line with the metadata of a version."""
     metadata = configuration.metadata
-    if form.is_delta:
+    if response_format.is_delta:
         return DeltaMetadata(
-            metadata=_for_others(metadata),
+            metadata=_for_recipients(metadata),
             version=version,
             size_bytes=size_bytes,
             num_files=num_files,
@@ -229,9 +257,9 @@ def metadata_line(
         id=metadata.id,
         name=metadata.name,
         description=metadata.description,
-        schema_string=bare_schema(metadata.schema_string),
+        schema_string=schema_without_metadata(metadata.schema_string),
         partition_columns=metadata.partition_columns,
-        # The client's word for it, without the table's other properties (SHARE-META-06).
+        # The reference server sends this one property, without the prefix (SHARE-META-06).
         configuration={"enableChangeDataFeed": "true"} if has_feed else {},
         version=version,
         size_bytes=size_bytes,
@@ -239,36 +267,39 @@ def metadata_line(
     )
 
 
-def _for_others(metadata: Metadata) -> Metadata:
-    """The metadata without properties that tell where something is stored (D-77).
+def _for_recipients(metadata: Metadata) -> Metadata:
+    """Return the metadata without storage locations and without in-commit timestamps.
 
-    Nor that commits carry their own times: a client that makes a log of its own of the answer has
-    no such commits, and the official one fails on that. Each line tells the time anyway.
+    Clients that write a log of their own for the answer have no commits with such timestamps, and
+    the official client fails on that. Each line has its time anyway.
     """
-    kept = {
+    kept = without_locations(metadata.configuration)
+    for name in _COMMIT_PROPERTIES & kept.keys():
+        del kept[name]
+    options = without_locations(metadata.format.options)
+    return replace(metadata, configuration=kept, format=replace(metadata.format, options=options))
+
+
+def without_locations(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return properties or tags without those that name a storage location (D-77)."""
+    return {
         key: value
-        for key, value in metadata.configuration.items()
-        if "://" not in value and not value.startswith("/") and key not in _OF_COMMITS
+        for key, value in values.items()
+        if value is None or ("://" not in value and not value.startswith("/"))
     }
-    options = {key: value for key, value in metadata.format.options.items() if "://" not in value}
-    return replace(
-        metadata,
-        configuration=kept,
-        format=replace(metadata.format, options=options),
-    )
 
 
-def bare_schema(schema_string: str) -> str:
-    """The schema without its columns' metadata, but for comments (SHARE-META-06)."""
-    return dumps(_bare(loads(schema_string, "schemaString"))).decode()
+def schema_without_metadata(schema_string: str) -> str:
+    """Return the schema without the metadata of its columns, except comments (SHARE-META-06)."""
+    return dumps(_without_metadata(loads(schema_string, "schemaString"))).decode()
 
 
-def _bare(node: Any) -> Any:
+def _without_metadata(node: Any) -> Any:
     if isinstance(node, list):
-        return [_bare(item) for item in node]
+        return [_without_metadata(item) for item in node]
     if not isinstance(node, dict):
         return node
-    found = {key: _bare(value) for key, value in node.items() if key != "metadata"}
+    found = {key: _without_metadata(value) for key, value in node.items() if key != "metadata"}
     if "metadata" in node:
         comment = (node["metadata"] or {}).get("comment")
         found["metadata"] = {} if comment is None else {"comment": comment}

@@ -1,21 +1,23 @@
-"""What hints say about a table: a condition that is resolved against its columns, or nothing.
+"""Predicate hints of a query, resolved against the table's columns.
 
-A hint that cannot be understood filters nothing, and is never an error (ledger SHARE-QT-04, D-78).
+A hint that cannot be parsed or resolved filters nothing, and is never an error: "the server may
+return all the files if validations fail" (ledger SHARE-QT-04, D-78).
 
 Protocol: SQL Expressions for Filtering, JSON predicates for Filtering
 """
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from deltalog.errors import DeltaError
 from deltalog.expressions import resolve_predicate
-from deltalog.expressions.nodes import And
 from deltalog.scan.prune import Pruned, prune
-from deltalog.sharing.wire import parse_json_hint, parse_sql_hint
+from deltalog.sharing.wire.hints import parse_json_hint, parse_sql_hint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,34 +25,37 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.schema import StructType
     from deltalog.sharing.server.config import ServerConfig
-    from deltalog.sharing.wire import TableQuery
+    from deltalog.sharing.wire.requests import TableQuery
     from deltalog.snapshot import Snapshot
 
 
-# Every one costs a look at each file; what is left out only makes the answer longer.
+# Each hint is evaluated for every file. Ignored ones only make the answer longer.
 _MOST_HINTS: Final = 100
 
 
 def predicate_of(query: TableQuery, schema: StructType, config: ServerConfig) -> Expression | None:
-    """What must hold of every row that is wanted; None if nothing is known.
+    """Return a condition that holds for all rows that the client wants, or None.
 
     Args:
         query: with its hints.
-        schema: the columns that may be named.
-        config: which hints are listened to.
+        schema: of the columns that hints may name.
+        config: which hints are evaluated.
     """
     found: list[Expression] = []
     if config.evaluate_predicate_hints:
-        found += _understood(query.predicate_hints, parse_sql_hint, schema)
+        found += _resolved(query.predicate_hints, parse_sql_hint, schema)
     if config.evaluate_json_predicate_hints and query.json_predicate_hints is not None:
-        found += _understood([query.json_predicate_hints], parse_json_hint, schema)
-    if len(found) < 2:
-        return found[0] if found else None
-    return And(tuple(found))
+        found += _resolved([query.json_predicate_hints], parse_json_hint, schema)
+    return all_of(found)
+
+
+def all_of(conditions: Sequence[Expression]) -> Expression | None:
+    """Return the conjunction of some conditions, or None if there are none."""
+    return reduce(and_, conditions) if conditions else None
 
 
 def prune_by(snapshot: Snapshot, predicate: Expression | None) -> Pruned:
-    """The files that may hold wanted rows; all of them if the condition cannot be judged.
+    """Return the files that may hold wanted rows; all files if the condition cannot be evaluated.
 
     Cost: the log's columns that the predicate needs.
     """
@@ -62,7 +67,7 @@ def prune_by(snapshot: Snapshot, predicate: Expression | None) -> Pruned:
         return prune(snapshot, None)
 
 
-def _understood(
+def _resolved(
     texts: Sequence[str], parse: Callable[[str], Expression], schema: StructType
 ) -> list[Expression]:
     found = []

@@ -1,4 +1,4 @@
-"""Answers to listings: shares, schemas and tables, by pages.
+"""Pages of the listings of shares, schemas and tables.
 
 Protocol: List Shares, Get Share, List Schemas in a Share, List Tables in a Schema, List all Tables
 in a Share
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from deltalog.sharing.server.faults import invalid
 from deltalog.sharing.server.tables import tables_of
 from deltalog.sharing.server.tokens import InvalidTokenError
-from deltalog.sharing.wire import Page, Schema, Share, Table, parse_number_parameter
+from deltalog.sharing.wire.listing import ListingPage, Schema, Share, Table
+from deltalog.sharing.wire.requests import parse_number_parameter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,19 +24,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# The reference server's bound and default.
 _MOST_RESULTS: Final = 500
 _LIST: Final = "list"
 _TOKEN_MS: Final = 24 * 3600 * 1000
 
 
 class Listings:
-    """The listings of one recipient.
+    """The listings for one request.
 
     Args:
         tables: of the server.
         sealer: of page tokens.
-        recipient: who asks.
-        now_ms: when he asks.
+        recipient: who sent the request.
+        now_ms: when it came.
     """
 
     def __init__(self, tables: Tables, sealer: Sealer, recipient: Recipient, now_ms: int) -> None:
@@ -44,47 +46,49 @@ class Listings:
         self._recipient = recipient
         self._now_ms = now_ms
 
-    def shares(self, parameters: Mapping[str, str]) -> Page[Share]:
-        """The shares that the recipient may see."""
-        found = [share_of(config) for config in self._tables.shares(self._recipient)]
+    def shares(self, parameters: Mapping[str, str]) -> ListingPage[Share]:
+        """Return the shares that the recipient can access."""
+        found = [config.share for config in self._tables.shares(self._recipient)]
         return self._page(found, "shares", parameters)
 
     def share(self, name: str) -> Share:
-        """One share."""
-        return share_of(self._tables.share(self._recipient, name))
+        """Return one share."""
+        return self._tables.share(self._recipient, name).share
 
-    def schemas(self, share: str, parameters: Mapping[str, str]) -> Page[Schema]:
-        """The schemas of a share."""
+    def schemas(self, share: str, parameters: Mapping[str, str]) -> ListingPage[Schema]:
+        """Return the schemas of a share."""
         config = self._tables.share(self._recipient, share)
         found = [Schema(name=schema.name, share=config.name) for schema in config.schemas]
         return self._page(found, f"schemas/{config.name}", parameters)
 
-    def tables(self, share: str, schema: str, parameters: Mapping[str, str]) -> Page[Table]:
-        """The tables of a schema."""
+    def tables(self, share: str, schema: str, parameters: Mapping[str, str]) -> ListingPage[Table]:
+        """Return the tables of a schema."""
         config = self._tables.share(self._recipient, share)
         found = self._tables.schema(self._recipient, share, schema)
         tables = [_table_of(config, found, table) for table in found.tables]
         return self._page(tables, f"tables/{config.name}/{found.name}", parameters)
 
-    def all_tables(self, share: str, parameters: Mapping[str, str]) -> Page[Table]:
-        """The tables of all schemas of a share."""
+    def all_tables(self, share: str, parameters: Mapping[str, str]) -> ListingPage[Table]:
+        """Return the tables of all schemas of a share."""
         config = self._tables.share(self._recipient, share)
         tables = [_table_of(config, schema, table) for schema, table in tables_of(config)]
         return self._page(tables, f"all-tables/{config.name}", parameters)
 
-    def _page(self, items: Sequence[T], listing: str, parameters: Mapping[str, str]) -> Page[T]:
-        """Some of the items; the token is bound to the listing in the configuration's spelling."""
+    def _page(
+        self, items: Sequence[T], listing: str, parameters: Mapping[str, str]
+    ) -> ListingPage[T]:
+        """Return a page; its token is bound to the listing by the configured spelling of names."""
         count = parse_number_parameter(parameters, "maxResults")
-        if count is not None and count > _MOST_RESULTS:
-            raise invalid(f"maxResults: expected {_MOST_RESULTS} or less")
         count = _MOST_RESULTS if count is None else count
+        if count > _MOST_RESULTS:
+            raise invalid(f"maxResults: expected {_MOST_RESULTS} or less")
         start = self._start(listing, parameters.get("pageToken") or "")
         end = start + count
         token = None
         if end < len(items):
             values: dict[str, Any] = {"r": self._recipient.name, "l": listing, "o": end}
             token = self._sealer.seal(_LIST, values, self._now_ms + _TOKEN_MS)
-        return Page(items=tuple(items[start:end]), next_page_token=token)
+        return ListingPage(items=tuple(items[start:end]), next_page_token=token)
 
     def _start(self, listing: str, token: str) -> int:
         if not token:
@@ -98,26 +102,15 @@ class Listings:
         return int(values["o"])
 
 
-def share_of(config: ShareConfig) -> Share:
-    """A share as it is listed."""
-    return Share(
-        name=config.name,
-        id=config.id,
-        display_name=config.display_name,
-        comment=config.comment,
-        properties=config.properties,
-    )
-
-
 def _table_of(share: ShareConfig, schema: SchemaConfig, table: TableConfig) -> Table:
     has_directory = table.credentials is not None
     return Table(
         name=table.name,
         schema=schema.name,
         share=share.name,
-        share_id=share.id,
+        share_id=share.share.id,
         id=table.id,
-        # Without credentials for it nobody needs to know where a table lies (SHARE-SEC-08).
+        # A recipient without credentials for the directory does not need it (SHARE-SEC-08).
         location=table.location if has_directory else None,
         access_modes=("url", "dir") if has_directory else (),
     )

@@ -1,6 +1,6 @@
-"""Counters of what a server does, as Prometheus reads them.
+"""Metrics of the server in Prometheus' text format.
 
-Owns the text format. Labels are endpoints and statuses only: no recipient, no table.
+Labels are endpoints and statuses only: no recipient and no table is named.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from typing import Final
 
+# Upper bounds of the histogram, in seconds.
 _BOUNDS: Final = (0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -24,26 +25,26 @@ class Metrics:
         self._times: dict[str, list[int]] = defaultdict(lambda: [0] * (len(_BOUNDS) + 1))
         self._seconds: dict[str, float] = defaultdict(float)
         self._sent_bytes = 0
-        self._told_files = 0
+        self._files = 0
         self._running = 0
 
     def begin(self) -> None:
-        """A request has come."""
+        """Count a request that starts."""
         with self._lock:
             self._running += 1
 
     def end(self, action: str, status: int, seconds: float, sent_bytes: int, files: int) -> None:
-        """A request was answered."""
+        """Count a request that ended."""
         with self._lock:
             self._running -= 1
             self._requests[action, status] += 1
             self._times[action][bisect_left(_BOUNDS, seconds)] += 1
             self._seconds[action] += seconds
             self._sent_bytes += sent_bytes
-            self._told_files += files
+            self._files += files
 
     def text(self) -> str:
-        """Everything that was counted."""
+        """Return all metrics."""
         with self._lock:
             lines = [
                 *_head("requests_total", "counter", "Requests by endpoint and status."),
@@ -54,7 +55,7 @@ class Metrics:
                 *_head("request_seconds", "histogram", "How long requests took."),
                 *(line for action in sorted(self._times) for line in self._histogram(action)),
                 *_single("sent_bytes_total", "counter", "Bytes of bodies.", self._sent_bytes),
-                *_single("told_files_total", "counter", "Files in answers.", self._told_files),
+                *_single("told_files_total", "counter", "Files in answers.", self._files),
                 *_single("running_requests", "gauge", "Requests at work.", self._running),
             ]
         return "\n".join(lines) + "\n"

@@ -1,7 +1,7 @@
-"""Tokens that an OAuth issuer has signed: JSON Web Tokens, checked with the issuer's public keys.
+"""JSON Web Tokens of an OAuth issuer, verified with the issuer's public keys.
 
-Owns the keys' cache: an unknown key makes them be fetched again, but not more often than once a
-minute, so that forged tokens cannot make the server knock at the issuer's door.
+Owns the cache of the keys. A token with an unknown key causes them to be fetched again, but only
+once a minute: forged tokens must not make this server flood the issuer.
 
 Protocol: RFC 7519, RFC 7517
 """
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.config import OAuthConfig
 
 _LOG: Final = logging.getLogger("deltalog.sharing")
-_KEEP_SECONDS: Final = 3600
-_LEAST_SECONDS: Final = 60
+_KEYS_SECONDS: Final = 3600
+_REFETCH_SECONDS: Final = 60
 _TIMEOUT_SECONDS: Final = 5
 _LEEWAY_SECONDS: Final = 30
 
 
 class TokenVerifier:
-    """Checks signed tokens.
+    """Verifies signed tokens.
 
     Args:
-        config: whose tokens are believed.
-        clock: seconds that only grow.
+        config: the issuer that is trusted.
+        clock: monotonic seconds.
     """
 
     def __init__(self, config: OAuthConfig, clock: Callable[[], float] = time.monotonic) -> None:
         try:
-            import jwt  # noqa: PLC0415 -- only who has an issuer needs it
+            import jwt  # noqa: PLC0415 -- needed only with an issuer
         except ModuleNotFoundError:
             raise InvalidInputError("oauth needs PyJWT: pip install 'deltalog[sharing]'") from None
         self._jwt = jwt
@@ -51,7 +51,7 @@ class TokenVerifier:
         self._lock = threading.Lock()
 
     def subject(self, token: str) -> str | None:
-        """Whom a token names; None if it is not valid."""
+        """Return the recipient's claim in a token, or None if the token is not valid."""
         jwt, config = self._jwt, self._config
         try:
             header = jwt.get_unverified_header(token)
@@ -65,6 +65,7 @@ class TokenVerifier:
                 audience=config.audience,
                 issuer=config.issuer,
                 leeway=_LEEWAY_SECONDS,
+                # PyJWT verifies only claims that are present.
                 options={"require": ["exp", "iss", "aud"]},
             )
         except (jwt.PyJWTError, ValueError, TypeError):
@@ -77,7 +78,7 @@ class TokenVerifier:
             now = self._clock()
             age = None if self._fetched_at is None else now - self._fetched_at
             is_unknown = key_id not in self._keys
-            if age is None or age > _KEEP_SECONDS or (is_unknown and age > _LEAST_SECONDS):
+            if age is None or age > _KEYS_SECONDS or (is_unknown and age > _REFETCH_SECONDS):
                 self._fetch(now)
             return self._keys.get(key_id)
 
@@ -86,6 +87,6 @@ class TokenVerifier:
         try:
             keys = self._client.get_signing_keys(refresh=True)
         except self._jwt.PyJWTError as error:
-            _LOG.warning("the issuer's keys cannot be fetched: %s", type(error).__name__)
+            _LOG.warning("cannot fetch the issuer's keys: %s", type(error).__name__)
             return
         self._keys = {key.key_id: key.key for key in keys}

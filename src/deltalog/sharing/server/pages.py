@@ -1,7 +1,7 @@
-"""Pages of files, and the tokens that lead to the next one or to fresh URLs.
+"""Pages of files, and the tokens that get the next page or new URLs.
 
-Owns what a token is bound to: recipient, table, version, and for pages the query itself. A page
-stays on its version whatever is committed meanwhile.
+Owns what a token is bound to: recipient, table, version, and for pages the query itself. All pages
+of a query are about one version, whatever is committed meanwhile.
 
 Protocol: Read Data from a Table (maxFiles, pageToken, refreshToken)
 """
@@ -12,27 +12,30 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.sharing.server.faults import invalid
-from deltalog.sharing.server.tokens import InvalidTokenError, Sealer, checksum
-from deltalog.sharing.wire import EndStreamAction
+from deltalog.sharing.server.tokens import InvalidTokenError, checksum
+from deltalog.sharing.wire.lines import EndStreamAction
+from deltalog.sharing.wire.requests import TableQuery
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pyarrow as pa
 
-    from deltalog.sharing.server.answers import Asked, Tools
-    from deltalog.sharing.server.formats import Format
-    from deltalog.sharing.wire import ChangesQuery, TableQuery
+    from deltalog.sharing.server.answers import TableRequest
+    from deltalog.sharing.server.formats import ResponseFormat
+    from deltalog.sharing.wire.requests import ChangesQuery
 
 _PAGE: Final = "page"
 _REFRESH: Final = "refresh"
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class PageStart:
     """Where a page starts.
 
     Args:
         version: of the table, or the last one of a range.
-        offset: lines before it.
+        offset: files on the pages before.
     """
 
     version: int
@@ -40,14 +43,14 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class FilePage:
     """Some rows of a table of files.
 
     Args:
-        indices: which rows, in which order; None is all as they are.
-        offset: how many of them came on pages before.
-        num_rows: how many are on this page.
-        total: how many there are.
+        indices: of the rows, in the order of the answer; None is all rows as they are.
+        offset: rows on the pages before.
+        num_rows: rows on this page.
+        total: rows on all pages.
     """
 
     indices: pa.UInt64Array | None
@@ -55,79 +58,89 @@ class Page:
     num_rows: int
     total: int
 
-    @property
-    def goes_on(self) -> bool:
-        """Whether there are more pages."""
-        return self.offset + self.num_rows < self.total
-
     def of(self, files: pa.Table) -> pa.Table:
-        """The rows of this page."""
+        """Return the rows of this page."""
         if self.indices is None:
             return files.slice(self.offset, self.num_rows)
         return files.take(self.indices.slice(self.offset, self.num_rows))
 
 
-def ends_with_action(query: TableQuery | ChangesQuery, form: Format) -> bool:
-    """Whether the last line is an `endStreamAction`: who pages or refreshes needs its tokens."""
-    wants = getattr(query, "include_refresh_token", False) or getattr(query, "refresh_token", None)
-    return form.ends or query.max_files is not None or bool(query.page_token or wants)
-
-
-def start_of(asked: Asked, query: TableQuery | ChangesQuery, sealer: Sealer) -> Start | None:
-    """What the query's token says; None if it has none.
+def start_of_page(request: TableRequest, query: TableQuery | ChangesQuery) -> PageStart | None:
+    """Return where the page starts that the query's token asks for; None without a token.
 
     Raises:
-        Fault: 400: the token is not for this recipient, this table and this query, or too old.
+        Fault: 400 if the token is for another recipient, table or query, or has expired.
     """
-    refresh = getattr(query, "refresh_token", None)
-    if query.page_token is None and refresh is None:
+    refresh_token = getattr(query, "refresh_token", None)
+    kind, token = (_PAGE, query.page_token) if query.page_token else (_REFRESH, refresh_token)
+    if token is None:
         return None
-    kind, token = (_PAGE, query.page_token) if query.page_token else (_REFRESH, refresh)
     try:
-        values = sealer.open(kind, token or "", asked.now_ms)
+        values = request.services.sealer.open(kind, token, request.now_ms)
     except InvalidTokenError as error:
         raise invalid(str(error)) from None
-    expected = _owner(asked)
+    # A token of another recipient, table or query selects nothing here (ledger SHARE-SEC-03).
+    expected = _owner(request)
     if kind == _PAGE:
-        expected["c"] = _parameters(query)
+        expected["c"] = _checksum(query)
     if any(values.get(key) != value for key, value in expected.items()):
         raise invalid("the token belongs to another query: send the parameters of the first page")
-    return Start(values["v"], values.get("o", 0))
+    return PageStart(values["v"], values.get("o", 0))
 
 
-def next_tokens(
-    asked: Asked,
+def end_of_page(
+    request: TableRequest,
     query: TableQuery | ChangesQuery,
-    tools: Tools,
+    response_format: ResponseFormat,
     version: int,
-    page: Page,
-    expires_ms: int,
-) -> EndStreamAction:
-    """The last line of a page."""
-    owner = {**_owner(asked), "v": version}
-    config = tools.config
-    next_page = refresh = None
-    if page.goes_on:
-        values = {**owner, "c": _parameters(query), "o": page.offset + page.num_rows}
-        until_ms = asked.now_ms + config.page_token_seconds * 1000
-        next_page = tools.sealer.seal(_PAGE, values, until_ms)
-    if getattr(query, "include_refresh_token", False) or getattr(query, "refresh_token", None):
-        until_ms = asked.now_ms + config.refresh_token_seconds * 1000
-        refresh = tools.sealer.seal(_REFRESH, owner, until_ms)
-    return EndStreamAction(
-        next_page_token=next_page,
-        refresh_token=refresh,
-        min_url_expiration_timestamp_ms=expires_ms if page.num_rows else None,
+    page: Callable[[], FilePage],
+) -> Callable[[], EndStreamAction] | None:
+    """Return a function that makes the last line of a page, or None if the client needs none.
+
+    Args:
+        request: of a recipient.
+        query: of the request; whoever pages or refreshes needs the tokens in the last line.
+        response_format: of the answer.
+        version: that the tokens are bound to: of the table, or the last one of a range.
+        page: returns the rows of the page, after they were sent.
+    """
+    config, sealer = request.services.config, request.services.sealer
+    refreshes = getattr(query, "include_refresh_token", False) or bool(
+        getattr(query, "refresh_token", None)
     )
+    is_paged = query.max_files is not None or query.page_token is not None
+    if not (response_format.ends or is_paged or refreshes):
+        return None
+
+    def make() -> EndStreamAction:
+        owner = {**_owner(request), "v": version}
+        rows = page()
+        next_offset = rows.offset + rows.num_rows
+        # The refresh token has no offset: it is for the files of all pages.
+        next_page = refresh = None
+        if next_offset < rows.total:
+            values = {**owner, "c": _checksum(query), "o": next_offset}
+            expires_ms = request.now_ms + config.page_token_seconds * 1000
+            next_page = sealer.seal(_PAGE, values, expires_ms)
+        if refreshes:
+            expires_ms = request.now_ms + config.refresh_token_seconds * 1000
+            refresh = sealer.seal(_REFRESH, owner, expires_ms)
+        return EndStreamAction(
+            next_page_token=next_page,
+            refresh_token=refresh,
+            min_url_expiration_timestamp_ms=request.url_expiry_ms if rows.num_rows else None,
+        )
+
+    return make
 
 
-def _owner(asked: Asked) -> dict[str, Any]:
-    return {"r": asked.recipient.name, "t": asked.table.name.key}
+def _owner(request: TableRequest) -> dict[str, Any]:
+    return {"r": request.recipient.name, "t": request.table.name.key}
 
 
-def _parameters(query: TableQuery | ChangesQuery) -> str:
-    """What must not change from page to page."""
-    bare: Any = replace(query, page_token=None, max_files=None)
-    if hasattr(bare, "refresh_token"):
-        bare = replace(bare, refresh_token=None, include_refresh_token=False, idempotency_key=None)
-    return checksum(bare)
+def _checksum(query: TableQuery | ChangesQuery) -> str:
+    """Return a hash of the parameters that must not change from page to page."""
+    same: Any = replace(query, page_token=None, max_files=None)
+    if isinstance(same, TableQuery):
+        same = replace(same, refresh_token=None, include_refresh_token=False, idempotency_key=None)
+    return checksum(same)

@@ -1,17 +1,20 @@
-"""Who asks: tokens, OAuth subjects, addresses.
+"""Recipients: authentication by token, OAuth subject and address, and limits on their requests.
 
-Owns authentication. Tokens are kept as their SHA-256 only and compared in constant time; whatever
-is wrong with one, the answer is the same.
+Tokens are kept as SHA-256 only and compared in constant time; whatever is wrong with one, the
+error is the same.
 """
 
 from __future__ import annotations
 
 import hmac
+import math
+import threading
+import time
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING
 
-from deltalog.sharing.server.faults import forbidden, unauthenticated
+from deltalog.sharing.server.faults import forbidden, too_many_requests, unauthenticated
 from deltalog.sharing.server.tokens import token_digest
 
 if TYPE_CHECKING:
@@ -22,18 +25,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """Who asks, and what he may see.
+    """A recipient and the shares that it can access.
 
     Args:
-        name: as the configuration has it.
-        shares: names in lower case; None is every share.
+        name: as configured.
+        shares: case-folded names; None is every share.
     """
 
     name: str
     shares: frozenset[str] | None
 
-    def may_see(self, share: str) -> bool:
-        """Whether a share was given to him."""
+    def can_access(self, share: str) -> bool:
+        """Whether a share is shared with this recipient."""
         return self.shares is None or share.casefold() in self.shares
 
 
@@ -42,7 +45,7 @@ class Recipients:
 
     Args:
         config: of the server.
-        verify: gives the subject of a signed token, or None if it is not valid.
+        verify: returns the subject of a signed token, or None if the token is not valid.
     """
 
     def __init__(
@@ -62,15 +65,15 @@ class Recipients:
     def authenticate(
         self, authorization: str | None, address: str | None, now_ms: int
     ) -> Recipient:
-        """Who sends a request.
+        """Return the recipient who sent a request.
 
         Args:
             authorization: the header.
             address: from which the request came.
-            now_ms: the present moment.
+            now_ms: the current time.
 
         Raises:
-            Fault: 401 without a valid token, 403 from an address that is not his.
+            Fault: 401 without a valid token, 403 from an address outside of the recipient's ranges.
         """
         scheme, _, token = (authorization or "").strip().partition(" ")
         token = token.strip()
@@ -84,7 +87,7 @@ class Recipients:
         return _recipient(found)
 
     def find(self, name: str) -> Recipient | None:
-        """A recipient by name: for what was handed out to him earlier."""
+        """Return a recipient by name, for a URL that was signed earlier; None if it is gone."""
         found = self._by_name.get(name)
         return None if found is None else _recipient(found)
 
@@ -97,6 +100,7 @@ class Recipients:
         return None if expires_ms is not None and expires_ms <= now_ms else entry[0]
 
     def _by_signature(self, token: str) -> RecipientConfig | None:
+        # JSON Web Tokens have three parts; other tokens never reach the issuer's keys.
         if self._verify is None or token.count(".") != 2:
             return None
         subject = self._verify(token)
@@ -114,6 +118,40 @@ def _is_inside(address: str | None, config: RecipientConfig) -> bool:
         found = ip_address(address or "")
     except ValueError:
         return False
+    # Servers that listen on IPv6 see IPv4 clients as `::ffff:10.1.2.3`.
     if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
         found = found.ipv4_mapped
     return any(found.version == net.version and found in net for net in config.networks)
+
+
+class RateLimit:
+    """Counts requests by recipient, in token buckets; threads may share it.
+
+    Args:
+        per_minute: requests that a recipient may send, all at once or spread; 0 is no limit.
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_minute = per_minute
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._left: dict[str, tuple[float, float]] = {}
+
+    def take(self, name: str) -> None:
+        """Count one request.
+
+        Raises:
+            Fault: 429 if there were too many, with the wait in `Retry-After`.
+        """
+        if not self._per_minute:
+            return
+        now, rate = self._clock(), self._per_minute / 60
+        with self._lock:
+            left, since = self._left.get(name, (float(self._per_minute), now))
+            left = min(self._per_minute, left + (now - since) * rate)
+            if left >= 1:
+                self._left[name] = (left - 1, now)
+                return
+            self._left[name] = (left, now)
+        raise too_many_requests(math.ceil((1 - left) / rate))

@@ -1,6 +1,6 @@
-"""Running the server: uvicorn over a configuration file.
+"""The server process: uvicorn with the application of a configuration file.
 
-Owns what the process logs, and where it listens.
+Owns where the process listens and what it logs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from deltalog.errors import InvalidInputError
-from deltalog.sharing.server.loading import app_of_file
+from deltalog.sharing.server.config_file import app_of_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +19,7 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def serve(path: str | Path, *, host: str | None = None, port: int | None = None) -> None:
-    """Share the tables of a configuration file until the process is told to end.
+    """Run the server of a configuration file until the process ends.
 
     Args:
         path: of the file.
@@ -38,8 +38,8 @@ def serve(path: str | Path, *, host: str | None = None, port: int | None = None)
     host = host or config.host
     if host not in _LOOPBACK and config.certificate_file is None and config.public_url is None:
         logging.getLogger("deltalog.sharing").warning(
-            "tokens go over the network unencrypted: set ssl, or publicUrl behind a proxy that "
-            "speaks https"
+            "tokens are sent unencrypted: set ssl, or publicUrl if a proxy in front of the server "
+            "has https"
         )
     uvicorn.run(
         app,
@@ -47,7 +47,7 @@ def serve(path: str | Path, *, host: str | None = None, port: int | None = None)
         port=config.port if port is None else port,
         ssl_certfile=config.certificate_file,
         ssl_keyfile=config.certificate_key_file,
-        access_log=False,  # URLs of files are secrets; the audit log has the rest
+        access_log=False,  # it would hold signed URLs; the audit log has the rest
         lifespan="off",
         log_level="warning",
         server_header=False,
@@ -57,10 +57,10 @@ def serve(path: str | Path, *, host: str | None = None, port: int | None = None)
 
 
 def _log_to_stderr() -> None:
-    """One line each: the audit log as JSON, the rest as text."""
+    """Log one line per event: the audit log as JSON, the rest as text."""
     root = logging.getLogger("deltalog.sharing")
     if root.handlers or logging.getLogger().handlers:
-        return  # whoever embeds the server has decided already
+        return  # logging is configured already
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(message)s"))
     root.addHandler(handler)

@@ -1,6 +1,6 @@
-"""The tables that are shared: found by name, opened once, kept up to date.
+"""The shared tables, found by name and opened once.
 
-Owns which snapshot answers a request: the latest version, or an older one where history is shared.
+Owns which versions of a table may be read: the latest, and older ones if the history is shared.
 
 Protocol: Query Table Version, Read Data from a Table
 """
@@ -12,12 +12,11 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from deltalog.clock import now_ms
 from deltalog.context import utc_context
 from deltalog.errors import VersionNotFoundError
 from deltalog.log.history import file_times_ms
 from deltalog.log.listing import list_log
-from deltalog.sharing.server.faults import Fault, invalid, not_found, unsupported
+from deltalog.sharing.server.faults import invalid, not_found, unsupported
 from deltalog.snapshot import Snapshot, load_snapshot
 from deltalog.snapshot.load import find_version
 from deltalog.storage import Store, open_store
@@ -25,12 +24,7 @@ from deltalog.storage import Store, open_store
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from deltalog.sharing.server.config import (
-        SchemaConfig,
-        ServerConfig,
-        ShareConfig,
-        TableConfig,
-    )
+    from deltalog.sharing.server.config import SchemaConfig, ServerConfig, ShareConfig, TableConfig
     from deltalog.sharing.server.recipients import Recipient
 
 _OLD_VERSIONS_KEPT = 4
@@ -46,12 +40,12 @@ class TableName:
 
     @property
     def key(self) -> str:
-        """One text for the three; names hold no slash."""
+        """The three names as one text; they hold no slash."""
         return f"{self.share}/{self.schema}/{self.table}"
 
 
 @dataclass
-class _Opened:
+class _OpenTable:
     store: Store
     lock: threading.Lock = field(default_factory=threading.Lock)
     latest: Snapshot | None = None
@@ -59,26 +53,26 @@ class _Opened:
 
 
 @dataclass(frozen=True)
-class SharedTable:
-    """One table of a share, for one request.
+class ServedTable:
+    """A table of a share.
 
     Args:
-        name: where it is in the shares.
-        config: what is shared of it.
+        name: as configured.
+        config: what is shared of the table.
         opened: store and snapshots, shared by all requests.
     """
 
     name: TableName
     config: TableConfig
-    opened: _Opened
+    opened: _OpenTable
 
     @property
     def store(self) -> Store:
-        """Of the table's files."""
+        """The store of the table's files."""
         return self.opened.store
 
     def latest(self) -> Snapshot:
-        """The latest version.
+        """Return the latest version.
 
         Cost: one listing.
         """
@@ -89,24 +83,25 @@ class SharedTable:
             newest = self.opened.latest
             if newest is None or newest is known or newest.version < found.version:
                 self.opened.latest = found
+        # Nothing of such a table may be read yet.
         if found.version < self.config.start_version:
             raise not_found("table")
         return found
 
     def known_latest(self) -> Snapshot:
-        """The latest version that was seen lately.
+        """Return the latest version that was seen.
 
-        Cost: nothing, but for a table that nobody has asked for yet.
+        Cost: nothing, but for a table that no request was about yet.
         """
         with self.opened.lock:
             known = self.opened.latest
         return self.latest() if known is None else known
 
     def at(self, version: int, latest: Snapshot | None = None) -> Snapshot:
-        """A version, whoever may ask for it.
+        """Return a version; callers check whether it may be read.
 
         Raises:
-            Fault: it is not there (any more).
+            Fault: 400 if the version does not exist, or not any more.
         """
         if latest is not None and version == latest.version:
             return latest
@@ -127,7 +122,7 @@ class SharedTable:
         return found
 
     def check_history(self, what: str) -> None:
-        """Refuse what looks back where history is not shared (ledger SHARE-QT-10).
+        """Refuse a request that needs the history if it is not shared (ledger SHARE-QT-10).
 
         Raises:
             Fault: 400.
@@ -136,13 +131,14 @@ class SharedTable:
             raise unsupported(f"{what} needs a table whose history is shared")
 
     def check_version(self, version: int, latest: Snapshot) -> None:
-        """Refuse versions out of the shared history.
+        """Refuse a version outside of the shared history.
 
         Raises:
             Fault: 400.
         """
         start = self.config.start_version
         if version < start:
+            # The reference server's words.
             raise invalid(f"You can only query table data since version {start}.")
         if version > latest.version:
             raise invalid(
@@ -150,11 +146,12 @@ class SharedTable:
             )
 
     def version_at(self, timestamp_ms: int, latest: Snapshot) -> int:
-        """The version that the table had at a moment (ledger SHARE-QT-11).
+        """Return the version that the table had at a time (ledger SHARE-QT-11).
 
         Raises:
-            Fault: 400: the moment is before the first version, or after the last commit.
+            Fault: 400 for a time before the first version or after the latest one.
         """
+        # The reference server refuses such times, as Delta's time travel does.
         if timestamp_ms > latest.commit_timestamp_ms:
             raise invalid("the timestamp is after the latest version of the table")
         version = find_version(utc_context(self.store), timestamp_ms, latest=latest)
@@ -162,33 +159,33 @@ class SharedTable:
         return version
 
     def first_version_from(self, timestamp_ms: int, latest: Snapshot) -> int:
-        """The first version that was committed at a moment or later (ledger SHARE-VER-03).
+        """Return the first version that was committed at a time or later (ledger SHARE-VER-03).
 
         Raises:
-            Fault: 400: nothing was committed since.
+            Fault: 400 if nothing was committed since.
         """
-        times = self.commit_times(latest)
-        found = [version for version, ms in times.items() if ms >= timestamp_ms]
-        if not found:
+        times = self._commit_times(latest)
+        # Not later: the reference server's kernel path skips a version of exactly this time.
+        version = min((one for one, ms in times.items() if ms >= timestamp_ms), default=None)
+        if version is None:
             raise invalid("the timestamp is after the latest version of the table")
-        version = min(found)
         self.check_version(version, latest)
         return version
 
     def last_version_until(self, timestamp_ms: int, latest: Snapshot) -> int:
-        """The last version that was committed at a moment or before.
+        """Return the last version that was committed at a time or before.
 
         Raises:
-            Fault: 400: the table did not exist then.
+            Fault: 400 for a time before the first version.
         """
-        times = self.commit_times(latest)
-        found = [version for version, ms in times.items() if ms <= timestamp_ms]
-        if not found:
+        times = self._commit_times(latest)
+        version = max((one for one, ms in times.items() if ms <= timestamp_ms), default=None)
+        if version is None:
             raise invalid("the timestamp is before the first version of the table")
-        return max(found)
+        return version
 
-    def commit_times(self, latest: Snapshot) -> Mapping[int, int]:
-        """When each version in the log was committed, milliseconds since 1970.
+    def _commit_times(self, latest: Snapshot) -> Mapping[int, int]:
+        """Return when each version in the log was committed, in milliseconds since 1970.
 
         Cost: one listing; with in-commit timestamps one request per commit.
         """
@@ -200,11 +197,11 @@ class SharedTable:
 
 
 class Tables:
-    """Every table of a configuration.
+    """All tables of a configuration.
 
     Args:
         config: of the server.
-        make_store: gives the store of a table.
+        make_store: opens the store of a table.
     """
 
     def __init__(
@@ -215,26 +212,26 @@ class Tables:
         self._shares = {share.name.casefold(): share for share in config.shares}
         self._make_store = make_store or _store_of
         self._kept = config.limits.cached_tables
-        self._opened: OrderedDict[str, _Opened] = OrderedDict()
+        self._opened: OrderedDict[str, _OpenTable] = OrderedDict()
         self._lock = threading.Lock()
 
     def shares(self, recipient: Recipient) -> list[ShareConfig]:
-        """The shares that a recipient may see, in the order of the configuration."""
-        return [share for share in self._shares.values() if recipient.may_see(share.name)]
+        """Return the shares that a recipient can access, in the order of the configuration."""
+        return [share for share in self._shares.values() if recipient.can_access(share.name)]
 
     def share(self, recipient: Recipient, name: str) -> ShareConfig:
-        """A share by name, in any case.
+        """Return a share by name, in any case.
 
         Raises:
             Fault: 404.
         """
         found = self._shares.get(name.casefold())
-        if found is None or not recipient.may_see(found.name):
+        if found is None or not recipient.can_access(found.name):
             raise not_found("share")
         return found
 
     def schema(self, recipient: Recipient, share: str, name: str) -> SchemaConfig:
-        """A schema by name, in any case.
+        """Return a schema by name, in any case.
 
         Raises:
             Fault: 404.
@@ -244,8 +241,8 @@ class Tables:
                 return schema
         raise not_found("schema")
 
-    def table(self, recipient: Recipient, name: TableName) -> SharedTable:
-        """A table by its names, in any case.
+    def table(self, recipient: Recipient, name: TableName) -> ServedTable:
+        """Return a table by its names, in any case.
 
         Raises:
             Fault: 404.
@@ -255,14 +252,14 @@ class Tables:
         for config in schema.tables:
             if config.name.casefold() == name.table.casefold():
                 own = TableName(share.name, schema.name, config.name)
-                return SharedTable(own, config, self._open(own, config))
+                return ServedTable(own, config, self._open(own, config))
         raise not_found("table")
 
-    def _open(self, name: TableName, config: TableConfig) -> _Opened:
+    def _open(self, name: TableName, config: TableConfig) -> _OpenTable:
         with self._lock:
             found = self._opened.get(name.key)
             if found is None:
-                found = self._opened[name.key] = _Opened(self._make_store(config))
+                found = self._opened[name.key] = _OpenTable(self._make_store(config))
             self._opened.move_to_end(name.key)
             while len(self._opened) > self._kept:
                 self._opened.popitem(last=False)
@@ -274,15 +271,7 @@ def _store_of(config: TableConfig) -> Store:
 
 
 def tables_of(share: ShareConfig) -> Iterator[tuple[SchemaConfig, TableConfig]]:
-    """Every table of a share with its schema, in the order of the configuration."""
+    """Yield every table of a share with its schema, in the order of the configuration."""
     for schema in share.schemas:
         for table in schema.tables:
             yield schema, table
-
-
-def present_ms() -> int:
-    """The present moment; one name, so that tests can let time pass."""
-    return now_ms()
-
-
-__all__ = ["Fault", "SharedTable", "TableName", "Tables", "present_ms", "tables_of"]

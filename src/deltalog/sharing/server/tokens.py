@@ -1,7 +1,7 @@
-"""Sealed tokens: what the server hands out to be handed back, unread and unchanged.
+"""Sealed tokens: values that clients hand back unchanged, such as page tokens.
 
-Owns the seal (HMAC-SHA256 over kind and contents), expiry, and binding: a token of one kind, one
-recipient or one table opens nothing else. Contents are no secret; they are only not to be forged.
+Owns the seal (HMAC-SHA256 over kind and contents), expiry, and hashes. The contents of a token are
+readable but cannot be forged, and a token of one kind is not accepted as one of another.
 """
 
 from __future__ import annotations
@@ -22,28 +22,29 @@ _SEAL_BYTES: Final = 32
 
 
 class InvalidTokenError(DeltaError):
-    """A token that this server did not hand out for this use, or not lately."""
+    """A token that this server did not issue for this use, or that has expired."""
 
     code = "invalid-token"
 
 
 class Sealer:
-    """Makes and opens tokens.
+    """Seals and opens tokens.
 
     Args:
-        key: at least 16 bytes that nobody else knows; all processes of a server share it.
+        key: a secret of 16 bytes or more, which all processes of a server share.
     """
 
     def __init__(self, key: bytes) -> None:
+        # A key of its own, so that no signature of a URL is a valid seal.
         self._key = hmac.digest(key, b"deltalog sharing tokens", "sha256")
 
     def seal(self, kind: str, values: Mapping[str, Any], expires_ms: int) -> str:
-        """A token that holds `values` until a moment."""
+        """Return a token that holds `values` until a time."""
         body = dumps({"e": expires_ms, **values})
         return encode_base64(self._mac(kind, body) + body)
 
     def open(self, kind: str, token: str, now_ms: int) -> dict[str, Any]:
-        """What a token holds.
+        """Return the values of a token.
 
         Raises:
             InvalidTokenError: it is forged, of another kind, or has expired.
@@ -59,8 +60,9 @@ class Sealer:
             raise InvalidTokenError("the token has expired; start from the first page")
         return values
 
-    def mark(self, *parts: bytes) -> str:
-        """A name for something that tells nothing of it, always the same; hexadecimal."""
+    def keyed_hash(self, *parts: bytes) -> str:
+        """Return a hash that cannot be computed without the key, in hexadecimal digits."""
+        # Lengths tell the parts ("a", "bc") from ("ab", "c").
         message = b"mark\0" + b"".join(len(part).to_bytes(8) + part for part in parts)
         return hmac.digest(self._key, message, "sha256").hex()
 
@@ -69,29 +71,30 @@ class Sealer:
 
 
 def encode_base64(data: bytes) -> str:
-    """URL-safe, without padding."""
+    """Return URL-safe Base64 without padding."""
     return urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
 
 
 def decode_base64(text: str) -> bytes | None:
-    """What `encode_base64` was given; None for any other text, other spellings of it too."""
+    """Return what `encode_base64` encoded; None for any other text, such as one with padding."""
     if len(text) > _MOST_CHARACTERS or not text.isascii():
         return None
     try:
         data = urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except ValueError:
         return None
+    # The last character may have unused bits, which would give one token several spellings.
     return data if encode_base64(data) == text else None
 
 
 def checksum(*parts: object) -> str:
-    """A short text that tells these values from others; for what a token is bound to."""
+    """Return a short hash of some values, to which a token is bound."""
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
 
 
 def token_digest(token: str) -> str:
-    """SHA-256 of a token, hexadecimal: what is kept of it.
+    """Return the SHA-256 of a bearer token in hexadecimal digits, which is stored instead of it.
 
-    Tokens are long and random, so a plain hash cannot be turned back.
+    Tokens are long and random, so a plain hash cannot be reversed.
     """
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()

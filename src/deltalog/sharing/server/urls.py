@@ -1,11 +1,11 @@
-"""Signed URLs for files: the store's own where it can sign, else ones that lead to this server.
+"""Signed URLs for files: the store's own where it can sign, otherwise URLs of this server.
 
-Owns the signature of our own URLs: HMAC-SHA256 over method, owner, file and expiry. A URL opens one
-file of one table for one recipient for a while, and nothing else. Which file it is stands in the
-URL; that the file lies inside of the table was checked before it was signed.
+Owns the signature of our own URLs: HMAC-SHA256 over method, owner, file and expiry. Such a URL
+opens one file of one table for one recipient until it expires. The path of the file is in the URL;
+that the file lies inside of the table was checked before it was signed.
 
-The parameter is called `X-Amz-Signature` because the official clients take a URL for remote only if
-its query has a name that they know.
+The parameters are called `X-Amz-…` because the official clients recognise a pre-signed URL by names
+of parameters that they know.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from deltalog.sharing.server.recipients import Recipient
-    from deltalog.sharing.server.tables import SharedTable
+    from deltalog.storage import Store
 
 FILES_ROUTE: Final = "_files"
 EXPIRY: Final = "X-Amz-Expires"
@@ -36,12 +36,12 @@ _LOG = logging.getLogger("deltalog.sharing")
 
 
 @dataclass(frozen=True, slots=True)
-class ShownOf:
-    """Where the rows of a file come from that was written for a share of a part of a table.
+class ViewFileSource:
+    """Which rows of a view a file holds.
 
     Args:
-        version: that the part is shown of.
-        commit: whose changes are shown; None for the rows of `version`.
+        version: of the table.
+        commit: whose changed rows the file holds; None for the rows of `version`.
         with_feed: the changes are those of the change data feed.
     """
 
@@ -49,38 +49,34 @@ class ShownOf:
     commit: int | None = None
     with_feed: bool = False
 
-    @property
-    def text(self) -> str:
-        """For URLs; `parse` turns it back."""
+    def encode(self) -> str:
+        """Return a text for URLs, which `parse` reads."""
         if self.commit is None:
             return str(self.version)
         return f"{self.version},{self.commit},{self.with_feed:d}"
 
     @classmethod
-    def parse(cls, text: str) -> ShownOf | None:
-        """What `text` gave; None for files as they are."""
-        if not text:
-            return None
+    def parse(cls, text: str) -> ViewFileSource:
+        """Return the source of a text that `encode` made."""
         version, *change = (int(part) for part in text.split(","))
         return cls(version, change[0], bool(change[1])) if change else cls(version)
 
 
 @dataclass(frozen=True, slots=True)
 class SignedFile:
-    """What one of our own URLs names.
+    """The file that one of our own URLs opens.
 
     Args:
-        recipient: for whom it was signed.
-        table: of which table the file is.
-        path: of the file, decoded, as the table's store takes it; with `view` its name among the
-            files that were written for shares of a part.
-        view: what it shows then; None for files as they are.
+        recipient: for whom the URL was signed.
+        table: that the file belongs to.
+        path: of the file, decoded, in the table's store; for a view its name in the file cache.
+        source: for a file of a view, which rows it holds; None for a file of the table itself.
     """
 
     recipient: str
     table: TableName
     path: str
-    view: ShownOf | None = None
+    source: ViewFileSource | None = None
 
 
 class UrlSigner:
@@ -88,54 +84,55 @@ class UrlSigner:
 
     Args:
         key: of the server.
-        seconds: how long a URL holds.
+        seconds: how long a URL is valid.
         own_urls: never use the store's own URLs.
     """
 
     def __init__(self, key: bytes, seconds: int, *, own_urls: bool = False) -> None:
+        # A key of its own, so that no sealed token is a valid signature.
         self._key = hmac.digest(key, b"deltalog sharing urls", "sha256")
         self._seconds = seconds
         self._own_urls = own_urls
 
     def expiry_ms(self, now_ms: int) -> int:
-        """When URLs that are signed now end."""
+        """Return when URLs expire that are signed now."""
         return now_ms + self._seconds * 1000
 
+    def store_signer(self, store: Store) -> Callable[[str], str] | None:
+        """Return a function that makes the store's own URL of a file; None if it cannot sign."""
+        if self._own_urls or not isinstance(store, SigningStore):
+            return None
+        signing, seconds = store, self._seconds
+        if not (signing.can_sign and _signs(signing)):
+            return None
+        return lambda path: signing.signed_url(path, seconds)
+
     def signer(
-        self, table: SharedTable, recipient: Recipient, base: str, expires_ms: int
-    ) -> Callable[[str], str]:
-        """What makes the URL of a file of a table from its decoded path.
-
-        Args:
-            table: whose files.
-            recipient: for whom.
-            base: URL of the protocol's root on this server.
-            expires_ms: when the URLs end.
-        """
-        store = table.store
-        if not self._own_urls and isinstance(store, SigningStore):
-            seconds = self._seconds
-            if store.can_sign and _signs(store):
-                return lambda path: store.signed_url(path, seconds)
-        return self.own_signer(table.name, recipient, base, expires_ms)
-
-    def own_signer(
         self,
         table: TableName,
         recipient: Recipient,
-        base: str,
+        base_url: str,
         expires_ms: int,
-        view: ShownOf | None = None,
+        source: ViewFileSource | None = None,
     ) -> Callable[[str], str]:
-        """As `signer`, but the URLs always lead to this server."""
-        shown = "" if view is None else view.text
-        owner = encode_base64(f"{recipient.name}\n{table.key}\n{shown}".encode())
-        start = f"{base}/{FILES_ROUTE}/{owner}/"
+        """Return a function that makes the URL of a file on this server from its decoded path.
+
+        Args:
+            table: that the files belong to.
+            recipient: for whom URLs are signed.
+            base_url: of the protocol's root on this server.
+            expires_ms: when the URLs expire.
+            source: for files of a view, which rows they hold.
+        """
+        rows = "" if source is None else source.encode()
+        owner = encode_base64(f"{recipient.name}\n{table.key}\n{rows}".encode())
+        start = f"{base_url}/{FILES_ROUTE}/{owner}/"
         key, expiry = self._key, str(expires_ms)
         before, after = f"GET\n{owner}\n".encode(), f"\n{expiry}".encode()
         end = f"?{EXPIRY}={expiry}&{SIGNATURE}="
 
         def sign(path: str) -> str:
+            # Names of local files may be no UTF-8.
             name = encode_base64(path.encode("utf-8", "surrogateescape"))
             mac = hmac.digest(key, before + name.encode() + after, "sha256").hex()
             return f"{start}{name}{end}{mac}"
@@ -143,32 +140,31 @@ class UrlSigner:
         return sign
 
     def check(self, owner: str, name: str, expiry: str, signature: str, now_ms: int) -> SignedFile:
-        """What a URL names.
+        """Return the file that a URL opens.
 
         Raises:
-            Fault: 403: it was not signed here, was changed, or has expired.
+            Fault: 403 if the URL was not signed here, was changed, or has expired.
         """
         if max(len(owner), len(name), len(expiry), len(signature)) > _MOST_CHARACTERS:
             raise forbidden("the URL is not valid")
+        # The signature first: nothing of an unsigned URL is evaluated.
         text = f"GET\n{owner}\n{name}\n{expiry}".encode("utf-8", "surrogatepass")
         mac = hmac.digest(self._key, text, "sha256").hex()
         if not hmac.compare_digest(mac.encode(), signature.encode("utf-8", "surrogatepass")):
             raise forbidden("the URL is not valid")
         if int(expiry) <= now_ms:
-            raise forbidden("the URL has expired; ask for the table again")
-        who, key, view = (decode_base64(owner) or b"").decode().split("\n")
-        share, schema, table = key.split("/")
-        path = (decode_base64(name) or b"").decode("utf-8", "surrogateescape")
+            raise forbidden("the URL has expired; query the table again")
+        recipient, key, rows = (decode_base64(owner) or b"").decode().split("\n")
         return SignedFile(
-            recipient=who,
-            table=TableName(share, schema, table),
-            path=path,
-            view=ShownOf.parse(view),
+            recipient=recipient,
+            table=TableName(*key.split("/")),
+            path=(decode_base64(name) or b"").decode("utf-8", "surrogateescape"),
+            source=ViewFileSource.parse(rows) if rows else None,
         )
 
 
 def _signs(store: SigningStore) -> bool:
-    """Whether the store's credentials can sign: anonymous ones, tokens and machines' often cannot.
+    """Whether the store's credentials can sign: anonymous ones and tokens often cannot.
 
     Cost: that of one URL.
     """

@@ -1,8 +1,8 @@
-"""What changed in tables of which a share shows a part.
+"""The changes of a view, for the change data feed and for queries with a starting version.
 
-Owns which changes may be seen: each changed row is judged by itself, as any row is. The row before
-an update and the row after it are two rows, and what is not shown of them is cut. Files of changes
-are written anew, all in one schema, that of the last version asked for.
+Owns which changes a recipient sees: those of the rows that the view shows, where the row before an
+update and the row after it are two rows. The changed rows are written to new files in one schema,
+that of the last version of the range.
 
 Protocol: Read Change Data Feed from a Table, Read Data from a Table (startingVersion)
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from deltalog._json import dumps
 from deltalog.configuration import TableConfiguration
@@ -19,72 +19,78 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns as columns_of
 from deltalog.scan.changes import change_tasks, changes_spec, incompatibility
 from deltalog.schema import StructType, canonical_path_of
-from deltalog.sharing.server.faults import invalid, not_found, unsupported
-from deltalog.sharing.server.history import History
-from deltalog.sharing.server.urls import ShownOf
-from deltalog.sharing.server.views import identity
+from deltalog.sharing.server.commit_range import CommitRange
+from deltalog.sharing.server.faults import invalid, unsupported
+from deltalog.sharing.server.file_lines import encode_file_line
+from deltalog.sharing.server.urls import ViewFileSource
+from deltalog.sharing.server.views import column_identity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from deltalog.actions.model import Metadata, Protocol
     from deltalog.scan.task import ReadSpec, ScanTask
-    from deltalog.sharing.server.answers import Asked, Tools
-    from deltalog.sharing.server.formats import Format
-    from deltalog.sharing.server.history import VersionChanges
-    from deltalog.sharing.server.tables import SharedTable
-    from deltalog.sharing.server.views import ShownFile, View
+    from deltalog.sharing.server.answers import TableRequest
+    from deltalog.sharing.server.cache import CachedFile
+    from deltalog.sharing.server.commit_range import VersionChanges
+    from deltalog.sharing.server.formats import ResponseFormat
+    from deltalog.sharing.server.tables import ServedTable
+    from deltalog.sharing.server.views import View
     from deltalog.snapshot import Snapshot
-
-_DELTA_KINDS: Final = {"file": "add", "add": "add", "cdf": "cdc", "remove": "remove"}
 
 
 @dataclass(frozen=True, slots=True)
-class ShownTasks:
-    """Files whose shown rows are to be told."""
+class ViewTasks:
+    """Files of which the view's rows are to be written."""
 
     tasks: tuple[ScanTask, ...]
 
     @property
     def num_rows(self) -> int:
-        """How many files."""
+        """The number of files."""
         return len(self.tasks)
 
-    def slice(self, offset: int = 0, length: int | None = None) -> ShownTasks:
-        """Some of them."""
+    def slice(self, offset: int = 0, length: int | None = None) -> ViewTasks:
+        """Return some of the files."""
         end = None if length is None else offset + length
-        return ShownTasks(self.tasks[offset:end])
+        return ViewTasks(self.tasks[offset:end])
 
 
-class ViewHistory(History):
-    """The commits of a range, as far as a share shows them; arguments as those of `History`.
+class ViewCommitRange(CommitRange):
+    """The commits of a range, as a view shows them.
 
     Args:
-        view: what is shown, of the version in whose schema rows are written.
+        view: of the version in whose schema rows are written.
+        table: of the commits.
+        first: snapshot of the first version.
+        last: snapshot of the last version.
+        with_feed: for the change data feed.
     """
 
     def __init__(
-        self, view: View, table: SharedTable, first: Snapshot, last: Snapshot, *, with_feed: bool
+        self, view: View, table: ServedTable, first: Snapshot, last: Snapshot, *, with_feed: bool
     ) -> None:
         super().__init__(table, first, last, with_feed=with_feed)
         self._view = view
 
     def versions(self) -> Iterator[VersionChanges]:
-        """What each version changed; protocol and metadata are those of the view throughout."""
+        """Yield the changes of each version; a view's protocol and metadata do not change."""
         for change in super().versions():
             parts: dict[str, Any] = dict(change.parts)
-            shown = self._feed(parts) if self._with_feed else self._moved(parts)
+            shown = self._feed(parts) if self._with_feed else self._added_and_removed(parts)
             yield replace(change, parts=tuple(shown), protocol=None, metadata=None)
 
-    def _feed(self, parts: dict[str, Any]) -> Iterator[tuple[str, ShownTasks]]:
+    def _feed(self, parts: dict[str, Any]) -> Iterator[tuple[str, ViewTasks]]:
         tasks = self._changes(_rows(parts, "cdf"), _rows(parts, "add"), _rows(parts, "remove"))
         if tasks:
-            yield "cdf", ShownTasks(tasks)
+            yield "cdf", ViewTasks(tasks)
 
-    def _moved(self, parts: dict[str, Any]) -> Iterator[tuple[str, ShownTasks]]:
-        """Added and removed files, without those that went on with the same shown rows."""
+    def _added_and_removed(self, parts: dict[str, Any]) -> Iterator[tuple[str, ViewTasks]]:
+        """Yield the files without those that were added again with the same rows of the view."""
         removes, adds = _rows(parts, "remove"), _rows(parts, "add")
         removed = {row["path"]: row for row in removes}
+        # A commit that replaces a deletion vector removes and adds the same file. If no row of the
+        # view is affected, its lines would reveal that hidden rows were deleted.
         same = {
             row["path"]
             for row in adds
@@ -93,12 +99,12 @@ class ViewHistory(History):
         for kind, rows in (("remove", removes), ("add", adds)):
             tasks = tuple(self._view.task(row) for row in rows if row["path"] not in same)
             if tasks:
-                yield kind, ShownTasks(tasks)
+                yield kind, ViewTasks(tasks)
 
     def _differ(self, add: dict[str, Any], remove: dict[str, Any]) -> bool:
-        """Whether deletion vectors of the same file differ in any shown row."""
+        """Whether two deletion vectors of the same file differ in a row of the view."""
         tasks = self._changes([], [add], [remove])
-        return any(self._view.show(self._view.name(t), t).made.num_rows for t in tasks)
+        return any(self._view.write(self._view.name(task), task).num_rows for task in tasks)
 
     def _changes(
         self,
@@ -111,9 +117,10 @@ class ViewHistory(History):
 
     @cached_property
     def _spec(self) -> ReadSpec:
-        """The shown columns, and what happened to each row."""
+        """The view's columns, and what changed in each row."""
         view = self._view
         try:
+            # Clients take version and time of the commit from the line; `_change_type` is in rows.
             columns = [*view.columns, "_change_type"]
             return changes_spec(view.snapshot, columns, view.row_filter)
         except InvalidInputError:
@@ -122,18 +129,19 @@ class ViewHistory(History):
     def _check_version(self, version: int, protocol: Protocol, metadata: Metadata) -> None:
         super()._check_version(version, protocol, metadata)
         then = TableConfiguration(protocol, metadata)
-        needed = self._needed
-        ids = {identity(field, self._view.snapshot.configuration) for field in needed}
-        own = StructType([field for field in then.schema if identity(field, then) in ids])
+        needed = self._needed_columns
+        ids = {column_identity(field, self._view.snapshot.configuration) for field in needed}
+        own = StructType([field for field in then.schema if column_identity(field, then) in ids])
+        # Files of all versions are written in the schema of the last one.
         if incompatibility(own, needed, then.column_mapping_mode) is not None:
             raise invalid(
-                f"the table had another schema in version {version}; ask for the versions before "
-                "and after the change apart"
+                f"the table had another schema in version {version}; request the versions before "
+                "and after the change separately"
             )
 
     @cached_property
-    def _needed(self) -> StructType:
-        """The columns that are shown or decide what is shown."""
+    def _needed_columns(self) -> StructType:
+        """The view's columns and those of its row filter."""
         view = self._view
         schema = view.snapshot.configuration.schema
         paths = [canonical_path_of(schema, name) for name in view.columns]
@@ -144,101 +152,95 @@ class ViewHistory(History):
 
 
 @dataclass(frozen=True)
-class ShownLines:
-    """Writes the lines of changes; files without a shown row are not mentioned.
+class ViewChangeLines:
+    """Encodes the lines of a view's changes; files without a row of the view have none.
 
     Args:
-        form: of the answer.
-        view: what is shown.
-        asked: who asks.
-        tools: of the server.
+        response_format: of the answer.
+        view: that is shared.
+        request: of a recipient.
         with_feed: the changes are those of the change data feed.
-        expires_ms: when the URLs end.
     """
 
-    form: Format
+    response_format: ResponseFormat
     view: View
-    asked: Asked
-    tools: Tools
+    request: TableRequest
     with_feed: bool
-    expires_ms: int
 
     def chunks(
-        self, files: ShownTasks, kind: str, *, version: int, timestamp_ms: int
+        self, files: ViewTasks, kind: str, *, version: int, timestamp_ms: int
     ) -> Iterator[bytes]:
-        """The lines of some files of one version, written while they are told."""
-        asked = self.asked
-        sign = self.tools.urls.own_signer(
-            asked.table.name,
-            asked.recipient,
-            asked.base,
-            self.expires_ms,
-            view=ShownOf(self.view.snapshot.version, version, self.with_feed),
-        )
-        moment = {"version": version, "timestamp": timestamp_ms}
+        """Yield the lines of some files of one version; each file is written before its line."""
+        source = ViewFileSource(self.view.snapshot.version, version, self.with_feed)
+        sign = self.request.signer(source)
+        change = {"version": version, "timestamp": timestamp_ms}
         for task in files.tasks:
-            shown = self.view.show(self.view.name(task), task)
-            if shown.made.num_rows:
-                url = sign(shown.name)
-                yield shown_line(self.form, kind, shown, url, self.expires_ms, moment)
+            name = self.view.name(task)
+            file = self.view.write(name, task)
+            # A line without rows would reveal that hidden rows changed.
+            if file.num_rows:
+                yield encode_view_line(
+                    self.response_format,
+                    kind,
+                    name,
+                    file,
+                    url=sign(name),
+                    expires_ms=self.request.url_expiry_ms,
+                    change=change,
+                )
 
 
-def find_change(view: View, table: SharedTable, of: ShownOf, name: str) -> ShownFile:
-    """What is shown of a file of changes; see `View.find`.
-
-    Raises:
-        Fault: 404: the commit has no such file.
-    """
-    found = view.known(name)
-    if found is not None:
-        return found
-    snapshot = table.at(of.version if of.commit is None else of.commit)
-    history = ViewHistory(view, table, snapshot, snapshot, with_feed=of.with_feed)
-    for change in history.versions():
+def changed_tasks(view: View, table: ServedTable, source: ViewFileSource) -> Iterator[ScanTask]:
+    """Yield the tasks of a view's changes in one commit."""
+    snapshot = table.at(source.version if source.commit is None else source.commit)
+    commits = ViewCommitRange(view, table, snapshot, snapshot, with_feed=source.with_feed)
+    for change in commits.versions():
         for _, files in change.parts:
-            for task in files.tasks if isinstance(files, ShownTasks) else ():
-                if view.name(task) == name:
-                    return view.show(name, task)
-    raise not_found("file")
+            if isinstance(files, ViewTasks):
+                yield from files.tasks
 
 
-def shown_line(
-    form: Format,
+def encode_view_line(
+    response_format: ResponseFormat,
     kind: str,
-    shown: ShownFile,
+    name: str,
+    file: CachedFile,
+    *,
     url: str,
     expires_ms: int,
-    moment: dict[str, int] | None = None,
+    change: dict[str, int] | None = None,
 ) -> bytes:
-    """The line of a file that was written for an answer.
+    """Return the line of a file of a view.
 
     Args:
-        form: of the answer.
+        response_format: of the answer.
         kind: `file`, `add`, `cdf` or `remove`.
-        shown: the file.
-        url: where it is fetched.
-        expires_ms: when the URL ends.
-        moment: `version` and `timestamp` of a change.
+        name: of the file, which is its id.
+        file: that was written.
+        url: of the file.
+        expires_ms: when the URL expires.
+        change: `version` and `timestamp` of a change.
     """
-    moment = moment or {}
-    told: dict[str, Any] = {"partitionValues": {}, "size": shown.made.size_bytes}
+    change = change or {}
+    values: dict[str, Any] = {"partitionValues": {}, "size": file.size_bytes}
     if kind in {"file", "add"}:
-        # How many rows are shown is known to who reads them; all other statistics are left out.
-        told["stats"] = dumps({"numRecords": shown.made.num_rows}).decode()
-    values: dict[str, Any] = {"id": shown.name}
-    if form.is_delta:
-        action = {"path": url, **told, "dataChange": kind != "cdf"}
+        # Other statistics would be of rows that the view does not show.
+        values["stats"] = dumps({"numRecords": file.num_rows}).decode()
+    if response_format.is_delta:
+        values["dataChange"] = kind != "cdf"
         if kind == "remove":
-            action |= {"deletionTimestamp": moment["timestamp"], "extendedFileMetadata": True}
+            values |= {"deletionTimestamp": change["timestamp"], "extendedFileMetadata": True}
         elif kind != "cdf":
-            action["modificationTime"] = moment.get("timestamp", 0)
-        values |= moment
-        values["deltaSingleAction"] = {_DELTA_KINDS[kind]: action}
-        kind = "file"
-    else:
-        values |= {"url": url, **told, **moment}
-    values["expirationTimestamp"] = expires_ms
-    return dumps({kind: values}) + b"\n"
+            values["modificationTime"] = change.get("timestamp", 0)
+    return encode_file_line(
+        response_format,
+        kind,
+        file_id=name,
+        url=url,
+        values=values,
+        change=change,
+        expires_ms=expires_ms,
+    )
 
 
 def _rows(parts: dict[str, Any], kind: str) -> list[dict[str, Any]]:

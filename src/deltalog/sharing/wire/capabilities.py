@@ -1,4 +1,4 @@
-"""The header by which a client says what it can take, and a server what it gives.
+"""The `delta-sharing-capabilities` header, and the names of the protocol's other headers.
 
 Protocol: Delta Sharing Capabilities Header
 """
@@ -18,13 +18,13 @@ DELTA: Final = "delta"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What one side of the wire can do; all words in lower case.
+    """What a client can read, or how a server responded; all words in lower case.
 
     Args:
         response_formats: in the order of preference; none means `parquet` alone.
-        reader_features: of the Delta protocol; they matter for the format `delta` only.
-        include_end_stream_action: the last line of an answer is an `endStreamAction`.
-        asynchronous: a query may be answered by its id, to be asked for later.
+        reader_features: table features that the client honours; for the format `delta` only.
+        include_end_stream_action: the last line of a response is an `endStreamAction`.
+        asynchronous: a query may be answered with an id, by which the client polls it.
     """
 
     response_formats: tuple[str, ...] = ()
@@ -34,20 +34,21 @@ class Capabilities:
 
     @property
     def formats(self) -> tuple[str, ...]:
-        """The formats with the default put in (ledger SHARE-CAP-02)."""
+        """The response formats; `parquet` if none is named (ledger SHARE-CAP-02)."""
         return self.response_formats or (PARQUET,)
 
 
 def parse_capabilities(header: str | None) -> Capabilities:
-    """What the header says; keys and values in any case, unknown keys are ignored.
+    """Return the capabilities in a header; no text is an error, and unknown keys are ignored.
 
-    No text is an error: a server that knows less than its client is a normal thing.
+    "All keys and values should be case-insensitive when processed by the server."
     """
     found: dict[str, tuple[str, ...]] = {}
     for part in (header or "").split(";"):
         key, _, values = part.partition("=")
         words = (word.strip().lower() for word in values.split(","))
         found[key.strip().lower()] = tuple(dict.fromkeys(word for word in words if word))
+    # Unknown formats and features are kept: a newer client may list them before ours.
     return Capabilities(
         response_formats=found.get("responseformat", ()),
         reader_features=frozenset(found.get("readerfeatures", ())),
@@ -57,7 +58,7 @@ def parse_capabilities(header: str | None) -> Capabilities:
 
 
 def encode_capabilities(capabilities: Capabilities) -> str:
-    """The header's text."""
+    """Return the header's value."""
     parts = []
     if capabilities.response_formats:
         parts.append("responseformat=" + ",".join(capabilities.response_formats))

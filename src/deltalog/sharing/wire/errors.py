@@ -1,4 +1,4 @@
-"""The body of an answer that is an error.
+"""Error bodies: `errorCode` and `message`.
 
 Protocol: REST APIs (400, 401, 403, 404, 500)
 """
@@ -6,12 +6,14 @@ Protocol: REST APIs (400, 401, 403, 404, 500)
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from deltalog._json import JsonObject, dumps, loads
-from deltalog.errors import MalformedLogError, MalformedMessageError
+from deltalog._json import dumps
+from deltalog.errors import MalformedMessageError
+from deltalog.sharing.wire.codec import parse_object
 
-# The words of the reference server (ledger SHARE-GEN-07), and where it has none, of its kind.
+# The first four and INTERNAL_ERROR are the reference server's (ledger SHARE-GEN-07); it has none
+# for the other cases.
 NOT_FOUND: Final = "RESOURCE_DOES_NOT_EXIST"
 INVALID_PARAMETER: Final = "INVALID_PARAMETER_VALUE"
 MALFORMED_REQUEST: Final = "MALFORMED_REQUEST"
@@ -27,20 +29,19 @@ UNAVAILABLE: Final = "TEMPORARILY_UNAVAILABLE"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorBody:
-    """What went wrong, for a program and for a person."""
+    """An error's code, for programs, and its message, for people."""
 
     error_code: str
     message: str
 
 
-def error_from_json(data: bytes) -> ErrorBody | None:
-    """The error that a body tells, or None: proxies and gateways answer in their own ways."""
+def parse_error(data: bytes) -> ErrorBody | None:
+    """Return the error in a body, or None: proxies and gateways send bodies of their own."""
     try:
-        values: Any = loads(data, "error")
-        node = JsonObject(values, "error", MalformedMessageError)
+        node = parse_object(data, "error")
         code = node.optional("errorCode", str)
         message = node.optional("message", str)
-    except MalformedLogError:
+    except MalformedMessageError:
         return None
     if code is None and message is None:
         return None
@@ -48,5 +49,5 @@ def error_from_json(data: bytes) -> ErrorBody | None:
 
 
 def encode_error(error: ErrorBody) -> bytes:
-    """The body's bytes."""
+    """Return the body of an error."""
     return dumps({"errorCode": error.error_code, "message": error.message})

@@ -1,8 +1,8 @@
-"""Predicate hints ⇄ expressions: the JSON tree, and the small SQL of the older form.
+"""Predicate hints ⇄ expressions: `jsonPredicateHints` (a JSON tree) and `predicateHints` (SQL).
 
-Owns what a hint may say. A hint is a courtesy: what cannot be understood is refused here, and who
-asked then filters nothing. Nothing of a hint is ever run by an engine: it becomes a tree of
-comparisons, or nothing.
+Owns the language of hints and its bounds. A hint comes from a stranger, so it is parsed into a tree
+of comparisons or refused: functions and patterns, which may cost any amount of time, are refused.
+Callers that get an error filter nothing, as "this is BEST EFFORT".
 
 Protocol: JSON predicates for Filtering, SQL Expressions for Filtering
 """
@@ -19,15 +19,17 @@ from deltalog._json import dumps, loads
 from deltalog.errors import DeltaError, MalformedMessageError
 from deltalog.expressions import Column, Expression, Literal, conjuncts, lit, parse_sql
 from deltalog.expressions.nodes import And, Cast, Comparison, In, IsNull, Not, Or
+from deltalog.expressions.trees import children
 from deltalog.schema.types import PrimitiveType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+# The reference server has the first two limits, too (ledger SHARE-JP-09).
 MOST_BYTES: Final = 1 << 20
 MOST_DEPTH: Final = 100
 MOST_OPERATIONS: Final = 2000
-_MOST_SQL: Final = 4096
+_MOST_SQL_CHARACTERS: Final = 4096
 
 _COMPARISONS: Final = {
     "equal": "=",
@@ -38,7 +40,7 @@ _COMPARISONS: Final = {
 }
 _OPERATIONS: Final = {operator: name for name, operator in _COMPARISONS.items()}
 
-# What a hint calls a type, and what the table does.
+# The protocol's `valueType` and the type of the table's schema.
 VALUE_TYPES: Final[Mapping[str, str]] = {
     "bool": "boolean",
     "int": "integer",
@@ -56,7 +58,7 @@ _TYPE_NAMES: Final = {stored: name for name, stored in VALUE_TYPES.items()} | {
 
 
 def parse_json_hint(text: str) -> Expression:
-    """The condition of a `jsonPredicateHints` text; not resolved against any schema.
+    """Return the condition in a `jsonPredicateHints` text; it is not resolved against a schema.
 
     Raises:
         MalformedMessageError: it is no JSON, too large or deep, or breaks the rules of the tree.
@@ -64,230 +66,221 @@ def parse_json_hint(text: str) -> Expression:
     if len(text) > MOST_BYTES:
         raise MalformedMessageError(f"hint: longer than {MOST_BYTES} characters")
     try:
-        tree = loads(text, "hint")
+        tree = loads(text)
         _check_size(tree)
         return _condition(tree, 1)
-    except MalformedMessageError:
-        raise
     except (DeltaError, ValueError, TypeError, OverflowError) as error:
         raise MalformedMessageError(f"hint: {error}") from None
 
 
 def encode_json_hint(predicate: Expression) -> str | None:
-    """The hint for a condition that is resolved; None if nothing of it can be said as a hint.
+    """Return the hint for a resolved condition, or None if no part of it can be a hint.
 
-    Parts of a conjunction that cannot be said are left out: the hint keeps more, never less.
+    Parts of a conjunction that have no JSON form are left out: then the hint keeps more files.
     """
-    said = [node for part in conjuncts(predicate) if (node := _said(part)) is not None]
-    if not said:
+    parts = [node for part in conjuncts(predicate) if (node := _encode(part)) is not None]
+    if not parts:
         return None
-    tree = said[0] if len(said) == 1 else {"op": "and", "children": said}
+    tree = parts[0] if len(parts) == 1 else {"op": "and", "children": parts}
     text = dumps(tree).decode()
     return text if len(text) <= MOST_BYTES else None
 
 
 def parse_sql_hint(text: str) -> Expression:
-    """The condition of one of the `predicateHints`; not resolved against any schema.
+    """Return the condition in one of the `predicateHints`; it is not resolved against a schema.
 
     Raises:
         MalformedMessageError: it is more than comparisons of columns and constants.
     """
-    simple = _simple_sql(text)
+    simple = _parse_protocol_sql(text)
     if simple is not None:
         return simple
-    if len(text) > _MOST_SQL:
-        raise MalformedMessageError(f"hint: longer than {_MOST_SQL} characters")
+    if len(text) > _MOST_SQL_CHARACTERS:
+        raise MalformedMessageError(f"hint: longer than {_MOST_SQL_CHARACTERS} characters")
     try:
         tree = parse_sql(text)
-    except (DeltaError, RecursionError) as error:
+        _check_comparisons(tree, 1)
+    except (DeltaError, ValueError, TypeError, RecursionError) as error:
         raise MalformedMessageError(f"hint: {error}") from None
-    _check_plain(tree, 1)
     return tree
 
 
 def _check_size(tree: Any) -> None:
-    """Each operation is a look at every file of a table."""
+    """Refuse trees of many operations: the server evaluates each of them for every file."""
     pending, count = [tree], 0
     while pending:
         node = pending.pop()
         count += isinstance(node, dict)
         if count > MOST_OPERATIONS:
-            raise MalformedMessageError(f"hint: more than {MOST_OPERATIONS} operations")
-        children = node.get("children") if isinstance(node, dict) else node
-        if isinstance(children, list):
-            pending += children
+            raise ValueError(f"more than {MOST_OPERATIONS} operations")
+        inner = node.get("children") if isinstance(node, dict) else node
+        if isinstance(inner, list):
+            pending += inner
 
 
 def _condition(node: Any, depth: int) -> Expression:
-    if depth > MOST_DEPTH:
-        raise MalformedMessageError(f"hint: nested deeper than {MOST_DEPTH}")
-    operation, children = _operation(node)
+    _check_depth(depth)
+    operation, inner = _operation(node)
+    # "This op should have two children, and both should be leaf ops."
     if operation in _COMPARISONS:
-        left, right = _exactly(children, 2, operation)
+        left, right = _exactly(inner, 2, operation)
         return _comparison(_COMPARISONS[operation], left, right)
+    # "This op should have only one child, the column op."
     if operation == "isNull":
-        (child,) = _exactly(children, 1, operation)
-        column, _ = _column(child)
-        return IsNull(column)
+        (child,) = _exactly(inner, 1, operation)
+        return IsNull(_column(child))
     if operation == "not":
-        (child,) = _exactly(children, 1, operation)
+        (child,) = _exactly(inner, 1, operation)
         return Not(_condition(child, depth + 1))
     if operation in {"and", "or"}:
-        if len(children) < 2:
-            raise MalformedMessageError(f"hint: {operation} takes two children or more")
-        parts = tuple(_condition(child, depth + 1) for child in children)
+        # "This op should have at least two children."
+        if len(inner) < 2:
+            raise ValueError(f"{operation} takes two children or more")
+        parts = tuple(_condition(child, depth + 1) for child in inner)
         return And(parts) if operation == "and" else Or(parts)
-    raise MalformedMessageError(f"hint: unknown op {str(operation)[:40]!r}")
+    raise ValueError(f"unknown op {str(operation)[:40]!r}")
+
+
+def _check_depth(depth: int) -> None:
+    if depth > MOST_DEPTH:
+        raise ValueError(f"nested deeper than {MOST_DEPTH}")
 
 
 def _operation(node: Any) -> tuple[str, Sequence[Any]]:
     if not isinstance(node, dict):
-        raise MalformedMessageError("hint: expected an object")
-    children = node.get("children") or ()
-    if not isinstance(children, list | tuple):
-        raise MalformedMessageError("hint: children are a list")
-    return str(node.get("op")), children
+        raise TypeError("expected an object")
+    inner = node.get("children") or ()
+    if not isinstance(inner, list | tuple):
+        raise TypeError("expected a list of children")
+    return str(node.get("op")), inner
 
 
-def _exactly(children: Sequence[Any], count: int, operation: str) -> Sequence[Any]:
-    if len(children) != count:
-        raise MalformedMessageError(f"hint: {operation} takes {count} children")
-    return children
+def _exactly(inner: Sequence[Any], count: int, operation: str) -> Sequence[Any]:
+    if len(inner) != count:
+        raise ValueError(f"{operation} takes {count} children, found {len(inner)}")
+    return inner
 
 
 def _comparison(operator: str, left: Any, right: Any) -> Expression:
     sides: list[Expression] = []
     for side in (left, right):
-        operation, _ = _operation(side)
-        if operation == "column":
-            sides.append(_column(side)[0])
-        elif operation == "literal":
-            sides.append(_literal(side))
-        else:
-            raise MalformedMessageError("hint: a comparison takes columns and literals")
+        is_literal = _operation(side)[0] == "literal"
+        sides.append(_literal(side) if is_literal else _column(side))
     return Comparison(operator, sides[0], sides[1])
 
 
-def _column(node: Any) -> tuple[Column, str]:
+def _column(node: Any) -> Column:
     operation, _ = _operation(node)
     name = node.get("name")
     if operation != "column" or not isinstance(name, str) or not name:
-        raise MalformedMessageError("hint: expected a column with its name")
-    return Column((name,)), _value_type(node)
+        raise ValueError(f"expected a column with its name, found op {operation[:40]!r}")
+    _value_type(node)  # required, but the table's schema decides
+    return Column((name,))
 
 
 def _literal(node: Any) -> Literal:
     value = node.get("value")
     kind = _value_type(node)
     if not isinstance(value, str):
-        raise MalformedMessageError("hint: the value of a literal is a text")
+        raise TypeError("expected a text as the value of a literal")
+    # "The literal's value will be cast to the specified valueType during comparisons": as texts,
+    # "9" would be greater than "25".
     return Literal(_VALUES[kind](value), PrimitiveType(VALUE_TYPES[kind]))
 
 
 def _value_type(node: Any) -> str:
     kind = node.get("valueType")
     if not isinstance(kind, str) or kind not in VALUE_TYPES:
-        raise MalformedMessageError(f"hint: unknown valueType {str(kind)[:40]!r}")
+        raise ValueError(f"unknown valueType {str(kind)[:40]!r}")
     return kind
 
 
 def _boolean(text: str) -> bool:
-    return {"true": True, "false": False}[text.strip().lower()]
+    if text.strip().lower() not in {"true", "false"}:
+        raise ValueError("expected true or false")
+    return text.strip().lower() == "true"
 
 
-def _whole(bits: int) -> Callable[[str], int]:
+def _integer(bits: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         value = int(text) if len(text) <= 20 else 1 << 64
         if not -(1 << bits - 1) <= value < 1 << bits - 1:
-            raise ValueError(f"number beyond {bits} bits")
+            raise ValueError(f"expected a number of {bits} bits")
         return value
 
     return parse
 
 
-def _finite(text: str) -> float:
+def _finite_float(text: str) -> float:
     value = float(text)
     if not isfinite(value):
-        raise ValueError("number is not finite")
+        raise ValueError("expected a finite number")
     return value
 
 
-def _day(text: str) -> date:
+def _date(text: str) -> date:
     if len(text) != 10:
         raise ValueError("expected a date yyyy-mm-dd")
     return date.fromisoformat(text)
 
 
-def _moment(text: str) -> datetime:
+def _timestamp(text: str) -> datetime:
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError("expected a time with its zone")
     return moment.astimezone(UTC)
 
 
-def _boolean_or_refuse(text: str) -> bool:
-    try:
-        return _boolean(text)
-    except KeyError:
-        raise ValueError("expected true or false") from None
-
-
 _VALUES: Final[Mapping[str, Callable[[str], Any]]] = {
-    "bool": _boolean_or_refuse,
-    "int": _whole(32),
-    "long": _whole(64),
+    "bool": _boolean,
+    "int": _integer(32),
+    "long": _integer(64),
     "string": str,
-    "date": _day,
-    "float": _finite,
-    "double": _finite,
-    "timestamp": _moment,
+    "date": _date,
+    "float": _finite_float,
+    "double": _finite_float,
+    "timestamp": _timestamp,
 }
 
 
-def _said(node: Expression) -> dict[str, Any] | None:
-    """The tree for a condition, all of it or None."""
+def _encode(node: Expression) -> dict[str, Any] | None:
+    """Return the JSON tree for the whole of a condition, or None."""
     match node:
+        # The protocol has no op for `<>`.
         case Comparison(operator="<>", left=left, right=right):
-            return _negated(_said(Comparison("=", left, right)))
+            return _tree("not", _encode(Comparison("=", left, right)))
         case Comparison(operator=operator, left=left, right=right) if operator in _OPERATIONS:
-            leaves = [_leaf(left, right), _leaf(right, left)]
-            return _tree(_OPERATIONS[operator], leaves)
+            return _tree(_OPERATIONS[operator], _leaf(left, right), _leaf(right, left))
         case IsNull(operand=Column() as column) if len(column.path) == 1:
-            # No literal tells the type; any may stand there, as nothing is compared.
-            return _tree("isNull", [_column_leaf(column, "string")])
+            # A column needs a `valueType`; without a literal beside it any one serves.
+            return _tree("isNull", _column_leaf(column, "string"))
         case Not(operand=operand):
-            return _negated(_said(operand))
+            return _tree("not", _encode(operand))
         case And(operands=operands) | Or(operands=operands):
-            return _joined("and" if isinstance(node, And) else "or", operands)
+            return _tree("and" if isinstance(node, And) else "or", *map(_encode, operands))
+        # The protocol has no op for IN.
         case In(operand=operand, options=options):
-            equals = [Comparison("=", operand, option) for option in options]
-            return _said(equals[0]) if len(equals) == 1 else _joined("or", equals)
+            equals = [_encode(Comparison("=", operand, option)) for option in options]
+            return equals[0] if len(equals) == 1 else _tree("or", *equals)
     return None
 
 
-def _joined(operation: str, operands: Sequence[Expression]) -> dict[str, Any] | None:
-    return _tree(operation, [_said(operand) for operand in operands])
-
-
-def _negated(tree: dict[str, Any] | None) -> dict[str, Any] | None:
-    return None if tree is None else {"op": "not", "children": [tree]}
-
-
-def _tree(operation: str, children: Sequence[dict[str, Any] | None]) -> dict[str, Any] | None:
-    if not children or any(child is None for child in children):
+def _tree(operation: str, *children: dict[str, Any] | None) -> dict[str, Any] | None:
+    if not children or None in children:
         return None
-    return {"op": operation, "children": list(children)}
+    return {"op": operation, "children": children}
 
 
 def _leaf(node: Expression, other: Expression) -> dict[str, Any] | None:
+    """Return one side of a comparison; a column takes its `valueType` from the literal beside."""
+    literal = node if isinstance(node, Literal) else other
+    kind = _literal_type(literal) if isinstance(literal, Literal) else None
+    if kind is None:
+        return None
     if isinstance(node, Literal):
-        kind = _kind(node)
-        if kind is None or node.value is None:
-            return None
-        return {"op": "literal", "value": _text(node.value), "valueType": kind}
-    if isinstance(node, Column) and isinstance(other, Literal) and len(node.path) == 1:
-        kind = _kind(other)
-        return None if kind is None else _column_leaf(node, kind)
+        return {"op": "literal", "value": _literal_text(node.value), "valueType": kind}
+    if isinstance(node, Column) and len(node.path) == 1:
+        return _column_leaf(node, kind)
     return None
 
 
@@ -295,14 +288,14 @@ def _column_leaf(column: Column, kind: str) -> dict[str, Any]:
     return {"op": "column", "name": column.path[0], "valueType": kind}
 
 
-def _kind(literal: Literal) -> str | None:
+def _literal_type(literal: Literal) -> str | None:
     kind = literal.type
-    if isinstance(literal.value, float) and not isfinite(literal.value):
+    if literal.value is None or (isinstance(literal.value, float) and not isfinite(literal.value)):
         return None
     return _TYPE_NAMES.get(kind.type) if isinstance(kind, PrimitiveType) else None
 
 
-def _text(value: Any) -> str:
+def _literal_text(value: Any) -> str:
     match value:
         case bool():
             return "true" if value else "false"
@@ -313,6 +306,7 @@ def _text(value: Any) -> str:
     return str(value)
 
 
+_SQL_NODES: Final = (Column, Literal, Comparison, And, Or, Not, IsNull, Cast, In)
 _NAME: Final = r"(?:`(?:[^`]|``)+`|[^\W\d]\w*)"
 _CONSTANT: Final = r"(?:'(?:[^'\\]|'')*'|[+-]?\d{1,30}(?:\.\d{1,30})?|(?i:true|false)(?!\w))"
 _OPERATOR: Final = r"(?P<op><=|>=|<>|!=|=|<|>)"
@@ -321,30 +315,31 @@ _VALUE_FIRST: Final = re.compile(rf"(?P<value>{_CONSTANT})\s*{_OPERATOR}\s*(?P<n
 _NULL_TEST: Final = re.compile(rf"(?P<name>{_NAME})\s+(?i:IS)\s+(?P<not>(?i:NOT)\s+)?(?i:NULL)")
 
 
-def _simple_sql(text: str) -> Expression | None:
-    """The eight forms of the protocol, which quote a quote by doubling it."""
+def _parse_protocol_sql(text: str) -> Expression | None:
+    """Return the condition in one of the protocol's eight forms, or None for any other text.
+
+    They are not parsed as Spark SQL, where `''` in a text is not an escaped quote.
+    """
     stripped = text.strip()
     if (found := _NULL_TEST.fullmatch(stripped)) is not None:
-        null = IsNull(_named(found["name"]))
+        null = IsNull(_sql_column(found["name"]))
         return Not(null) if found["not"] else null
     found = _COLUMN_FIRST.fullmatch(stripped)
-    if found is not None and found["name"].lower() not in {"true", "false"}:
-        return Comparison(_operator(found["op"]), _named(found["name"]), _constant(found["value"]))
-    found = _VALUE_FIRST.fullmatch(stripped)
-    if found is not None:
-        return Comparison(_operator(found["op"]), _constant(found["value"]), _named(found["name"]))
-    return None
+    if found is None or found["name"].lower() in {"true", "false"}:
+        found = _VALUE_FIRST.fullmatch(stripped)
+    if found is None:
+        return None
+    operator = "<>" if found["op"] == "!=" else found["op"]
+    column, constant = _sql_column(found["name"]), _sql_constant(found["value"])
+    sides = (column, constant) if found.re is _COLUMN_FIRST else (constant, column)
+    return Comparison(operator, *sides)
 
 
-def _operator(text: str) -> str:
-    return "<>" if text == "!=" else text
-
-
-def _named(text: str) -> Column:
+def _sql_column(text: str) -> Column:
     return Column((text[1:-1].replace("``", "`") if text.startswith("`") else text,))
 
 
-def _constant(text: str) -> Expression:
+def _sql_constant(text: str) -> Expression:
     if text.startswith("'"):
         return lit(text[1:-1].replace("''", "'"))
     if text.lower() in {"true", "false"}:
@@ -352,22 +347,10 @@ def _constant(text: str) -> Expression:
     return lit(Decimal(text) if "." in text else int(text))
 
 
-def _check_plain(node: Expression, depth: int) -> None:
-    """Refuse all but comparisons: functions and patterns may cost whatever a stranger likes."""
-    if depth > MOST_DEPTH:
-        raise MalformedMessageError(f"hint: nested deeper than {MOST_DEPTH}")
-    match node:
-        case Column() | Literal():
-            return
-        case Comparison(left=left, right=right):
-            children: Sequence[Expression] = (left, right)
-        case And(operands=operands) | Or(operands=operands):
-            children = operands
-        case Not(operand=operand) | IsNull(operand=operand) | Cast(operand=operand):
-            children = (operand,)
-        case In(operand=operand, options=options):
-            children = (operand, *options)
-        case _:
-            raise MalformedMessageError(f"hint: {type(node).__name__} is no simple comparison")
-    for child in children:
-        _check_plain(child, depth + 1)
+def _check_comparisons(node: Expression, depth: int) -> None:
+    """Refuse everything but comparisons of columns and constants."""
+    _check_depth(depth)
+    if not isinstance(node, _SQL_NODES):
+        raise TypeError(f"{type(node).__name__} is no comparison")
+    for child in children(node):
+        _check_comparisons(child, depth + 1)

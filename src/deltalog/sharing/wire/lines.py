@@ -1,7 +1,7 @@
-"""The lines of an answer about a table: newline-delimited JSON, one wrapped object a line.
+"""The lines of a response about a table: newline-delimited JSON, one wrapped object per line.
 
-Owns both response formats. In the format `parquet` a line has sharing's own fields; in the format
-`delta` it wraps an action of the Delta log, whose `path` is a signed URL.
+Owns both response formats. In the format `parquet` a line has the fields of the sharing protocol;
+in the format `delta` it wraps an action of the Delta log whose `path` is a signed URL.
 
 Protocol: API Response Format in Parquet, API Response Format in Delta
 """
@@ -11,13 +11,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog._json import JsonObject, dumps, loads
-from deltalog.actions.codec import (
-    action_to_json,
-    metadata_from_json,
-    protocol_from_json,
+from deltalog._json import JsonObject, dumps
+from deltalog.actions.codec import action_to_json, metadata_from_json, protocol_from_json
+from deltalog.errors import MalformedMessageError
+from deltalog.sharing.wire.codec import (
+    Codec,
+    Member,
+    nonempty_text,
+    number,
+    optional_text,
+    parse_object,
+    required_number,
+    required_text,
+    string_map,
 )
-from deltalog.errors import MalformedLogError, MalformedMessageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,13 +33,13 @@ if TYPE_CHECKING:
 
 READER_VERSION: Final = 1
 
-FILE_KINDS: Final = ("file", "add", "cdf", "remove")
-DELTA_FILE_KINDS: Final = ("add", "cdc", "remove")
+ACTION_OF_KIND: Final = {"file": "add", "add": "add", "cdf": "cdc", "remove": "remove"}
+"""The action of the Delta log that each kind of file line stands for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetProtocol:
-    """Version of the response format, not of the Delta protocol.
+    """The version of the sharing protocol that a reader needs; not the table's Delta protocol.
 
     Protocol: Protocol
     """
@@ -42,12 +49,13 @@ class ParquetProtocol:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetMetadata:
-    """What a table is, in the format `parquet`.
+    """The table's schema, partitioning and names, in the format `parquet`.
 
     Args:
-        version: told where the request names a version, or asks for historical metadata.
-        size_bytes: of all files, if the log tells.
-        num_files: if the log tells.
+        configuration: `enableChangeDataFeed` is the only property that this format has.
+        version: given where the request names a version or asks for historical metadata.
+        size_bytes: of all files, where the log has it.
+        num_files: where the log has it.
 
     Protocol: Metadata
     """
@@ -65,14 +73,14 @@ class ParquetMetadata:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParquetFile:
+class ParquetFileLine:
     """A file of a table or of its changes, in the format `parquet`.
 
     Args:
         kind: `file` (of a version), `add`, `cdf` or `remove` (of changes).
-        id: the same in every answer about this file.
-        partition_values: None is null; on the wire it is an empty text or null.
-        stats: JSON text.
+        id: "The same file is guaranteed to have the same id across multiple requests."
+        partition_values: None is null, which is an empty text or null in JSON.
+        stats: statistics as a JSON text.
 
     Protocol: File, Data Change Files
     """
@@ -90,10 +98,10 @@ class ParquetFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaProtocol:
-    """The table's own protocol, in the format `delta`.
+    """The table's Delta protocol, in the format `delta`.
 
     Args:
-        version: told where historical protocols were asked for.
+        version: given where the request asks for historical protocols.
 
     Protocol: Protocol in Delta Format
     """
@@ -104,7 +112,7 @@ class DeltaProtocol:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaMetadata:
-    """The table's own metadata, in the format `delta`.
+    """The table's metadata as the log has it, in the format `delta`.
 
     Protocol: Metadata in Delta Format
     """
@@ -116,13 +124,13 @@ class DeltaMetadata:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeltaFile:
-    """An action of the log with signed URLs for paths, in the format `delta`.
+class DeltaFileLine:
+    """An action of the log with signed URLs in place of paths, in the format `delta`.
 
     Args:
         action: the wrapped single action, `{"add": {…}}`, `{"cdc": {…}}` or `{"remove": {…}}`.
-            Its `path` is a URL, to be taken as it stands; so is the place of a deletion vector
-            whose `storageType` is `p`.
+            Its `path` is a signed URL, which is not percent-decoded; so is the `pathOrInlineDv`
+            of a deletion vector whose `storageType` is `p`.
 
     Protocol: File in Delta Format
     """
@@ -148,12 +156,12 @@ class DeltaFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndStreamAction:
-    """The last line of an answer, for clients that asked for one.
+    """The last line of a response, for clients that asked for one.
 
     Args:
-        next_page_token: how the following files are asked for; None is the end.
-        refresh_token: how new URLs for the same files are asked for.
-        error_message: the answer is incomplete, and why.
+        next_page_token: gets the next page of files; None on the last page.
+        refresh_token: gets new URLs for the same files.
+        error_message: why the response is incomplete.
 
     Protocol: EndStreamAction
     """
@@ -166,9 +174,10 @@ class EndStreamAction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryStatus:
-    """Instead of an answer: the query goes on under this id.
+    """The state of an asynchronous query, sent instead of the query's lines.
 
     Args:
+        query_id: polls the query.
         status: `pending` or `failed`.
 
     Protocol: Asynchronous queries
@@ -182,239 +191,164 @@ class QueryStatus:
 Line = (
     ParquetProtocol
     | ParquetMetadata
-    | ParquetFile
+    | ParquetFileLine
     | DeltaProtocol
     | DeltaMetadata
-    | DeltaFile
+    | DeltaFileLine
     | EndStreamAction
     | QueryStatus
 )
 
 
 def parse_line(data: bytes | str, where: str = "line") -> Line | None:
-    """What one line says; None for a kind of line that nobody knows here.
+    """Return the message of one line, or None for a kind of line that is not known here.
 
     Raises:
-        MalformedMessageError: it is cut, no JSON, or no object with one member.
+        MalformedMessageError: the line is cut, no JSON, or no object with one member.
     """
-    try:
-        values = loads(data, where)
-    except MalformedLogError as error:
-        raise MalformedMessageError(str(error)) from None
-    if not isinstance(values, dict):
-        raise MalformedMessageError(f"{where}: expected an object")
-    present = {key: value for key, value in values.items() if value is not None}
-    if len(present) != 1:
-        raise MalformedMessageError(
-            f"{where}: expected an object with one member, found {len(present)}"
-        )
-    kind, value = next(iter(present.items()))
+    kind, value = _single_member(parse_object(data, where))
     node = JsonObject(value, f"{where}: {kind}", MalformedMessageError)
-    if kind in FILE_KINDS:
-        return _file_from_json(kind, node)
-    parse = _PARSERS.get(kind)
-    return None if parse is None else parse(node)
+    if kind in ACTION_OF_KIND:
+        # Both formats wrap files in `file`; the members say which one it is.
+        if node.values.get("deltaSingleAction") is not None:
+            return _DELTA_FILE.parse(node)
+        return _PARQUET_FILE.parse(node, kind=kind)
+    codec = _codec_of(kind, node)
+    return None if codec is None else codec.parse(node)
 
 
 def encode_line(line: Line) -> bytes:
-    """One line, ended. Members that are None are left out (ledger SHARE-META-05)."""
+    """Return one line with its line end."""
     return dumps(line_to_json(line)) + b"\n"
 
 
 def line_to_json(line: Line) -> dict[str, Any]:
-    """The wrapped object of one line."""
-    kind, values = _ENCODERS[type(line)](line)
-    return {kind: {key: value for key, value in values.items() if value is not None}}
+    """Return the wrapped object of one line."""
+    if isinstance(line, ParquetFileLine):
+        return {line.kind: _PARQUET_FILE.encode(line)}
+    kind, codec = _CODECS[type(line)]
+    return {kind: codec.encode(line)}
 
 
-def whole_number(node: JsonObject, name: str) -> int | None:
-    """A 64-bit number, also as a text (ledger SHARE-QT-20); None if it is not there."""
-    value = node.values.get(name)
-    if isinstance(value, str):
-        if not value.lstrip("-").isdecimal() or not value.isascii() or len(value) > 20:
-            raise node.error(f"{node.where}.{name}: expected a whole number, found {value[:40]!r}")
-        value = int(value)
-    else:
-        value = node.optional(name, int)
-    if value is not None and not -(2**63) <= value < 2**63:
-        raise node.error(f"{node.where}.{name}: the number is beyond 64 bits")
-    return value
+def _single_member(node: JsonObject) -> tuple[str, Any]:
+    # "It must contain only ONE of the above fields." Null stands for an absent one.
+    present = [(key, value) for key, value in node.values.items() if value is not None]
+    if len(present) != 1:
+        raise node.error(f"{node.where}: expected an object with one member, found {len(present)}")
+    return present[0]
 
 
-def _required_number(node: JsonObject, name: str) -> int:
-    found = whole_number(node, name)
-    if found is None:
-        raise node.error(f"{node.where}.{name}: required number is missing")
-    return found
+def _codec_of(kind: str, node: JsonObject) -> Codec[Any] | None:
+    match kind:
+        case "protocol":
+            wrapped = node.values.get("deltaProtocol")
+            return _PARQUET_PROTOCOL if wrapped is None else _DELTA_PROTOCOL
+        case "metaData":
+            wrapped = node.values.get("deltaMetadata")
+            return _PARQUET_METADATA if wrapped is None else _DELTA_METADATA
+        case "endStreamAction":
+            return _END_STREAM_ACTION
+        case "queryStatus":
+            return _QUERY_STATUS
+    return None
 
 
-def _protocol_from_json(node: JsonObject) -> ParquetProtocol | DeltaProtocol:
-    wrapped = node.child("deltaProtocol", protocol_from_json)
-    if wrapped is not None:
-        return DeltaProtocol(protocol=wrapped, version=whole_number(node, "version"))
-    return ParquetProtocol(min_reader_version=_required_number(node, "minReaderVersion"))
-
-
-def _metadata_from_json(node: JsonObject) -> ParquetMetadata | DeltaMetadata:
-    wrapped = node.child("deltaMetadata", metadata_from_json)
-    version, size_bytes = whole_number(node, "version"), whole_number(node, "size")
-    num_files = whole_number(node, "numFiles")
-    if wrapped is not None:
-        return DeltaMetadata(
-            metadata=wrapped, version=version, size_bytes=size_bytes, num_files=num_files
-        )
-    return ParquetMetadata(
-        id=node.required("id", str),
-        schema_string=node.required("schemaString", str),
-        partition_columns=node.texts("partitionColumns") or (),
-        configuration=node.mapping_of_strings("configuration") or {},
-        provider=node.child("format", _provider) or "parquet",
-        name=node.optional("name", str),
-        description=node.optional("description", str),
-        version=version,
-        size_bytes=size_bytes,
-        num_files=num_files,
+def _wrapped(name: str, parse: Callable[[JsonObject], Any], kind: str) -> Member:
+    """Return a member that holds an action of the Delta log."""
+    return Member(
+        name, lambda node, name: node.child(name, parse), lambda one: action_to_json(one)[kind]
     )
 
 
-def _provider(node: JsonObject) -> str:
-    return node.optional("provider", str) or ""
+def _single_action(node: JsonObject, name: str) -> Mapping[str, Any]:
+    child = JsonObject(node.values[name], f"{node.where}.{name}", node.error)
+    kind, action = _single_member(child)
+    if kind not in ACTION_OF_KIND.values():
+        raise node.error(f"{child.where}: expected add, cdc or remove, found {kind[:40]!r}")
+    JsonObject(action, child.where, node.error).required("path", str)
+    return {kind: action}
 
 
-def _file_from_json(kind: str, node: JsonObject) -> ParquetFile | DeltaFile:
-    single = node.values.get("deltaSingleAction")
-    version, timestamp_ms = whole_number(node, "version"), whole_number(node, "timestamp")
-    expiration_ms = whole_number(node, "expirationTimestamp")
-    if single is not None:
-        return DeltaFile(
-            id=node.required("id", str),
-            action=_single_action(single, node),
-            deletion_vector_file_id=node.optional("deletionVectorFileId", str),
-            version=version,
-            timestamp_ms=timestamp_ms,
-            expiration_timestamp_ms=expiration_ms,
-        )
-    return ParquetFile(
-        kind=kind,
-        url=node.required("url", str),
-        id=node.required("id", str),
-        size_bytes=_required_number(node, "size"),
-        partition_values=node.mapping("partitionValues") or {},
-        stats=node.optional("stats", str),
-        version=version,
-        timestamp_ms=timestamp_ms,
-        expiration_timestamp_ms=expiration_ms,
-    )
+def _status(node: JsonObject, name: str) -> str:
+    status = node.values[name]
+    return status if isinstance(status, str) else "pending"
 
 
-def _single_action(value: object, node: JsonObject) -> Mapping[str, Any]:
-    where = f"{node.where}.deltaSingleAction"
-    values = JsonObject(value, where, MalformedMessageError).values
-    present = {key: one for key, one in values.items() if one is not None}
-    if len(present) != 1 or next(iter(present)) not in DELTA_FILE_KINDS:
-        raise MalformedMessageError(f"{where}: expected one of {', '.join(DELTA_FILE_KINDS)}")
-    JsonObject(next(iter(present.values())), where, MalformedMessageError).required("path", str)
-    return present
-
-
-def _end_from_json(node: JsonObject) -> EndStreamAction:
-    return EndStreamAction(
-        next_page_token=node.optional("nextPageToken", str) or None,
-        refresh_token=node.optional("refreshToken", str) or None,
-        min_url_expiration_timestamp_ms=whole_number(node, "minUrlExpirationTimestamp"),
-        error_message=node.optional("errorMessage", str) or None,
-    )
-
-
-def _status_from_json(node: JsonObject) -> QueryStatus:
-    status = node.values.get("status")
-    return QueryStatus(
-        query_id=node.required("queryId", str),
-        status=status if isinstance(status, str) else "pending",
-        error=node.optional("error", str),
-    )
-
-
-_PARSERS: Final[Mapping[str, Callable[[JsonObject], Line]]] = {
-    "protocol": _protocol_from_json,
-    "metaData": _metadata_from_json,
-    "endStreamAction": _end_from_json,
-    "queryStatus": _status_from_json,
+_VERSION: Final = {"version": number("version")}
+_COUNTS: Final = {"size_bytes": number("size"), "num_files": number("numFiles")}
+_MOMENT: Final = {
+    **_VERSION,
+    "timestamp_ms": number("timestamp"),
+    "expiration_timestamp_ms": number("expirationTimestamp"),
 }
-
-
-def _encode_parquet_metadata(line: ParquetMetadata) -> tuple[str, dict[str, Any]]:
-    return "metaData", {
-        "id": line.id,
-        "name": line.name,
-        "description": line.description,
-        "format": {"provider": line.provider},
-        "schemaString": line.schema_string,
-        "partitionColumns": list(line.partition_columns),
-        "configuration": dict(line.configuration) or None,
-        "version": line.version,
-        "size": line.size_bytes,
-        "numFiles": line.num_files,
-    }
-
-
-def _encode_parquet_file(line: ParquetFile) -> tuple[str, dict[str, Any]]:
-    return line.kind, {
-        "url": line.url,
-        "id": line.id,
-        "partitionValues": dict(line.partition_values),
-        "size": line.size_bytes,
-        "stats": line.stats,
-        "version": line.version,
-        "timestamp": line.timestamp_ms,
-        "expirationTimestamp": line.expiration_timestamp_ms,
-    }
-
-
-def _encode_delta_protocol(line: DeltaProtocol) -> tuple[str, dict[str, Any]]:
-    wrapped = action_to_json(line.protocol)["protocol"]
-    return "protocol", {"deltaProtocol": wrapped, "version": line.version}
-
-
-def _encode_delta_metadata(line: DeltaMetadata) -> tuple[str, dict[str, Any]]:
-    return "metaData", {
-        "deltaMetadata": action_to_json(line.metadata)["metaData"],
-        "version": line.version,
-        "size": line.size_bytes,
-        "numFiles": line.num_files,
-    }
-
-
-def _encode_delta_file(line: DeltaFile) -> tuple[str, dict[str, Any]]:
-    return "file", {
-        "id": line.id,
-        "deletionVectorFileId": line.deletion_vector_file_id,
-        "version": line.version,
-        "timestamp": line.timestamp_ms,
-        "expirationTimestamp": line.expiration_timestamp_ms,
-        "deltaSingleAction": dict(line.action),
-    }
-
-
-def _encode_end(line: EndStreamAction) -> tuple[str, dict[str, Any]]:
-    return "endStreamAction", {
-        "nextPageToken": line.next_page_token,
-        "refreshToken": line.refresh_token,
-        "minUrlExpirationTimestamp": line.min_url_expiration_timestamp_ms,
-        "errorMessage": line.error_message,
-    }
-
-
-_ENCODERS: Final[Mapping[type, Callable[[Any], tuple[str, dict[str, Any]]]]] = {
-    ParquetProtocol: lambda line: ("protocol", {"minReaderVersion": line.min_reader_version}),
-    ParquetMetadata: _encode_parquet_metadata,
-    ParquetFile: _encode_parquet_file,
-    DeltaProtocol: _encode_delta_protocol,
-    DeltaMetadata: _encode_delta_metadata,
-    DeltaFile: _encode_delta_file,
-    EndStreamAction: _encode_end,
-    QueryStatus: lambda line: (
-        "queryStatus",
-        {"queryId": line.query_id, "status": line.status, "error": line.error},
+# "Currently it's always 1." It is not the `minReaderVersion` of the table's Delta protocol.
+_PARQUET_PROTOCOL: Final = Codec(
+    ParquetProtocol, min_reader_version=required_number("minReaderVersion")
+)
+_PARQUET_METADATA: Final = Codec(
+    ParquetMetadata,
+    id=required_text("id"),
+    name=optional_text("name"),
+    description=optional_text("description"),
+    provider=Member(
+        "format",
+        lambda node, name: node.child(name, lambda one: one.optional("provider", str)) or "parquet",
+        lambda provider: {"provider": provider},
     ),
+    schema_string=required_text("schemaString"),
+    # "When a table doesn't have partition columns, this will be an empty array. Required."
+    partition_columns=Member("partitionColumns", JsonObject.texts, list),
+    configuration=string_map("configuration"),
+    **_VERSION,
+    **_COUNTS,
+)
+_PARQUET_FILE: Final = Codec(
+    ParquetFileLine,
+    url=required_text("url"),
+    id=required_text("id"),
+    # "When the table doesn't have partition columns, this will be an empty map. Required."
+    partition_values=Member("partitionValues", JsonObject.mapping, dict),
+    size_bytes=required_number("size"),
+    stats=optional_text("stats"),
+    **_MOMENT,
+)
+_DELTA_PROTOCOL: Final = Codec(
+    DeltaProtocol, protocol=_wrapped("deltaProtocol", protocol_from_json, "protocol"), **_VERSION
+)
+_DELTA_METADATA: Final = Codec(
+    DeltaMetadata,
+    metadata=_wrapped("deltaMetadata", metadata_from_json, "metaData"),
+    **_VERSION,
+    **_COUNTS,
+)
+_DELTA_FILE: Final = Codec(
+    DeltaFileLine,
+    # The protocol's example also has a `size`, which its table of fields lacks.
+    id=required_text("id"),
+    deletion_vector_file_id=optional_text("deletionVectorFileId"),
+    **_MOMENT,
+    action=Member("deltaSingleAction", _single_action, dict),
+)
+_END_STREAM_ACTION: Final = Codec(
+    EndStreamAction,
+    next_page_token=nonempty_text("nextPageToken"),
+    refresh_token=nonempty_text("refreshToken"),
+    min_url_expiration_timestamp_ms=number("minUrlExpirationTimestamp"),
+    error_message=nonempty_text("errorMessage"),
+)
+_QUERY_STATUS: Final = Codec(
+    QueryStatus,
+    query_id=required_text("queryId"),
+    status=Member("status", _status),
+    error=optional_text("error"),
+)
+
+_CODECS: Final[Mapping[type, tuple[str, Codec[Any]]]] = {
+    ParquetProtocol: ("protocol", _PARQUET_PROTOCOL),
+    ParquetMetadata: ("metaData", _PARQUET_METADATA),
+    DeltaProtocol: ("protocol", _DELTA_PROTOCOL),
+    DeltaMetadata: ("metaData", _DELTA_METADATA),
+    DeltaFileLine: ("file", _DELTA_FILE),
+    EndStreamAction: ("endStreamAction", _END_STREAM_ACTION),
+    QueryStatus: ("queryStatus", _QUERY_STATUS),
 }

@@ -1,4 +1,4 @@
-"""Listings: shares, schemas and tables, by pages.
+"""Listings: pages of shares, schemas and tables.
 
 Protocol: List Shares, Get Share, List Schemas in a Share, List Tables in a Schema, List all Tables
 in a Share
@@ -9,21 +9,29 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from deltalog._json import JsonObject, dumps, loads
-from deltalog.errors import MalformedLogError, MalformedMessageError
+from deltalog._json import JsonObject, dumps
+from deltalog.errors import MalformedMessageError
+from deltalog.sharing.wire.codec import (
+    Codec,
+    optional_text,
+    parse_object,
+    required_text,
+    string_map,
+    texts,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """A share: what is given to a recipient as one.
+    """A logical grouping of schemas that is shared with recipients.
 
     Args:
-        id: never changes, and no other share of the server has it.
+        id: "unique across the sharing server and stay[s] immutable through the share's lifecycle".
     """
 
     name: str
@@ -35,7 +43,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
-    """A schema: tables under one name."""
+    """A logical grouping of tables in a share."""
 
     name: str
     share: str
@@ -43,10 +51,10 @@ class Schema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table of a schema.
+    """A table of a schema of a share.
 
     Args:
-        location: told only where the recipient may read the table's directory itself.
+        location: given only to recipients that may read the table's directory.
         access_modes: `url` (signed URLs, the default) and `dir` (temporary credentials).
     """
 
@@ -59,142 +67,94 @@ class Table:
     auxiliary_locations: tuple[str, ...] = ()
     access_modes: tuple[str, ...] = ()
 
+    @property
+    def full_name(self) -> str:
+        """`share.schema.table`."""
+        return f"{self.share}.{self.schema}.{self.name}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page(Generic[T]):
-    """Some of the items, and the token by which the next ones are asked for.
+class ListingPage(Generic[T]):
+    """One page of a listing.
 
     Args:
-        next_page_token: None at the end of the listing. Fewer items than asked for are no end.
+        next_page_token: gets the next page; None at the end of the listing. "The server may return
+            fewer than maxResults items even if there are more available."
     """
 
     items: tuple[T, ...] = ()
     next_page_token: str | None = None
 
 
-def share_from_json(node: JsonObject) -> Share:
-    """One item of the listing of shares."""
-    return Share(
-        name=node.required("name", str),
-        id=node.optional("id", str),
-        display_name=node.optional("displayName", str),
-        comment=node.optional("comment", str),
-        properties=node.mapping_of_strings("properties") or {},
-    )
+SHARE: Final = Codec(
+    Share,
+    name=required_text("name"),
+    id=optional_text("id"),
+    display_name=optional_text("displayName"),
+    comment=optional_text("comment"),
+    properties=string_map("properties"),
+)
+SCHEMA: Final = Codec(Schema, name=required_text("name"), share=required_text("share"))
+TABLE: Final = Codec(
+    Table,
+    name=required_text("name"),
+    schema=required_text("schema"),
+    share=required_text("share"),
+    share_id=optional_text("shareId"),
+    id=optional_text("id"),
+    location=optional_text("location"),
+    auxiliary_locations=texts("auxiliaryLocations"),
+    access_modes=texts("accessModes"),
+)
+_CODECS: Final[Mapping[type, Codec[Any]]] = {Share: SHARE, Schema: SCHEMA, Table: TABLE}
 
 
-def schema_from_json(node: JsonObject) -> Schema:
-    """One item of the listing of schemas."""
-    return Schema(name=node.required("name", str), share=node.required("share", str))
-
-
-def table_from_json(node: JsonObject) -> Table:
-    """One item of a listing of tables."""
-    return Table(
-        name=node.required("name", str),
-        schema=node.required("schema", str),
-        share=node.required("share", str),
-        share_id=node.optional("shareId", str),
-        id=node.optional("id", str),
-        location=node.optional("location", str),
-        auxiliary_locations=node.texts("auxiliaryLocations") or (),
-        access_modes=node.texts("accessModes") or (),
-    )
-
-
-def _share_to_json(share: Share) -> dict[str, Any]:
-    return {
-        "name": share.name,
-        "id": share.id,
-        "displayName": share.display_name,
-        "comment": share.comment,
-        "properties": dict(share.properties) or None,
-    }
-
-
-def _schema_to_json(schema: Schema) -> dict[str, Any]:
-    return {"name": schema.name, "share": schema.share}
-
-
-def _table_to_json(table: Table) -> dict[str, Any]:
-    return {
-        "name": table.name,
-        "schema": table.schema,
-        "share": table.share,
-        "shareId": table.share_id,
-        "id": table.id,
-        "location": table.location,
-        "auxiliaryLocations": list(table.auxiliary_locations) or None,
-        "accessModes": list(table.access_modes) or None,
-    }
-
-
-_ENCODERS: Final[Mapping[type, Callable[[Any], dict[str, Any]]]] = {
-    Share: _share_to_json,
-    Schema: _schema_to_json,
-    Table: _table_to_json,
-}
-
-
-def parse_page(data: bytes, parse: Callable[[JsonObject], T], where: str = "listing") -> Page[T]:
-    """One page of a listing.
+def parse_page(data: bytes, codec: Codec[T], where: str = "listing") -> ListingPage[T]:
+    """Return one page of a listing.
 
     Args:
-        data: the body.
-        parse: `share_from_json`, `schema_from_json` or `table_from_json`.
-        where: what was listed, for errors.
+        data: the body of the response.
+        codec: `SHARE`, `SCHEMA` or `TABLE`.
+        where: what is listed, for errors.
 
     Raises:
         MalformedMessageError: the body is no such page.
     """
-    node = message_object(data, where)
+    node = parse_object(data, where)
+    # "The items field may be an empty array or missing when no results are found", and so may
+    # the token be an empty text: "The client must handle both cases."
     items = node.values.get("items")
-    if items is None:
-        items = []
-    if not isinstance(items, list):
+    if not isinstance(items, list | None):
         raise MalformedMessageError(f"{where}.items: expected a list")
-    return Page(
+    return ListingPage(
         items=tuple(
-            parse(JsonObject(item, f"{where}.items[{index}]", MalformedMessageError))
-            for index, item in enumerate(items)
+            codec.parse(JsonObject(item, f"{where}.items[{index}]", MalformedMessageError))
+            for index, item in enumerate(items or ())
         ),
         next_page_token=node.optional("nextPageToken", str) or None,
     )
 
 
 def parse_share(data: bytes) -> Share:
-    """The body of `GET /shares/{share}`.
+    """Return the share in the body of `GET /shares/{share}`.
 
     Raises:
-        MalformedMessageError: it tells no share.
+        MalformedMessageError: the body has no share.
     """
-    share = message_object(data, "share").child("share", share_from_json)
+    share = parse_object(data, "share").child("share", SHARE.parse)
     if share is None:
-        raise MalformedMessageError("share: the answer holds none")
+        raise MalformedMessageError("share: the response has none")
     return share
 
 
-def encode_page(page: Page[Share] | Page[Schema] | Page[Table]) -> bytes:
-    """The body of a listing's answer."""
-    body: dict[str, Any] = {"items": [_present(_ENCODERS[type(one)](one)) for one in page.items]}
+def encode_page(page: ListingPage[Share] | ListingPage[Schema] | ListingPage[Table]) -> bytes:
+    """Return the body of a page of a listing."""
+    body: dict[str, Any] = {"items": [_CODECS[type(one)].encode(one) for one in page.items]}
     if page.next_page_token is not None:
         body["nextPageToken"] = page.next_page_token
     return dumps(body)
 
 
 def encode_share(share: Share) -> bytes:
-    """The body of the answer to `GET /shares/{share}`."""
-    return dumps({"share": _present(_share_to_json(share))})
-
-
-def message_object(data: bytes, where: str) -> JsonObject:
-    """The one object of a message, whose faults are `MalformedMessageError`."""
-    try:
-        values = loads(data, where)
-    except MalformedLogError as error:
-        raise MalformedMessageError(str(error)) from None
-    return JsonObject(values, where, MalformedMessageError)
-
-
-def _present(values: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if value is not None}
+    """Return the body of the response to `GET /shares/{share}`."""
+    return dumps({"share": SHARE.encode(share)})

@@ -1,6 +1,6 @@
-"""The profile: a small JSON file by which a recipient finds a server and proves who he is.
+"""The profile: the JSON file with a sharing server's address and a recipient's credentials.
 
-Owns versions 1 and 2. Secrets are never shown.
+Owns versions 1 and 2. Secrets never appear in a `repr`.
 
 Protocol: Profile File Format
 """
@@ -12,12 +12,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._json import JsonObject, dumps
 from deltalog.errors import InvalidInputError, MalformedMessageError
-from deltalog.sharing.wire.lines import whole_number
-from deltalog.sharing.wire.listing import message_object
-from deltalog.sharing.wire.timestamps import encode_timestamp, parse_timestamp
+from deltalog.sharing.wire.codec import (
+    Codec,
+    Member,
+    optional_text,
+    parse_object,
+    required_text,
+    timestamp,
+    whole_number,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 NEWEST_VERSION: Final = 2
 
@@ -29,14 +35,14 @@ PRIVATE_KEY_JWT: Final = "oauth_jwt_bearer_private_key_jwt"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BearerToken:
-    """A token that goes with every request."""
+    """A token that is sent with every request."""
 
     token: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BasicLogin:
-    """A name and a password that go with every request."""
+    """A user name and a password that are sent with every request."""
 
     username: str
     password: str = field(repr=False)
@@ -44,7 +50,7 @@ class BasicLogin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientCredentials:
-    """Tokens are fetched with a client's secret.
+    """A client id and secret, with which tokens are fetched from a token endpoint.
 
     Protocol: OAuth 2.0 client credentials grant
     """
@@ -57,11 +63,11 @@ class ClientCredentials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateKeyJwt:
-    """Tokens are fetched with an assertion that a private key has signed.
+    """A private key, with which assertions are signed that are exchanged for tokens.
 
     Args:
         private_key_file: path of a PEM file.
-        key_id: which of the client's keys it is.
+        key_id: tells the issuer which of the client's keys signed.
         algorithm: of the signature.
 
     Protocol: RFC 7523
@@ -82,11 +88,11 @@ Credentials = BearerToken | BasicLogin | ClientCredentials | PrivateKeyJwt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """Where a server is and how to be let in.
+    """The address of a sharing server and the credentials of a recipient.
 
     Args:
-        endpoint: of the server, without a slash at its end.
-        expiration_ms: when a bearer token ends; None is never.
+        endpoint: URL of the server, without a slash at its end.
+        expiration_ms: when the bearer token expires; None is never.
     """
 
     version: int
@@ -96,122 +102,97 @@ class Profile:
 
 
 def parse_profile(data: bytes) -> Profile:
-    """The profile of a file's bytes.
+    """Return the profile in a file's bytes.
 
     Raises:
-        InvalidInputError: its version or its type is not known here: upgrade.
+        InvalidInputError: its version or its type is not known here: "it should show an error
+            message instructing the user to upgrade to a newer version of their client".
         MalformedMessageError: it is no profile.
     """
-    node = message_object(data, "profile")
+    node = parse_object(data, "profile")
     version = whole_number(node, "shareCredentialsVersion")
     if version is None:
-        raise MalformedMessageError("profile.shareCredentialsVersion: the number is missing")
+        raise MalformedMessageError("profile.shareCredentialsVersion: required number is missing")
     if not 1 <= version <= NEWEST_VERSION:
         raise InvalidInputError(
             f"cannot use a profile of version {version}: this release knows versions 1 to "
             f"{NEWEST_VERSION}; upgrade deltalog"
         )
+    # Profiles of version 1 have no `type`.
     kind = BEARER_TOKEN if version == 1 else node.required("type", str)
-    parse = _CREDENTIALS.get(kind)
-    if parse is None:
+    codec = _CREDENTIALS.get(kind)
+    if codec is not None:
+        credentials = codec.parse(node)
+    elif kind == PRIVATE_KEY_JWT:
+        auth = _object(node, "auth")
+        credentials = _PRIVATE_KEY_JWT.parse(
+            auth, **_PRIVATE_KEY.parse(_object(auth, "privateKey"))
+        )
+    else:
         raise InvalidInputError(
             f"cannot use a profile of type {kind!r}: this release knows "
-            f"{', '.join(_CREDENTIALS)}; upgrade deltalog"
+            f"{', '.join(_CREDENTIALS)}, {PRIVATE_KEY_JWT}; upgrade deltalog"
         )
-    expiration = node.optional("expirationTime", str)
-    return Profile(
-        version=version,
-        endpoint=node.required("endpoint", str).removesuffix("/"),
-        credentials=parse(node),
-        expiration_ms=(
-            None if expiration is None else parse_timestamp(expiration, "profile.expirationTime")
-        ),
-    )
+    return _PROFILE.parse(node, version=version, credentials=credentials)
 
 
 def encode_profile(profile: Profile) -> bytes:
-    """The file's bytes, secrets and all: write it so that nobody else reads it."""
-    kind, values = _credentials_to_json(profile.credentials)
-    body: dict[str, Any] = {"shareCredentialsVersion": profile.version}
-    if profile.version > 1:
-        body["type"] = kind
-    body["endpoint"] = profile.endpoint
-    body |= {key: value for key, value in values.items() if value is not None}
-    if profile.expiration_ms is not None:
-        body["expirationTime"] = encode_timestamp(profile.expiration_ms)
-    return dumps(body)
+    """Return the file's bytes with the secrets in plain text."""
+    credentials = profile.credentials
+    if isinstance(credentials, PrivateKeyJwt):
+        kind, auth = PRIVATE_KEY_JWT, _PRIVATE_KEY_JWT.encode(credentials)
+        values = {"auth": {**auth, "privateKey": _PRIVATE_KEY.encode(credentials)}}
+    else:
+        kind = _KINDS[type(credentials)]
+        values = _CREDENTIALS[kind].encode(credentials)
+    typed = {"type": kind} if profile.version > 1 else {}
+    version = {"shareCredentialsVersion": profile.version}
+    return dumps({**version, **typed, **_PROFILE.encode(profile), **values})
 
 
-def _bearer_from_json(node: JsonObject) -> Credentials:
-    return BearerToken(token=node.required("bearerToken", str))
+def _object(node: JsonObject, name: str) -> JsonObject:
+    return JsonObject(node.values.get(name), f"{node.where}.{name}", node.error)
 
 
-def _basic_from_json(node: JsonObject) -> Credentials:
-    return BasicLogin(
-        username=node.required("username", str), password=node.required("password", str)
+def _url(name: str) -> Member:
+    """Return a member that is a URL, read without a slash at its end."""
+    return Member(
+        name, lambda node, name: node.required(name, str).removesuffix("/"), required=True
     )
 
 
-def _client_credentials_from_json(node: JsonObject) -> Credentials:
-    return ClientCredentials(
-        token_endpoint=node.required("tokenEndpoint", str).removesuffix("/"),
-        client_id=node.required("clientId", str),
-        client_secret=node.required("clientSecret", str),
-        scope=node.optional("scope", str),
-    )
-
-
-def _private_key_from_json(node: JsonObject) -> Credentials:
-    auth = JsonObject(node.values.get("auth"), "profile.auth", MalformedMessageError)
-    key = JsonObject(
-        auth.values.get("privateKey"), "profile.auth.privateKey", MalformedMessageError
-    )
-    return PrivateKeyJwt(
-        token_endpoint=auth.required("tokenEndpoint", str).removesuffix("/"),
-        issuer=auth.required("issuer", str),
-        client_id=auth.required("clientId", str),
-        audience=auth.required("audience", str),
-        private_key_file=key.required("privateKeyFile", str),
-        key_id=key.required("keyId", str),
-        algorithm=key.optional("algorithm", str) or "RS256",
-        scope=auth.optional("scope", str),
-    )
-
-
-_CREDENTIALS: Final[Mapping[str, Callable[[JsonObject], Credentials]]] = {
-    BEARER_TOKEN: _bearer_from_json,
-    BASIC: _basic_from_json,
-    CLIENT_CREDENTIALS: _client_credentials_from_json,
-    PRIVATE_KEY_JWT: _private_key_from_json,
+_PROFILE: Final = Codec(
+    Profile, endpoint=_url("endpoint"), expiration_ms=timestamp("expirationTime")
+)
+_PRIVATE_KEY_JWT: Final = Codec(
+    PrivateKeyJwt,
+    token_endpoint=_url("tokenEndpoint"),
+    issuer=required_text("issuer"),
+    client_id=required_text("clientId"),
+    audience=required_text("audience"),
+    scope=optional_text("scope"),
+)
+_PRIVATE_KEY: Final[Codec[Any]] = Codec(
+    dict[str, Any],
+    private_key_file=required_text("privateKeyFile"),
+    key_id=required_text("keyId"),
+    algorithm=Member("algorithm", lambda node, name: node.optional(name, str) or "RS256"),
+)
+_CREDENTIALS: Final[Mapping[str, Codec[Any]]] = {
+    BEARER_TOKEN: Codec(BearerToken, token=required_text("bearerToken")),
+    BASIC: Codec(
+        BasicLogin, username=required_text("username"), password=required_text("password")
+    ),
+    CLIENT_CREDENTIALS: Codec(
+        ClientCredentials,
+        token_endpoint=_url("tokenEndpoint"),
+        client_id=required_text("clientId"),
+        client_secret=required_text("clientSecret"),
+        scope=optional_text("scope"),
+    ),
 }
-
-
-def _credentials_to_json(credentials: Credentials) -> tuple[str, dict[str, Any]]:
-    match credentials:
-        case BearerToken():
-            return BEARER_TOKEN, {"bearerToken": credentials.token}
-        case BasicLogin():
-            return BASIC, {"username": credentials.username, "password": credentials.password}
-        case ClientCredentials():
-            return CLIENT_CREDENTIALS, {
-                "tokenEndpoint": credentials.token_endpoint,
-                "clientId": credentials.client_id,
-                "clientSecret": credentials.client_secret,
-                "scope": credentials.scope,
-            }
-        case PrivateKeyJwt():
-            auth = {
-                "tokenEndpoint": credentials.token_endpoint,
-                "issuer": credentials.issuer,
-                "clientId": credentials.client_id,
-                "audience": credentials.audience,
-                "scope": credentials.scope,
-                "privateKey": {
-                    "privateKeyFile": credentials.private_key_file,
-                    "keyId": credentials.key_id,
-                    "algorithm": credentials.algorithm,
-                },
-            }
-            return PRIVATE_KEY_JWT, {
-                "auth": {key: value for key, value in auth.items() if value is not None}
-            }
+_KINDS: Final[Mapping[type, str]] = {
+    BearerToken: BEARER_TOKEN,
+    BasicLogin: BASIC,
+    ClientCredentials: CLIENT_CREDENTIALS,
+}

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from deltalog.expressions import Expression
     from deltalog.scan import Changes, Scan
-    from deltalog.sharing.wire import Table
+    from deltalog.sharing.wire.listing import Table
     from deltalog.spark.reading.options import ReadOptions
     from deltalog.spark.sharing.options import SharedPlace, SharedReadOptions
 

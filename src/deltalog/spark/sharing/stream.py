@@ -20,7 +20,7 @@ from deltalog.scan.plan import check_snapshot, read_spec
 from deltalog.schema import StructType
 from deltalog.sharing.client import SharedFollower, SharedFollowOptions
 from deltalog.sharing.client.profile import parse_table_name
-from deltalog.sharing.client.view import Moment, TableView
+from deltalog.sharing.client.view import TableView, VersionOrTimestamp
 from deltalog.spark.reading.batch_source import change_fields, check_columns
 from deltalog.spark.session.opening import moment_ms
 from deltalog.spark.streaming.micro_batches import (
@@ -90,11 +90,13 @@ class SharedStreamReader(MicroBatchReader):
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # PySpark's name
         """Return where a query starts that never ran."""
         start = self._options.stream.start
-        begin: Moment | Literal["latest"] | None = None
+        begin: VersionOrTimestamp | Literal["latest"] | None = None
         if isinstance(start, int):
-            begin = Moment(version=start)
+            begin = VersionOrTimestamp(version=start)
         elif start is not None and start != "latest":
-            begin = Moment(timestamp_ms=moment_ms(start, self._options.stream.time_zone))
+            begin = VersionOrTimestamp(
+                timestamp_ms=moment_ms(start, self._options.stream.time_zone)
+            )
         elif start is not None:
             begin = "latest"
         return first(encode_offset(self._follower(begin).offset))
@@ -133,11 +135,17 @@ class SharedStreamReader(MicroBatchReader):
 
     def _view(self) -> TableView:
         return TableView(
-            self._client, self._name, Moment(), time_zone=self._options.stream.time_zone
+            self._client,
+            self._name,
+            VersionOrTimestamp(),
+            time_zone=self._options.stream.time_zone,
         )
 
     def _follower(
-        self, start: Offset | Moment | Literal["latest"] | None, *, until: int | None = None
+        self,
+        start: Offset | VersionOrTimestamp | Literal["latest"] | None,
+        *,
+        until: int | None = None,
     ) -> SharedFollower:
         if isinstance(start, Offset):
             start = replace(start, index=0)

@@ -1,4 +1,4 @@
-"""What an answer takes in memory, however many files it tells of."""
+"""Answers that break off, and the memory that they take."""
 
 from __future__ import annotations
 
@@ -9,17 +9,43 @@ import orjson
 import pytest
 
 from deltalog import DeltaTable
-from deltalog.sharing.server.answers import Asked
+from deltalog.sharing.server.answers import TableRequest
 from deltalog.sharing.server.application import make_server
 from deltalog.sharing.server.config import parse_config
 from deltalog.sharing.server.query import answer_query
 from deltalog.sharing.server.recipients import Recipient
 from deltalog.sharing.server.tables import TableName
-from deltalog.sharing.wire import TableQuery, parse_capabilities
+from deltalog.sharing.wire.capabilities import parse_capabilities
+from deltalog.sharing.wire.requests import TableQuery
 from tests.support.asgi import Json
-from tests.support.sharing import KEY, config_of
+from tests.support.sharing import KEY, Caller, actions, config_of
+
+T = "s.d.t"
+
+
+@pytest.mark.protocol("SHARE-SEC-07")
+def test_an_answer_that_breaks_is_not_taken_for_complete(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from deltalog.errors import StorageError
+    from deltalog.sharing.server.file_lines import FileLines
+
+    def fail(*_: object, **__: object) -> None:
+        raise StorageError("cannot read /secret/path")
+
+    monkeypatch.setattr(FileLines, "chunks", fail)
+    reply = caller.query(T)
+    assert not reply.is_complete
+    header = "includeendstreamaction=true"
+    told = caller.query(T, delta_sharing_capabilities=header)
+    assert told.is_complete
+    (end,) = actions(told, "endStreamAction")
+    assert end == {"errorMessage": "the table's storage does not respond; try again later"}
+
 
 FILES = 10_000
+
+
 SCHEMA = (
     '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}},'
     '{"name":"p","type":"string","nullable":true,"metadata":{}}]}'
@@ -67,18 +93,19 @@ def _add(number: int) -> Json:
 def test_lines_are_made_while_they_are_sent(large: Path, form: str) -> None:
     server = make_server(parse_config(config_of({"s.d.t": large})), KEY.encode())
     recipient = Recipient("alice", None)
-    asked = Asked(
+    request = TableRequest(
         table=server.tables.table(recipient, TableName("s", "d", "t")),
         recipient=recipient,
         capabilities=parse_capabilities(f"responseformat={form}"),
-        base="http://x/delta-sharing",
+        base_url="http://x/delta-sharing",
         now_ms=0,
+        services=server.services,
     )
-    for _ in answer_query(asked, TableQuery(), server.tools).chunks:
+    for _ in answer_query(request, TableQuery()).chunks:
         break  # what is kept of the table is not the answer's
     tracemalloc.start()
     sent_bytes = num_lines = 0
-    for chunk in answer_query(asked, TableQuery(), server.tools).chunks:
+    for chunk in answer_query(request, TableQuery()).chunks:
         sent_bytes += len(chunk)
         num_lines += chunk.count(b"\n")
     _, peak_bytes = tracemalloc.get_traced_memory()

@@ -1,7 +1,7 @@
-"""What holds for every request: an id, limits, errors as JSON, counting, an audit line.
+"""The outermost layer of the application: request ids, limits, metrics, and the audit log.
 
-Owns the outermost layer of the application. Nothing that it logs holds a token, a place of the
-storage or the text of an error: only who asked what, and how it ended.
+Owns what is logged: who sent which request, and its status. No log line holds a token, a storage
+location or the text of an error.
 
 Protocol: REST APIs (errors)
 """
@@ -22,8 +22,9 @@ from starlette.responses import Response
 from deltalog._json import dumps
 from deltalog.clock import now_ms
 from deltalog.sharing.server.faults import Fault, internal
-from deltalog.sharing.wire import ErrorBody, encode_error, encode_timestamp
 from deltalog.sharing.wire import errors as codes
+from deltalog.sharing.wire.codec import encode_timestamp
+from deltalog.sharing.wire.errors import ErrorBody, encode_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, MutableMapping
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from deltalog.sharing.server.config import Limits
+    from deltalog.sharing.server.config import RequestLimits
     from deltalog.sharing.server.metrics import Metrics
 
 _LOG: Final = logging.getLogger("deltalog.sharing")
@@ -39,47 +40,47 @@ _AUDIT: Final = logging.getLogger("deltalog.sharing.audit")
 _FACTS: Final = "deltalog.facts"
 _REQUEST_ID: Final = re.compile(r"[\w.-]{1,64}", re.ASCII)
 _UNKNOWN: Final = "other"
+_CLIENT_CLOSED: Final = 499  # nginx's status for a client that left before the response
 
 
-class Guard:
-    """The outermost layer.
+class RequestMiddleware:
+    """Checks, counts and logs every request.
 
     Args:
-        app: what answers.
-        limits: gives the limits as they are configured now.
-        metrics: where requests are counted.
+        app: the application.
+        limits: returns the limits of the current configuration.
+        metrics: of the server.
     """
 
-    def __init__(self, app: ASGIApp, limits: Callable[[], Limits], metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, limits: Callable[[], RequestLimits], metrics: Metrics) -> None:
         self._app = app
         self._limits = limits
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        sent = _Sent(scope, send, self._limits().send_seconds)
+        sent = _SentResponse(scope, send, self._limits().send_seconds)
         self._metrics.begin()
         try:
-            fault = _objection(scope, self._limits())
+            fault = _size_fault(scope, self._limits())
             app: ASGIApp = self._app if fault is None else fault_response(fault)
             await app(scope, receive, sent.send)
-        except Exception as error:  # noqa: BLE001 -- nothing may reach the web server's own log
+        except Exception as error:  # noqa: BLE001 -- the web server would log its text
             log_defect(scope, error)
             if not sent.status:
                 await fault_response(internal())(scope, receive, sent.send)
         finally:
             self._finish(scope, sent)
 
-    def _finish(self, scope: Scope, sent: _Sent) -> None:
+    def _finish(self, scope: Scope, sent: _SentResponse) -> None:
         facts = scope[_FACTS]
-        facts |= facts.pop("told", {})  # complete only now
+        facts |= facts.pop("answer", {})  # written while the answer was sent
         action = facts.get("action", _UNKNOWN)
         seconds = time.perf_counter() - sent.started
-        # A client that went away before there was an answer.
-        status = sent.status or 499
+        status = sent.status or _CLIENT_CLOSED
         self._metrics.end(action, status, seconds, sent.num_bytes, facts.get("files") or 0)
         client = scope.get("client")
         line = {
@@ -97,8 +98,8 @@ class Guard:
         _AUDIT.info("%s", dumps(line).decode())
 
 
-class _Sent:
-    """Passes an answer on, and remembers what it was."""
+class _SentResponse:
+    """Sends a response, and keeps its status and size."""
 
     def __init__(self, scope: Scope, send: Send, seconds: int) -> None:
         asked = Headers(scope=scope).get("x-request-id", "")
@@ -113,11 +114,16 @@ class _Sent:
         scope["deltalog.request_id"] = self.request_id
 
     async def send(self, message: Message) -> None:
-        """One message; a client that takes nothing for too long is given up."""
+        """Send one message.
+
+        Raises:
+            TimeoutError: the client does not read the response.
+        """
         if message["type"] == "http.response.start":
             self.status = message["status"]
             headers = MutableHeaders(scope=message)
             headers["X-Request-Id"] = self.request_id
+            # Answers hold signed URLs: no cache may keep them, no browser may guess a type.
             headers["X-Content-Type-Options"] = "nosniff"
             headers.setdefault("Cache-Control", "no-store")
         with anyio.fail_after(self._seconds):
@@ -127,37 +133,39 @@ class _Sent:
             self.is_complete = not message.get("more_body", False)
 
 
-def note(scope: MutableMapping[str, Any], **facts: object) -> None:
-    """Remember something of a request for the audit log."""
+def add_audit_facts(scope: MutableMapping[str, Any], **facts: object) -> None:
+    """Add fields to the request's line of the audit log."""
     scope.setdefault(_FACTS, {}).update(facts)
 
 
 def fault_response(fault: Fault) -> Response:
-    """The answer that tells of a fault (ledger SHARE-GEN-04)."""
+    """Return the response for a fault (ledger SHARE-GEN-04)."""
     body = encode_error(ErrorBody(error_code=fault.code, message=fault.message))
     headers = {"Content-Type": "application/json", **fault.headers}
     return Response(body, fault.status, headers)
 
 
 async def unknown_route(_request: Request, _error: Exception) -> Response:
-    """No such endpoint."""
+    """Return 404 for a path that is no endpoint."""
     return fault_response(Fault(404, codes.NOT_FOUND, "there is no such endpoint"))
 
 
 async def unknown_method(_request: Request, error: Exception) -> Response:
-    """The endpoint does not take this method."""
+    """Return 405 for a method that the endpoint does not support."""
     headers = getattr(error, "headers", None) or {}
-    fault = Fault(405, codes.METHOD_NOT_ALLOWED, "the endpoint does not take this method", headers)
+    fault = Fault(
+        405, codes.METHOD_NOT_ALLOWED, "the endpoint does not support this method", headers
+    )
     return fault_response(fault)
 
 
-async def unforeseen(_request: Request, _error: Exception) -> Response:
-    """A defect; it is logged further out."""
+async def internal_error(_request: Request, _error: Exception) -> Response:
+    """Return 500 for any other exception, which `RequestMiddleware` logs."""
     return fault_response(internal())
 
 
 def log_defect(scope: Scope, error: BaseException) -> None:
-    """Tell the operator of an error by its kind and place; its text may hold paths."""
+    """Log an error by its type and place; its text may name storage locations."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f"{frames[-1].name}:{frames[-1].lineno}" if frames else "?"
     request_id = scope.get("deltalog.request_id", "?")
@@ -165,8 +173,8 @@ def log_defect(scope: Scope, error: BaseException) -> None:
     _LOG.debug("request %s failed", request_id, exc_info=error)
 
 
-def _objection(scope: Scope, limits: Limits) -> Fault | None:
-    """What is wrong with a request before it is looked at."""
+def _size_fault(scope: Scope, limits: RequestLimits) -> Fault | None:
+    """Return the fault of a request that is too large, before it is routed."""
     length = len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"")
     if length > limits.url_bytes:
         return Fault(414, codes.TOO_LARGE, f"the URL is longer than {limits.url_bytes} bytes")

@@ -1,7 +1,7 @@
-"""The commits of a range of versions, taken apart version by version.
+"""The changes of a range of versions, version by version.
 
-Owns which files of a version tell its changes. Commits are read in batches of bounded size: once to
-check them all before anything is answered, and where they are many once more to tell them.
+Owns which files of a commit are its changes. Commits are read in batches of bounded size: once to
+check all of them before anything is answered and, if they are more than one batch, again to answer.
 
 Protocol: Data Change Files, Change Data Files
 """
@@ -15,13 +15,12 @@ from typing import Protocol as Structural
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltalog.actions.codec import metadata_from_json, protocol_from_json
 from deltalog.configuration import TableConfiguration
 from deltalog.log.history import file_times_ms
 from deltalog.log.listing import list_log
 from deltalog.log.reader import VERSION_COLUMN, parse_commits, read_in_batches
 from deltalog.sharing.server.faults import invalid
-from deltalog.sharing.server.files import check_paths
+from deltalog.sharing.server.file_lines import check_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,61 +28,61 @@ if TYPE_CHECKING:
     from deltalog.actions.model import Metadata, Protocol
     from deltalog.log.names import LogFile
     from deltalog.log.reader import CommitTable
-    from deltalog.sharing.server.tables import SharedTable
+    from deltalog.sharing.server.tables import ServedTable
     from deltalog.snapshot import Snapshot
 
-_ROWS_OF_A_MERGE: Final = (
+_MERGE_METRICS: Final = (
     "numTargetRowsInserted",
     "numTargetRowsUpdated",
     "numTargetRowsDeleted",
 )
 
 
-class Part(Structural):
+class FileBatch(Structural):
     """Some files, of which a page may take a slice."""
 
     @property
     def num_rows(self) -> int:
-        """How many files."""
+        """The number of files."""
         ...
 
     def slice(self, offset: int = 0, length: int | None = None) -> Self:
-        """Some of them."""
+        """Return some of the files."""
         ...
 
 
 @dataclass(frozen=True)
 class VersionChanges:
-    """What one version changed.
+    """The changes of one version.
 
     Args:
-        parts: kind of line and its files; `History` gives the columns of these.
-        protocol: if it changed.
-        metadata: if it changed.
+        parts: files by the kind of their lines; `CommitRange` gives columns of the log.
+        protocol: if the version changed it.
+        metadata: if the version changed it.
     """
 
     version: int
     timestamp_ms: int
-    parts: tuple[tuple[str, Part], ...]
+    parts: tuple[tuple[str, FileBatch], ...]
     protocol: Protocol | None
     metadata: Metadata | None
 
 
-class History:
+class CommitRange:
     """The commits from one version to another, both included.
 
     Args:
-        table: whose commits.
-        first: of the first version.
-        last: of the last version.
-        with_feed: change files tell the changes of versions that have some.
+        table: of the commits.
+        first: snapshot of the first version.
+        last: snapshot of the last version.
+        with_feed: for the change data feed: versions with change files have no other changes.
 
     Raises:
-        Fault: 400: a commit of the range was cleaned up.
+        Fault: 400 if a commit of the range was cleaned up.
     """
 
     def __init__(
-        self, table: SharedTable, first: Snapshot, last: Snapshot, *, with_feed: bool
+        self, table: ServedTable, first: Snapshot, last: Snapshot, *, with_feed: bool
     ) -> None:
         self._table = table
         self._first = first
@@ -96,54 +95,51 @@ class History:
                 raise invalid(f"the changes of version {version} cannot be read any more")
             self._commits.append(listing.commits[version])
         self._times = file_times_ms(listing.commits.values())
-        self._single: CommitTable | None = None
+        self._single: tuple[list[int], CommitTable] | None = None
 
     def check(self) -> None:
-        """Refuse a range that cannot be told, before anything of it is.
+        """Refuse a range that cannot be shared, before a part of it is answered.
 
         Raises:
-            Fault: 400: the change data feed was off in a version, which the message names.
-            UnsafePathError: a version names a file outside of the table.
+            Fault: 400 with the version in which the change data feed was off.
+            UnsafePathError: a commit names a file outside of the table.
 
         Cost: every commit of the range.
         """
-        self._check_version(self._first.version, self._first.protocol, self._first.metadata)
         protocol, metadata = self._first.protocol, self._first.metadata
-        for number, table in enumerate(self._read()):
-            self._single = None if number else table
+        self._check_version(self._first.version, protocol, metadata)
+        for number, (versions, table) in enumerate(self._read()):
+            # Kept, so that `versions` does not read the commits of a short range again.
+            self._single = None if number else (versions, table)
             for files in (table.adds, table.removes, table.cdc):
                 check_paths(files.column("path"), self._table.store.root)
-            protocols = {v: protocol_from_json(node) for v, node in table.protocol_nodes}
-            metadatas = {v: metadata_from_json(node) for v, node in table.metadata_nodes}
+            protocols, metadatas = dict(table.protocols), dict(table.metadatas)
             for version in sorted({*protocols, *metadatas}):
                 protocol = protocols.get(version, protocol)
                 metadata = metadatas.get(version, metadata)
                 self._check_version(version, protocol, metadata)
 
     def versions(self) -> Iterator[VersionChanges]:
-        """What each version changed, ascending.
+        """Yield the changes of each version, ascending.
 
-        Cost: every commit of the range, unless they were few and have been read by `check`.
+        Cost: every commit of the range, unless `check` has read them as one batch.
         """
-        position = 0
-        tables = [self._single] if self._single is not None else self._read()
-        for table in tables:
-            last = position + self._count(table, position)
-            for commit in self._commits[position:last]:
-                yield self._version(commit.version, table)
-            position = last
+        for versions, table in [self._single] if self._single is not None else self._read():
+            protocols, metadatas = dict(table.protocols), dict(table.metadatas)
+            for version in versions:
+                info = table.commit_infos.get(version, {})
+                yield VersionChanges(
+                    version=version,
+                    timestamp_ms=self._time_ms(version, info),
+                    parts=tuple(self._parts(version, table, info)),
+                    protocol=protocols.get(version),
+                    metadata=metadatas.get(version),
+                )
 
-    def _read(self) -> Iterator[CommitTable]:
-        self._ends: list[int] = []
+    def _read(self) -> Iterator[tuple[list[int], CommitTable]]:
+        """Yield batches of commits: their versions and their actions."""
         for batch in read_in_batches(self._table.store, self._commits):
-            self._ends.append(batch[-1][0].version)
-            yield parse_commits(batch, commit_infos=True)
-
-    def _count(self, table: CommitTable, position: int) -> int:
-        """How many versions a batch holds."""
-        if table is self._single:
-            return len(self._commits)
-        return self._ends[-1] - self._commits[position].version + 1
+            yield [file.version for file, _ in batch], parse_commits(batch, commit_infos=True)
 
     def _check_version(self, version: int, protocol: Protocol, metadata: Metadata) -> None:
         if not self._with_feed:
@@ -151,20 +147,9 @@ class History:
         if not TableConfiguration(protocol, metadata).is_active("changeDataFeed"):
             raise invalid(f"cdf is not enabled on table in version {version}")
 
-    def _version(self, version: int, table: CommitTable) -> VersionChanges:
-        info = table.commit_infos.get(version, {})
-        protocols = {v: node for v, node in table.protocol_nodes if v == version}
-        metadatas = {v: node for v, node in table.metadata_nodes if v == version}
-        return VersionChanges(
-            version=version,
-            timestamp_ms=self._time_ms(version, info),
-            parts=tuple(self._parts(version, table, info)),
-            protocol=protocol_from_json(protocols[version]) if protocols else None,
-            metadata=metadata_from_json(metadatas[version]) if metadatas else None,
-        )
-
     def _time_ms(self, version: int, info: Mapping[str, Any]) -> int:
-        """When a version was committed: by itself where the table has in-commit timestamps."""
+        """Return the commit time: the in-commit timestamp where the table has them."""
+        # They may have been enabled within the range; earlier versions have times of files.
         own = self._last.configuration.in_commit_timestamps
         time_ms = info.get("inCommitTimestamp")
         if own is not None and own.covers(version) and isinstance(time_ms, int):
@@ -175,12 +160,15 @@ class History:
         self, version: int, table: CommitTable, info: Mapping[str, Any]
     ) -> Iterator[tuple[str, pa.Table]]:
         if self._with_feed:
+            # "If there are cdc actions in this version, then read only those to get the row-level
+            # changes, and skip the remaining add and remove actions in this version."
             cdc = _of_version(table.cdc, version)
             if cdc.num_rows:
                 yield "cdf", cdc
                 return
             if _changed_no_row(info):
                 return
+        # Commits that only rearrange rows have no changes, as in the reference server.
         for kind, files in (("remove", table.removes), ("add", table.adds)):
             changing = _of_version(files, version)
             changing = changing.filter(pc.field("dataChange"))
@@ -190,7 +178,9 @@ class History:
                 yield kind, changing
 
     def _with_partition_values(self, removes: pa.Table, version: int) -> pa.Table:
-        """Removes that lack their partition values take them from the adds that they end."""
+        """Return removes, with missing partition values taken from the adds of the same files."""
+        # Writers may leave them out of removes (`extendedFileMetadata` is false), but the protocol
+        # requires them in `remove` lines.
         bare = removes.column("partitionValues").null_count
         if not bare or not self._last.configuration.partition_columns or not version:
             return removes
@@ -214,8 +204,8 @@ def _of_version(files: pa.Table, version: int) -> pa.Table:
 
 
 def _changed_no_row(info: Mapping[str, Any]) -> bool:
-    """Whether a MERGE found nothing to do: what it rewrote are the same rows (SHARE-CDF-08)."""
+    """Whether a MERGE changed nothing: the files it rewrote hold the same rows (SHARE-CDF-08)."""
     metrics = info.get("operationMetrics")
     if info.get("operation") != "MERGE" or not isinstance(metrics, dict):
         return False
-    return all(str(metrics.get(name)) == "0" for name in _ROWS_OF_A_MERGE)
+    return all(str(metrics.get(name)) == "0" for name in _MERGE_METRICS)

@@ -1,7 +1,7 @@
-"""The configuration file: YAML or TOML, secrets from the environment, read again when it changes.
+"""The configuration file: YAML or TOML with secrets from the environment, reloaded on changes.
 
-Owns `${NAME}` and reloading. A changed file with a fault changes nothing: the fault is logged, and
-the server goes on as it was.
+Owns `${NAME}` and reloading. If a changed file has an error, the error is logged and the server
+keeps its configuration.
 """
 
 from __future__ import annotations
@@ -29,20 +29,21 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.endpoints import Server
 
 _LOG: Final = logging.getLogger("deltalog.sharing")
+# `$$`, `${NAME}`, or a `${` of another form, which is refused.
 _REFERENCE: Final = re.compile(r"\$(?:\$|\{([A-Za-z_][A-Za-z0-9_]*)\}|(\{))")
-# Settings of the socket and of the routes: the process has to be started again for them.
+# Settings of the socket and of the routes, which need a restart of the process.
 _FIXED: Final = ("host", "port", "endpoint", "metrics", "certificate_file", "certificate_key_file")
 
 
 def load_config(path: str | Path, environment: Mapping[str, str] | None = None) -> ServerConfig:
-    """The configuration of a file.
+    """Return the configuration in a file.
 
     Args:
-        path: of a file whose name ends in `.yaml`, `.yml`, `.toml` or `.json`.
-        environment: what `${NAME}` stands for; None is that of the process.
+        path: of a `.toml` file; all others are read as YAML, which includes JSON.
+        environment: variables for `${NAME}`; None is the environment of the process.
 
     Raises:
-        InvalidInputError: the file cannot be read, or says something wrong.
+        InvalidInputError: the file cannot be read, or a setting is wrong.
     """
     path = Path(path)
     try:
@@ -58,10 +59,10 @@ def load_config(path: str | Path, environment: Mapping[str, str] | None = None) 
 
 
 def resolve_references(values: Any, environment: Mapping[str, str], where: str = "") -> Any:
-    """The values with `${NAME}` in their texts replaced; `$$` is a dollar.
+    """Return the values with `${NAME}` in their texts replaced; `$$` is a dollar sign.
 
     Raises:
-        InvalidInputError: a variable is not set; the message names it, and no value.
+        InvalidInputError: a variable is not set; the message names it, but no value.
     """
     if isinstance(values, dict):
         return {
@@ -80,7 +81,7 @@ def resolve_references(values: Any, environment: Mapping[str, str], where: str =
         if found[0] == "$$":
             return "$"
         if found[1] is None:
-            raise InvalidInputError(f"{where}: expected ${{NAME}}, or $$ for a dollar")
+            raise InvalidInputError(f"{where}: expected ${{NAME}}, or $$ for a dollar sign")
         if found[1] not in environment:
             raise InvalidInputError(f"{where}: the environment has no variable {found[1]}")
         return environment[found[1]]
@@ -111,11 +112,11 @@ def _parse(path: Path, text: str) -> Any:
 
 
 class ReloadingServer:
-    """The server of a file, made anew when the file has changed.
+    """The server of a configuration file, replaced when the file changes.
 
     Args:
         path: of the configuration.
-        seconds: how often the file is looked at.
+        seconds: how often the file is checked for changes.
     """
 
     def __init__(self, path: str | Path, seconds: float = 2.0) -> None:
@@ -123,41 +124,41 @@ class ReloadingServer:
         self._seconds = seconds
         self._lock = threading.Lock()
         self._key = secrets.token_bytes(32)
-        self._stamp = self._look()
-        self._next_look = time.monotonic() + seconds
+        self._state = self._file_state()
+        self._next_check_s = time.monotonic() + seconds
         self.config = load_config(self._path)
         self._server = make_server(self.config, self._key)
 
     def current(self) -> Server:
-        """The server as the file has it now.
+        """Return the server of the file's current contents.
 
-        Cost: nothing, but for one look at the file's time every few seconds.
+        Cost: one `stat` of the file every few seconds.
         """
-        if time.monotonic() >= self._next_look:
+        if time.monotonic() >= self._next_check_s:
             self.reload()
         return self._server
 
     def reload(self) -> None:
-        """Look at the file, and follow it if it has changed."""
+        """Replace the server if the file has changed."""
         with self._lock:
-            self._next_look = time.monotonic() + self._seconds
-            stamp = self._look()
-            if stamp == self._stamp:
+            self._next_check_s = time.monotonic() + self._seconds
+            state = self._file_state()
+            if state == self._state:
                 return
-            self._stamp = stamp
+            self._state = state
             try:
                 config = load_config(self._path)
                 server = make_server(config, self._key, before=self._server)
             except DeltaError as error:
-                _LOG.error("the configuration was not reloaded: %s", error)
+                _LOG.error("the configuration is not reloaded: %s", error)
                 return
             for name in _FIXED:
                 if getattr(config, name) != getattr(self.config, name):
-                    _LOG.warning("%s has changed: start the server again for that", name)
+                    _LOG.warning("%s has changed, which needs a restart of the server", name)
             self.config, self._server = config, server
-            _LOG.info("the configuration was reloaded")
+            _LOG.info("the configuration is reloaded")
 
-    def _look(self) -> tuple[int, int] | None:
+    def _file_state(self) -> tuple[int, int] | None:
         try:
             found = self._path.stat()
         except OSError:
@@ -166,7 +167,7 @@ class ReloadingServer:
 
 
 def app_of_file(path: str | Path) -> tuple[ASGIApp, ServerConfig]:
-    """The application of a configuration file, which follows the file.
+    """Return the application of a configuration file, which is reloaded when it changes.
 
     Raises:
         InvalidInputError: the file is wrong.

@@ -1,0 +1,226 @@
+"""File lines of an answer, from file columns of the log.
+
+Owns which members of an action each format has, the ids of files, and that no file outside of the
+table gets a URL. Works on batches of columns: a table may have a million files.
+
+Protocol: File, Data Change Files, File in Delta Format
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltalog._json import dumps
+from deltalog.deletion_vectors import location
+from deltalog.errors import UnsafePathError
+from deltalog.paths import canonical_path, check_confined, decode_path, is_absolute
+from deltalog.scan.plan import descriptor_of
+from deltalog.sharing.server.faults import invalid
+from deltalog.sharing.server.formats import without_locations
+from deltalog.sharing.wire.lines import ACTION_OF_KIND
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from deltalog.sharing.server.answers import TableRequest
+    from deltalog.sharing.server.formats import ResponseFormat
+
+LINES_PER_CHUNK: Final = 512
+
+PARQUET_COLUMNS: Final = ("path", "partitionValues", "size", "stats")
+DELTA_COLUMNS: Final = (
+    "path",
+    "partitionValues",
+    "size",
+    "modificationTime",
+    "dataChange",
+    "stats",
+    "tags",
+    "deletionVector",
+    "baseRowId",
+    "defaultRowCommitVersion",
+    "clusteringProvider",
+)
+# Paths to be checked one by one: escapes, schemes, `..`, absolute paths, and the log's own files.
+_SUSPECT: Final = r"[%:\\\x00]|\.\.|^/|^$|(?:^|/)_delta_log/"
+
+# The header `fileidhash` of today's protocol names the hash; ids must stay the same for clients
+# that cache files by them.
+_HASHES: Final[Mapping[str, Callable[[bytes], str]]] = {
+    "md5": lambda data: hashlib.md5(data, usedforsecurity=False).hexdigest(),
+    "sha256": lambda data: hashlib.sha256(data).hexdigest(),
+}
+
+
+def check_paths(paths: pa.ChunkedArray[Any], root: str) -> None:
+    """Refuse files that are not inside of the table (ledger SHARE-SEC-02).
+
+    Args:
+        paths: encoded, as in the log.
+        root: of the table.
+
+    Raises:
+        UnsafePathError: a path leads out of the table, or into its log.
+
+    Cost: one pass; Python handles only paths with unusual characters.
+    """
+    suspects = paths.filter(pc.match_substring_regex(paths, _SUSPECT))
+    for path in suspects.to_pylist():
+        path_in_table(str(path), root)
+
+
+def path_in_table(encoded: str, root: str) -> str:
+    """Return the decoded path of a file inside of the table, relative to the table's root.
+
+    Raises:
+        UnsafePathError: the path leads out of the table, or into its log.
+    """
+    path = decode_path(encoded)
+    check_confined(path)
+    path = _relative(path, root)
+    if path.lstrip("./").startswith("_delta_log/") or "/_delta_log/" in path:
+        raise UnsafePathError(f"path {path!r} is refused: it is in the log")
+    return path
+
+
+def _relative(path: str, root: str) -> str:
+    if is_absolute(path):
+        path = canonical_path(path, root)
+        if is_absolute(path):
+            raise UnsafePathError(f"path {path!r} is refused: it is outside of the table")
+    return path
+
+
+def encode_file_line(
+    response_format: ResponseFormat,
+    kind: str,
+    *,
+    file_id: str,
+    url: str,
+    values: Mapping[str, Any],
+    change: Mapping[str, int],
+    expires_ms: int,
+    vector_id: str | None = None,
+) -> bytes:
+    """Return the line of a file.
+
+    Args:
+        response_format: of the answer.
+        kind: `file`, `add`, `cdf` or `remove`.
+        file_id: of the file.
+        url: of the file.
+        values: the other members of the file, or of the action of the format `delta`.
+        change: `version` and `timestamp`, where the line has them.
+        expires_ms: when the URL expires.
+        vector_id: of the deletion vector's file.
+    """
+    expiry = {"expirationTimestamp": expires_ms}
+    if not response_format.is_delta:
+        return dumps({kind: {"url": url, "id": file_id, **values, **change, **expiry}}) + b"\n"
+    vector = {} if vector_id is None else {"deletionVectorFileId": vector_id}
+    action = {ACTION_OF_KIND[kind]: {**values, "path": url}}
+    line = {"id": file_id, **vector, **change, **expiry, "deltaSingleAction": action}
+    return dumps({"file": line}) + b"\n"
+
+
+class FileLines:
+    """Encodes the lines of a table's files.
+
+    Args:
+        request: of a recipient.
+        response_format: of the answer.
+
+    Raises:
+        Fault: 400 if the request names an unknown hash.
+    """
+
+    def __init__(self, request: TableRequest, response_format: ResponseFormat) -> None:
+        self._format = response_format
+        self._root = request.table.store.root
+        self._sign = request.signer()
+        self._expires_ms = request.url_expiry_ms
+        asked = (request.file_id_hash or "").strip().lower()
+        self.hash_name = asked or ("sha256" if response_format.is_delta else "md5")
+        if self.hash_name not in _HASHES:
+            raise invalid(f"fileidhash: expected one of {', '.join(_HASHES)}")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The log's columns that the lines of added files are made of."""
+        return DELTA_COLUMNS if self._format.is_delta else PARQUET_COLUMNS
+
+    def chunks(
+        self,
+        files: pa.Table,
+        kind: str,
+        *,
+        version: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> Iterator[bytes]:
+        """Yield the lines of some files, many at a time.
+
+        Args:
+            files: columns of the log.
+            kind: `file`, `add`, `cdf` or `remove`.
+            version: for each line.
+            timestamp_ms: of that version.
+        """
+        change = {} if version is None else {"version": version}
+        if timestamp_ms is not None:
+            change["timestamp"] = timestamp_ms
+        for batch in files.to_batches(max_chunksize=LINES_PER_CHUNK):
+            yield b"".join(self._line(row, kind, change) for row in _rows(batch))
+
+    def _line(self, row: dict[str, Any], kind: str, change: Mapping[str, int]) -> bytes:
+        path = row["path"]
+        vector_id = None
+        if self._format.is_delta:
+            values = {key: value for key, value in row.items() if value is not None}
+            if "tags" in values:
+                values["tags"] = without_locations(dict(values["tags"]))
+            if "deletionVector" in values:
+                vector_id, values["deletionVector"] = self._vector(values["deletionVector"])
+        else:
+            values = {"partitionValues": row["partitionValues"], "size": row["size"] or 0}
+            if (stats := row.get("stats")) is not None:
+                values["stats"] = stats
+        return encode_file_line(
+            self._format,
+            kind,
+            file_id=self._hash(path),
+            url=self._sign(path_in_table(path, self._root)),
+            values=values,
+            change=change,
+            expires_ms=self._expires_ms,
+            vector_id=vector_id,
+        )
+
+    def _vector(self, row: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
+        """Return the id of a deletion vector's file, and the descriptor with a URL in it."""
+        descriptor = descriptor_of(row)
+        values = {key: value for key, value in row.items() if value is not None}
+        path = None if descriptor is None else location(descriptor)
+        if path is None or descriptor is None:
+            return None, values
+        # A path that is relative to the table means nothing to a recipient.
+        values["storageType"] = "p"
+        values["pathOrInlineDv"] = self._sign(_relative(path, self._root))
+        return self._hash(descriptor.unique_id), values
+
+    def _hash(self, text: str) -> str:
+        return _HASHES[self.hash_name](text.encode())
+
+
+def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """Yield the rows with maps as dictionaries; missing partition values are empty ones."""
+    names = batch.schema.names
+    columns = [batch.column(index).to_pylist() for index in range(len(names))]
+    if "partitionValues" in names:
+        place = names.index("partitionValues")
+        columns[place] = [dict(value) if value else {} for value in columns[place]]
+    for values in zip(*columns, strict=True):
+        yield dict(zip(names, values, strict=True))

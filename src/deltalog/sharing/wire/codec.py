@@ -1,0 +1,195 @@
+"""Members of a JSON message ⇄ fields of a dataclass: one table per message, for both directions.
+
+Owns the forms of the values that several messages share: 64-bit numbers, timestamps, texts that
+mean nothing when they are empty. Which members a message has is stated beside its dataclass.
+
+Protocol: Timestamp Format
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from deltalog._json import JsonObject, loads
+from deltalog.errors import MalformedLogError, MalformedMessageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """How one field of a message is written in JSON.
+
+    Args:
+        name: the protocol's name of the member.
+        read: the field's value from a message and the member's name.
+        write: the JSON value from the field's value; None leaves the member out. Without it the
+            field's value is the JSON value.
+        required: `read` is called for absent and null members too, to refuse them.
+    """
+
+    name: str
+    read: Callable[[JsonObject, str], Any]
+    write: Callable[[Any], Any] | None = None
+    required: bool = False
+
+
+class Codec(Generic[T]):
+    """Parses and encodes one kind of message.
+
+    Args:
+        make: the dataclass of the message.
+        members: by the names of its fields, in the order in which they are written.
+    """
+
+    def __init__(self, make: Callable[..., T], **members: Member) -> None:
+        self._make = make
+        self._readers = [(field, m.name, m.read, m.required) for field, m in members.items()]
+        self._writers = [(field, m.name, m.write) for field, m in members.items()]
+
+    def parse(self, node: JsonObject, **fields: Any) -> T:
+        """Return the message; absent and null members take the default of their field.
+
+        Args:
+            node: the JSON object. Unknown members are ignored: "clients can assume that any
+                unrecognized fields in a response that supports their reader version are never
+                required in order to correctly interpret the response."
+            fields: values of fields that are not members of the object.
+
+        Raises:
+            MalformedMessageError: a member has a wrong type or value, or a required one is absent.
+        """
+        values = node.values
+        for field, name, read, required in self._readers:
+            if required or values.get(name) is not None:
+                fields[field] = read(node, name)
+        return self._make(**fields)
+
+    def encode(self, message: T) -> dict[str, Any]:
+        """Return the members; those that are None are left out (ledger SHARE-META-05)."""
+        members = {}
+        for field, name, write in self._writers:
+            value = getattr(message, field)
+            if write is not None and value is not None:
+                value = write(value)
+            if value is not None:
+                members[name] = value
+        return members
+
+
+def required_text(name: str) -> Member:
+    """Return a member that must be a text."""
+    return Member(name, lambda node, name: node.required(name, str), required=True)
+
+
+def optional_text(name: str) -> Member:
+    """Return a member that is a text or absent."""
+    return Member(name, lambda node, name: node.optional(name, str))
+
+
+def nonempty_text(name: str) -> Member:
+    """Return a member whose empty text means the same as its absence."""
+    return Member(name, lambda node, name: node.optional(name, str) or None)
+
+
+def number(name: str) -> Member:
+    """Return a member that is a 64-bit number or absent."""
+    return Member(name, whole_number)
+
+
+def required_number(name: str) -> Member:
+    """Return a member that must be a 64-bit number."""
+    return Member(name, _required_number, required=True)
+
+
+def natural_number(name: str) -> Member:
+    """Return a member that is a 64-bit number of 0 or more, or absent."""
+    return Member(name, whole_number_from_0)
+
+
+def texts(name: str) -> Member:
+    """Return a member that is a list of texts; an empty list is left out."""
+    return Member(name, JsonObject.texts, lambda value: list(value) or None)
+
+
+def string_map(name: str) -> Member:
+    """Return a member that maps texts to texts; an empty map is left out."""
+    return Member(name, JsonObject.mapping_of_strings, lambda value: dict(value) or None)
+
+
+def timestamp(name: str) -> Member:
+    """Return a member that is a text with a time, for a field of milliseconds since 1970."""
+    return Member(name, _timestamp, encode_timestamp)
+
+
+def parse_object(data: bytes | str, where: str) -> JsonObject:
+    """Return the one JSON object of a message, whose errors are `MalformedMessageError`."""
+    try:
+        values = loads(data, where)
+    except MalformedLogError as error:
+        raise MalformedMessageError(str(error)) from None
+    return JsonObject(values, where, MalformedMessageError)
+
+
+def whole_number(node: JsonObject, name: str) -> int | None:
+    """Return a 64-bit number, which may be written as a text (ledger SHARE-QT-20), or None."""
+    value = node.values.get(name)
+    # The reference server accepts 64-bit numbers as texts, too.
+    if isinstance(value, str):
+        if not value.lstrip("-").isdecimal() or not value.isascii() or len(value) > 20:
+            raise node.error(f"{node.where}.{name}: expected a whole number, found {value[:40]!r}")
+        value = int(value)
+    elif value is not None:
+        value = node.optional(name, int)
+    if value is not None and not -(2**63) <= value < 2**63:
+        raise node.error(f"{node.where}.{name}: the number is beyond 64 bits")
+    return value
+
+
+def whole_number_from_0(node: JsonObject, name: str) -> int | None:
+    """Return a 64-bit number that is not negative, or None if it is absent."""
+    value = whole_number(node, name)
+    if value is not None and value < 0:
+        raise node.error(f"{node.where}.{name}: expected 0 or more, found {value}")
+    return value
+
+
+def parse_timestamp(text: str, where: str = "timestamp") -> int:
+    """Return the milliseconds since 1970 of an ISO 8601 text with a zone; fractions are cut.
+
+    Raises:
+        MalformedMessageError: it is no time, or has no zone (ledger SHARE-TS-01).
+    """
+    try:
+        # Without a zone, and so also without a time of day, the difference is a TypeError.
+        return (datetime.fromisoformat(text) - _EPOCH) // _MILLISECOND
+    except (ValueError, TypeError, OverflowError):
+        raise MalformedMessageError(
+            f"{where}: expected a time such as 2022-01-01T00:00:00Z, found {text[:60]!r}"
+        ) from None
+
+
+def encode_timestamp(milliseconds: int) -> str:
+    """Return ISO 8601 in UTC; milliseconds are written where there are any."""
+    moment = _EPOCH + timedelta(milliseconds=milliseconds)
+    unit = "milliseconds" if milliseconds % 1000 else "seconds"
+    return moment.isoformat(timespec=unit).replace("+00:00", "Z")
+
+
+def _required_number(node: JsonObject, name: str) -> int:
+    found = whole_number(node, name)
+    if found is None:
+        raise node.error(f"{node.where}.{name}: required number is missing")
+    return found
+
+
+def _timestamp(node: JsonObject, name: str) -> int:
+    return parse_timestamp(node.required(name, str), f"{node.where}.{name}")

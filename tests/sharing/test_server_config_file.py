@@ -1,0 +1,137 @@
+"""The configuration file: YAML and TOML, the environment, reloading."""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from deltalog import write_deltalake
+from deltalog.errors import InvalidInputError
+from deltalog.sharing.server import parse_config
+from deltalog.sharing.server.application import make_app
+from deltalog.sharing.server.config_file import ReloadingServer, load_config, resolve_references
+from deltalog.sharing.server.tokens import token_digest
+from tests.support.sharing import Caller, small_config
+
+TOML = """
+signingKey = "${KEY}"
+[[shares]]
+name = "share1"
+[[shares.schemas]]
+name = "schema1"
+[[shares.schemas.tables]]
+name = "table1"
+location = "/data/t"
+[shares.schemas.tables.storageOptions]
+region = "eu"
+[[recipients]]
+name = "alice"
+token = "${TOKEN}"
+"""
+
+
+def test_a_file_in_toml(tmp_path: Path) -> None:
+    path = tmp_path / "c.toml"
+    path.write_text(TOML)
+    config = load_config(path, {"KEY": "k" * 16, "TOKEN": "token-of-alice"})
+    (table,) = config.shares[0].schemas[0].tables
+    assert table.storage_options == {"region": "eu"}
+    assert config.signing_key == b"k" * 16
+
+
+def test_references_to_the_environment() -> None:
+    values = {"a": ["${X}-${Y}", 1, None], "b": {"c": "$${X} $$"}}
+    found = resolve_references(values, {"X": "x", "Y": "y"})
+    assert found == {"a": ["x-y", 1, None], "b": {"c": "${X} $"}}
+    with pytest.raises(InvalidInputError, match=r"a\[0\]: the environment has no variable Y"):
+        resolve_references(values, {"X": "x"})
+    with pytest.raises(InvalidInputError, match="b: expected"):
+        resolve_references({"b": "${not a name}"}, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("c.yaml", "shares: [", r"c.yaml, line 1"),
+        ("c.yaml", "!!python/object/apply:os.system ['x']", r"c.yaml, line 1"),
+        ("c.toml", "shares = [", "c.toml"),
+        ("c.yaml", "", "configuration: expected a mapping"),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path: Path, name: str, text: str, message: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InvalidInputError, match=message):
+        load_config(tmp_path / name, {})
+    with pytest.raises(InvalidInputError, match="cannot read the configuration"):
+        load_config(tmp_path / "nowhere.yaml")
+
+
+RELOADED = """
+shares:
+- name: {share}
+  schemas: [{{name: d, tables: [{{name: t, location: "{table}"}}]}}]
+recipients:
+- {{name: alice, token: {token}}}
+"""
+
+
+def test_a_changed_file_is_followed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write_deltalake(tmp_path / "t", pa.table({"a": [1]}))
+    path = tmp_path / "c.yaml"
+
+    def write(share: str, token: str, more: str = "") -> None:
+        path.write_text(RELOADED.format(share=share, token=token, table=tmp_path / "t") + more)
+
+    write("one", "token-of-alice")
+    server = ReloadingServer(path, seconds=0)
+    caller = Caller(make_app(server.current))
+
+    def shares(token: str = "token-of-alice") -> list[str] | int:  # noqa: S107
+        reply = Caller(caller.app, token).get("/shares")
+        return [one["name"] for one in reply.json()["items"]] if reply.status == 200 else 401
+
+    assert shares() == ["one"]
+    url = caller.query("one.d.t").lines()[2]["file"]["url"]
+    write("two", "token-of-alice")
+    assert shares() == ["two"]
+    assert caller.download(url).status == 404
+    write("two", "another-token")
+    assert shares() == 401
+    assert shares("another-token") == ["two"]
+    with caplog.at_level(logging.ERROR):
+        write("three", "another-token", "prot: 1")
+        assert shares("another-token") == ["two"]
+    assert "did you mean 'port'" in caplog.text
+    write("three", "another-token")
+    assert shares("another-token") == ["three"]
+    with caplog.at_level(logging.WARNING):
+        write("three", "another-token", "port: 9000")
+        assert shares("another-token") == ["three"]
+    assert "port has changed, which needs a restart" in caplog.text
+    path.unlink()
+    assert shares("another-token") == ["three"]
+
+
+def test_the_guide_s_configuration_is_one() -> None:
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "sharing-server.md"
+    blocks = re.findall(r"^```yaml\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    whole, oauth = (
+        yaml.safe_load(block.replace("sha256:5c2a…", f"sha256:{token_digest('x')}"))
+        for block in blocks[:2]
+    )
+    values = resolve_references(whole, {"SHARING_KEY": "k" * 16})
+    assert parse_config(values).shares[0].schemas[0].tables[0].history_shared
+    found = parse_config({**values, **oauth})
+    assert found.recipients[0].subjects == ("4c1f2a66-client-id",)
+    table = {"name": "t", "location": "/x"}
+    for block in blocks[2:]:
+        part = yaml.safe_load(f"x:\n{block}" if block.startswith(" ") else block)["x"]
+        rows = part.get("tables", [{**table, **part}])
+        parse_config(
+            small_config(shares=[{"name": "s", "schemas": [{"name": "d", "tables": rows}]}])
+        )
