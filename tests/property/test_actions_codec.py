@@ -31,7 +31,7 @@ from deltalog.actions.model import (
     Sidecar,
 )
 from deltalog.features import supported_features
-from deltalog.features.protocol_change import denormalise, merge, normalise
+from deltalog.features.protocol_change import merge, normalise
 from deltalog.features.registry import FEATURES, Kind
 
 LONG = st.integers(-(2**63), 2**63 - 1)
@@ -213,8 +213,6 @@ def protocols(draw: st.DrawFn) -> Protocol:
 def test_forms_of_a_protocol_hold_the_same_features(one: Protocol, two: Protocol) -> None:
     features = supported_features(one)
     assert supported_features(normalise(one)) == features
-    assert supported_features(denormalise(one)) == features
-    assert normalise(denormalise(one)) == normalise(one)
     assert normalise(normalise(one)) == normalise(one)
     both = merge(one, two)
     assert set(supported_features(both)) == set(features) | set(supported_features(two))

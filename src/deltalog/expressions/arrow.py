@@ -5,7 +5,7 @@ kernels of functions are in the modules that it imports.
 
 Spark evaluates row by row and stops early: in `b <> 0 AND a / b > 1`, no row with b = 0 reaches the
 division. Kernels evaluate whole columns, and in ANSI mode a division by zero is an error. So an
-operand that can fail is evaluated only for the rows that reach it in Spark.
+operand that can fail is evaluated only for the rows for which Spark evaluates it.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import texts
-from deltalog.expressions.casts import MICROS_PER_DAY, MICROS_PER_SECOND
 from deltalog.expressions.rows import by_row, is_constant
+from deltalog.expressions.texts import MICROS_PER_DAY, MICROS_PER_SECOND
 from deltalog.kernels import Datum, compute
 
 if TYPE_CHECKING:

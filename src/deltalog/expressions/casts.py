@@ -25,6 +25,7 @@ from deltalog.expressions.coercion import (
 )
 from deltalog.expressions.nested import cast_nested, nested_texts
 from deltalog.expressions.rows import NO, as_array, nulls
+from deltalog.expressions.texts import MICROS_PER_SECOND
 from deltalog.kernels import Array, Datum, compute
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.types import (
@@ -48,8 +49,6 @@ from deltalog.schema.types import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MICROS_PER_SECOND: Final = 1_000_000
-MICROS_PER_DAY: Final = 86_400_000_000
 _WIDE: Final = pa.decimal256(76, 38)
 
 
@@ -95,7 +94,7 @@ def _refuse(array: Array, refused: Array, source: DataType, to: DataType) -> Non
     row = array.slice(rows[0].as_py(), 1)
     shown = repr(row[0].as_py()) if source == STRING else cast(row, source, STRING)[0].as_py()
     raise InvalidInputError(
-        f"cannot cast {shown} to {to}: it is no such value or out of range "
+        f"cannot cast {shown} to {to}: it is no value of that type, or out of range "
         "(TRY_CAST gives NULL instead)"
     )
 

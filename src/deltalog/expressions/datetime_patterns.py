@@ -15,14 +15,13 @@ import pyarrow.compute as pc
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import texts
 from deltalog.expressions.rows import as_array, by_row
+from deltalog.expressions.texts import MICROS_PER_DAY, MICROS_PER_SECOND
 from deltalog.kernels import Datum, compute
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 DEFAULT_PATTERN: Final = "yyyy-MM-dd HH:mm:ss"
-_MICROS_PER_DAY: Final = 86_400_000_000
-_MICROS_PER_SECOND: Final = 1_000_000
 _MONTHS: Final = (
     *("January", "February", "March", "April", "May", "June", "July", "August"),
     *("September", "October", "November", "December"),
@@ -117,8 +116,8 @@ def _strftime(parts: list[Segment]) -> str | None:
 
 
 def _fields(micros: int) -> DateTimeFields:
-    days, clock = divmod(micros, _MICROS_PER_DAY)
-    second, fraction = divmod(clock, _MICROS_PER_SECOND)
+    days, clock = divmod(micros, MICROS_PER_DAY)
+    second, fraction = divmod(clock, MICROS_PER_SECOND)
     return DateTimeFields(*texts.civil_from_days(days), days, second, fraction)
 
 
@@ -251,8 +250,8 @@ def _micros(fields: dict[str, str | None]) -> int | None:
     if days is None or hour is None or minute > 59 or second > 59 or offset is None:
         return None
     fraction = int((fields.get("S") or "0")[:6].ljust(6, "0"))
-    clock = ((hour * 60 + minute) * 60 + second) * _MICROS_PER_SECOND + fraction
-    return days * _MICROS_PER_DAY + clock - offset
+    clock = ((hour * 60 + minute) * 60 + second) * MICROS_PER_SECOND + fraction
+    return days * MICROS_PER_DAY + clock - offset
 
 
 def _month(fields: dict[str, str | None]) -> int | None:

@@ -10,13 +10,14 @@ import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import texts
-from deltalog.expressions.casts import MICROS_PER_DAY, MICROS_PER_SECOND, floor_divide
+from deltalog.expressions.casts import floor_divide
 from deltalog.expressions.datetime_patterns import (
     DEFAULT_PATTERN,
     format_timestamps,
     parse_timestamps,
 )
 from deltalog.expressions.rows import by_row, on_array, refusing
+from deltalog.expressions.texts import MICROS_PER_DAY, MICROS_PER_SECOND
 from deltalog.kernels import Array, Datum, compute
 
 if TYPE_CHECKING:

@@ -32,7 +32,6 @@ NUMBER: Final = re.compile(
 )
 NO_UNIT: Final = "an INTERVAL needs a number and a unit, as in INTERVAL '1' DAY"
 _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # naive on purpose: wall time
-_MICROS_PER_DAY: Final = 86_400_000_000
 
 
 def number(source: str) -> Literal:
@@ -97,7 +96,7 @@ def datetime_literal(word: str, text: str) -> Literal:
             raise InvalidInputError(f"this is no {word}") from error
     if row.has_zone is None:
         days = texts.days_of(text)
-        micros = None if days is None else days * _MICROS_PER_DAY
+        micros = None if days is None else days * texts.MICROS_PER_DAY
     else:
         micros = texts.micros_of(text, has_zone=row.has_zone)
     if micros is None:

@@ -20,7 +20,8 @@ from deltalog.kernels import Array, Datum, compute
 
 _SPACE: Final = "".join(map(chr, range(0x21))) + "\x7f"
 _EXACT: Final = Context(prec=100)
-_MICROS_PER_DAY: Final = 86_400_000_000
+MICROS_PER_SECOND: Final = 1_000_000
+MICROS_PER_DAY: Final = 86_400 * MICROS_PER_SECOND
 _FIRST_DAY: Final = -12_687_428
 _LAST_DAY: Final = 11_248_737
 _DAYS_OF_MONTH: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -303,7 +304,8 @@ def micros_of(text: str, *, has_zone: bool) -> int | None:
     if days is None or hour > 23 or minute > 59 or second > 59:
         return None
     fraction = int((match[8] or "")[:6].ljust(6, "0"))
-    local = days * _MICROS_PER_DAY + ((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction
+    clock = (hour * 60 + minute) * 60 + second
+    local = days * MICROS_PER_DAY + clock * MICROS_PER_SECOND + fraction
     offset = offset_micros(match[9] or "", local)
     if offset is None:
         return None
@@ -323,7 +325,7 @@ def offset_micros(zone: str, local: int = 0) -> int | None:
         # Java's offsets end at 18 hours.
         if total > 18 * 3600 or minutes > 59 or seconds > 59:
             return None
-        return (-total if match[1] == "-" else total) * 1_000_000
+        return (-total if match[1] == "-" else total) * MICROS_PER_SECOND
     return _region_offset_micros(zone, local)
 
 

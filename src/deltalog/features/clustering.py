@@ -37,6 +37,7 @@ def clustering_columns(domains: Mapping[str, DomainMetadata]) -> tuple[tuple[str
     domain = domains.get(CLUSTERING_DOMAIN)
     if domain is None or domain.removed:
         return None
+    # The protocol has a map of strings here, writers have a string of JSON; both occur.
     text = domain.configuration
     values = loads(text, CLUSTERING_DOMAIN) if isinstance(text, str) else dict(text)
     node = JsonObject(values, CLUSTERING_DOMAIN)

@@ -103,6 +103,7 @@ def check_declarations(
     Raises:
         InvalidInputError: it names the column or the constraint, and says why.
     """
+    # A declaration counts as changed if a column that it names does.
     unchanged = {field.name for field in known.fields if field in schema.fields} if known else set()
     _check_nested(schema)
     _check_identity(schema, partition_columns)

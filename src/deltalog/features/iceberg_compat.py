@@ -80,6 +80,7 @@ def check(features: Collection[str], properties: TableProperties, schema: Struct
         raise InvalidInputError(
             f"{name} needs column mapping: set delta.columnMapping.mode = name as well"
         )
+    # V1 forbids the feature itself; V2 only that new deletion vectors are written.
     has_vectors = properties.enable_deletion_vectors
     if has_vectors or (versions[0] == 1 and "deletionVectors" in features):
         raise InvalidInputError(

@@ -1,8 +1,8 @@
 """Protocols as sets of features: merging, the least protocol of a table, and the stored form.
 
 Versions below (3,7) imply features; version 7 lists them. A protocol is changed as a set of
-features (denormalised), and stored in the weakest form with the same features (normalised), as
-Delta Spark does since 4.0 (ledger B-08).
+features, and stored in the weakest form that has them (normalised), as Delta Spark does since 4.0
+(ledger B-08).
 
 Protocol: Table Features, Protocol Evolution
 """
@@ -55,11 +55,6 @@ def supported_features(protocol: Protocol) -> dict[str, str]:
     return {name: name for name in sorted(implied)} | {
         canonical_name(name): name for name in listed
     }
-
-
-def denormalise(protocol: Protocol) -> Protocol:
-    """The protocol as (3,7), with every feature listed."""
-    return _listing(_with_kinds(protocol), READER_FEATURES_VERSION)
 
 
 def normalise(protocol: Protocol) -> Protocol:
@@ -232,6 +227,7 @@ def _with_kinds(protocol: Protocol) -> dict[str, Kind]:
         if feature is not None:
             kinds[spelled] = feature.kind
         else:
+            # Of an unknown feature only the lists show what it is.
             kinds[spelled] = Kind.READER_WRITER if name in reader else Kind.WRITER
     return kinds
 
@@ -254,7 +250,9 @@ def _min_versions(name: str, kind: Kind) -> tuple[int, int]:
 
 def _listing(features: Mapping[str, Kind], reader_version: int) -> Protocol:
     readers = (name for name, kind in features.items() if kind is Kind.READER_WRITER)
+    # "Its `protocol` action must only contain `writerFeatures`" for reader versions 1 and 2.
     listed = reader_version == READER_FEATURES_VERSION
+    # "Reader features should be added to both `readerFeatures` and `writerFeatures`."
     return Protocol(
         min_reader_version=reader_version,
         min_writer_version=WRITER_FEATURES_VERSION,

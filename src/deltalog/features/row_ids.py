@@ -52,6 +52,7 @@ def is_enabled(dialect: Dialect | None, properties: TableProperties) -> bool:
 
 def is_assigning(dialect: Dialect | None, properties: TableProperties) -> bool:
     """Whether new files get row ids: if row ids are supported and not suspended."""
+    # Where row ids are supported but not enabled, "writers must assign new fresh row IDs" as well.
     return dialect is not None and not properties.row_tracking_suspended
 
 

@@ -78,6 +78,8 @@ def read_history(
             own = _own_time_ms(info, file.version, in_commit_timestamps)
             time_ms = times[file.version] if own is None else own
             head = {"version": file.version, "timestamp": time_ms}
+            # Twice, because `commitInfo` may have members of these names, such as Delta Spark's own
+            # `timestamp`: the keys come first, and their values win.
             history.append({**head, **info, **head})
     return history
 
@@ -225,6 +227,7 @@ def _readable_commits(listing: LogListing) -> list[LogFile]:
     run = commits[max(start - 1, 0) :]
     if not run or run[0].version == 0:
         return run
+    # Without version 0, the versions before the first checkpoint of the run cannot be loaded.
     starts = [c.version for c in listing.checkpoints if c.version >= run[0].version - 1]
     return [commit for commit in run if starts and commit.version >= starts[0]]
 

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from deltalog.log.hint import LastCheckpointHint
     from deltalog.storage.store import Store
 
+# A log with more holes than this is damaged, not seen in the middle of a write.
 _MAX_MISSING: Final = 100
+# Most readers are at the latest version or one behind: the first rounds ask for one commit only.
 _NAMES_AT_ONCE: Final = (1, 1, 4, 10)
 
 
@@ -54,6 +56,7 @@ def list_log(
         listing = _list(store, hint.version, log_tail)
         if any(version is None or found.version <= version for found in listing.checkpoints):
             return listing
+        # The hint is out of date or wrong: its checkpoint was cleaned up, or is incomplete.
     return _list(store, 0, log_tail)
 
 
@@ -153,5 +156,6 @@ def _with_missed_commits(store: Store, listing: LogListing) -> LogListing:
         try:
             found[version] = _commit_by_name(store, version)
         except ObjectNotFoundError:
+            # A real gap. Whether the version needs this commit is for `build_segment` to say.
             return listing
     return replace(listing, commits=dict(sorted({**listing.commits, **found}.items())))

@@ -161,6 +161,7 @@ def find_protocol_and_metadata(
 
     Cost: most commits are only searched for the two keys; a commit is parsed if it has one.
     """
+    # JSON could escape letters of a key (`\u0070rotocol`), but no writer does.
     if b'"protocol"' not in data and b'"metaData"' not in data:
         return None, None
     found: dict[str, JsonObject] = {}
@@ -208,6 +209,8 @@ class _ActionLists:
     def add_commit(self, version: int, data: bytes) -> None:
         files, small = self._files, self._values
         for line, values in enumerate(iter_objects(data, f"version {version}"), 1):
+            # "Unrecognized actions … are never required in order to correctly interpret the
+            # transaction log", so kinds that are not known here are passed over.
             for kind, value in values.items():
                 if value is None:
                     continue

@@ -149,6 +149,7 @@ def changed_table(
         least_protocol(TableProperties(asked), wanted, current=base),
     )
     stored = properties.stored_configuration(without_requests(asked), new_protocol, before=current)
+    # Files that stay have the columns' names; only files of a mapped table have random ones.
     mapped, stored = columns.with_mapping(
         wanted, stored, keep_names=current.column_mapping_mode is Mode.NONE and not replaces_data
     )
@@ -174,6 +175,8 @@ def changed_table(
 
 def _next_protocol(before: Protocol, least: Protocol) -> Protocol:
     """The new protocol; the current one if both support the same features."""
+    # Without a new feature there must be no new protocol action, even in a weaker form: every
+    # concurrent commit would conflict with it.
     same = supported_features(before).keys() == supported_features(least).keys()
     return before if same else least
 

@@ -93,6 +93,8 @@ def with_mapping(
     mapped, highest = assign(own, properties.column_mapping_max_column_id, keep_names=keep_names)
     if set(enabled_versions(properties)) & {2, 3}:
         mapped, highest = with_nested_ids(mapped, highest)
+    # "This value must increase monotonically as new columns are introduced": also when the column
+    # with the highest id is dropped.
     return mapped, {**configuration, MAX_COLUMN_ID_PROPERTY: str(highest)}
 
 
@@ -109,6 +111,8 @@ def check_reserved(schema: StructType, names: Iterable[str | None]) -> None:
 
     Protocol: Row Tracking (Materialized Row IDs)
     """
+    # "It must not be equal to the name of any other column in the table's schema", and "must remain
+    # unique in all future versions of the table."
     hidden = {name.lower() for name in names if name}
     for field in schema.fields:
         if hidden & {field.name.lower(), physical_name(field).lower()}:
@@ -132,6 +136,7 @@ class _IdMatcher:
                 found, kept = by_identity.get(_identity(field)), field
             else:
                 found, kept = by_name.get(field.name.lower()), without_metadata(field, (_MAPPING,))
+                # The field was renamed, and a new one took its old name.
                 if found is not None and _identity(found) in self.claimed:
                     found = None
                 if found is not None:

@@ -76,6 +76,7 @@ class _SchemaChanger:
         return StructType(fields)
 
     def _key(self, field: Field) -> int | str:
+        # With column mapping the id stays when a column is renamed; without, a column is its name.
         number = field_id(field) if self.is_mapped else None
         if number is None:
             return f"new {field.name}" if self.is_mapped else field.name.lower()
@@ -107,6 +108,7 @@ class _SchemaChanger:
                 return after
 
     def _drop(self, path: Path) -> None:
+        # Without column mapping, a later column of the same name would show the old column's data.
         if not self.is_mapped:
             raise InvalidInputError(
                 f"cannot drop or rename the column {'.'.join(path)!r}: its files use this name; "

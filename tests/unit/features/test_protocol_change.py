@@ -7,7 +7,6 @@ from deltalog.actions.properties import TableProperties
 from deltalog.errors import InvalidInputError
 from deltalog.features import supported_features, with_features
 from deltalog.features.protocol_change import (
-    denormalise,
     implied_features,
     least_protocol,
     merge,
@@ -90,15 +89,13 @@ def test_the_weakest_form(given: Protocol, normal: Protocol) -> None:
 
 @pytest.mark.protocol("TF-06", "PROTO-07")
 def test_the_listed_form() -> None:
-    assert denormalise(protocol(1, 4)) == protocol(
-        3,
-        7,
-        [],
-        ["appendOnly", "changeDataFeed", "checkConstraints", "generatedColumns", "invariants"],
-    )
-    assert denormalise(protocol(2, 7, None, ["columnMapping", "identityColumns"])) == protocol(
-        3, 7, ["columnMapping"], ["columnMapping", "identityColumns"]
-    )
+    five = ["appendOnly", "changeDataFeed", "checkConstraints", "generatedColumns", "invariants"]
+    assert normalise(protocol(3, 7, [], five)) == protocol(1, 4)
+    # The protocol's two examples of the same table.
+    two = ["columnMapping", "identityColumns"]
+    for_writers, for_both = protocol(2, 7, None, two), protocol(3, 7, ["columnMapping"], two)
+    assert normalise(for_both) == normalise(for_writers)
+    assert set(supported_features(for_both)) == set(supported_features(for_writers)) == set(two)
 
 
 @pytest.mark.protocol("TF-06", "TF-03", "B-08")
