@@ -10,7 +10,7 @@ import pytest
 from deltalog._json import dumps
 from deltalog.errors import MalformedMessageError
 from deltalog.sharing.wire.codec import (
-    Codec,
+    MessageCodec,
     encode_timestamp,
     natural_number,
     nonempty_text,
@@ -60,7 +60,7 @@ class _Message:
     end_ms: int | None = None
 
 
-CODEC = Codec(
+CODEC = MessageCodec(
     _Message,
     name=required_text("theName"),
     size=number("theSize"),

@@ -15,7 +15,7 @@ import orjson
 import pytest
 
 from deltalog.sharing.client.actions import ActionCollector
-from deltalog.sharing.wire.codec import Codec
+from deltalog.sharing.wire.codec import MessageCodec
 from deltalog.sharing.wire.lines import DeltaFileLine, ParquetFileLine, encode_line, parse_line
 from deltalog.sharing.wire.listing import (
     SCHEMA,
@@ -49,7 +49,7 @@ def _kind(example: Json) -> str:
 
 def _page(example: Json) -> bytes:
     (item, *_) = example["items"]
-    codecs: dict[str, Codec[Any]] = {"schema": TABLE, "share": SCHEMA, "name": SHARE}
+    codecs: dict[str, MessageCodec[Any]] = {"schema": TABLE, "share": SCHEMA, "name": SHARE}
     codec = next(codec for name, codec in codecs.items() if name in item)
     return encode_page(parse_page(orjson.dumps(example), codec))
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from deltalog.errors import MalformedMessageError
-from deltalog.sharing.wire.codec import Codec
+from deltalog.sharing.wire.codec import MessageCodec
 from deltalog.sharing.wire.listing import (
     SCHEMA,
     SHARE,
@@ -32,7 +32,7 @@ def test_pages_are_read_and_written() -> None:
         properties={"a": "b"},
     )
     table = Table(name="t", schema="s", share="vaccine_share", share_id="x", access_modes=("url",))
-    pages: list[tuple[ListingPage[Any], Codec[Any]]] = [
+    pages: list[tuple[ListingPage[Any], MessageCodec[Any]]] = [
         (ListingPage(items=(share,), next_page_token="n"), SHARE),  # noqa: S106
         (ListingPage(items=(Schema(name="s", share="x"),)), SCHEMA),
         (ListingPage(items=(table,)), TABLE),

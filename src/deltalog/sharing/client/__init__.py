@@ -15,7 +15,7 @@ from deltalog.sharing.client.follow import SharedFollower, SharedFollowOptions
 from deltalog.sharing.client.http import HttpOptions
 from deltalog.sharing.client.pages import LineList, TableHead, TablePage
 from deltalog.sharing.client.profile import parse_table_url, read_profile
-from deltalog.sharing.client.rest import AsyncRestClient, TemporaryCredentials
+from deltalog.sharing.client.rest import AsyncRestClient, TemporaryTableCredentials
 from deltalog.sharing.client.retry import Retry
 from deltalog.sharing.client.table import SharedTable
 
@@ -33,7 +33,7 @@ __all__ = [
     "SharingClient",
     "TableHead",
     "TablePage",
-    "TemporaryCredentials",
+    "TemporaryTableCredentials",
     "get_table_metadata",
     "get_table_protocol",
     "get_table_version",

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from deltalog.clock import Clock
     from deltalog.errors import DeltaError
     from deltalog.sharing.client.pages import FileCollector, TableHead, TablePage
-    from deltalog.sharing.wire.codec import Codec
+    from deltalog.sharing.wire.codec import MessageCodec
     from deltalog.sharing.wire.listing import ListingPage, Schema, Share, Table
     from deltalog.sharing.wire.profile import Profile
     from deltalog.sharing.wire.requests import ChangesQuery
@@ -56,7 +56,7 @@ _CREDENTIAL_KINDS: Final = ("awsTempCredentials", "azureUserDelegationSas", "gcp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TemporaryCredentials:
+class TemporaryTableCredentials:
     """Credentials for a table's directory.
 
     Args:
@@ -249,7 +249,7 @@ class AsyncRestClient:
 
     async def temporary_credentials(
         self, table: Table, location: str | None = None
-    ) -> TemporaryCredentials:
+    ) -> TemporaryTableCredentials:
         """Return credentials for the table's directory, from servers that issue them.
 
         Protocol: Generate Temporary Table Credentials
@@ -269,7 +269,7 @@ class AsyncRestClient:
     async def _list(
         self,
         path: str,
-        codec: Codec[T],
+        codec: MessageCodec[T],
         what: str,
         max_results: int | None,
         page_token: str | None,
@@ -388,7 +388,7 @@ def _completed(page: TablePage[C] | QueryStatus, request: Request) -> TablePage[
     return page
 
 
-def _parse_credentials(node: JsonObject) -> TemporaryCredentials:
+def _parse_credentials(node: JsonObject) -> TemporaryTableCredentials:
     kinds = [kind for kind in _CREDENTIAL_KINDS if isinstance(node.values.get(kind), dict)]
     if len(kinds) != 1:
         raise MalformedMessageError(
@@ -397,7 +397,7 @@ def _parse_credentials(node: JsonObject) -> TemporaryCredentials:
     expiration = node.values.get("expirationTime")
     if isinstance(expiration, str):
         expiration = parse_timestamp(expiration, "credentials.expirationTime")
-    return TemporaryCredentials(
+    return TemporaryTableCredentials(
         location=node.required("location", str),
         kind=kinds[0],
         values=node.mapping_of_strings(kinds[0]) or {},

@@ -42,7 +42,7 @@ class Member:
     required: bool = False
 
 
-class Codec(Generic[T]):
+class MessageCodec(Generic[T]):
     """Parses and encodes one kind of message.
 
     Args:

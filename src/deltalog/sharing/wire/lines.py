@@ -15,8 +15,8 @@ from deltalog._json import JsonObject, dumps
 from deltalog.actions.codec import action_to_json, metadata_from_json, protocol_from_json
 from deltalog.errors import MalformedMessageError
 from deltalog.sharing.wire.codec import (
-    Codec,
     Member,
+    MessageCodec,
     nonempty_text,
     number,
     optional_text,
@@ -238,7 +238,7 @@ def _single_member(node: JsonObject) -> tuple[str, Any]:
     return present[0]
 
 
-def _codec_of(kind: str, node: JsonObject) -> Codec[Any] | None:
+def _codec_of(kind: str, node: JsonObject) -> MessageCodec[Any] | None:
     match kind:
         case "protocol":
             wrapped = node.values.get("deltaProtocol")
@@ -282,10 +282,10 @@ _MOMENT: Final = {
     "expiration_timestamp_ms": number("expirationTimestamp"),
 }
 # "Currently it's always 1." It is not the `minReaderVersion` of the table's Delta protocol.
-_PARQUET_PROTOCOL: Final = Codec(
+_PARQUET_PROTOCOL: Final = MessageCodec(
     ParquetProtocol, min_reader_version=required_number("minReaderVersion")
 )
-_PARQUET_METADATA: Final = Codec(
+_PARQUET_METADATA: Final = MessageCodec(
     ParquetMetadata,
     id=required_text("id"),
     name=optional_text("name"),
@@ -302,7 +302,7 @@ _PARQUET_METADATA: Final = Codec(
     **_VERSION,
     **_COUNTS,
 )
-_PARQUET_FILE: Final = Codec(
+_PARQUET_FILE: Final = MessageCodec(
     ParquetFileLine,
     url=required_text("url"),
     id=required_text("id"),
@@ -312,16 +312,16 @@ _PARQUET_FILE: Final = Codec(
     stats=optional_text("stats"),
     **_MOMENT,
 )
-_DELTA_PROTOCOL: Final = Codec(
+_DELTA_PROTOCOL: Final = MessageCodec(
     DeltaProtocol, protocol=_wrapped("deltaProtocol", protocol_from_json, "protocol"), **_VERSION
 )
-_DELTA_METADATA: Final = Codec(
+_DELTA_METADATA: Final = MessageCodec(
     DeltaMetadata,
     metadata=_wrapped("deltaMetadata", metadata_from_json, "metaData"),
     **_VERSION,
     **_COUNTS,
 )
-_DELTA_FILE: Final = Codec(
+_DELTA_FILE: Final = MessageCodec(
     DeltaFileLine,
     # The protocol's example also has a `size`, which its table of fields lacks.
     id=required_text("id"),
@@ -329,21 +329,21 @@ _DELTA_FILE: Final = Codec(
     **_MOMENT,
     action=Member("deltaSingleAction", _single_action, dict),
 )
-_END_STREAM_ACTION: Final = Codec(
+_END_STREAM_ACTION: Final = MessageCodec(
     EndStreamAction,
     next_page_token=nonempty_text("nextPageToken"),
     refresh_token=nonempty_text("refreshToken"),
     min_url_expiration_timestamp_ms=number("minUrlExpirationTimestamp"),
     error_message=nonempty_text("errorMessage"),
 )
-_QUERY_STATUS: Final = Codec(
+_QUERY_STATUS: Final = MessageCodec(
     QueryStatus,
     query_id=required_text("queryId"),
     status=Member("status", _status),
     error=optional_text("error"),
 )
 
-_CODECS: Final[Mapping[type, tuple[str, Codec[Any]]]] = {
+_CODECS: Final[Mapping[type, tuple[str, MessageCodec[Any]]]] = {
     ParquetProtocol: ("protocol", _PARQUET_PROTOCOL),
     ParquetMetadata: ("metaData", _PARQUET_METADATA),
     DeltaProtocol: ("protocol", _DELTA_PROTOCOL),

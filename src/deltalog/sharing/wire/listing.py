@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from deltalog._json import JsonObject, dumps
 from deltalog.errors import MalformedMessageError
 from deltalog.sharing.wire.codec import (
-    Codec,
+    MessageCodec,
     optional_text,
     parse_object,
     required_text,
@@ -86,7 +86,7 @@ class ListingPage(Generic[T]):
     next_page_token: str | None = None
 
 
-SHARE: Final = Codec(
+SHARE: Final = MessageCodec(
     Share,
     name=required_text("name"),
     id=optional_text("id"),
@@ -94,8 +94,8 @@ SHARE: Final = Codec(
     comment=optional_text("comment"),
     properties=string_map("properties"),
 )
-SCHEMA: Final = Codec(Schema, name=required_text("name"), share=required_text("share"))
-TABLE: Final = Codec(
+SCHEMA: Final = MessageCodec(Schema, name=required_text("name"), share=required_text("share"))
+TABLE: Final = MessageCodec(
     Table,
     name=required_text("name"),
     schema=required_text("schema"),
@@ -106,10 +106,10 @@ TABLE: Final = Codec(
     auxiliary_locations=texts("auxiliaryLocations"),
     access_modes=texts("accessModes"),
 )
-_CODECS: Final[Mapping[type, Codec[Any]]] = {Share: SHARE, Schema: SCHEMA, Table: TABLE}
+_CODECS: Final[Mapping[type, MessageCodec[Any]]] = {Share: SHARE, Schema: SCHEMA, Table: TABLE}
 
 
-def parse_page(data: bytes, codec: Codec[T], where: str = "listing") -> ListingPage[T]:
+def parse_page(data: bytes, codec: MessageCodec[T], where: str = "listing") -> ListingPage[T]:
     """Return one page of a listing.
 
     Args:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog._json import JsonObject, dumps
 from deltalog.errors import InvalidInputError, MalformedMessageError
 from deltalog.sharing.wire.codec import (
-    Codec,
     Member,
+    MessageCodec,
     optional_text,
     parse_object,
     required_text,
@@ -161,10 +161,10 @@ def _url(name: str) -> Member:
     )
 
 
-_PROFILE: Final = Codec(
+_PROFILE: Final = MessageCodec(
     Profile, endpoint=_url("endpoint"), expiration_ms=timestamp("expirationTime")
 )
-_PRIVATE_KEY_JWT: Final = Codec(
+_PRIVATE_KEY_JWT: Final = MessageCodec(
     PrivateKeyJwt,
     token_endpoint=_url("tokenEndpoint"),
     issuer=required_text("issuer"),
@@ -172,18 +172,18 @@ _PRIVATE_KEY_JWT: Final = Codec(
     audience=required_text("audience"),
     scope=optional_text("scope"),
 )
-_PRIVATE_KEY: Final[Codec[Any]] = Codec(
+_PRIVATE_KEY: Final[MessageCodec[Any]] = MessageCodec(
     dict[str, Any],
     private_key_file=required_text("privateKeyFile"),
     key_id=required_text("keyId"),
     algorithm=Member("algorithm", lambda node, name: node.optional(name, str) or "RS256"),
 )
-_CREDENTIALS: Final[Mapping[str, Codec[Any]]] = {
-    BEARER_TOKEN: Codec(BearerToken, token=required_text("bearerToken")),
-    BASIC: Codec(
+_CREDENTIALS: Final[Mapping[str, MessageCodec[Any]]] = {
+    BEARER_TOKEN: MessageCodec(BearerToken, token=required_text("bearerToken")),
+    BASIC: MessageCodec(
         BasicLogin, username=required_text("username"), password=required_text("password")
     ),
-    CLIENT_CREDENTIALS: Codec(
+    CLIENT_CREDENTIALS: MessageCodec(
         ClientCredentials,
         token_endpoint=_url("tokenEndpoint"),
         client_id=required_text("clientId"),

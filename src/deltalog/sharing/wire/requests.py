@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 from deltalog._json import JsonObject, dumps
 from deltalog.errors import MalformedMessageError
 from deltalog.sharing.wire.codec import (
-    Codec,
     Member,
+    MessageCodec,
     encode_timestamp,
     natural_number,
     nonempty_text,
@@ -150,7 +150,7 @@ def _parameter_flag(name: str) -> Member:
     return Member(name, _flag_parameter, lambda value: "true" if value else None)
 
 
-_TABLE_QUERY: Final = Codec(
+_TABLE_QUERY: Final = MessageCodec(
     TableQuery,
     predicate_hints=Member("predicateHints", _predicate_hints, lambda value: list(value) or None),
     json_predicate_hints=optional_text("jsonPredicateHints"),
@@ -170,7 +170,7 @@ _TABLE_QUERY: Final = Codec(
     refresh_token=nonempty_text("refreshToken"),
     idempotency_key=nonempty_text("idempotencyKey"),
 )
-_CHANGES_QUERY: Final = Codec(
+_CHANGES_QUERY: Final = MessageCodec(
     ChangesQuery,
     starting_version=natural_number("startingVersion"),
     starting_timestamp_ms=_parameter_timestamp("startingTimestamp"),
