@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltalog.clock import now_ms
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import Expression, as_expression, lit, parse_sql
 from deltalog.log.names import LogFileKind, parse_log_name
@@ -151,9 +150,16 @@ def with_blanks_as_nulls(filters: Any, partition_columns: Sequence[str]) -> Any:
 def as_condition(
     schema: StructType,
     *conditions: Any,
+    now: datetime,
     parameters: Sequence[object] | Mapping[str, object] | None = None,
 ) -> Expression | None:
     """All conditions that are given as one, over a table's columns and those of `_metadata`.
+
+    Args:
+        schema: of the table.
+        conditions: SQL, expressions, or deltalake's filters; None and an empty list are none.
+        now: what `current_timestamp()` means.
+        parameters: of SQL.
 
     Raises:
         InvalidInputError: parameters without a condition: it was forgotten, and all rows are meant
@@ -169,7 +175,6 @@ def as_condition(
             f"cannot use parameters={parameters!r}: there is no predicate that they are for"
         )
     known = with_metadata_columns(schema)
-    now = datetime.fromtimestamp(now_ms() / 1000, UTC)
     found = [as_expression(condition, known, parameters, now=now) for condition in given]
     return reduce(and_, found) if found else None
 
@@ -251,6 +256,11 @@ def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:
     """The names of columns; InvalidInputError for a bare text, whose letters are not meant."""
     if columns is None:
         return None
+    if isinstance(columns, Expression):
+        raise InvalidInputError(
+            f"cannot take columns={columns!r}: expected a list of names; a condition on rows is "
+            "predicate=…"
+        )
     names = [columns] if isinstance(columns, str) else list(columns)
     if isinstance(columns, str) or not all(isinstance(name, str) for name in names):
         raise InvalidInputError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import Protocol
 
 
@@ -33,6 +34,11 @@ class SystemClock:
 def now_ms() -> int:
     """Milliseconds since 1970, UTC, by the machine's clock."""
     return time.time_ns() // 1_000_000
+
+
+def utc_moment(moment_ms: int) -> datetime:
+    """The datetime in UTC of milliseconds since 1970."""
+    return datetime.fromtimestamp(moment_ms / 1000, UTC)
 
 
 class Stopwatch:

@@ -11,9 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from deltalog.clock import Clock, SystemClock
+from deltalog.clock import Clock, SystemClock, utc_moment
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from deltalog.catalog import Committer, LogTail
     from deltalog.storage.store import Store
 
@@ -36,6 +38,11 @@ class TableContext:
     clock: Clock = field(default_factory=SystemClock)
     committer: Committer | None = None
     log_tail: LogTail | None = None
+
+    @property
+    def now(self) -> datetime:
+        """The present moment in UTC, by the clock of the context."""
+        return utc_moment(self.clock.now_ms())
 
     def with_log_tail(self, log_tail: LogTail | None) -> TableContext:
         """The same context with other newest commits."""

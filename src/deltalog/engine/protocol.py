@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class RowSource(Protocol):
-    """RowSource to write, wherever they are: a stream of Arrow batches, or a frame on a cluster."""
+    """Rows to write, wherever they are: a stream of Arrow batches, or a frame on a cluster."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -44,7 +44,7 @@ class Engine(Protocol):
     files_per_deletion: int
 
     def open_rows(self, data: Any) -> RowSource:
-        """RowSource in any form that the engine takes.
+        """Rows in any form that the engine takes.
 
         Raises:
             InvalidInputError: it takes no such thing.
@@ -52,7 +52,9 @@ class Engine(Protocol):
         ...
 
     def find_rows(self, transaction: PendingTransaction, changes: RowChanges) -> FoundRows:
-        """The rows that a change concerns; what is read of the table is noted as read.
+        """The rows that a change concerns, found when they are first asked for.
+
+        What is read of the table for that is noted in the transaction as read.
 
         Raises:
             InvalidInputError: condition, clauses or values do not fit the table.
@@ -67,7 +69,7 @@ class Engine(Protocol):
         predicate: Expression | None = None,
         tells_changes: bool = False,
     ) -> WrittenFiles:
-        """RowSource as data files that no commit names yet; where it fails, none is left.
+        """Rows as data files that no commit names yet; where it fails, none is left.
 
         Args:
             spec: of the table.

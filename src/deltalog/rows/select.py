@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -64,17 +63,20 @@ class SelectedRows:
         (self._clause,) = changes.clauses
         schema = snapshot.configuration.schema
         self._deletes = self._clause.action is Action.DELETE
+        context = snapshot.context
+        now = context.now  # one moment for condition and values
         if not self._deletes:
-            context = snapshot.context
             scope = Scope.of_table(
                 schema,
-                datetime.fromtimestamp(context.clock.now_ms() / 1000, UTC),
+                now,
                 time_zone=context.time_zone,
                 is_try=not changes.error_on_type_mismatch,
             )
             self._assigned = assignments(schema, self._clause.values or {}, scope)
         watch = Stopwatch()
-        self._condition = as_condition(schema, changes.condition, parameters=changes.parameters)
+        self._condition = as_condition(
+            schema, changes.condition, now=now, parameters=changes.parameters
+        )
         transaction.parameters["predicate"] = (
             [] if self._condition is None else [to_sql(self._condition)]
         )

@@ -1,4 +1,4 @@
-"""Opening a table: the latest version, a version, or a moment.
+"""Which version of a table is opened: the latest, a number, or the one of a moment.
 
 Protocol: Snapshots
 """

@@ -137,10 +137,9 @@ class DeltaTable:
         self._open(context, None, at if version is None else version)
 
     def _open(self, context: TableContext, engine: Engine | None, version: Version | None) -> None:
-        self._context = context
         self._engine = engine
         self._travelled = version is not None
-        self._snapshot = self._load(version)
+        self._snapshot = self._load(context, version)
 
     @classmethod
     def from_context(cls, context: TableContext, engine: Engine | None = None) -> Self:
@@ -244,7 +243,7 @@ class DeltaTable:
     @property
     def table_uri(self) -> str:
         """The location of the table."""
-        return self._context.store.root
+        return self._snapshot.store.root
 
     def version(self) -> int:
         """Return the number of the version that this object shows."""
@@ -261,7 +260,7 @@ class DeltaTable:
                 "cannot load version None: expected a number, an ISO 8601 text or a datetime; "
                 "update_incremental() goes to the latest version"
             )
-        self._snapshot = self._load(version)
+        self._snapshot = self._load(self._snapshot.context, version)
         self._travelled = True
 
     def update_incremental(self) -> None:
@@ -273,12 +272,12 @@ class DeltaTable:
             self._snapshot = self._snapshot.refresh()
         self._travelled = False
 
-    def _load(self, version: Version | None) -> Snapshot:
-        with arguments.naming(self.table_uri):
+    def _load(self, context: TableContext, version: Version | None) -> Snapshot:
+        with arguments.naming(context.store.root):
             if version is None or (isinstance(version, int) and not isinstance(version, bool)):
-                return load_snapshot(self._context, version=version)
+                return load_snapshot(context, version=version)
             moment_ms = arguments.as_timestamp_ms(version)
-            return load_snapshot(self._context, timestamp_ms=moment_ms)
+            return load_snapshot(context, timestamp_ms=moment_ms)
 
     def _check_latest(self, operation: str) -> None:
         if self._travelled:
@@ -350,7 +349,9 @@ class DeltaTable:
 
         Cost: none before a result is asked for.
         """
-        condition = arguments.as_condition(self.schema(), predicate, parameters=parameters)
+        condition = arguments.as_condition(
+            self.schema(), predicate, now=self._snapshot.context.now, parameters=parameters
+        )
         chosen, most = arguments.as_columns(columns), arguments.as_limit(limit)
         return plan_scan(self._snapshot, columns=chosen, predicate=condition, limit=most)
 
@@ -462,13 +463,15 @@ class DeltaTable:
     ) -> Scan:
         known = self._snapshot.configuration.partition_columns
         conditions = (arguments.with_blanks_as_nulls(partitions, known), filters)
-        predicate = arguments.as_condition(self.schema(), *conditions)
+        predicate = arguments.as_condition(
+            self.schema(), *conditions, now=self._snapshot.context.now
+        )
         return plan_scan(self._snapshot, columns=arguments.as_columns(columns), predicate=predicate)
 
     def _pruning(self, *conditions: Any) -> Expression | None:
         known = self._snapshot.configuration.partition_columns
         found = [arguments.with_blanks_as_nulls(condition, known) for condition in conditions]
-        return arguments.as_condition(self.schema(), *found)
+        return arguments.as_condition(self.schema(), *found, now=self._snapshot.context.now)
 
     def file_uris(
         self, partition_filters: Sequence[Any] | None = None, *, file_pruning_predicate: Any = None
@@ -530,8 +533,8 @@ class DeltaTable:
         Cost: files that both versions have with the same deletion vector are not read.
         """
         return diff_snapshots(
-            self._load(before),
-            self._snapshot if after is None else self._load(after),
+            self._load(self._snapshot.context, before),
+            self._snapshot if after is None else self._load(self._snapshot.context, after),
             key=arguments.as_columns([key] if isinstance(key, str) else key) or (),
             columns=arguments.as_columns(columns),
         )
@@ -564,7 +567,7 @@ class DeltaTable:
         names = [checks] if isinstance(checks, str) else checks
         with shown(progress, "examining") as tell:
             return examine(
-                self._context,
+                self._snapshot.context,
                 snapshot=self._snapshot,
                 checks=names,
                 num_samples=samples,
@@ -616,7 +619,9 @@ class DeltaTable:
         self.update_incremental()
 
         def condition(snapshot: Snapshot) -> Expression | None:
-            return arguments.as_condition(snapshot.configuration.schema, predicate)
+            return arguments.as_condition(
+                snapshot.configuration.schema, predicate, now=snapshot.context.now
+            )
 
         options = FollowOptions(
             changes=changes,
@@ -969,7 +974,7 @@ class DeltaTable:
         options = FileOptions(
             target_file_size_bytes=target_file_size, writer_properties=writer_properties
         )
-        return options.spec(self._context, self._snapshot.configuration)
+        return options.spec(self._snapshot.context, self._snapshot.configuration)
 
     def commit(
         self,
@@ -1158,7 +1163,7 @@ class DeltaTable:
         self.update_incremental()
         arguments.as_bound(target)  # None is nothing to go back to
         verb = Restore(
-            target=self._load(target),
+            target=self._load(self._snapshot.context, target),
             asked=target,
             ignore_missing_files=ignore_missing_files,
             protocol_downgrade_allowed=protocol_downgrade_allowed,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
-from deltalog.arguments import as_updates, check_given
+from deltalog.arguments import as_updates, check_given, left_for_predicate
 from deltalog.errors import InvalidInputError
 from deltalog.rows.changes import RowChanges
 from deltalog.rows.files import FileOptions
@@ -175,8 +175,7 @@ class TableTransaction:
         """Update rows; arguments as in `DeltaTable.update`."""
         check_given(predicate)
         values = as_updates(updates, new_values, parameters)
-        if predicate is None and updates and isinstance(parameters, Mapping):
-            parameters = None  # they are for the new values
+        parameters = left_for_predicate(parameters, predicate, updates)
         self.do(
             Update.where(
                 predicate,

@@ -196,7 +196,9 @@ class Write(Verb[RowsWritten]):
             return RowsWritten(written=self._add(transaction, engine, rows))
         if self.predicate is not None:
             schema = transaction.configuration.schema
-            predicate = as_condition(schema, self.predicate, parameters=self.parameters)
+            predicate = as_condition(
+                schema, self.predicate, now=transaction.context.now, parameters=self.parameters
+            )
             if predicate is not None:
                 return self._replace_where(transaction, engine, rows, predicate)
         if self.dynamic:

@@ -232,9 +232,9 @@ def _condition(store: Store, options: Mapping[str, Any]) -> Any:
     condition, parameters = options.get("predicate"), options.get("parameters")
     if not parameters or condition is None:
         return condition
-    return as_condition(
-        load_snapshot(utc_context(store)).configuration.schema, condition, parameters=parameters
-    )
+    context = utc_context(store)
+    schema = load_snapshot(context).configuration.schema
+    return as_condition(schema, condition, now=context.now, parameters=parameters)
 
 
 # --- writes

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class MergeChange:
-    """What clauses make of rows of the table; a `row_changes.Change`.
+    """What clauses make of rows of the table; a `rows.apply.RowUpdate`.
 
     Args:
         spec: of the new files.

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -68,7 +67,7 @@ class MergedRows:
             before,
             source.schema,
             time_zone=context.time_zone,
-            now=datetime.fromtimestamp(context.clock.now_ms() / 1000, UTC),
+            now=context.now,
         )
         transaction.parameters.update(changes.logged())
         if self._plan.configuration is not before:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -16,15 +16,13 @@ from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.deletion_vectors import DeletionBitmap
 from deltalog.kernels import Array, arrow, compute
 from deltalog.metadata_columns import ROW_INDEX
-from deltalog.paths import decode_path
 from deltalog.progress import Steps
-from deltalog.rows.find import MatchingFiles
+from deltalog.rows.find import MatchingFiles, complete_counts
 from deltalog.rows.merge.pairs import FILE, Hits, Pairs
 from deltalog.rows.merge.prune import range_of
 from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
 from deltalog.scan.prune import prune
 from deltalog.scan.reader import read_tasks
-from deltalog.storage.parquet import read_footer
 from deltalog.storage.pool import read_ahead
 
 if TYPE_CHECKING:
@@ -147,7 +145,7 @@ class _PairFinder:
         matching = MatchingFiles(
             files=matching_files,
             positions=tuple(rows.slice(start, count) for start, count in spans),
-            num_records=_complete(snapshot, matching_files, known),
+            num_records=complete_counts(snapshot, matching_files, known),
             num_candidates=candidates.num_rows,
         )
         all_matched: Array = pa.concat_arrays(
@@ -218,14 +216,3 @@ def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     if len(batches) == 1:
         return batches[0]
     return arrow.concat_batches(batches)
-
-
-def _complete(
-    snapshot: Snapshot, files: pa.Table, counts: Sequence[int | None]
-) -> tuple[int | None, ...]:
-    """The physical rows of each file, from its footer where the log does not tell."""
-    paths: list[Any] = files.column("path").to_pylist()
-    return tuple(
-        read_footer(snapshot.store, decode_path(path)).num_rows if rows is None else rows
-        for path, rows in zip(paths, counts, strict=True)
-    )

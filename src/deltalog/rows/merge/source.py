@@ -45,9 +45,7 @@ class MergeSource:
         self._spilled: tempfile.TemporaryDirectory[str] | None = None
         reader = open_source(data)
         found = from_arrow_schema(reader.schema)
-        self.schema = StructType(
-            [field for field in found.fields]  # noqa: C416  # a copy
-        )
+        self.schema = StructType(list(found.fields))
         twice = duplicates(self.schema)
         if twice:
             raise InvalidInputError(

@@ -289,7 +289,9 @@ class SharedFollower:
         options = self._options
         condition = options.predicate
         if condition is not None:
-            condition = as_condition(snapshot.configuration.schema, condition)
+            condition = as_condition(
+                snapshot.configuration.schema, condition, now=snapshot.context.now
+            )
         spec = read_spec(snapshot, columns=as_columns(options.columns), predicate=condition)
         tasks = (
             make_task(snapshot, spec, row)

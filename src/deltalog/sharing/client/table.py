@@ -17,6 +17,7 @@ from deltalog.arguments import (
     as_limit,
     with_blanks_as_nulls,
 )
+from deltalog.clock import now_ms, utc_moment
 from deltalog.errors import InvalidInputError
 from deltalog.insight.follow_steps import Offset
 from deltalog.scan.files import add_actions, file_uris, partitions
@@ -371,9 +372,10 @@ class SharedTable:
         json_hint: str | None = None,
     ) -> Scan:
         given = [one for one in conditions if one is not None]
+        now = utc_moment(now_ms())  # the same for the hint to the server and for the rows
 
         def condition(configuration: TableConfiguration) -> Expression | None:
-            return as_condition(configuration.schema, *given, parameters=parameters)
+            return as_condition(configuration.schema, *given, now=now, parameters=parameters)
 
         snapshot = self._view.snapshot_for(
             condition if given else None, limit=limit, at=at, json_hint=json_hint
@@ -390,7 +392,9 @@ class SharedTable:
         """Return all conditions as one; `''` is null in partition filters, as in deltalake."""
         configuration = self.snapshot.configuration
         filters = self._blanks_as_nulls(partition_filters)
-        return as_condition(configuration.schema, filters, *conditions)
+        return as_condition(
+            configuration.schema, filters, *conditions, now=self.snapshot.context.now
+        )
 
     def _blanks_as_nulls(self, filters: Any) -> Any:
         if filters is None:

@@ -18,6 +18,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
 from deltalog.arguments import as_condition
+from deltalog.clock import now_ms, utc_moment
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Column as Name
 from deltalog.expressions import columns as columns_of
@@ -76,7 +77,11 @@ def as_spark_condition(
     if isinstance(condition, Column):
         return RowCondition(column=condition, pruning=None, used=None, text=str(condition))
     is_text = isinstance(condition, str)
-    ours = _of_text(condition, schema, alias) if is_text else as_condition(schema, condition)
+    ours = (
+        _of_text(condition, schema, alias)
+        if is_text
+        else as_condition(schema, condition, now=utc_moment(now_ms()))
+    )
     if ours is None:
         if not is_text:
             raise InvalidInputError(f"cannot take {condition!r} for a condition")
@@ -100,12 +105,14 @@ def _of_text(text: str, schema: StructType, alias: str | None) -> Expression | N
     """Parse a condition on the rows of one table; None where only Spark understands it."""
     try:
         if alias is None:
-            return as_condition(schema, text)
+            return as_condition(schema, text, now=utc_moment(now_ms()))
         parsed = parse_sql(text)
         called = [path for path in columns_of(parsed) if path[0].lower() == alias.lower()]
         if called and alias.lower() in {name.lower() for name in schema.names}:
             return None  # the table, or a struct of it
-        return as_condition(schema, map_columns(parsed, partial(_without, alias)))
+        return as_condition(
+            schema, map_columns(parsed, partial(_without, alias)), now=utc_moment(now_ms())
+        )
     except InvalidInputError:
         return None
 

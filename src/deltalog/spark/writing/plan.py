@@ -270,8 +270,10 @@ def check_options(snapshot: Snapshot, options: WriteOptions) -> None:
     """
     own, schema = snapshot.configuration.partition_columns, snapshot.configuration.schema
     where, asked = options.replace_where, options.partition_by
-    if isinstance(where, str) and (predicate := as_condition(schema, where)) is not None:
-        check_zone(where, predicate, schema, options.time_zone)
+    if isinstance(where, str):
+        predicate = as_condition(schema, where, now=snapshot.context.now)
+        if predicate is not None:
+            check_zone(where, predicate, schema, options.time_zone)
     if asked is None or options.schema_mode == "overwrite":
         return
     if [name.lower() for name in asked] != [name.lower() for name in own]:
