@@ -15,6 +15,7 @@ from deltalog.verbs.optimize import (
     Purge,
     ZOrder,
 )
+from deltalog.verbs.verb import Verb
 from tests.support.reference import Spark
 
 PROPERTIES = (
@@ -38,11 +39,10 @@ def make(spark: Spark, path: Path, how: str = "") -> None:
     )
 
 
-def optimize(path: Path, stage: Any, *arguments: Any, operation: str = "OPTIMIZE") -> Optimized:
-    table = DeltaTable(path)
-    ran = table.run(operation, lambda pending: stage(pending, *arguments), skip_empty=True)
-    assert isinstance(ran.value, Optimized)
-    return ran.value
+def optimize(path: Path, verb: Verb[Optimized]) -> Optimized:
+    found = DeltaTable(path).carry_out(verb).outcome
+    assert found is not None
+    return found
 
 
 def rows(spark: Spark, path: Path) -> list[dict[str, Any]]:
@@ -57,25 +57,25 @@ def own_rows(path: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.protocol("ADD-06", "REM-06", "ROWID-13", "ROWID-14", "B-74")
 @pytest.mark.parametrize(
-    ("stage", "arguments", "statement", "how"),
+    ("verb", "statement", "how"),
     [
-        (Compact, (), "OPTIMIZE T", ""),
-        (Compact, (), "OPTIMIZE T", "PARTITIONED BY (d)"),
-        (ZOrder, (["id", "c"],), "OPTIMIZE T ZORDER BY (id, c)", ""),
-        (Purge, (), "REORG TABLE T APPLY (PURGE)", ""),
-        (Cluster, (), "OPTIMIZE T", "CLUSTER BY (c, d)"),
+        (Compact(), "OPTIMIZE T", ""),
+        (Compact(), "OPTIMIZE T", "PARTITIONED BY (d)"),
+        (ZOrder(columns=["id", "c"]), "OPTIMIZE T ZORDER BY (id, c)", ""),
+        (Purge(), "REORG TABLE T APPLY (PURGE)", ""),
+        (Cluster(), "OPTIMIZE T", "CLUSTER BY (c, d)"),
     ],
     ids=["compact", "partitions", "z-order", "purge", "cluster"],
 )
 def test_both_do_the_same(
-    spark: Spark, tmp_path: Path, stage: Any, arguments: tuple[Any, ...], statement: str, how: str
+    spark: Spark, tmp_path: Path, verb: Verb[Optimized], statement: str, how: str
 ) -> None:
     mine, theirs = tmp_path / "mine", tmp_path / "theirs"
     for path in (mine, theirs):
         make(spark, path, how)
     before = rows(spark, mine)
     spark.tell(theirs, statement)
-    optimize(mine, stage, *arguments, operation=statement.partition(" ")[0])
+    optimize(mine, verb)
     version = DeltaTable(mine).version()
     assert version == DeltaTable(theirs).version()
     assert rows(spark, mine) == before
@@ -96,7 +96,7 @@ def test_both_do_the_same(
 def test_both_cluster_one_table(spark: Spark, tmp_path: Path) -> None:
     path = tmp_path / "table"
     make(spark, path, "CLUSTER BY (c, d)")
-    optimize(path, Cluster)
+    optimize(path, Cluster())
     version = DeltaTable(path).version()
     # It knows our cube, and leaves it alone.
     spark.tell(path, "OPTIMIZE T")
@@ -105,8 +105,8 @@ def test_both_cluster_one_table(spark: Spark, tmp_path: Path) -> None:
     assert DeltaTable(path).snapshot.num_files == 1
     before = rows(spark, path)
     # And we know that it is clustered now.
-    assert optimize(path, Cluster).removed_sizes == ()
+    assert optimize(path, Cluster()).removed_sizes == ()
     spark.tell(path, INSERTS[1])
-    assert len(optimize(path, Cluster).added_sizes) == 1
+    assert len(optimize(path, Cluster()).added_sizes) == 1
     assert DeltaTable(path).snapshot.num_files == 1
     assert len(rows(spark, path)) == len(before) + 20
