@@ -123,7 +123,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "to_date": function(rules.parse_types(DATE), 2, 2, constants=(1,)),
     "to_timestamp": function(rules.parse_types(TIMESTAMP), 2, 2, constants=(1,)),
     "date_format": fixed(TIMESTAMP, STRING, result=STRING, constants=(1,)),
-    "unix_timestamp": function(rules.unix_types, 1, 2, constants=(1,)),
+    "unix_timestamp": function(rules.parse_types(LONG), 1, 2, constants=(1,)),
     "from_unixtime": fixed(LONG, STRING, result=STRING, optional=1, constants=(1,)),
     **dict.fromkeys(("unix_seconds", "unix_millis", "unix_micros"), fixed(TIMESTAMP, result=LONG)),
     "unix_date": fixed(DATE, result=INTEGER),

@@ -261,20 +261,13 @@ def days_types(arguments: Sequence[Typed]) -> Types:
     return [DATE, INTEGER], DATE
 
 
-def unix_types(arguments: Sequence[Typed]) -> Types:
-    """A date, a timestamp or a string, and a pattern to parse the string by."""
-    given = arguments[0][1]
-    own = given if given in {*DATETIMES, STRING} else STRING
-    return [own, STRING][: len(arguments)], LONG
-
-
 def parse_types(result: DataType) -> Callable[[Sequence[Typed]], Types]:
     """A date, a timestamp or a string, and a pattern to parse the string by."""
 
     def types(arguments: Sequence[Typed]) -> Types:
         given = arguments[0][1]
         own = given if given in DATETIMES else STRING
-        return [own, STRING], result
+        return [own, STRING][: len(arguments)], result
 
     return types
 
