@@ -46,7 +46,7 @@ def _load_verbs() -> None:
 
     from deltalog.expressions import parse_sql
 
-    for module in ("write", "delete", "update", "merge", "optimize", "vacuum"):
+    for module in ("do", "write", "delete", "update", "merge", "optimize", "vacuum"):
         import_module(f"deltalog.verbs.{module}")
     import_module("deltalog.transaction.commit")
     parse_sql("a = 1")
