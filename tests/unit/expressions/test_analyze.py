@@ -12,31 +12,14 @@ from deltalog.expressions import (
     col,
     columns,
     parse_sql,
-    parse_type,
     resolve,
     resolve_predicate,
     to_sql,
     type_of,
 )
-from deltalog.schema import Field, StructType
-
-_COLUMNS = {
-    "Id": "bigint", "n": "int", "tiny": "tinyint", "small": "smallint", "f": "float", "x": "double",
-    "price": "decimal(10,2)", "wide": "decimal(38,18)", "name": "string", "flag": "boolean",
-    "bin": "binary", "d": "date", "ts": "timestamp", "wall": "timestamp_ntz",
-    "s": "struct<Inner: struct<Leaf: int>, `b.c`: string>", "m": "map<string, int>",
-    "arr": "array<int>", "maps": "map<string, struct<v: int>>", "a.b": "int",
-}  # fmt: skip
-
-
-SCHEMA = StructType([Field(name, parse_type(sql)) for name, sql in _COLUMNS.items()])
-
+from tests.support.typed_columns import SCHEMA, resolved_sql
 
 NOW = dt.datetime(2024, 6, 1, 12, 30, tzinfo=dt.timezone(dt.timedelta(hours=2)))
-
-
-def _resolved(sql: str) -> str:
-    return to_sql(resolve(parse_sql(sql), SCHEMA))
 
 
 @pytest.mark.parametrize(
@@ -52,7 +35,7 @@ def _resolved(sql: str) -> str:
     ],
 )
 def test_names_take_the_spelling_of_the_schema(sql: str, shown: str) -> None:
-    assert _resolved(sql) == shown
+    assert resolved_sql(sql) == shown
 
 
 @pytest.mark.parametrize(

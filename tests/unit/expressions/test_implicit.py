@@ -6,25 +6,9 @@ from deltalog.expressions import (
     parse_sql,
     parse_type,
     resolve,
-    to_sql,
     type_of,
 )
-from deltalog.schema import Field, StructType
-
-_COLUMNS = {
-    "Id": "bigint", "n": "int", "tiny": "tinyint", "small": "smallint", "f": "float", "x": "double",
-    "price": "decimal(10,2)", "wide": "decimal(38,18)", "name": "string", "flag": "boolean",
-    "bin": "binary", "d": "date", "ts": "timestamp", "wall": "timestamp_ntz",
-    "s": "struct<Inner: struct<Leaf: int>, `b.c`: string>", "m": "map<string, int>",
-    "arr": "array<int>", "maps": "map<string, struct<v: int>>", "a.b": "int",
-}  # fmt: skip
-
-
-SCHEMA = StructType([Field(name, parse_type(sql)) for name, sql in _COLUMNS.items()])
-
-
-def _resolved(sql: str) -> str:
-    return to_sql(resolve(parse_sql(sql), SCHEMA))
+from tests.support.typed_columns import SCHEMA, resolved_sql
 
 
 @pytest.mark.parametrize(
@@ -90,9 +74,9 @@ def test_types_of_results(sql: str, data_type: str) -> None:
 def test_constants_take_the_type_of_the_column_where_that_means_the_same(
     sql: str, shown: str
 ) -> None:
-    assert _resolved(sql) == shown
+    assert resolved_sql(sql) == shown
 
 
 def test_a_float_column_is_not_compared_with_the_nearest_float() -> None:
     # 0.1 is no float, so f = 0.1 is false for every row, also for 0.1F.
-    assert _resolved("f = 0.1D") == "CAST(f AS DOUBLE) = 0.1D"
+    assert resolved_sql("f = 0.1D") == "CAST(f AS DOUBLE) = 0.1D"

@@ -12,32 +12,16 @@ from deltalog.configuration import TableConfiguration
 from deltalog.errors import InvalidInputError
 from deltalog.features.support import check_protocol
 from deltalog.schema import Field, StructType
-from deltalog.table_change import changed_table, new_table
-
-PLAIN = StructType([Field("id", "long"), Field("p", "string"), Field("n", "integer")])
-
-
-IDENTITY = {"delta.identity.start": 1, "delta.identity.step": 1}
-
-
-MAPPED = {"delta.columnMapping.mode": "name"}
-
-
-def table(schema: StructType = PLAIN, **options: Any) -> TableConfiguration:
-    return new_table(schema, created_time_ms=1_700_000_000_000, **options)
-
-
-def with_properties(before: TableConfiguration, **properties: str) -> TableConfiguration:
-    texts = {f"delta.{key.replace('__', '.')}": text for key, text in properties.items()}
-    return changed_table(before, configuration={**before.metadata.configuration, **texts})
-
-
-def versions(protocol: Protocol) -> tuple[int, int]:
-    return protocol.min_reader_version, protocol.min_writer_version
-
-
-def columns(*fields: Field) -> StructType:
-    return StructType([Field("id", "long"), *fields])
+from deltalog.table_change import changed_table
+from tests.support.table_changes import (
+    IDENTITY,
+    MAPPED,
+    PLAIN,
+    columns,
+    table,
+    versions,
+    with_properties,
+)
 
 
 @pytest.mark.protocol("UPG-03", "UPG-04", "B-08", "B-39", "TF-02", "TF-03", "GEN-03", "IDN-08")

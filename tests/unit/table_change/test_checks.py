@@ -10,37 +10,16 @@ from deltalog.errors import DeltaError, InvalidInputError, UnsupportedFeatureErr
 from deltalog.features.registry import OtherEngine
 from deltalog.features.support import check_writable
 from deltalog.schema import ArrayType, Field, MapType, StructType, encode_schema
-from deltalog.table_change import changed_table, engines_losing_access, new_table
-
-PLAIN = StructType([Field("id", "long"), Field("p", "string"), Field("n", "integer")])
-
-
-NESTED = StructType(
-    [
-        Field("id", "long"),
-        Field("s", StructType([Field("x", "integer"), Field("y", "string")])),
-        Field("a", ArrayType(StructType([Field("z", "short")]))),
-    ]
+from deltalog.table_change import changed_table, engines_losing_access
+from tests.support.table_changes import (
+    IDENTITY,
+    MAPPED,
+    NESTED,
+    PLAIN,
+    columns,
+    table,
+    with_properties,
 )
-
-
-IDENTITY = {"delta.identity.start": 1, "delta.identity.step": 1}
-
-
-MAPPED = {"delta.columnMapping.mode": "name"}
-
-
-def table(schema: StructType = PLAIN, **options: Any) -> TableConfiguration:
-    return new_table(schema, created_time_ms=1_700_000_000_000, **options)
-
-
-def with_properties(before: TableConfiguration, **properties: str) -> TableConfiguration:
-    texts = {f"delta.{key.replace('__', '.')}": text for key, text in properties.items()}
-    return changed_table(before, configuration={**before.metadata.configuration, **texts})
-
-
-def columns(*fields: Field) -> StructType:
-    return StructType([Field("id", "long"), *fields])
 
 
 @pytest.mark.protocol("B-35", "CM-07")

@@ -1,50 +1,22 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 
-from deltalog.actions import Protocol
 from deltalog.column_mapping import field_id, physical_name
-from deltalog.configuration import TableConfiguration
 from deltalog.schema import ArrayType, Field, MapType, StructType, find_field
 from deltalog.schema.columns import walk
-from deltalog.table_change import changed_table, new_table
-
-PLAIN = StructType([Field("id", "long"), Field("p", "string"), Field("n", "integer")])
-
-
-NESTED = StructType(
-    [
-        Field("id", "long"),
-        Field("s", StructType([Field("x", "integer"), Field("y", "string")])),
-        Field("a", ArrayType(StructType([Field("z", "short")]))),
-    ]
+from deltalog.table_change import changed_table
+from tests.support.table_changes import (
+    IDENTITY,
+    MAPPED,
+    NESTED,
+    columns,
+    table,
+    versions,
+    with_properties,
 )
-
-
-IDENTITY = {"delta.identity.start": 1, "delta.identity.step": 1}
-
-
-MAPPED = {"delta.columnMapping.mode": "name"}
-
-
-def table(schema: StructType = PLAIN, **options: Any) -> TableConfiguration:
-    return new_table(schema, created_time_ms=1_700_000_000_000, **options)
-
-
-def with_properties(before: TableConfiguration, **properties: str) -> TableConfiguration:
-    texts = {f"delta.{key.replace('__', '.')}": text for key, text in properties.items()}
-    return changed_table(before, configuration={**before.metadata.configuration, **texts})
-
-
-def versions(protocol: Protocol) -> tuple[int, int]:
-    return protocol.min_reader_version, protocol.min_writer_version
-
-
-def columns(*fields: Field) -> StructType:
-    return StructType([Field("id", "long"), *fields])
 
 
 @pytest.mark.protocol("CM-03", "CM-06", "CM-07", "CM-10")

@@ -1,28 +1,13 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from deltalog.actions import Metadata
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import InvalidInputError
 from deltalog.schema import Field, StructType
-from deltalog.table_change import changed_table, new_table
-
-PLAIN = StructType([Field("id", "long"), Field("p", "string"), Field("n", "integer")])
-
-
-MAPPED = {"delta.columnMapping.mode": "name"}
-
-
-def table(schema: StructType = PLAIN, **options: Any) -> TableConfiguration:
-    return new_table(schema, created_time_ms=1_700_000_000_000, **options)
-
-
-def with_properties(before: TableConfiguration, **properties: str) -> TableConfiguration:
-    texts = {f"delta.{key.replace('__', '.')}": text for key, text in properties.items()}
-    return changed_table(before, configuration={**before.metadata.configuration, **texts})
+from deltalog.table_change import changed_table
+from tests.support.table_changes import MAPPED, table, with_properties
 
 
 @pytest.mark.protocol("CM-07")

@@ -1,32 +1,11 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from deltalog.configuration import TableConfiguration
 from deltalog.errors import InvalidInputError
 from deltalog.schema import ArrayType, Field, MapType, StructType, find_field
-from deltalog.table_change import changed_table, new_table
-
-PLAIN = StructType([Field("id", "long"), Field("p", "string"), Field("n", "integer")])
-
-
-NESTED = StructType(
-    [
-        Field("id", "long"),
-        Field("s", StructType([Field("x", "integer"), Field("y", "string")])),
-        Field("a", ArrayType(StructType([Field("z", "short")]))),
-    ]
-)
-
-
-def table(schema: StructType = PLAIN, **options: Any) -> TableConfiguration:
-    return new_table(schema, created_time_ms=1_700_000_000_000, **options)
-
-
-def columns(*fields: Field) -> StructType:
-    return StructType([Field("id", "long"), *fields])
+from deltalog.table_change import changed_table
+from tests.support.table_changes import NESTED, PLAIN, columns, table
 
 
 @pytest.mark.protocol("B-50")
