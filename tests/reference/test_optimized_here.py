@@ -40,7 +40,7 @@ def make(spark: Spark, path: Path, how: str = "") -> None:
 
 
 def optimize(path: Path, verb: Verb[Optimized]) -> Optimized:
-    found = DeltaTable(path).carry_out(verb).outcome
+    found = DeltaTable(path).carry_out(verb).value
     assert found is not None
     return found
 

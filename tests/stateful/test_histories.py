@@ -41,6 +41,7 @@ from deltalog.transaction import (
     Ran,
     run,
 )
+from deltalog.transaction.properties import CommitOptions
 from tests.support import logs
 from tests.support.contexts import moved
 from tests.support.interleaving import (
@@ -238,8 +239,10 @@ class Histories(RuleBasedStateMachine):
             load,
             stage,
             operation=NAMES[kind],
-            commit_properties=CommitProperties({"number": str(number)}, app_transactions=once),
-            on_conflict="retry" if number % 2 else "raise",
+            options=CommitOptions(
+                properties=CommitProperties({"number": str(number)}, app_transactions=once),
+                on_conflict="retry" if number % 2 else "raise",
+            ),
         )
 
     # What happens to them.

@@ -17,10 +17,11 @@ from deltalog.storage.store import Store
 from deltalog.table_change import new_table
 from deltalog.transaction import PendingTransaction, PostCommitHookProperties
 from deltalog.transaction.commit import commit, run
+from deltalog.transaction.properties import CommitOptions
 from deltalog.verbs.delete import Delete
 from deltalog.verbs.do import do, stage
 from deltalog.verbs.vacuum import VacuumPlan, confirm_vacuum, delete_planned, plan_vacuum
-from deltalog.verbs.verb import OutcomeT, Verb
+from deltalog.verbs.verb import OutcomeT_co, Verb
 from deltalog.verbs.write import Write
 from tests.support.contexts import moved
 from tests.support.interleaving import SteadyClock
@@ -90,7 +91,7 @@ class AgingTable:
             configuration=configuration,
         )
         stage(Write(data=rows), pending, LocalEngine())
-        commit(pending, hooks=NO_HOOKS)
+        commit(pending, CommitOptions(hooks=NO_HOOKS))
 
     def append(self, data: Mapping[str, Any]) -> None:
         """More rows, in files of their own."""
@@ -101,15 +102,15 @@ class AgingTable:
         verb = Delete.where(where)  # a version in any case
         self.run(verb.name, lambda pending: stage(verb, pending, LocalEngine()))
 
-    def do(self, verb: Verb[OutcomeT]) -> OutcomeT:
+    def do(self, verb: Verb[OutcomeT_co]) -> OutcomeT_co:
         """Any verb, on the newest version; what it did."""
-        done = do(verb, self._timed, LocalEngine(), hooks=NO_HOOKS)
-        assert done.outcome is not None
-        return done.outcome
+        done = do(verb, self._timed, LocalEngine(), CommitOptions(hooks=NO_HOOKS))
+        assert done.value is not None
+        return done.value
 
     def run(self, operation: str, stage: Callable[[PendingTransaction], _Result]) -> _Result:
         """Stage and commit; what staging gave."""
-        ran = run(self._timed, stage, operation=operation, hooks=NO_HOOKS)
+        ran = run(self._timed, stage, operation=operation, options=CommitOptions(hooks=NO_HOOKS))
         assert ran.value is not None or not ran.committed.skipped
         return ran.value  # type: ignore[return-value]  # some stages give None
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from deltalog.context import utc_context
-from deltalog.engine import LocalEngine
+from deltalog.engine import Engine, LocalEngine
 from deltalog.expressions import parse_type
 from deltalog.progress import Progress
 from deltalog.rows.changes import Action, ChangedRows, Clause, RowChanges, When
@@ -21,18 +21,30 @@ from deltalog.storage.store import Store
 from deltalog.table_change import new_table
 from deltalog.transaction import PendingTransaction, PostCommitHookProperties
 from deltalog.transaction.commit import commit
+from deltalog.transaction.properties import CommitOptions
 from deltalog.verbs.delete import Delete
 from deltalog.verbs.do import do
 from deltalog.verbs.merge import Merge
 from deltalog.verbs.update import Update
-from deltalog.verbs.verb import OutcomeT, Verb
+from deltalog.verbs.verb import OutcomeT_co, Verb
 from deltalog.verbs.write import Write
 from tests.support.logs import DictStore
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 FEED = {"delta.enableChangeDataFeed": "true"}
 ROW_IDS = {"delta.enableRowTracking": "true"}
+_LOCAL = LocalEngine()
 _HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+
+
+class _SourcesInFiles(LocalEngine):
+    """Keeps few bytes of a merge's source in memory."""
+
+    def __init__(self, memory_bytes: int) -> None:
+        self._memory_bytes = memory_bytes
+
+    def open_source(self, data: Any) -> MergeSource:
+        return MergeSource(data, memory_bytes=self._memory_bytes)
 
 
 class StatedTable:
@@ -65,7 +77,7 @@ class StatedTable:
         pending = PendingTransaction(
             utc_context(self.store), None, operation="CREATE TABLE", configuration=configuration
         )
-        self.snapshot: Snapshot = commit(pending, hooks=_HOOKS).snapshot
+        self.snapshot: Snapshot = commit(pending, CommitOptions(hooks=_HOOKS)).snapshot
         for rows in files:
             self.append(rows)
 
@@ -95,23 +107,30 @@ class StatedTable:
         )
         return self.run_merge(source, Merge(changes))
 
-    def run_merge(self, source: object, merge: Merge, **options: Any) -> ChangedRows:
-        """`MERGE`, as it is made; options are those of its source."""
-        with MergeSource(source, **options) as rows:
-            return self.do(merge.with_source(rows)).changed
+    def run_merge(
+        self, source: object, merge: Merge, *, memory_bytes: int | None = None
+    ) -> ChangedRows:
+        """`MERGE`, as it is made; `memory_bytes` of its source stay in memory."""
+        engine = _LOCAL if memory_bytes is None else _SourcesInFiles(memory_bytes)
+        return self.do(merge.with_source(source), engine=engine).changed
 
-    def do(self, verb: Verb[OutcomeT], progress: Progress | None = None) -> OutcomeT:
+    def do(
+        self,
+        verb: Verb[OutcomeT_co],
+        progress: Progress | None = None,
+        engine: Engine = _LOCAL,
+    ) -> OutcomeT_co:
         """Any verb, on the newest version; what it did."""
         done = do(
             verb,
             lambda: load_snapshot(utc_context(self.store)),
-            LocalEngine(),
-            hooks=_HOOKS,
+            engine,
+            CommitOptions(hooks=_HOOKS),
             progress=progress,
         )
         self.snapshot = done.committed.snapshot
-        assert done.outcome is not None
-        return done.outcome
+        assert done.value is not None
+        return done.value
 
     @property
     def version(self) -> int:

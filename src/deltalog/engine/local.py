@@ -11,6 +11,7 @@ from deltalog.errors import InternalError
 from deltalog.rows.bins import rewrite_here
 from deltalog.rows.gather import optimizes_writes, write_optimized
 from deltalog.rows.merge.found import MergedRows
+from deltalog.rows.merge.source import MergeSource
 from deltalog.rows.select import SelectedRows
 from deltalog.upkeep import create_checkpoint
 from deltalog.write.files import write_files
@@ -19,6 +20,7 @@ from deltalog.write.source import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
 
     from deltalog.configuration import TableConfiguration
     from deltalog.engine.protocol import RowSource
@@ -40,6 +42,10 @@ class LocalEngine:
     def open_rows(self, data: Any) -> RowSource:
         """Anything that holds rows, as a stream of Arrow batches."""
         return open_source(data)
+
+    def open_source(self, data: Any) -> AbstractContextManager[Any]:
+        """Rows in memory, or in a temporary file where they are many."""
+        return MergeSource(data)
 
     def find_rows(self, transaction: PendingTransaction, changes: RowChanges) -> FoundRows:
         """Search of the files that pruning leaves, only for the columns that decide."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
 
     import pyarrow as pa
 
@@ -51,9 +52,18 @@ class Engine(Protocol):
         """
         ...
 
+    def open_source(self, data: Any) -> AbstractContextManager[Any]:
+        """The rows of a merge's source, which are asked for more than once and do not change.
+
+        Raises:
+            InvalidInputError: the engine takes no such thing.
+        """
+        ...
+
     def find_rows(self, transaction: PendingTransaction, changes: RowChanges) -> FoundRows:
         """The rows that a change concerns, found when they are first asked for.
 
+        A source is of `open_source`.
         What is read of the table for that is noted in the transaction as read.
 
         Raises:

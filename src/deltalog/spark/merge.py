@@ -9,14 +9,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from deltalog.errors import InvalidInputError
-from deltalog.rows.changes import Action, Clause, When
+from deltalog.rows.changes import Action, Clause, Counts, When
+from deltalog.spark.results import numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
-    from deltalog.rows.changes import RowChanges
+    from deltalog.table import DeltaTable
+    from deltalog.transaction import CommitOptions
+    from deltalog.verbs.merge import Merge
 
 
 class DeltaMergeBuilder:
@@ -27,13 +30,19 @@ class DeltaMergeBuilder:
     Every method gives another builder, and this one stays as it is.
 
     Args:
-        changes: the merge, as far as it was said.
-        run: does it.
+        spark: the session.
+        table: of the core, with the engine of the session.
+        merge: as far as it was said.
+        options: of the commit.
     """
 
-    def __init__(self, changes: RowChanges, run: Callable[[RowChanges], DataFrame]) -> None:
-        self._changes = changes
-        self._run = run
+    def __init__(
+        self, spark: SparkSession, table: DeltaTable, merge: Merge, options: CommitOptions
+    ) -> None:
+        self._spark = spark
+        self._table = table
+        self._merge = merge
+        self._options = options
 
     def whenMatchedUpdate(  # noqa: N802  # Delta's
         self,
@@ -78,7 +87,8 @@ class DeltaMergeBuilder:
 
     def withSchemaEvolution(self) -> Self:  # noqa: N802  # Delta's
         """Add the columns that only the source has to the table."""
-        return type(self)(replace(self._changes, merge_schema=True), self._run)
+        changes = replace(self._merge.changes, merge_schema=True)
+        return self._begun(replace(self._merge, changes=changes))
 
     def execute(self) -> DataFrame:
         """Merge, and commit.
@@ -92,14 +102,26 @@ class DeltaMergeBuilder:
             ConstraintViolationError: new rows break a rule of the table.
             CommitFailedError: another writer won, again and again.
         """
-        return self._run(self._changes)
+        done = self._table.carry_out(self._merge, self._options)
+        rows: Counts = Counts() if done.value is None else done.value.changed.rows
+        return numbers(
+            self._spark,
+            {
+                "num_affected_rows": rows.all_updated + rows.all_deleted + rows.inserted,
+                "num_updated_rows": rows.all_updated,
+                "num_deleted_rows": rows.all_deleted,
+                "num_inserted_rows": rows.inserted,
+            },
+        )
 
     def _with(
         self, when: When, action: Action, condition: Any, values: Mapping[str, Any] | None = None
     ) -> Self:
         clause = Clause(when=when, action=action, values=values, condition=condition)
-        changes = replace(self._changes, clauses=(*self._changes.clauses, clause))
-        return type(self)(changes, self._run)
+        return self._begun(self._merge.with_clause(clause))
+
+    def _begun(self, merge: Merge) -> Self:
+        return type(self)(self._spark, self._table, merge, self._options)
 
 
 def _given(values: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:

@@ -7,7 +7,6 @@ tasks of the session do the work on rows and files.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.sql import SparkSession
@@ -33,7 +32,7 @@ from deltalog.spark.session.settings import (
 from deltalog.table import DeltaTable as CoreTable
 from deltalog.table.convert import convert_to_deltalake
 from deltalog.table.vacuum import TableVacuum
-from deltalog.transaction import CommitProperties
+from deltalog.transaction import CommitOptions, CommitProperties
 from deltalog.transaction.properties import AppTransaction
 from deltalog.verbs.delete import Delete
 from deltalog.verbs.merge import Merge
@@ -243,8 +242,8 @@ class DeltaTable:
         return self._affected(Update.where(condition, set or {}, target_alias=self._alias))
 
     def _affected(self, verb: Verb[Any]) -> DataFrame:
-        done = self._table.carry_out(verb, commit_properties=self._commit_properties())
-        rows: Counts = Counts() if done.outcome is None else done.outcome.changed.rows
+        done = self._table.carry_out(verb, self._options())
+        rows: Counts = Counts() if done.value is None else done.value.changed.rows
         deleted = rows.deleted_by_source  # None if the log does not tell
         count = None if deleted is None else deleted + rows.updated_by_source
         return numbers(self._spark, {"num_affected_rows": count})
@@ -259,26 +258,7 @@ class DeltaTable:
         changes = RowChanges(
             condition=condition, clauses=(), source=source, target_alias=self._alias
         )
-        return DeltaMergeBuilder(changes, self._merge)
-
-    def _merge(self, changes: RowChanges) -> DataFrame:
-        source = changes.source.persist()  # it is read more than once, and must not change
-        try:
-            done = self._table.carry_out(
-                Merge(replace(changes, source=source)), commit_properties=self._commit_properties()
-            )
-        finally:
-            source.unpersist()
-        rows: Counts = Counts() if done.outcome is None else done.outcome.changed.rows
-        return numbers(
-            self._spark,
-            {
-                "num_affected_rows": rows.all_updated + rows.all_deleted + rows.inserted,
-                "num_updated_rows": rows.all_updated,
-                "num_deleted_rows": rows.all_deleted,
-                "num_inserted_rows": rows.inserted,
-            },
-        )
+        return DeltaMergeBuilder(self._spark, self._table, Merge(changes), self._options())
 
     # --- keeping the table
 
@@ -319,7 +299,7 @@ class DeltaTable:
             raise InvalidInputError(
                 f"{error}; here the session's setting {RETENTION_CHECK}=false says that"
             ) from error
-        paths = vacuum.carry_out(plan, commit_properties=self._commit_properties())
+        paths = vacuum.carry_out(plan, self._options())
         return paths_frame(self._spark, paths)
 
     def generate(self, mode: str) -> None:
@@ -440,6 +420,9 @@ class DeltaTable:
         where = (location_of(target) or target) if isinstance(target, str) else target
         clone = source.clone(where, **options, commit_properties=self._commit_properties())
         return type(self)(self._spark, clone.snapshot.store)
+
+    def _options(self) -> CommitOptions:
+        return CommitOptions(properties=self._commit_properties())
 
     def _commit_properties(self) -> CommitProperties:
         text = session_user_metadata(self._spark)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltalog.errors import InvalidInputError
 from deltalog.schema import Field
+from deltalog.transaction.properties import CommitOptions
 from deltalog.verbs import alter
 from deltalog.verbs.alter.drop_feature import drop_feature
 from deltalog.verbs.verb import Operation
@@ -306,12 +307,10 @@ class TableAlterer:
         Cost: files that need the feature are rewritten; one checkpoint; with
         `truncate_history`, every commit of the log is read.
         """
+        options = CommitOptions(properties=commit_properties, hooks=post_commithook_properties)
 
         def commit(verb: Verb[Any]) -> Snapshot:
-            done = self._table.carry_out(
-                verb, commit_properties=commit_properties, hooks=post_commithook_properties
-            )
-            return done.committed.snapshot
+            return self._table.carry_out(verb, options).committed.snapshot
 
         # A verb that does nothing looks for newer versions, and refuses a table at an old one.
         look = Operation(name="DROP FEATURE", plan=lambda _: None, skips_empty=True)
@@ -337,4 +336,4 @@ class TableAlterer:
         commit_properties: CommitProperties | None,
         hooks: PostCommitHookProperties | None,
     ) -> None:
-        self._table.do(verb, commit_properties=commit_properties, post_commithook_properties=hooks)
+        self._table.carry_out(verb, CommitOptions(properties=commit_properties, hooks=hooks))

@@ -9,6 +9,7 @@ from deltalog.context import TableContext
 from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError, TableExistsError
 from deltalog.table.creating import new_table_with_defaults
+from deltalog.transaction.properties import CommitOptions
 from deltalog.verbs.convert import Convert, configuration_in_place, plan_conversion
 from deltalog.verbs.create import as_schema
 from deltalog.verbs.do import make_table
@@ -100,7 +101,6 @@ def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's signature and
         context,
         configuration_in_place(wanted),
         LocalEngine(),
-        commit_properties=commit_properties,
-        hooks=post_commithook_properties,
+        CommitOptions(properties=commit_properties, hooks=post_commithook_properties),
         progress=progress,
     )

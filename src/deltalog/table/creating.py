@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from deltalog.snapshot import Snapshot
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
-    from deltalog.transaction import CommitProperties, PostCommitHookProperties
+    from deltalog.transaction import CommitOptions
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _DEFAULTS: Final[ContextVar[Mapping[str, str]]] = ContextVar("table_defaults", default=_NOTHING)
@@ -90,7 +90,7 @@ def new_table_with_defaults(
     )
 
 
-def create_table(  # noqa: PLR0913  # `DeltaTable.create` forwards them
+def create_table(  # `DeltaTable.create` forwards them
     table_uri: str | PurePath | Store,
     schema: Any,
     *,
@@ -100,10 +100,9 @@ def create_table(  # noqa: PLR0913  # `DeltaTable.create` forwards them
     cluster_by: Sequence[str | tuple[str, ...]] | None,
     constraints: Mapping[str, str] | None,
     configuration: Mapping[str, str | None] | None,
-    commit_properties: CommitProperties | None,
-    hooks: PostCommitHookProperties | None,
+    options: CommitOptions,
     partition_by: Sequence[str],
-    **options: Any,
+    **described: Any,
 ) -> TableContext:
     """Create an empty table, or replace one; `DeltaTable.create` explains the arguments.
 
@@ -130,25 +129,12 @@ def create_table(  # noqa: PLR0913  # `DeltaTable.create` forwards them
         partition_columns=partition_by,
         configuration={**(configuration or {}), **checks},
         clustering_columns=cluster_by,
-        **options,
+        **described,
     )
     if exists:
-        do(
-            Replace(wanted, cluster_by),
-            lambda: load_snapshot(context),
-            LocalEngine(),
-            commit_properties=commit_properties,
-            hooks=hooks,
-        )
+        do(Replace(wanted, cluster_by), lambda: load_snapshot(context), LocalEngine(), options)
         return context
-    make_table(
-        Create(cluster_by),
-        context,
-        wanted,
-        LocalEngine(),
-        commit_properties=commit_properties,
-        hooks=hooks,
-    )
+    make_table(Create(cluster_by), context, wanted, LocalEngine(), options)
     return context
 
 
@@ -160,8 +146,7 @@ def clone_table(
     is_shallow: bool,
     replaces: bool,
     properties: Mapping[str, str] | None,
-    commit_properties: CommitProperties | None,
-    hooks: PostCommitHookProperties | None,
+    options: CommitOptions,
     progress: Progress | None,
 ) -> TableContext:
     """Create a table of a version at another place; `DeltaTable.clone` explains the arguments.
@@ -182,22 +167,14 @@ def clone_table(
             f"cannot clone to {store.root}: there is a table; replace=True replaces it"
         )
     if exists:
-        do(
-            verb,
-            lambda: load_snapshot(context),
-            engine,
-            commit_properties=commit_properties,
-            hooks=hooks,
-            progress=progress,
-        )
+        do(verb, lambda: load_snapshot(context), engine, options, progress=progress)
         return context
     make_table(
         verb,
         context,
         cloned_configuration(source.configuration, properties=properties),
         engine,
-        commit_properties=commit_properties,
-        hooks=hooks,
+        options,
         progress=progress,
     )
     return context

@@ -6,15 +6,12 @@ the room that answers it. Names and meanings are deltalake's where the meaning i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, cast
 
 from deltalog import arguments
 from deltalog.context import TableContext
 from deltalog.display import card, describe
 from deltalog.errors import InvalidInputError
-from deltalog.insight.diff import TableDiff, diff_snapshots
-from deltalog.insight.follow import Follower
-from deltalog.insight.follow_steps import FollowOptions, Offset, as_start
 from deltalog.progress import shown
 from deltalog.scan import files
 from deltalog.scan.changes import Changes, open_changes
@@ -38,7 +35,10 @@ if TYPE_CHECKING:
     from deltalog.clock import Clock
     from deltalog.engine import Engine
     from deltalog.expressions import Expression
+    from deltalog.insight.diff import TableDiff
     from deltalog.insight.doctor import Report
+    from deltalog.insight.follow import Follower
+    from deltalog.insight.follow_steps import Offset
     from deltalog.progress import Progress
     from deltalog.scan.dataset import DeltaDataset
     from deltalog.schema import Field, Schema
@@ -49,16 +49,21 @@ if TYPE_CHECKING:
     from deltalog.table.merge import TableMerger
     from deltalog.table.optimize import TableOptimizer
     from deltalog.table.transaction import TableTransaction
-    from deltalog.transaction import CommitProperties, PendingTransaction, PostCommitHookProperties
+    from deltalog.transaction import (
+        CommitOptions,
+        CommitProperties,
+        PendingTransaction,
+        PostCommitHookProperties,
+    )
     from deltalog.transaction.commit import Committed, Ran
-    from deltalog.verbs.do import VerbDone
     from deltalog.verbs.vacuum import VacuumPlan
-    from deltalog.verbs.verb import OutcomeT, Verb
+    from deltalog.verbs.verb import Outcome, OutcomeT_co, Verb
     from deltalog.write.options import WriterProperties
     from deltalog.write.spec import WriteSpec
     from deltalog.write.written import WrittenFiles
 
     T = TypeVar("T")
+    ResultT = TypeVar("ResultT")
     Version = int | str | datetime
     Parameters = Sequence[object] | Mapping[str, object] | None
 
@@ -219,8 +224,7 @@ class DeltaTable:
             cluster_by=cluster_by,
             features=features,
             constraints=constraints,
-            commit_properties=commit_properties,
-            hooks=post_commithook_properties,
+            options=_options(commit_properties, post_commithook_properties),
             arbitrary_properties=not raise_if_key_not_exists,
             filesystem=filesystem,
         )
@@ -532,6 +536,8 @@ class DeltaTable:
 
         Cost: files that both versions have with the same deletion vector are not read.
         """
+        from deltalog.insight.diff import diff_snapshots
+
         return diff_snapshots(
             self._load(self._snapshot.context, before),
             self._snapshot if after is None else self._load(self._snapshot.context, after),
@@ -616,6 +622,9 @@ class DeltaTable:
 
         Cost: one listing per look, one request per commit, and the files whose rows are asked for.
         """
+        from deltalog.insight.follow import Follower
+        from deltalog.insight.follow_steps import FollowOptions, as_start
+
         self.update_incremental()
 
         def condition(snapshot: Snapshot) -> Expression | None:
@@ -639,14 +648,14 @@ class DeltaTable:
 
     def do(
         self,
-        verb: Verb[Any],
-        *,
-        dry_run: bool = False,
-        on_conflict: Literal["retry", "raise"] = "retry",
+        verb: Verb[Outcome[ResultT]],
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Progress | None = None,
-    ) -> Any:
+        *,
+        dry_run: bool = False,
+        on_conflict: Literal["retry", "raise"] = "retry",
+    ) -> ResultT:
         """Do a verb of `deltalog.verbs`, and show the version that it made.
 
         Args:
@@ -660,46 +669,21 @@ class DeltaTable:
         Raises:
             InvalidInputError: the table shows an old version.
         """
+        options = _options(commit_properties, post_commithook_properties, on_conflict)
         if dry_run:
             from deltalog.verbs.do import preview
 
-            return preview(verb, self._snapshot, self.engine)
-        done = self.carry_out(
-            verb,
-            on_conflict=on_conflict,
-            commit_properties=commit_properties,
-            hooks=post_commithook_properties,
-            progress=progress,
-        )
-        return {} if done.outcome is None else done.outcome.result()
-
-    def _do(
-        self,
-        verb: Verb[Any],
-        commit_properties: CommitProperties | None,
-        hooks: PostCommitHookProperties | None,
-        progress: Progress | None = None,
-        *,
-        dry_run: bool = False,
-    ) -> dict[str, Any]:
-        found: dict[str, Any] = self.do(
-            verb,
-            dry_run=dry_run,
-            commit_properties=commit_properties,
-            post_commithook_properties=hooks,
-            progress=progress,
-        )
-        return found
+            return cast("ResultT", preview(verb, self._snapshot, self.engine))
+        done = self.carry_out(verb, options, progress=progress)
+        return cast("ResultT", {}) if done.value is None else done.value.result()
 
     def carry_out(
         self,
-        verb: Verb[OutcomeT],
+        verb: Verb[OutcomeT_co],
+        options: CommitOptions | None = None,
         *,
-        on_conflict: Literal["retry", "raise"] = "retry",
-        commit_properties: CommitProperties | None = None,
-        hooks: PostCommitHookProperties | None = None,
         progress: Progress | None = None,
-    ) -> VerbDone[OutcomeT]:
+    ) -> Ran[OutcomeT_co]:
         """Do a verb as `do` does; return its outcome and its commit."""
         from deltalog.verbs.do import do
 
@@ -709,9 +693,7 @@ class DeltaTable:
             verb,
             lambda: first.pop() if first else self._snapshot.refresh(),
             self.engine,
-            on_conflict=on_conflict,
-            commit_properties=commit_properties,
-            hooks=hooks,
+            options or _options(),
             progress=progress,
         )
         self.show(done.committed)
@@ -755,11 +737,9 @@ class DeltaTable:
             needs_latest=refresh,
             skips_empty=skip_empty,
         )
-        done = self.carry_out(
-            verb, on_conflict=on_conflict, commit_properties=commit_properties, hooks=hooks
-        )
-        value = None if done.outcome is None else done.outcome.value
-        return Ran(value=value, committed=done.committed)
+        options = _options(commit_properties, hooks, on_conflict)
+        done = self.carry_out(verb, options)
+        return Ran(value=None if done.value is None else done.value.value, committed=done.committed)
 
     def show(self, committed: Committed) -> None:
         """Show the version of a commit from now on."""
@@ -778,7 +758,8 @@ class DeltaTable:
         from deltalog.table.transaction import TableTransaction
 
         self._check_latest("begin a transaction")
-        return TableTransaction(self, commit_properties, post_commithook_properties)
+        options = _options(commit_properties, post_commithook_properties)
+        return TableTransaction(self, options)
 
     def delete(
         self,
@@ -810,7 +791,7 @@ class DeltaTable:
             use_deletion_vectors=use_deletion_vectors,
             files=FileOptions(writer_properties=writer_properties),
         )
-        return self._do(
+        return self.do(
             verb, commit_properties, post_commithook_properties, progress, dry_run=dry_run
         )
 
@@ -860,7 +841,7 @@ class DeltaTable:
             use_deletion_vectors=use_deletion_vectors,
             files=FileOptions(writer_properties=writer_properties),
         )
-        return self._do(
+        return self.do(
             verb, commit_properties, post_commithook_properties, progress, dry_run=dry_run
         )
 
@@ -959,7 +940,7 @@ class DeltaTable:
         """
         from deltalog.verbs.truncate import Truncate
 
-        found = self._do(Truncate(), commit_properties, post_commithook_properties)
+        found = self.do(Truncate(), commit_properties, post_commithook_properties)
         return {"num_removed_files": 0, "num_removed_bytes": 0, **found}
 
     def write_spec(
@@ -1000,12 +981,8 @@ class DeltaTable:
         from deltalog.write.written import WrittenFiles
 
         parts = [written] if isinstance(written, WrittenFiles) else list(written)
-        done = self.carry_out(
-            CommitFiles(parts=parts, mode=mode),
-            commit_properties=commit_properties,
-            hooks=post_commithook_properties,
-        )
-        return done.committed.version
+        options = _options(commit_properties, post_commithook_properties)
+        return self.carry_out(CommitFiles(parts=parts, mode=mode), options).committed.version
 
     @property
     def alter(self) -> TableAlterer:
@@ -1025,7 +1002,7 @@ class DeltaTable:
         from deltalog.verbs.alter import SetDomainMetadata
 
         verb = SetDomainMetadata(domain, configuration)
-        self._do(verb, commit_properties, post_commithook_properties)
+        self.do(verb, commit_properties, post_commithook_properties)
 
     def remove_domain_metadata(
         self,
@@ -1036,7 +1013,7 @@ class DeltaTable:
         """Remove a metadata domain of yours."""
         from deltalog.verbs.alter import RemoveDomainMetadata
 
-        self._do(RemoveDomainMetadata(domain), commit_properties, post_commithook_properties)
+        self.do(RemoveDomainMetadata(domain), commit_properties, post_commithook_properties)
 
     @property
     def optimize(self) -> TableOptimizer:
@@ -1096,12 +1073,8 @@ class DeltaTable:
         )
         if dry_run:
             return plan.paths
-        return TableVacuum(self).carry_out(
-            plan,
-            commit_properties=commit_properties,
-            hooks=post_commithook_properties,
-            progress=progress,
-        )
+        options = _options(commit_properties, post_commithook_properties)
+        return TableVacuum(self).carry_out(plan, options, progress=progress)
 
     def vacuum_report(
         self,
@@ -1168,7 +1141,7 @@ class DeltaTable:
             ignore_missing_files=ignore_missing_files,
             protocol_downgrade_allowed=protocol_downgrade_allowed,
         )
-        return self._do(verb, commit_properties, post_commithook_properties)
+        return self.do(verb, commit_properties, post_commithook_properties)
 
     def repair(
         self,
@@ -1190,7 +1163,7 @@ class DeltaTable:
         self._check_latest("repair")
         if dry_run:
             self.update_incremental()
-        found = self._do(Repair(), commit_properties, post_commithook_properties, dry_run=dry_run)
+        found = self.do(Repair(), commit_properties, post_commithook_properties, dry_run=dry_run)
         return found or {"dry_run": False, "files_removed": []}
 
     def clone(  # each is the caller's choice
@@ -1236,8 +1209,7 @@ class DeltaTable:
             is_shallow=shallow,
             replaces=replace,
             properties=properties,
-            commit_properties=commit_properties,
-            hooks=post_commithook_properties,
+            options=_options(commit_properties, post_commithook_properties),
             progress=progress,
         )
         return type(self).from_context(context, self._engine)
@@ -1297,3 +1269,15 @@ class DeltaTable:
         def __getattr__(self, name: str) -> NoReturn:
             """Name what replaced a name that deltalake dropped, or what was meant."""
             raise AttributeError(arguments.explain_missing(name, dir(type(self))))
+
+
+def _options(
+    commit_properties: CommitProperties | None = None,
+    post_commithook_properties: PostCommitHookProperties | None = None,
+    on_conflict: Literal["retry", "raise"] = "retry",
+) -> CommitOptions:
+    from deltalog.transaction.properties import CommitOptions  # the room that makes commits
+
+    return CommitOptions(
+        properties=commit_properties, hooks=post_commithook_properties, on_conflict=on_conflict
+    )

@@ -12,8 +12,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression
 from deltalog.features.identity_columns import identity_columns
 from deltalog.rows.changes import Action, Clause, When
-from deltalog.rows.merge.source import MergeSource
-from deltalog.transaction import PendingTransaction
+from deltalog.verbs.do import explain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -160,19 +159,14 @@ class TableMerger:
         then all columns of the row groups with rows that change, or of their files where there are
         no deletion vectors. A source that is larger than memory goes to a temporary file.
         """
-        with MergeSource(self._merge.changes.source) as source:
-            verb = self._merge.with_source(source)
-            found: dict[str, Any] = self._target.do(
-                verb, dry_run=dry_run, progress=progress, **self._options
-            )
+        found: dict[str, Any] = self._target.do(
+            self._merge, dry_run=dry_run, progress=progress, **self._options
+        )
         return found
 
     def explain(self) -> str:
         """Return how rows would be matched: keys, conditions, and the files that would be read."""
-        with MergeSource(self._merge.changes.source) as source:
-            snapshot = self._target.snapshot
-            nothing = PendingTransaction(snapshot.context, snapshot, operation=self._merge.name)
-            return self._merge.with_source(source).explain(nothing, self._target.engine)
+        return explain(self._merge, self._target.snapshot, self._target.engine)
 
     def _with(
         self,

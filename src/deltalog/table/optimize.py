@@ -13,6 +13,7 @@ from deltalog.arguments import check_number
 from deltalog.rows.bins import RunOptions
 from deltalog.rows.external_sort import DEFAULT_MEMORY_BYTES, SortLimits
 from deltalog.rows.files import FileOptions
+from deltalog.transaction.properties import CommitOptions
 from deltalog.verbs.optimize import Cluster, Compact, CubeSizes, Optimized, Purge, ZOrder
 
 if TYPE_CHECKING:
@@ -215,19 +216,19 @@ class TableOptimizer:
         progress: Progress | None,
     ) -> dict[str, Any]:
         """Do a verb, commit after commit, until nothing is left."""
+        options = CommitOptions(properties=commit_properties, hooks=hooks)
         total: Optimized | None = None
         while total is None or total.left:
             if total is not None:
                 verb = replace(verb, left=total.left)
-            found = self._table.carry_out(
-                verb, commit_properties=commit_properties, hooks=hooks, progress=progress
-            ).outcome
+            found = self._table.carry_out(verb, options, progress=progress).value
             if found is None:  # the application's transaction is in the table already
                 break
             total = found if total is None else total.and_then(found)
-            if commit_properties is not None:
+            if options.properties is not None:
                 # The first commit has recorded them; they would make the others look repeated.
-                commit_properties = replace(commit_properties, app_transactions=None)
+                rest = replace(options.properties, app_transactions=None)
+                options = replace(options, properties=rest)
         return (total or Optimized(strategy="none")).result()
 
     def _options(

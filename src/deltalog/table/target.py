@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 
     from deltalog.engine import Engine
     from deltalog.snapshot import Snapshot
-    from deltalog.transaction import Committed
-    from deltalog.verbs.do import VerbDone
+    from deltalog.transaction import Committed, Ran
 
 
 class VerbTarget(Protocol):
@@ -39,7 +38,7 @@ class LatestTable(VerbTarget, Protocol):
     """A `DeltaTable`, whose verbs are commits."""
 
     @property
-    def carry_out(self) -> Callable[..., VerbDone[Any]]:
+    def carry_out(self) -> Callable[..., Ran[Any]]:
         """Does a verb, and shows the version that it made; returns its outcome and its commit."""
         ...
 

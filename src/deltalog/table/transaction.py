@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from deltalog.progress import Progress
     from deltalog.snapshot import Snapshot
     from deltalog.table.target import LatestTable
-    from deltalog.transaction import CommitProperties, PostCommitHookProperties
+    from deltalog.transaction import CommitOptions
     from deltalog.verbs.verb import Verb
     from deltalog.verbs.write import SchemaMode
     from deltalog.write.options import WriterProperties
@@ -49,12 +49,10 @@ class TableTransaction:
     def __init__(
         self,
         table: LatestTable,
-        commit_properties: CommitProperties | None,
-        hooks: PostCommitHookProperties | None,
+        options: CommitOptions,
     ) -> None:
         self._table = table
-        self._commit_properties = commit_properties
-        self._hooks = hooks
+        self._options = options
         self._pending: PendingTransaction | None = None
         self._operations: list[str] = []
         self._failed: str | None = None
@@ -252,12 +250,7 @@ class TableTransaction:
             return
         self._name(pending)
         with discarding(pending):
-            committed = commit_staged(
-                pending,
-                self.engine,
-                commit_properties=self._commit_properties,
-                hooks=self._hooks,
-            )
+            committed = commit_staged(pending, self.engine, self._options)
         self._table.show(committed)
 
     @contextmanager

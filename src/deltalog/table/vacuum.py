@@ -8,11 +8,11 @@ Protocol: Vacuum Protocol Check
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING
 
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.progress import shown
+from deltalog.transaction.properties import USUAL
 from deltalog.verbs.vacuum import (
     VacuumEnd,
     VacuumStart,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from deltalog.progress import Progress
     from deltalog.table.target import LatestTable
-    from deltalog.transaction import CommitProperties, PostCommitHookProperties
+    from deltalog.transaction import CommitOptions
     from deltalog.verbs.vacuum import VacuumPlan
 
 
@@ -68,9 +68,8 @@ class TableVacuum:
     def carry_out(
         self,
         plan: VacuumPlan,
+        options: CommitOptions = USUAL,
         *,
-        commit_properties: CommitProperties | None = None,
-        hooks: PostCommitHookProperties | None = None,
         progress: Progress | None = None,
     ) -> list[str]:
         """Delete the planned files that no newer version needs; return their paths."""
@@ -78,20 +77,15 @@ class TableVacuum:
         if not plan.files.num_rows:
             remember_lite(store, plan)
             return []
-        log = partial(
-            self._table.do,
-            commit_properties=commit_properties,
-            post_commithook_properties=hooks,
-        )
-        log(VacuumStart(plan))
+        self._table.carry_out(VacuumStart(plan), options)
         plan = confirm_vacuum(plan, self._table.snapshot)
         try:
             with shown(progress, "deleting files") as tell:
                 deleted = delete_planned(store, plan, self._table.engine, progress=tell)
         except BaseException:
             with suppress(DeltaError):  # what ended the deletion is what counts
-                log(VacuumEnd(num_deleted=None))
+                self._table.carry_out(VacuumEnd(num_deleted=None), options)
             raise
-        log(VacuumEnd(num_deleted=deleted))
+        self._table.carry_out(VacuumEnd(num_deleted=deleted), options)
         remember_lite(store, plan)
         return plan.paths

@@ -18,6 +18,7 @@ from deltalog.schema import from_arrow_schema
 from deltalog.table.creating import new_table_with_defaults
 from deltalog.table.delta_table import DeltaTable
 from deltalog.table_change import changed_table
+from deltalog.transaction.properties import CommitOptions
 from deltalog.verbs.do import make_table
 from deltalog.verbs.write import Write
 from deltalog.write import files
@@ -133,6 +134,7 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
         ),
         logged=_logged(mode, columns, predicate),
     )
+    options = CommitOptions(properties=commit_properties, hooks=post_commithook_properties)
     table = _open(table_or_uri, storage_options, filesystem, default_timezone)
     if not isinstance(table, DeltaTable):
         engine = LocalEngine()
@@ -149,8 +151,7 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
                     description=description,
                 ),
                 engine,
-                commit_properties=commit_properties,
-                hooks=post_commithook_properties,
+                options,
             )
         except CommitConflictError:
             # Somebody else made a table there first: the write goes on as a write to that one.
@@ -167,11 +168,7 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
             f"{table.version()}; use mode='append' or mode='overwrite'"
         )
     _check_fits(write, table, configuration)
-    table.do(
-        write,
-        commit_properties=commit_properties,
-        post_commithook_properties=post_commithook_properties,
-    )
+    table.carry_out(write, options)
 
 
 def _logged(mode: str, columns: Sequence[str] | None, predicate: Any) -> dict[str, Any]:

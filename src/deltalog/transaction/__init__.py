@@ -15,6 +15,7 @@ from deltalog.transaction.committer import CatalogCommitter, FileSystemCommitter
 from deltalog.transaction.pending import PendingTransaction
 from deltalog.transaction.properties import (
     AppTransaction,
+    CommitOptions,
     CommitProperties,
     PostCommitHookProperties,
     Transaction,
@@ -25,6 +26,7 @@ __all__ = [
     "AppTransaction",
     "Backoff",
     "CatalogCommitter",
+    "CommitOptions",
     "CommitProperties",
     "Committed",
     "Committer",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from deltalog.errors import CommitConflictError
 from deltalog.transaction.backoff import Backoff
@@ -18,9 +18,9 @@ from deltalog.transaction.discard import discard, discarding
 from deltalog.transaction.pending import PendingTransaction
 from deltalog.transaction.post_commit import LogMaintenance
 from deltalog.transaction.properties import (
+    USUAL,
     CommitProperties,
     PostCommitHookProperties,
-    check_properties,
 )
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from deltalog.clock import Clock
     from deltalog.snapshot import Snapshot
     from deltalog.transaction.post_commit import Maintenance
+    from deltalog.transaction.properties import CommitOptions
 
 __all__ = ["Committed", "Ran", "commit", "run"]
 
@@ -53,9 +54,8 @@ class Ran(Generic[T]):
 
 def commit(
     pending: PendingTransaction,
+    options: CommitOptions = USUAL,
     *,
-    commit_properties: CommitProperties | None = None,
-    hooks: PostCommitHookProperties | None = None,
     maintenance: Maintenance | None = None,
     backoff: Backoff | None = None,
 ) -> Committed:
@@ -66,8 +66,7 @@ def commit(
 
     Args:
         pending: what the commit holds.
-        commit_properties: custom metadata, retries, application transactions.
-        hooks: what is done after it.
+        options: its properties, and what is done after it.
         maintenance: does what goes through files after it; None does nothing but the log's.
         backoff: None is full jitter from 10 ms to 1 s, 10,000 times or 10 minutes.
 
@@ -81,26 +80,23 @@ def commit(
     Cost: one request if nobody was faster; two for each winner and one more for every race that is
     lost. Nothing per file of the table.
     """
-    check_properties(commit_properties, hooks)
-    given = commit_properties or CommitProperties()
+    given = options.properties or CommitProperties()
     _apply(pending, given)
     return CommitLoop(
         pending,
         backoff=backoff or _backoff(pending.context.clock, given),
-        hooks=hooks or PostCommitHookProperties(),
+        hooks=options.hooks or PostCommitHookProperties(),
         maintenance=maintenance or LogMaintenance(),
     ).run()
 
 
-def run(  # each is the caller's choice
+def run(
     load: Callable[[], Snapshot],
     stage: Callable[[PendingTransaction], T],
     *,
     operation: str,
     parameters: Mapping[str, Any] | None = None,
-    commit_properties: CommitProperties | None = None,
-    hooks: PostCommitHookProperties | None = None,
-    on_conflict: Literal["retry", "raise"] = "retry",
+    options: CommitOptions = USUAL,
     max_reruns: int = MAX_RERUNS,
     skip_empty: bool = False,
     maintenance: Maintenance | None = None,
@@ -112,10 +108,8 @@ def run(  # each is the caller's choice
         stage: plans the operation into the transaction; it writes data files, commits nothing.
         operation: for the history of the table.
         parameters: of the operation; `stage` may add some.
-        commit_properties: custom metadata, retries, application transactions.
-        hooks: what is done after the commit.
-        on_conflict: whether to evaluate anew, or to raise what `commit` raised.
-        max_reruns: how often.
+        options: of the commit; whether to evaluate anew, or to raise what `commit` raised.
+        max_reruns: how often to evaluate anew.
         skip_empty: commit nothing where nothing was staged.
         maintenance: as for `commit`.
 
@@ -123,11 +117,10 @@ def run(  # each is the caller's choice
         CommitConflictError: also after the last evaluation.
         DeltaError: also whatever `commit` and `stage` raise.
     """
-    check_properties(commit_properties, hooks)
     reruns = 0
     while True:
         snapshot = load()
-        if commit_properties is not None and _is_recorded(snapshot, commit_properties):
+        if options.properties is not None and _is_recorded(snapshot, options.properties):
             return Ran(value=None, committed=skipped(snapshot))
         pending = PendingTransaction(
             snapshot.context, snapshot, operation=operation, parameters=parameters
@@ -137,16 +130,11 @@ def run(  # each is the caller's choice
                 value = stage(pending)
                 if skip_empty and pending.is_empty:
                     return Ran(value=value, committed=skipped(snapshot))
-                committed = commit(
-                    pending,
-                    commit_properties=commit_properties,
-                    hooks=hooks,
-                    maintenance=maintenance,
-                )
+                committed = commit(pending, options, maintenance=maintenance)
                 if committed.skipped:
                     discard(pending)
         except CommitConflictError as conflict:
-            if on_conflict == "raise" or reruns >= max_reruns:
+            if options.on_conflict == "raise" or reruns >= max_reruns:
                 raise
             reruns += 1
             logger.info("evaluating %s of %s anew: %s", operation, snapshot.store.root, conflict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 from deltalog.errors import InvalidInputError
 
@@ -82,17 +82,38 @@ class PostCommitHookProperties:
     auto_compact: bool | None = None
 
 
-def check_properties(given: object, hooks: object) -> None:
-    """Refuse what is neither left out nor of its class, before anything is written.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitOptions:
+    """What a caller says of a commit besides what it holds; checked before anything is written.
+
+    Args:
+        properties: metadata, retries and application transactions of the commit.
+        hooks: what follows it.
+        on_conflict: whether what a winner made wrong is evaluated anew, or the conflict is raised.
 
     Raises:
-        InvalidInputError: it is a dictionary, for example.
+        InvalidInputError: a value is of another class, such as a dictionary.
     """
-    for name, value, kind in (
-        ("commit_properties", given, CommitProperties),
-        ("post_commithook_properties", hooks, PostCommitHookProperties),
-    ):
-        if not isinstance(value, kind | None):
+
+    properties: CommitProperties | None = None
+    hooks: PostCommitHookProperties | None = None
+    on_conflict: Literal["retry", "raise"] = "retry"
+
+    def __post_init__(self) -> None:
+        """Refuse what is neither left out nor of its class."""
+        for name, value, kind in (
+            ("commit_properties", self.properties, CommitProperties),
+            ("post_commithook_properties", self.hooks, PostCommitHookProperties),
+        ):
+            if not isinstance(value, kind | None):
+                raise InvalidInputError(
+                    f"{name}: expected {kind.__name__}(…), found a {type(value).__name__}"
+                )
+        if self.on_conflict not in {"retry", "raise"}:
             raise InvalidInputError(
-                f"{name}: expected {kind.__name__}(…), found a {type(value).__name__}"
+                f"on_conflict: expected 'retry' or 'raise', found {self.on_conflict!r}"
             )
+
+
+USUAL: Final = CommitOptions()
+"""Nothing is asked for: the properties of the table decide."""

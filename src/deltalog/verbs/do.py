@@ -7,16 +7,17 @@ the same steps, whichever door it came through. Metrics are set here and nowhere
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from deltalog.errors import DeltaError
 from deltalog.progress import Steps, shown
 from deltalog.transaction import PendingTransaction
-from deltalog.transaction.commit import commit, run
+from deltalog.transaction.commit import Ran, commit, run
 from deltalog.transaction.discard import discard, discarding
+from deltalog.transaction.properties import USUAL, CommitOptions
 from deltalog.verbs.optimize.auto import AutoCompact, is_auto_compaction_due
-from deltalog.verbs.verb import OutcomeT
+from deltalog.verbs.verb import OutcomeT_co
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,72 +27,63 @@ if TYPE_CHECKING:
     from deltalog.engine import Engine
     from deltalog.progress import Progress
     from deltalog.snapshot import Snapshot
-    from deltalog.transaction import CommitProperties, Committed, PostCommitHookProperties
+    from deltalog.transaction import Committed, PostCommitHookProperties
     from deltalog.verbs.verb import Verb
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerbDone(Generic[OutcomeT]):
-    """What has come of a verb.
-
-    Args:
-        outcome: None if the application's transaction was in the table already.
-        committed: the commit, skipped if there was nothing to do.
-    """
-
-    outcome: OutcomeT | None
-    committed: Committed
-
-
 def do(
-    verb: Verb[OutcomeT],
+    verb: Verb[OutcomeT_co],
     load: Callable[[], Snapshot],
     engine: Engine,
+    options: CommitOptions = USUAL,
     *,
-    on_conflict: Literal["retry", "raise"] = "retry",
-    commit_properties: CommitProperties | None = None,
-    hooks: PostCommitHookProperties | None = None,
     progress: Progress | None = None,
-) -> VerbDone[OutcomeT]:
+) -> Ran[OutcomeT_co]:
     """Stage a verb on a version and commit it; stage it anew where a winner made it wrong.
 
     Args:
         verb: what is to be done.
         load: the newest version; asked once for every evaluation.
         engine: does the work on rows and files.
-        on_conflict: `raise` never stages again; nor is a verb staged again that cannot be.
-        commit_properties: of the commit.
-        hooks: what follows it.
+        options: of the commit; a verb that cannot be staged again is not, whatever they say.
         progress: True for a bar, or told how many files of how many are read; what it raises ends
             the work, and leaves nothing behind.
 
     Raises:
         DeltaError: whatever staging and committing raise.
     """
-    ran = run(
-        load,
-        lambda transaction: stage(verb, transaction, engine, progress=progress),
-        operation=verb.name,
-        parameters=verb.logged_parameters(),
-        on_conflict=on_conflict if verb.is_repeatable else "raise",
-        commit_properties=commit_properties,
-        hooks=hooks,
-        skip_empty=verb.skips_empty,
-        maintenance=EngineMaintenance(engine),
-    )
-    return VerbDone(outcome=ran.value, committed=ran.committed)
+    with verb.opened(engine) as opened:
+        return run(
+            load,
+            lambda transaction: _stage(opened, transaction, engine, progress),
+            operation=opened.name,
+            parameters=opened.logged_parameters(),
+            options=options if opened.is_repeatable else replace(options, on_conflict="raise"),
+            skip_empty=opened.skips_empty,
+            maintenance=EngineMaintenance(engine),
+        )
 
 
 def stage(
-    verb: Verb[OutcomeT],
+    verb: Verb[OutcomeT_co],
     transaction: PendingTransaction,
     engine: Engine,
     *,
     progress: Progress | None = None,
-) -> OutcomeT:
+) -> OutcomeT_co:
     """Stage a verb with others into one transaction."""
+    with verb.opened(engine) as opened:
+        return _stage(opened, transaction, engine, progress)
+
+
+def _stage(
+    verb: Verb[OutcomeT_co],
+    transaction: PendingTransaction,
+    engine: Engine,
+    progress: Progress | None,
+) -> OutcomeT_co:
     with shown(progress, verb.doing) as tell:
         transaction.steps = Steps(tell)
         outcome = verb.stage(transaction, engine)
@@ -102,19 +94,26 @@ def stage(
 def preview(verb: Verb[Any], snapshot: Snapshot, engine: Engine) -> dict[str, Any]:
     """What a verb would do to a version, as its caller gets it; nothing is written."""
     transaction = PendingTransaction(snapshot.context, snapshot, operation=verb.name)
-    return verb.preview(transaction, engine)
+    with verb.opened(engine) as opened:
+        return opened.preview(transaction, engine)
+
+
+def explain(verb: Verb[Any], snapshot: Snapshot, engine: Engine) -> str:
+    """How a verb would find the rows that it concerns; nothing is written."""
+    transaction = PendingTransaction(snapshot.context, snapshot, operation=verb.name)
+    with verb.opened(engine) as opened:
+        return opened.explain(transaction, engine)
 
 
 def make_table(
-    verb: Verb[OutcomeT],
+    verb: Verb[OutcomeT_co],
     context: TableContext,
     configuration: TableConfiguration,
     engine: Engine,
+    options: CommitOptions = USUAL,
     *,
-    commit_properties: CommitProperties | None = None,
-    hooks: PostCommitHookProperties | None = None,
     progress: Progress | None = None,
-) -> VerbDone[OutcomeT]:
+) -> Ran[OutcomeT_co]:
     """Do a verb as version 0 of a table that is not there yet.
 
     Args:
@@ -122,8 +121,7 @@ def make_table(
         context: of the table that is to be.
         configuration: of the table.
         engine: does the work on rows and files.
-        commit_properties: of the commit.
-        hooks: what follows it.
+        options: of the commit.
         progress: as for `do`.
 
     Raises:
@@ -138,26 +136,15 @@ def make_table(
     )
     with discarding(transaction):
         outcome = stage(verb, transaction, engine, progress=progress)
-        committed = commit_staged(
-            transaction, engine, commit_properties=commit_properties, hooks=hooks
-        )
-    return VerbDone(outcome=outcome, committed=committed)
+        committed = commit_staged(transaction, engine, options)
+    return Ran(value=outcome, committed=committed)
 
 
 def commit_staged(
-    transaction: PendingTransaction,
-    engine: Engine,
-    *,
-    commit_properties: CommitProperties | None = None,
-    hooks: PostCommitHookProperties | None = None,
+    transaction: PendingTransaction, engine: Engine, options: CommitOptions = USUAL
 ) -> Committed:
     """Commit what verbs have staged; the files of a skipped commit are removed."""
-    committed = commit(
-        transaction,
-        commit_properties=commit_properties,
-        hooks=hooks,
-        maintenance=EngineMaintenance(engine),
-    )
+    committed = commit(transaction, options, maintenance=EngineMaintenance(engine))
     if committed.skipped:
         discard(transaction)
     return committed
@@ -190,8 +177,7 @@ class EngineMaintenance:
                 AutoCompact(),
                 lambda: first.pop() if first else snapshot.refresh(),
                 self.engine,
-                on_conflict="raise",
-                hooks=hooks,
+                CommitOptions(hooks=hooks, on_conflict="raise"),
             )
         except DeltaError as error:
             logger.warning("cannot compact %s after a commit: %s", snapshot.store.root, error)

@@ -5,6 +5,7 @@ Protocol: Deletion Vectors, Add CDC File, Row Tracking
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,7 +17,7 @@ from deltalog.rows.merge.scope import SOURCE, TARGET
 from deltalog.verbs.verb import Verb
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from deltalog.engine import Engine
     from deltalog.rows.changes import ChangedRows
@@ -60,7 +61,7 @@ class Merged:
             **changed.logged_times(),
         }
 
-    def result(self) -> dict[str, int]:
+    def result(self) -> dict[str, Any]:
         """Counts of rows and files, and times in milliseconds."""
         changed, rows, files = self.changed, self.changed.rows, self.changed.files
         return {
@@ -85,7 +86,7 @@ class Merge(Verb[Merged]):
     """Merge rows of a source into the table.
 
     Args:
-        changes: with a source that may be read again, such as `rows.merge.source.MergeSource`.
+        changes: with a source in any form that the engine opens.
     """
 
     changes: RowChanges
@@ -101,6 +102,12 @@ class Merge(Verb[Merged]):
     def with_source(self, source: Any) -> Merge:
         """The same merge of other rows."""
         return replace(self, changes=replace(self.changes, source=source))
+
+    @contextmanager
+    def opened(self, engine: Engine) -> Iterator[Merge]:
+        """The same merge of rows that can be asked for more than once."""
+        with engine.open_source(self.changes.source) as source:
+            yield self.with_source(source)
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Merged:
         """Match rows, write new ones and new versions, mask or rewrite the files of the old."""

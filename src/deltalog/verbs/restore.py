@@ -73,7 +73,7 @@ class Restored:
             "tableSizeAfterRestore": self.num_bytes,
         }
 
-    def result(self) -> dict[str, int]:
+    def result(self) -> dict[str, Any]:
         """As users get them: deltalake's keys, and more."""
         return {
             "numRemovedFile": self.num_removed_files,

@@ -43,7 +43,7 @@ class Updated:
             **changed.logged_times(),
         }
 
-    def result(self) -> dict[str, int]:
+    def result(self) -> dict[str, Any]:
         """Counts of rows and files, and times in milliseconds."""
         changed, files = self.changed, self.changed.files
         return {

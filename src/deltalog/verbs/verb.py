@@ -8,9 +8,10 @@ are `verbs.do`'s, for all verbs alike.
 from __future__ import annotations
 
 from abc import abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
 
 from deltalog.errors import InvalidInputError
 
@@ -23,19 +24,22 @@ if TYPE_CHECKING:
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
-class Outcome(Protocol):
-    """What a verb did."""
+ResultT_co = TypeVar("ResultT_co", covariant=True)
+
+
+class Outcome(Protocol[ResultT_co]):
+    """What a verb did, and the result that callers get of it."""
 
     def metrics(self) -> Mapping[str, int | str]:
         """As the history tells it: Delta Spark's `operationMetrics`."""
         ...
 
-    def result(self) -> Any:
+    def result(self) -> ResultT_co:
         """As the caller gets it: deltalake's keys, and ours."""
         ...
 
 
-OutcomeT = TypeVar("OutcomeT", bound=Outcome)
+OutcomeT_co = TypeVar("OutcomeT_co", bound=Outcome[Any], covariant=True)
 T = TypeVar("T")
 
 
@@ -51,7 +55,7 @@ class Nothing:
         return
 
 
-class Verb(Generic[OutcomeT]):
+class Verb(Generic[OutcomeT_co]):
     """Something that can be done to a table, as the user says it.
 
     Attributes:
@@ -77,8 +81,16 @@ class Verb(Generic[OutcomeT]):
         """What the history says of the arguments; `stage` may add to it."""
         return _NOTHING
 
+    def opened(self, engine: Engine) -> AbstractContextManager[Self]:
+        """The verb with what it reads from opened, which is let go of at the end.
+
+        Whoever does the verb opens it once, however often it is staged then.
+        """
+        del engine
+        return nullcontext(self)
+
     @abstractmethod
-    def stage(self, transaction: PendingTransaction, engine: Engine) -> OutcomeT:
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> OutcomeT_co:
         """Plan it into a transaction; files are written, nothing is committed.
 
         Args:
@@ -95,6 +107,17 @@ class Verb(Generic[OutcomeT]):
         del engine
         raise InvalidInputError(
             f"cannot preview {self.name} of {transaction.store.root}: it has no dry run"
+        )
+
+    def explain(self, transaction: PendingTransaction, engine: Engine) -> str:
+        """How it would find the rows that it concerns.
+
+        Raises:
+            InvalidInputError: it looks for none.
+        """
+        del engine
+        raise InvalidInputError(
+            f"cannot explain {self.name} of {transaction.store.root}: it looks for no rows"
         )
 
 

@@ -26,6 +26,7 @@ from deltalog.transaction import (
     PendingTransaction,
     commit,
 )
+from deltalog.transaction.properties import CommitOptions
 from deltalog.write.written import WrittenFiles
 from tests.support.logs import DictStore, add, domain, vector
 from tests.support.transactions import (
@@ -292,10 +293,10 @@ def test_the_isolation_level_is_told(data_change: bool, level: str) -> None:
 def test_custom_metadata_is_kept_and_takes_no_name_of_ours() -> None:
     store = table()
     custom = {"userMetadata": "hello", "job": "7"}
-    commit(pending(store), commit_properties=CommitProperties(custom))
+    commit(pending(store), CommitOptions(properties=CommitProperties(custom)))
     assert custom.items() <= commit_info_of(store, 1).items()
     with pytest.raises(InvalidInputError, match="txnId"):
-        commit(pending(store), commit_properties=CommitProperties({"txnId": "x"}))
+        commit(pending(store), CommitOptions(properties=CommitProperties({"txnId": "x"})))
 
 
 @pytest.mark.protocol("D-71")

@@ -30,6 +30,7 @@ from deltalog.transaction import (
     commit,
     run,
 )
+from deltalog.transaction.properties import CommitOptions
 from tests.support.contexts import moved
 from tests.support.interleaving import SteadyClock
 from tests.support.logs import DictStore, add, classic_checkpoint, domain
@@ -176,8 +177,8 @@ def test_a_blind_append_gets_in_after_any_number_of_winners() -> None:
     store = table()
     tx = pending(store, new_file("mine"))
     for number in range(30):
-        commit(pending(store, new_file(f"{number:02}")), hooks=NO_HOOKS)
-    committed = commit(tx, hooks=NO_HOOKS)
+        commit(pending(store, new_file(f"{number:02}")), CommitOptions(hooks=NO_HOOKS))
+    committed = commit(tx, CommitOptions(hooks=NO_HOOKS))
     assert (committed.version, committed.num_retries) == (31, 1)
     assert committed.snapshot.files(["path"]).num_rows == 31
 
@@ -191,7 +192,7 @@ class Contended(DictStore):
         if not self.busy:
             self.busy = True
             rival = load_snapshot(utc_context(self))
-            commit(pending(self, new_file(path), snapshot=rival), hooks=NO_HOOKS)
+            commit(pending(self, new_file(path), snapshot=rival), CommitOptions(hooks=NO_HOOKS))
             self.busy = False
         super().put_if_absent(path, data)
 
@@ -217,7 +218,7 @@ def test_the_caller_limits_retries() -> None:
     store = Contended(dict(table().files))
     tx = moved(pending(store, new_file("mine")), clock=RecordingClock())
     with pytest.raises(CommitRetriesExhaustedError):
-        commit(tx, commit_properties=CommitProperties(max_commit_retries=0))
+        commit(tx, CommitOptions(properties=CommitProperties(max_commit_retries=0)))
     assert load_snapshot(utc_context(store)).version == 1
 
 
@@ -271,7 +272,9 @@ def test_a_commit_onto_many_files_reads_none_of_them(features: tuple[str, ...]) 
     store = CountingStore(inner)
     snapshot = load_snapshot(utc_context(store))
     store.reset()
-    committed = commit(pending(store, new_file("mine"), snapshot=snapshot), hooks=NO_HOOKS)
+    committed = commit(
+        pending(store, new_file("mine"), snapshot=snapshot), CommitOptions(hooks=NO_HOOKS)
+    )
     assert committed.version == 1
     assert store.bytes_read < 5_000
     assert store.counts.get("list_from", 0) == 0
@@ -285,13 +288,13 @@ def test_a_commit_onto_many_files_reads_none_of_them(features: tuple[str, ...]) 
 def test_a_repeated_step_of_an_application_is_skipped() -> None:
     store = table()
     once = CommitProperties(app_transactions=[AppTransaction("app", 3)])
-    first = commit(pending(store, new_file("a")), commit_properties=once)
-    again = commit(pending(store, new_file("b")), commit_properties=once)
+    first = commit(pending(store, new_file("a")), CommitOptions(properties=once))
+    again = commit(pending(store, new_file("b")), CommitOptions(properties=once))
     older = CommitProperties(app_transactions=[AppTransaction("app", 2)])
     assert (first.skipped, again.skipped, again.version) == (False, True, 1)
-    assert commit(pending(store, new_file("c")), commit_properties=older).skipped
+    assert commit(pending(store, new_file("c")), CommitOptions(properties=older)).skipped
     newer = CommitProperties(app_transactions=[AppTransaction("app", 4)])
-    assert not commit(pending(store, new_file("d")), commit_properties=newer).skipped
+    assert not commit(pending(store, new_file("d")), CommitOptions(properties=newer)).skipped
     assert _paths(store) == ["a", "d"]
 
 
@@ -300,8 +303,8 @@ def test_two_writers_of_the_same_step_make_it_once() -> None:
     store = table()
     once = CommitProperties(app_transactions=[AppTransaction("app", 3)])
     tx = pending(store, new_file("late"))
-    commit(pending(store, new_file("early")), commit_properties=once)
-    committed = commit(tx, commit_properties=once)
+    commit(pending(store, new_file("early")), CommitOptions(properties=once))
+    committed = commit(tx, CommitOptions(properties=once))
     assert committed.skipped
     assert committed.snapshot.version == 1
     assert _paths(store) == ["early"]
@@ -311,11 +314,11 @@ def test_steps_of_several_applications_go_together() -> None:
     store = table()
     commit(
         pending(store),
-        commit_properties=CommitProperties(app_transactions=[AppTransaction("a", 1)]),
+        CommitOptions(properties=CommitProperties(app_transactions=[AppTransaction("a", 1)])),
     )
     both = CommitProperties(app_transactions=[AppTransaction("a", 1), AppTransaction("b", 1)])
     with pytest.raises(InvalidInputError, match="those of b are not"):
-        commit(pending(store), commit_properties=both)
+        commit(pending(store), CommitOptions(properties=both))
 
 
 # Operations.
@@ -365,7 +368,7 @@ def test_an_operation_that_must_not_be_evaluated_anew_raises() -> None:
     store = table()
     stage, seen = _count_rows(store, rivals=1)
     with pytest.raises(ConcurrentAppendError):
-        run(_loader(store), stage, operation="COUNT", on_conflict="raise")
+        run(_loader(store), stage, operation="COUNT", options=CommitOptions(on_conflict="raise"))
     assert seen == [0]
 
 
@@ -374,7 +377,7 @@ def test_a_repeated_step_is_not_even_planned() -> None:
     once = CommitProperties(app_transactions=[AppTransaction("app", 3)])
     stage, seen = _count_rows(store, rivals=0)
     for _ in range(2):
-        ran = run(_loader(store), stage, operation="COUNT", commit_properties=once)
+        ran = run(_loader(store), stage, operation="COUNT", options=CommitOptions(properties=once))
     assert seen == [0]
     assert (ran.value, ran.committed.skipped) == (None, True)
 
@@ -402,7 +405,7 @@ def test_a_checkpoint_follows_at_the_interval() -> None:
 
 def test_checkpoints_can_be_turned_off() -> None:
     store = table(configuration={"delta.checkpointInterval": "1"})
-    commit(pending(store, new_file("x")), hooks=NO_HOOKS)
+    commit(pending(store, new_file("x")), CommitOptions(hooks=NO_HOOKS))
     assert sorted(store.files) == [commit_path(0), commit_path(1)]
 
 
@@ -433,7 +436,9 @@ def test_the_log_is_cleaned_up_after_a_checkpoint_if_so_wished(
     clock = SteadyClock()
     hooks = PostCommitHookProperties(cleanup_expired_logs=wish)
     for number in range(9):
-        commit(moved(pending(store, new_file(f"{number}")), clock=clock), hooks=hooks)
+        commit(
+            moved(pending(store, new_file(f"{number}")), clock=clock), CommitOptions(hooks=hooks)
+        )
         clock.time_ms += 20 * DAY_MS
         store.times_ms[commit_path(number + 1)] = clock.time_ms
     assert (commit_path(0) not in store.files) == is_cut

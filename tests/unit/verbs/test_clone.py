@@ -17,6 +17,7 @@ from deltalog.paths import FileInfo, canonical_path, decode_path, is_absolute
 from deltalog.snapshot import Snapshot, load_snapshot
 from deltalog.storage import open_store
 from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
+from deltalog.transaction.properties import CommitOptions
 from deltalog.verbs import alter
 from deltalog.verbs.clone import Clone, Cloned, cloned_configuration
 from deltalog.verbs.do import make_table
@@ -214,10 +215,10 @@ def clone_new(
         utc_context(target.store),
         cloned_configuration(source.configuration, properties=properties),
         LocalEngine(),
-        hooks=NO_HOOKS,
+        CommitOptions(hooks=NO_HOOKS),
     )
-    assert done.outcome is not None
-    return done.outcome
+    assert done.value is not None
+    return done.value
 
 
 def test_another_file_of_the_same_name_is_not_taken_for_a_copy() -> None:

@@ -30,6 +30,7 @@ from deltalog.table_change import new_table
 from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
 from deltalog.transaction import PendingTransaction
 from deltalog.transaction.commit import commit
+from deltalog.transaction.properties import CommitOptions
 from deltalog.verbs.convert import (
     Conversion,
     Convert,
@@ -75,7 +76,7 @@ def convert(
         configuration=_configured(found, properties or {}),
     )
     stage(Convert(conversion=found, collect_stats=collect_stats), pending, LocalEngine())
-    commit(pending, hooks=NO_HOOKS)
+    commit(pending, CommitOptions(hooks=NO_HOOKS))
     return found
 
 

@@ -18,6 +18,7 @@ from deltalog.scan.changes import open_changes
 from deltalog.schema import Field
 from deltalog.snapshot import Snapshot, load_snapshot
 from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
+from deltalog.transaction.properties import CommitOptions
 from deltalog.verbs import alter
 from deltalog.verbs.do import do
 from deltalog.verbs.restore import Restore, Restored
@@ -232,7 +233,7 @@ def test_who_appends_meanwhile_is_taken_back_too() -> None:
         Restore(target=target, asked=0),
         lambda: stale.pop() if stale else load_snapshot(utc_context(table.store)),
         LocalEngine(),
-        hooks=NO_HOOKS,
+        CommitOptions(hooks=NO_HOOKS),
     )
     assert done.committed.version == 3
     assert table.rows() == table.rows(0)

@@ -6,6 +6,7 @@ process as `LocalEngine` does it.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
@@ -24,7 +25,8 @@ from deltalog.spark.reading.scan import SparkScan
 from deltalog.spark.reading.state import most_files_here
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
@@ -75,6 +77,10 @@ class SparkEngine(LocalEngine):
             return SparkRows(data, gathers=self._gathers)
         return super().open_rows(data)
 
+    def open_source(self, data: Any) -> AbstractContextManager[Any]:
+        """Keep the rows of a data frame on the cluster; others are opened as `LocalEngine` does."""
+        return _persisted(data) if isinstance(data, DataFrame) else super().open_source(data)
+
     def find_rows(self, transaction: PendingTransaction, changes: RowChanges) -> FoundRows:
         """Find rows by tasks, unless the log tells; of a source that is no data frame, here."""
         source = changes.source
@@ -120,3 +126,13 @@ class SparkEngine(LocalEngine):
     def delete_files(self, store: Store, paths: Sequence[str]) -> None:
         """Delete files by tasks where there are many."""
         delete_by_tasks(self._spark, store, paths)
+
+
+@contextmanager
+def _persisted(frame: DataFrame) -> Iterator[DataFrame]:
+    """Let a frame be computed once: what it gives a second time may be something else."""
+    kept = frame.persist()
+    try:
+        yield kept
+    finally:
+        kept.unpersist()

@@ -21,7 +21,7 @@ from deltalog.spark.session.types import schema_of
 from deltalog.spark.writing.options import WriteOptions
 from deltalog.spark.writing.plan import check_options, new_configuration, open_to_write
 from deltalog.table import DeltaTable
-from deltalog.transaction.properties import AppTransaction
+from deltalog.transaction.properties import AppTransaction, CommitOptions
 from deltalog.verbs.do import make_table
 from deltalog.verbs.write import Write
 
@@ -135,7 +135,7 @@ def write(  # noqa: PLR0913  # each is the caller's choice
     check_options(existing.snapshot, options)
     arguments = options.arguments(existing.snapshot.configuration)
     done = existing.carry_out(
-        Write(data=frame, **arguments), commit_properties=options.commit_properties
+        Write(data=frame, **arguments), CommitOptions(properties=options.commit_properties)
     )
     return None if done.committed.skipped else done.committed.version
 
@@ -150,6 +150,6 @@ def _make(
         context,
         made,
         engine,
-        commit_properties=options.commit_properties,
+        CommitOptions(properties=options.commit_properties),
     )
     return done.committed.version

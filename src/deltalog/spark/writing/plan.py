@@ -24,7 +24,7 @@ from deltalog.spark.reading.conditions import check_zone
 from deltalog.spark.session.opening import open_latest
 from deltalog.spark.session.types import schema_of
 from deltalog.table.creating import new_table_with_defaults
-from deltalog.transaction import PendingTransaction
+from deltalog.transaction import CommitOptions, PendingTransaction
 from deltalog.verbs.do import do, make_table, stage
 from deltalog.verbs.write import Write
 from deltalog.write.enforce import Enforcer
@@ -178,7 +178,11 @@ class WritePlan:
         Raises:
             CommitFailedError: another writer won.
         """
-        engine, properties = CommittingEngine(written), self.options.commit_properties
+        engine = CommittingEngine(written)
+        options = CommitOptions(
+            properties=self.options.commit_properties,
+            on_conflict="raise",  # tasks have written for this version, and cannot begin anew
+        )
         settled = replace(self.options, merge_schema=False, overwrite_schema=False)
         write = PlannedWrite(
             data=self.schema.empty_table(),
@@ -187,17 +191,10 @@ class WritePlan:
         )
         version = self.version
         if version is None:
-            done = make_table(
-                write, self.context, self.configuration, engine, commit_properties=properties
-            )
+            done = make_table(write, self.context, self.configuration, engine, options)
         else:
-            done = do(
-                write,
-                lambda: load_snapshot(self.context, version=version),
-                engine,
-                on_conflict="raise",
-                commit_properties=properties,
-            )
+            base = load_snapshot(self.context, version=version)
+            done = do(write, lambda: base, engine, options)
         if not done.committed.skipped:
             return done.committed.version
         self.context.store.delete_many(list(written.paths))

@@ -23,9 +23,8 @@ from deltalog.rows.merge.join import KeyIndex, cross
 from deltalog.rows.merge.source import MergeSource
 from deltalog.snapshot import load_snapshot
 from deltalog.testing import CountingStore
-from deltalog.transaction import PendingTransaction
 from deltalog.transaction.commit import run
-from deltalog.verbs.do import preview
+from deltalog.verbs.do import explain, preview
 from deltalog.verbs.merge import Merge, upsert
 from tests.support.logs import DictStore
 from tests.support.statements import (
@@ -172,15 +171,14 @@ def test_only_files_that_keys_may_be_in_are_opened(
         }
     )
     store.reset()
-    with MergeSource(data) as kept:
-        changes = RowChanges(
-            condition=on,
-            clauses=(matched_delete(), insert()),
-            source=kept,
-            source_alias="s",
-            target_alias="t",
-        )
-        preview(Merge(changes), load_snapshot(utc_context(store)), LocalEngine())
+    changes = RowChanges(
+        condition=on,
+        clauses=(matched_delete(), insert()),
+        source=data,
+        source_alias="s",
+        target_alias="t",
+    )
+    preview(Merge(changes), load_snapshot(utc_context(store)), LocalEngine())
     assert opened(store) == files
 
 
@@ -231,10 +229,7 @@ def test_explain_says_what_is_compared_and_read() -> None:
         source_alias="s",
         target_alias="t",
     )
-    snapshot = table.snapshot
-    pending = PendingTransaction(snapshot.context, snapshot, operation="MERGE")
-    with MergeSource(rows(1)) as source:
-        text = Merge(changes).with_source(source).explain(pending, LocalEngine())
+    text = explain(Merge(changes).with_source(rows(1)), table.snapshot, LocalEngine())
     for part in ("<=>", "x > 3", "x < 5", "WHEN MATCHED THEN UPDATE", "files: 2 in the table"):
         assert part in text
 
@@ -243,9 +238,7 @@ def test_preview_counts_and_writes_nothing() -> None:
     inner = DictStore()
     table = StatedTable(NUMBERS, rows(1, 2), store=inner)
     files = set(inner.files)
-    merge = upsert(None, "id")
-    with MergeSource(rows(2, 9)) as source:
-        found = preview(merge.with_source(source), table.snapshot, LocalEngine())
+    found = preview(upsert(rows(2, 9), "id"), table.snapshot, LocalEngine())
     assert found["num_target_rows_updated"] == found["num_target_rows_inserted"] == 1
     assert set(inner.files) == files
 

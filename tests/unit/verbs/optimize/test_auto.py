@@ -12,6 +12,7 @@ from deltalog.snapshot import load_snapshot
 from deltalog.storage.store import Store
 from deltalog.testing import FaultyStore, InjectedFault
 from deltalog.transaction import Committed, PostCommitHookProperties
+from deltalog.transaction.properties import CommitOptions
 from deltalog.verbs.do import EngineMaintenance, do
 from deltalog.verbs.optimize import (
     AutoCompact,
@@ -78,7 +79,7 @@ def test_a_caller_can_switch_it_on_and_off() -> None:
             Write(data=files[49]),
             lambda table=table: load_snapshot(utc_context(table.store)),  # type: ignore[misc]
             LocalEngine(),
-            hooks=PostCommitHookProperties(auto_compact=wish),
+            CommitOptions(hooks=PostCommitHookProperties(auto_compact=wish)),
         )
         assert done.committed.version == 50
         assert done.committed.snapshot.version == (51 if wish else 50)
