@@ -9,6 +9,7 @@ Protocol: File, Data Change Files, File in Delta Format
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -47,6 +48,7 @@ DELTA_COLUMNS: Final = (
 )
 # Paths to be checked one by one: escapes, schemes, `..`, absolute paths, and the log's own files.
 _SUSPECT: Final = r"[%:\\\x00]|\.\.|^/|^$|(?:^|/)_delta_log/"
+_IS_SUSPECT: Final = re.compile(_SUSPECT).search
 
 # The header `fileidhash` of today's protocol names the hash; ids must stay the same for clients
 # that cache files by them.
@@ -79,6 +81,8 @@ def path_in_table(encoded: str, root: str) -> str:
     Raises:
         UnsafePathError: the path leads out of the table, or into its log.
     """
+    if not _IS_SUSPECT(encoded):
+        return encoded
     path = decode_path(encoded)
     check_confined(path)
     path = _relative(path, root)
@@ -118,11 +122,12 @@ def encode_file_line(
         expires_ms: when the URL expires.
         vector_id: of the deletion vector's file.
     """
-    expiry = {"expirationTimestamp": expires_ms}
     if not response_format.is_delta:
-        return dumps({kind: {"url": url, "id": file_id, **values, **change, **expiry}}) + b"\n"
+        line = {"url": url, "id": file_id, **values, **change, "expirationTimestamp": expires_ms}
+        return dumps({kind: line}) + b"\n"
     vector = {} if vector_id is None else {"deletionVectorFileId": vector_id}
     action = {ACTION_OF_KIND[kind]: {**values, "path": url}}
+    expiry = {"expirationTimestamp": expires_ms}
     line = {"id": file_id, **vector, **change, **expiry, "deltaSingleAction": action}
     return dumps({"file": line}) + b"\n"
 
