@@ -48,6 +48,14 @@ class TableContext:
         """The same context with other newest commits."""
         return self if log_tail is self.log_tail else replace(self, log_tail=log_tail)
 
+    def with_newest_log_tail(self) -> TableContext:
+        """The same context with the newest commits that its committer knows, if it knows any.
+
+        Cost: a request to the catalog, where one decides on the commits.
+        """
+        asked = None if self.committer is None else self.committer.log_tail(self.store)
+        return self if asked is None else self.with_log_tail(asked)
+
 
 def utc_context(store: Store) -> TableContext:
     """The context of a table whose zone-less values are in UTC."""

@@ -8,16 +8,25 @@ from deltalog.expressions.filters import as_expression, from_filters
 from deltalog.expressions.implicit import cast_literal
 from deltalog.expressions.nodes import Column, Expression, Literal, col, lit
 from deltalog.expressions.sql import parse_sql, parse_type, to_sql
-from deltalog.expressions.trees import columns, conjuncts, is_deterministic, map_columns
+from deltalog.expressions.trees import (
+    all_of,
+    columns,
+    conjunction,
+    conjuncts,
+    is_deterministic,
+    map_columns,
+)
 
 __all__ = [
     "Column",
     "Expression",
     "Literal",
+    "all_of",
     "as_expression",
     "cast_literal",
     "col",
     "columns",
+    "conjunction",
     "conjuncts",
     "evaluate",
     "filter_mask",

@@ -18,6 +18,7 @@ from deltalog.expressions.nodes import Column, Expression, Literal, col
 from deltalog.expressions.rows import NO, YES
 from deltalog.expressions.sql import parse_sql
 from deltalog.expressions.substrait import from_arrow_expression
+from deltalog.expressions.trees import conjunction
 from deltalog.schema.arrow import to_arrow_schema
 from deltalog.schema.columns import find_field
 from deltalog.schema.types import STRING
@@ -109,8 +110,7 @@ def _is_filter(item: Any) -> bool:
 
 
 def _all(filters: Sequence[Any], schema: StructType | None) -> Expression:
-    parts = tuple(_one(item, schema) for item in filters)
-    return parts[0] if len(parts) == 1 else nodes.And(parts)
+    return conjunction([_one(item, schema) for item in filters])
 
 
 def _one(item: Sequence[Any], schema: StructType | None) -> Expression:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog.expressions.nodes import And, Call, Column, Expression
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 # Spark replaces these by constants when a query starts. Constraints and generated columns are
 # evaluated by many queries, so they must not use them (ledger GEN-04).
@@ -69,6 +69,16 @@ def map_columns(expression: Expression, change: Callable[[Column], Expression]) 
 def columns(expression: Expression) -> set[tuple[str, ...]]:
     """The paths of all columns that the expression reads."""
     return {node.path for node in walk(expression) if isinstance(node, Column)}
+
+
+def conjunction(conditions: Sequence[Expression]) -> Expression:
+    """The condition that all of some conditions are true; there is one at least."""
+    return conditions[0] if len(conditions) == 1 else And(tuple(conditions))
+
+
+def all_of(conditions: Sequence[Expression]) -> Expression | None:
+    """The conjunction of some conditions; None, which is true of every row, of none."""
+    return conjunction(conditions) if conditions else None
 
 
 def conjuncts(expression: Expression) -> tuple[Expression, ...]:

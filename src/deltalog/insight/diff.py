@@ -23,7 +23,13 @@ from deltalog.metadata_columns import CHANGE_TYPE, METADATA, ROW_ID
 from deltalog.paths import canonical_paths
 from deltalog.replay import file_keys
 from deltalog.rows.row_diff import AFTER, BEFORE, DELETE, INSERT, match_rows, with_change_type
-from deltalog.scan.plan import TASK_COLUMNS, check_snapshot, descriptor_of, make_task, read_spec
+from deltalog.scan.plan import (
+    TASK_COLUMNS,
+    check_rows_readable,
+    descriptor_of,
+    make_task,
+    read_spec,
+)
 from deltalog.scan.reader import read_tasks
 from deltalog.scan.rows import Rows
 from deltalog.schema import canonical_path_of
@@ -273,8 +279,8 @@ def diff_snapshots(
 
     Cost: protocol and metadata of both; rows are read when they are asked for.
     """
-    check_snapshot(before)
-    check_snapshot(after)
+    check_rows_readable(before)
+    check_rows_readable(after)
     schema = after.configuration.schema
     shared = shared_columns(before.configuration, after.configuration)
     identity = [canonical_path_of(schema, name)[0] for name in key]

@@ -31,7 +31,7 @@ from deltalog.log.listing import list_log
 from deltalog.log.reader import VERSION_COLUMN, read_commits
 from deltalog.metadata_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from deltalog.scan.changes import CHANGE_COLUMNS, Moment, open_changes
-from deltalog.scan.plan import TASK_COLUMNS, check_snapshot, make_task, read_spec
+from deltalog.scan.plan import TASK_COLUMNS, check_rows_readable, make_task, make_tasks, read_spec
 from deltalog.schema.columns import walk
 from deltalog.snapshot import load_snapshot
 
@@ -277,9 +277,7 @@ class Follower:
         adds, removes = _changing(table.adds, version), _changing(table.removes, version)
         if removes.num_rows and not self._may_pass(version, adds.num_rows):
             return
-        for batch in adds.to_batches(max_chunksize=4096):
-            for row in batch.to_pylist():
-                yield make_task(self._view, self._spec, row)
+        yield from make_tasks(self._view, self._spec, adds)
 
     def _may_pass(self, version: int, num_adds: int) -> bool:
         """Whether the files that such a commit adds are given."""
@@ -344,7 +342,7 @@ class Follower:
 
     def _load(self, version: int) -> Snapshot:
         view = load_snapshot(self._context, version=version)
-        check_snapshot(view)
+        check_rows_readable(view)
         return view
 
     def _offset_at(self, version: int) -> Offset:

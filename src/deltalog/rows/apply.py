@@ -11,18 +11,18 @@ Protocol: Deletion Vectors, Row Tracking, Add CDC File
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
 from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
 from deltalog.errors import InternalError
 from deltalog.kernels import Array, arrow, compute
-from deltalog.metadata_columns import ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
+from deltalog.metadata_columns import FILE_NUMBER, ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
 from deltalog.progress import Steps
 from deltalog.rows.changes import FileChanges
 from deltalog.rows.decide import FileDecision, copied_rows
-from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
+from deltalog.scan.plan import make_numbered_tasks, read_spec
 from deltalog.scan.reader import read_tasks
 from deltalog.schema.conform import conform
 from deltalog.transaction.masks import write_masks
@@ -32,14 +32,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from deltalog.rows.find import MatchingFiles
-    from deltalog.scan.task import ReadSpec, ScanTask
+    from deltalog.scan.task import ScanTask
     from deltalog.snapshot import Snapshot
     from deltalog.transaction import PendingTransaction
     from deltalog.write.changes import ChangeWriter
     from deltalog.write.files import FileWriter
-
-
-_FILE: Final = "_file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,13 +165,12 @@ class _FileRewrite:
             columns=[*self._names, ROW_INDEX, *ids],
             predicate=None,
         )
-        spec = replace(spec, output=spec.output.append(pa.field(_FILE, pa.int64())))
-        number = 0
-        for batch in self._matching.files.select(TASK_COLUMNS).to_batches(max_chunksize=4096):
-            for row in batch.to_pylist():
-                if self._is_read(number):
-                    yield self._task(spec, row, number)
-                number += 1
+        files = self._matching.files
+        are_read = [self._is_read(number) for number in range(files.num_rows)]
+        numbers = (number for number, is_read in enumerate(are_read) if is_read)
+        tasks = make_numbered_tasks(self._snapshot, spec, files, are_read=are_read)
+        for number, task in zip(numbers, tasks, strict=True):
+            yield self._only_matching(task, number)
 
     def _columns_to_read(self) -> list[str]:
         """All columns, unless no more of a row is needed than what its new version is made of."""
@@ -192,8 +188,8 @@ class _FileRewrite:
         copies = self._plan.decisions[number] is FileDecision.REWRITTEN
         return copies or self._plan.updates[number] or self._changes is not None
 
-    def _task(self, spec: ReadSpec, row: dict[str, Any], number: int) -> ScanTask:
-        task = make_task(self._snapshot, spec, row, constants=((_FILE, pa.scalar(number)),))
+    def _only_matching(self, task: ScanTask, number: int) -> ScanTask:
+        """The task for the rows that change alone, where the others stay in their file."""
         positions = self._matching.positions[number]
         if self._plan.decisions[number] is not FileDecision.MASKED or positions is None:
             return task
@@ -202,7 +198,7 @@ class _FileRewrite:
 
     def _take(self, batch: pa.RecordBatch) -> None:
         """Write what becomes of some rows of one file."""
-        number = batch.column(_FILE)[0].as_py()
+        number = batch.column(FILE_NUMBER)[0].as_py()
         ids = [batch.column(name) for name in (ROW_ID, ROW_COMMIT_VERSION)] if self._has_ids else []
         rows = batch.column(ROW_INDEX)
         old = conform(batch.select(self._names), self._schema)

@@ -24,12 +24,11 @@ from deltalog.kernels import compute
 from deltalog.metadata_columns import ROW_COMMIT_VERSION, ROW_ID
 from deltalog.rows.copy import (
     ROW_GROUP_BYTES,
-    tasks_of,
     write_copied,
 )
 from deltalog.rows.files import FileOptions
 from deltalog.rows.small_files import SmallFileReader, grouped, is_small
-from deltalog.scan.plan import read_spec
+from deltalog.scan.plan import make_tasks, read_spec
 from deltalog.scan.reader import read_task, read_tasks
 from deltalog.storage.pool import Background, read_ahead
 from deltalog.write.files import FileWriter
@@ -141,7 +140,7 @@ class BinReader:
         else:
             report = _nothing
         spec = read_spec(self.snapshot, columns=columns, predicate=None)
-        tasks = _reported(tasks_of(self.snapshot, spec, files), report)
+        tasks = _reported(make_tasks(self.snapshot, spec, files), report)
         return Counted(self._batches(spec, tasks))
 
     def _batches(self, spec: ReadSpec, tasks: Iterable[ScanTask]) -> Iterator[pa.RecordBatch]:

@@ -17,7 +17,7 @@ from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
 from deltalog.metadata_columns import ROW_COMMIT_VERSION, ROW_ID
 from deltalog.progress import Steps
 from deltalog.scan.deletion_vectors import load_bitmap
-from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
+from deltalog.scan.plan import make_tasks, read_spec
 from deltalog.scan.reader import read_tasks
 from deltalog.schema.conform import conform
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from deltalog.expressions import Expression
-    from deltalog.scan.task import ReadSpec, ScanTask
+    from deltalog.scan.task import ScanTask
     from deltalog.snapshot import Snapshot
     from deltalog.write.files import FileWriter
 
@@ -35,13 +35,6 @@ ROW_GROUP_BYTES: Final = 16 * 1024 * 1024
 
 A row group is encoded while the next one is read; the last one is encoded when all else is done.
 """
-
-
-def tasks_of(snapshot: Snapshot, spec: ReadSpec, files: pa.Table) -> Iterator[ScanTask]:
-    """One task per row of `files`, which has at least `TASK_COLUMNS`."""
-    for batch in files.select(TASK_COLUMNS).to_batches(max_chunksize=4096):
-        for row in batch.to_pylist():
-            yield make_task(snapshot, spec, row)
 
 
 def read_rows(
@@ -70,7 +63,7 @@ def read_rows(
     )
     steps = steps or Steps(None)
     steps.expect(files.num_rows)
-    yield from read_tasks(steps.each(tasks_of(snapshot, spec, files)))
+    yield from read_tasks(steps.each(make_tasks(snapshot, spec, files)))
 
 
 def copy_rows(
@@ -101,7 +94,7 @@ def copy_rows(
         columns=[*snapshot.configuration.schema.names, *ids],
         predicate=None,
     )
-    tasks = tasks_of(snapshot, spec, files)
+    tasks = make_tasks(snapshot, spec, files)
     if without is not None:
         tasks = map(_without, tasks, without)
     steps = steps or Steps(None)

@@ -6,29 +6,26 @@ rows that were found is the verb's affair.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog.actions.arrow import FILE_SCHEMA
-from deltalog.metadata_columns import ROW_INDEX
+from deltalog.metadata_columns import FILE_NUMBER, ROW_INDEX
 from deltalog.paths import decode_path
 from deltalog.progress import Steps
-from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
+from deltalog.scan.plan import make_numbered_tasks, read_spec
 from deltalog.scan.prune import prune
 from deltalog.scan.reader import read_tasks
 from deltalog.storage.parquet import read_footer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from deltalog.expressions import Expression
-    from deltalog.scan.task import ScanTask
     from deltalog.snapshot import Snapshot
-
-_FILE: Final = "_file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,11 +99,12 @@ def find_matching_files(
     found: dict[int, list[pa.Int64Array]] = {}
     steps = steps or Steps(None)
     steps.expect(files.num_rows)
-    tasks = steps.each(_tasks(snapshot, files, predicate))
+    spec = read_spec(snapshot, columns=[ROW_INDEX], predicate=predicate)
+    tasks = steps.each(make_numbered_tasks(snapshot, spec, files))
     for batch in read_tasks(tasks):
         if batch.num_rows:
             rows: Any = batch.column(ROW_INDEX)
-            found.setdefault(batch.column(_FILE)[0].as_py(), []).append(rows)
+            found.setdefault(batch.column(FILE_NUMBER)[0].as_py(), []).append(rows)
     matching = files.take(pa.array(list(found), pa.int64()))
     return MatchingFiles(
         files=matching,
@@ -114,21 +112,6 @@ def find_matching_files(
         num_records=complete_counts(snapshot, matching, [counts[number] for number in found]),
         num_candidates=files.num_rows,
     )
-
-
-def _tasks(snapshot: Snapshot, files: pa.Table, predicate: Expression | None) -> Iterator[ScanTask]:
-    spec = read_spec(
-        snapshot,
-        columns=[ROW_INDEX],
-        predicate=predicate,
-        more_columns={_FILE: pa.int64()},
-    )
-    spec = replace(spec, output=spec.output.append(pa.field(_FILE, pa.int64())))
-    number = 0
-    for batch in files.select(TASK_COLUMNS).to_batches(max_chunksize=4096):
-        for row in batch.to_pylist():
-            yield make_task(snapshot, spec, row, constants=((_FILE, pa.scalar(number)),))
-            number += 1
 
 
 def complete_counts(

@@ -119,10 +119,10 @@ class _Shelf:
             batches.clear()
 
     def _write(self, side: int, batch: pa.RecordBatch) -> None:
-        table = pa.Table.from_batches([batch]).append_column("bucket", self._buckets(batch))
-        for bucket in compute.unique(table.column("bucket")).to_pylist():
-            rows = table.filter(compute.equal(table.column("bucket"), bucket))
-            self._writer(side, bucket).write_table(rows.drop_columns("bucket"))
+        buckets = self._buckets(batch)
+        for bucket in compute.unique(buckets).to_pylist():
+            rows = batch.filter(compute.equal(buckets, bucket))
+            self._writer(side, bucket).write_batch(rows)
 
     def _writer(self, side: int, bucket: int) -> pa.RecordBatchStreamWriter:
         if (side, bucket) not in self._writers:

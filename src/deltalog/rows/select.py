@@ -21,10 +21,10 @@ from deltalog.expressions import to_sql
 from deltalog.rows.apply import Changed, ChangePlan, change_rows, planned, stage_files
 from deltalog.rows.assign import Scope, assignments, enforced, updating_enforcer
 from deltalog.rows.changes import Action, ChangedRows, Counts
-from deltalog.rows.copy import ROW_GROUP_BYTES, copy_rows, read_rows, tasks_of
+from deltalog.rows.copy import ROW_GROUP_BYTES, copy_rows, read_rows
 from deltalog.rows.decide import FileDecision, decide_files, explain_decisions
 from deltalog.rows.find import find_matching_files
-from deltalog.scan.plan import read_spec
+from deltalog.scan.plan import make_tasks, read_spec
 from deltalog.scan.reader import read_tasks
 from deltalog.schema.conform import conform
 from deltalog.write.changes import ChangeWriter
@@ -140,7 +140,7 @@ class SelectedRows:
         if known is not None:
             return known
         spec = read_spec(self._snapshot, columns=[], predicate=None)
-        tasks = tasks_of(self._snapshot, spec, self._matching.files)
+        tasks = make_tasks(self._snapshot, spec, self._matching.files)
         return sum(batch.num_rows for batch in read_tasks(tasks))
 
     # --- deletes

@@ -31,7 +31,7 @@ from deltalog.log.listing import list_log
 from deltalog.log.reader import VERSION_COLUMN, read_commits
 from deltalog.metadata_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from deltalog.paths import canonical_path, decode_path
-from deltalog.scan.plan import check_snapshot, descriptor_of, make_task, read_spec
+from deltalog.scan.plan import check_rows_readable, descriptor_of, make_task, read_spec
 from deltalog.scan.reader import read_tasks
 from deltalog.scan.rows import Rows
 from deltalog.schema import (
@@ -265,7 +265,7 @@ def open_changes(
     Cost: one listing, the snapshots of both ends; with in-commit timestamps and a moment for a
     bound every commit.
     """
-    check_snapshot(latest)
+    check_rows_readable(latest)
     listing = list_log(latest.store, from_version=0, log_tail=latest.log_tail)
     times = file_times_ms(listing.commits.values())
     if latest.configuration.in_commit_timestamps and not (

@@ -18,7 +18,7 @@ from deltalog.deletion_vectors import keep_mask
 from deltalog.partition_values import extract, parse_column
 from deltalog.paths import decode_path, join, locations
 from deltalog.scan.deletion_vectors import load_bitmap
-from deltalog.scan.plan import check_snapshot, descriptor_of
+from deltalog.scan.plan import check_rows_readable, descriptor_of
 from deltalog.scan.prune import prune
 from deltalog.schema import StructType
 from deltalog.stats import indexed_columns, stats_schema
@@ -41,7 +41,7 @@ def file_uris(snapshot: Snapshot, predicate: Expression | None) -> list[str]:
         UnsupportedFeatureError: which files are live can't be told without a feature; so for all
             functions here.
     """
-    check_snapshot(snapshot)
+    check_rows_readable(snapshot)
     paths = prune(snapshot, predicate).files(["path"])["path"]
     found: list[Any] = locations(paths, snapshot.store.root).to_pylist()
     return found
@@ -49,7 +49,7 @@ def file_uris(snapshot: Snapshot, predicate: Expression | None) -> list[str]:
 
 def partitions(snapshot: Snapshot, predicate: Expression | None) -> list[dict[str, str | None]]:
     """The distinct partitions that may hold a matching row, values as the log has them."""
-    check_snapshot(snapshot)
+    check_rows_readable(snapshot)
     configuration = snapshot.configuration
     pruned = prune(snapshot, predicate)
     values = pruned.files(["partitionValues"])["partitionValues"]
@@ -70,7 +70,7 @@ def add_actions(snapshot: Snapshot, *, flatten: bool = False) -> pa.Table:
 
     Cost: every statistic of every file.
     """
-    check_snapshot(snapshot)
+    check_rows_readable(snapshot)
     configuration = snapshot.configuration
     files = snapshot.files(["path", "size", "modificationTime", "partitionValues"])
     stats = snapshot.stats(stats_schema(_indexed(configuration)))
@@ -163,7 +163,7 @@ def selection_vectors(snapshot: Snapshot) -> pa.RecordBatchReader:
 
     Cost: one request per deletion vector.
     """
-    check_snapshot(snapshot)
+    check_rows_readable(snapshot)
     return pa.RecordBatchReader.from_batches(_MASK_SCHEMA, _masks(snapshot))
 
 

@@ -21,6 +21,7 @@ from deltalog.errors import DeletionVectorError, InvalidInputError
 from deltalog.expressions import columns as columns_of
 from deltalog.expressions import resolve_predicate, to_sql
 from deltalog.features import check_deletion_vectors, check_readable
+from deltalog.metadata_columns import FILE_NUMBER
 from deltalog.paths import check_confined, decode_path
 from deltalog.scan.prune import Pruned, prune
 from deltalog.scan.reader import read_tasks
@@ -95,9 +96,7 @@ class Scan(Rows):
 
         Cost: the log's columns for the files that survive pruning.
         """
-        for batch in self.pruned.files(TASK_COLUMNS).to_batches(max_chunksize=4096):
-            for row in batch.to_pylist():
-                yield make_task(self.snapshot, self.spec, row)
+        yield from make_tasks(self.snapshot, self.spec, self.pruned.files(TASK_COLUMNS))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, batch by batch; memory stays bounded however large the table is."""
@@ -183,14 +182,14 @@ def plan_scan(
         UnsupportedFeatureError, UnsupportedTypeError: the table's rows can't be honoured.
         InvalidInputError: an unknown column, or a predicate that does not fit the schema.
     """
-    check_snapshot(snapshot)
+    check_rows_readable(snapshot)
     if limit is not None and limit < 0:
         raise InvalidInputError(f"cannot scan {limit} rows: expected a limit of 0 or more")
     spec = read_spec(snapshot, columns=columns, predicate=predicate)
     return Scan(snapshot=snapshot, spec=spec, limit=limit)
 
 
-def check_snapshot(snapshot: Snapshot) -> None:
+def check_rows_readable(snapshot: Snapshot) -> None:
     """Refuse a snapshot whose rows can't be honoured, before any data is read."""
     check_readable(
         snapshot.configuration,
@@ -260,6 +259,35 @@ def _paths(schema: StructType) -> list[tuple[str, ...]]:
         else:
             found.append((field.name,))
     return found
+
+
+def make_tasks(snapshot: Snapshot, spec: ReadSpec, files: pa.Table) -> Iterator[ScanTask]:
+    """The tasks of some files, with at least `TASK_COLUMNS`; few at a time are held."""
+    for row in _rows(files):
+        yield make_task(snapshot, spec, row)
+
+
+def make_numbered_tasks(
+    snapshot: Snapshot, spec: ReadSpec, files: pa.Table, *, are_read: Sequence[bool] | None = None
+) -> Iterator[ScanTask]:
+    """The tasks of some files, whose rows have the number of their file as `FILE_NUMBER`.
+
+    Args:
+        snapshot: whose files.
+        spec: of the read; the number comes last.
+        files: with at least `TASK_COLUMNS`.
+        are_read: which files get a task; None is all of them.
+    """
+    spec = replace(spec, output=spec.output.append(pa.field(FILE_NUMBER, pa.int64())))
+    for number, row in enumerate(_rows(files)):
+        if are_read is None or are_read[number]:
+            constants = ((FILE_NUMBER, pa.scalar(number)),)
+            yield make_task(snapshot, spec, row, constants=constants)
+
+
+def _rows(files: pa.Table) -> Iterator[dict[str, Any]]:
+    for batch in files.select(TASK_COLUMNS).to_batches(max_chunksize=4096):
+        yield from batch.to_pylist()
 
 
 def make_task(snapshot: Snapshot, spec: ReadSpec, row: dict[str, Any], **more: Any) -> ScanTask:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from deltalog.column_mapping import physical_name
 from deltalog.expressions import columns, conjuncts, filter_mask, to_sql
-from deltalog.expressions.nodes import And
+from deltalog.expressions.trees import conjunction
 from deltalog.partition_values import extract, parse_column
 from deltalog.schema import find_field
 from deltalog.stats import plan_skipping
@@ -170,12 +170,12 @@ def judge(
     keep: pa.BooleanArray | None = None
     reasons: list[str] = []
     if by_partition:
-        keep = as_mask(filter_mask(_all_of(by_partition), partitions))
-        reasons.append(f"partition values: {to_sql(_all_of(by_partition))}")
+        keep = as_mask(filter_mask(conjunction(by_partition), partitions))
+        reasons.append(f"partition values: {to_sql(conjunction(by_partition))}")
     if not others:
         return Judged(by_partition=keep, keep=keep, is_exact=True, reasons=tuple(reasons))
     left = num_files if keep is None else keep.true_count
-    skipping = plan_skipping(_all_of(others), configuration)
+    skipping = plan_skipping(conjunction(others), configuration)
     if skipping is None or not left:
         return Judged(by_partition=keep, keep=keep, is_exact=False, reasons=tuple(reasons))
     bounds = skipping.keep(stats(skipping.stats_schema), partitions)
@@ -192,10 +192,6 @@ def as_mask(mask: pa.BooleanArray | pa.ChunkedArray[Any]) -> pa.BooleanArray:
     """A column of booleans in one piece."""
     whole: Any = mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
     return whole  # type: ignore[no-any-return]  # booleans
-
-
-def _all_of(parts: Sequence[Expression]) -> Expression:
-    return parts[0] if len(parts) == 1 else And(tuple(parts))
 
 
 def _typed(

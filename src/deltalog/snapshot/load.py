@@ -22,7 +22,7 @@ def load_snapshot(
     """The table at its latest version, at `version`, or as it was at a moment.
 
     Args:
-        context: of the table.
+        context: of the table; where it has no log tail, its committer is asked for one.
         version: which version.
         timestamp_ms: milliseconds since 1970, UTC; not together with `version`.
 
@@ -34,6 +34,8 @@ def load_snapshot(
     Cost: hint, one listing, the commits after the checkpoint, a few small leaves of the
     checkpoint. Nothing per file.
     """
+    if context.log_tail is None:
+        context = context.with_newest_log_tail()
     if timestamp_ms is not None:
         if version is not None:
             raise InvalidInputError("expected a version or a moment to read at, found both")

@@ -263,12 +263,16 @@ class Snapshot:
         is opened anew.
 
         Args:
-            log_tail: the newest commits, for a table whose catalog decides on them.
+            log_tail: the newest commits, for a table whose catalog decides on them; None asks the
+                context's committer.
 
         Cost: two requests, and two per new commit; a listing besides where those are many, or
         where a newer checkpoint would help.
         """
-        context = self.context.with_log_tail(log_tail or self.log_tail)
+        known = self.context
+        context = (
+            known.with_newest_log_tail() if log_tail is None else known.with_log_tail(log_tail)
+        )
         state = self._newer_state(context.log_tail)
         if state is self._state:
             return self

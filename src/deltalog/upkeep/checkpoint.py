@@ -21,7 +21,6 @@ from deltalog.checkpoints.writer import (
     check_layout,
     write_checkpoint,
 )
-from deltalog.clock import now_ms
 from deltalog.errors import (
     AlreadyExistsError,
     CheckpointUnreadableError,
@@ -141,7 +140,7 @@ def create_checkpoint(
     chosen = layout_of(snapshot.configuration) if layout is None else layout
     kind = _kind_of(chosen, part_rows)
     store = snapshot.store
-    at_ms = now_ms() if at_ms is None else at_ms
+    at_ms = snapshot.context.clock.now_ms() if at_ms is None else at_ms
 
     check_layout(store, snapshot.configuration, chosen, part_rows)
 

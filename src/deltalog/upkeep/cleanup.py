@@ -15,7 +15,6 @@ from deltalog._json import JsonObject
 from deltalog.actions.codec import sidecar_from_json
 from deltalog.checkpoints.layout import sidecar_location
 from deltalog.checkpoints.reader import Checkpoint
-from deltalog.clock import now_ms
 from deltalog.errors import (
     CheckpointUnreadableError,
     InvalidInputError,
@@ -77,7 +76,7 @@ def cleanup_metadata(
     """
     _check_allowed(snapshot)
     store, properties = snapshot.store, snapshot.configuration.properties
-    at_ms = now_ms() if at_ms is None else at_ms
+    at_ms = snapshot.context.clock.now_ms() if at_ms is None else at_ms
     if retention_ms is None:
         retention_ms = properties.log_retention_ms
     cutoff_ms = _midnight(at_ms - retention_ms)
@@ -147,7 +146,7 @@ def _last_expired_version(snapshot: Snapshot, listing: LogListing, cutoff_ms: in
             listing,
             cutoff_ms,
             in_commit_timestamps=in_commit,
-            now_ms=max(cutoff_ms, now_ms()),
+            now_ms=max(cutoff_ms, snapshot.context.clock.now_ms()),
         )
     except VersionNotFoundError:
         return None

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Column
-from deltalog.expressions.nodes import And, Comparison
+from deltalog.expressions.nodes import Comparison
+from deltalog.expressions.trees import conjunction
 from deltalog.rows.changes import Action, Clause, RowChanges, When
 from deltalog.rows.merge.scope import SOURCE, TARGET
 from deltalog.verbs.verb import Verb
@@ -144,12 +145,10 @@ def upsert(
     if not names:
         raise InvalidInputError("an upsert needs at least one key column")
     operator = "<=>" if null_safe else "="
-    parts = tuple(
-        Comparison(operator, Column((TARGET, name)), Column((SOURCE, name))) for name in names
-    )
+    parts = [Comparison(operator, Column((TARGET, name)), Column((SOURCE, name))) for name in names]
     return Merge(
         RowChanges(
-            condition=parts[0] if len(parts) == 1 else And(parts),
+            condition=conjunction(parts),
             clauses=(
                 Clause(when=When.MATCHED, action=Action.UPDATE),
                 Clause(when=When.NOT_MATCHED, action=Action.INSERT),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from deltalog import DeltaTable
 from deltalog.catalog import Catalog, RatifiedCommit
 from deltalog.context import utc_context
 from deltalog.errors import (
@@ -61,6 +64,17 @@ def test_a_commit_is_staged_and_ratified() -> None:
     assert _names(store, catalog) == ["a"]
     # Whoever does not ask the catalog does not see it.
     assert load_snapshot(utc_context(store)).version == 0
+
+
+def test_what_others_commit_through_the_catalog_is_seen() -> None:
+    store, catalog = _table()
+    context = replace(utc_context(store), committer=CatalogCommitter(catalog))
+    table = DeltaTable.from_context(context)
+    assert table.version() == 0
+    commit(moved(_pending(store, catalog, "theirs"), committer=context.committer))
+    assert table.snapshot.refresh().version == 1
+    table.update_incremental()
+    assert (table.version(), table.file_uris()) == (1, [f"{store.root}/theirs"])
 
 
 @pytest.mark.protocol("B-56", "D-27")

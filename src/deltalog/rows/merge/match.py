@@ -7,7 +7,7 @@ rows that were found in them. What makes rows match is `pairs`.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -18,9 +18,9 @@ from deltalog.kernels import Array, arrow, compute
 from deltalog.metadata_columns import ROW_INDEX
 from deltalog.progress import Steps
 from deltalog.rows.find import MatchingFiles, complete_counts
-from deltalog.rows.merge.pairs import FILE, Hits, Pairs
+from deltalog.rows.merge.pairs import Hits, Pairs
 from deltalog.rows.merge.prune import range_of
-from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
+from deltalog.scan.plan import make_numbered_tasks, read_spec
 from deltalog.scan.prune import prune
 from deltalog.scan.reader import read_tasks
 from deltalog.storage.pool import read_ahead
@@ -204,12 +204,7 @@ class _PairFinder:
             columns=[*self._plan.target_columns, ROW_INDEX],
             predicate=self._range.rows if spares else self._range.always,
         )
-        spec = replace(spec, output=spec.output.append(pa.field(FILE, pa.int64())))
-        number = 0
-        for batch in candidates.select(TASK_COLUMNS).to_batches(max_chunksize=4096):
-            for row in batch.to_pylist():
-                yield make_task(self._snapshot, spec, row, constants=((FILE, pa.scalar(number)),))
-                number += 1
+        return make_numbered_tasks(self._snapshot, spec, candidates)
 
 
 def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

@@ -16,9 +16,9 @@ import pyarrow as pa
 from deltalog.deletion_vectors import DeletionBitmap, keep_mask
 from deltalog.errors import AmbiguousMergeError
 from deltalog.expressions import columns, evaluate, filter_mask, type_of
-from deltalog.expressions.nodes import And
+from deltalog.expressions.trees import conjunction
 from deltalog.kernels import Array, arrow, compute
-from deltalog.metadata_columns import ROW_INDEX
+from deltalog.metadata_columns import FILE_NUMBER, ROW_INDEX
 from deltalog.rows.changes import Action
 from deltalog.rows.merge.join import KeyIndex, cross
 from deltalog.rows.merge.scope import SOURCE, TARGET
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from deltalog.rows.merge.source import MergeSource
 
 
-FILE: Final = "_file"
 _EXAMPLES: Final = 5
 
 
@@ -96,7 +95,7 @@ class Pairs:
             where, codes_of, from_rows = (
                 array.take(order) for array in (where, codes_of, from_rows)
             )
-        files, rows = batch.column(FILE), batch.column(ROW_INDEX)
+        files, rows = batch.column(FILE_NUMBER), batch.column(ROW_INDEX)
         return Hits(
             files=files.take(where),
             rows=rows.take(where),
@@ -115,7 +114,7 @@ class Pairs:
         rows = batch
         if self._plan.by_source and condition.target_only:
             # Rows were read that match nothing: they may be clauses' of rows without a pair.
-            mask = filter_mask(_all(condition.target_only), batch)
+            mask = filter_mask(conjunction(condition.target_only), batch)
             base = compute.indices_nonzero(mask).cast(pa.int64())
             rows = batch.filter(mask)
         parts = []
@@ -147,7 +146,7 @@ class Pairs:
         residual = self._plan.condition.residual
         if not residual or not len(where):
             return where, numbers
-        rest = _all(residual)
+        rest = conjunction(residual)
         scope = self._scope(batch, where, numbers, [rest])
         mask = filter_mask(rest, scope)
         return where.filter(mask), numbers.filter(mask)
@@ -255,7 +254,7 @@ def _keys_of(plan: MergePlan, source: MergeSource) -> tuple[Array, list[Array]]:
         here = arrow.arange(start, start + batch.num_rows)
         picked = batch
         if only:
-            mask: Any = filter_mask(_all(only), batch)
+            mask: Any = filter_mask(conjunction(only), batch)
             here, picked = here.filter(mask), batch.filter(mask)
         rows.append(here)
         for parts, key in zip(keys, condition.keys, strict=True):
@@ -268,10 +267,6 @@ def _keys_of(plan: MergePlan, source: MergeSource) -> tuple[Array, list[Array]]:
 
 def _kind(expression: Expression, source: MergeSource) -> Any:
     return to_arrow_type(type_of(expression, source.schema))
-
-
-def _all(parts: Sequence[Expression]) -> Expression:
-    return parts[0] if len(parts) == 1 else And(tuple(parts))
 
 
 def _without(positions: Array, num_rows: int) -> Array:

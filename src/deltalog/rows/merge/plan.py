@@ -21,7 +21,7 @@ from deltalog.expressions import (
     type_of,
 )
 from deltalog.expressions.arrow import fold
-from deltalog.expressions.nodes import And, Column, Comparison, col
+from deltalog.expressions.nodes import Column, Comparison, col
 from deltalog.rows.assign import (
     Assignments,
     Scope,
@@ -37,7 +37,7 @@ from deltalog.schema.types import VOID
 from deltalog.table_change import changed_table
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping
     from datetime import datetime
 
     from deltalog.configuration import TableConfiguration
@@ -409,10 +409,3 @@ def _wanted(merge: RowChanges, target: StructType, source: StructType) -> list[s
             if path[0].lower() not in known and path[0].lower() in theirs:
                 found[theirs[path[0].lower()]] = None
     return list(found)
-
-
-def all_of(parts: Sequence[Expression]) -> Expression | None:
-    """All parts as one condition; None if there are none."""
-    if not parts:
-        return None
-    return parts[0] if len(parts) == 1 else And(tuple(parts))

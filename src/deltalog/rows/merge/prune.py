@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from deltalog.expressions import Expression, Literal, columns
 from deltalog.expressions.nodes import And, Comparison, In, IsNull, Or
+from deltalog.expressions.trees import all_of
 from deltalog.kernels import Array, arrow, compute
-from deltalog.rows.merge.plan import all_of
 from deltalog.rows.merge.scope import without_side
 from deltalog.schema import from_arrow_type
 

@@ -16,7 +16,7 @@ from deltalog.expressions import as_expression
 from deltalog.log.names import LogFile, LogFileKind, commit_path
 from deltalog.log.reader import parse_commits
 from deltalog.scan.changes import CHANGE_COLUMNS, Changes, changes_spec
-from deltalog.scan.plan import check_snapshot
+from deltalog.scan.plan import check_rows_readable
 from deltalog.schema import Field, StructType, from_arrow_type
 from deltalog.sharing.client.answers import fetch_changes
 from deltalog.sharing.client.http import run
@@ -82,7 +82,7 @@ def load_changes(
     context = TableContext(store=store, time_zone=time_zone)
     first = snapshot_without_files(context, answer.version, answer.protocol, answer.metadata)
     snapshot = _shown(context, first, shown, last, files)
-    check_snapshot(snapshot)
+    check_rows_readable(snapshot)
     if predicate is not None:
         fields = [Field(name, from_arrow_type(kind)) for name, kind in CHANGE_COLUMNS.items()]
         known = StructType([*snapshot.configuration.schema, *fields])

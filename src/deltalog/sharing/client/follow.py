@@ -23,7 +23,7 @@ from deltalog.kernels import compute
 from deltalog.log.names import LogFile, LogFileKind, commit_path
 from deltalog.log.reader import VERSION_COLUMN, parse_commits
 from deltalog.paths import FileInfo
-from deltalog.scan.plan import TASK_COLUMNS, check_snapshot, make_task, read_spec
+from deltalog.scan.plan import TASK_COLUMNS, check_rows_readable, make_task, read_spec
 from deltalog.schema.columns import walk
 from deltalog.sharing.client.answers import TableAnswer, fetch_changes
 from deltalog.sharing.client.changes import load_changes
@@ -248,7 +248,7 @@ class SharedFollower:
         store = open_answer(self._view.client, self._view.table, query, answer, {})
         context = TableContext(store=store, time_zone=self._view.time_zone)
         snapshot = snapshot_without_files(context, first, shown.protocol, shown.metadata)
-        check_snapshot(snapshot)
+        check_rows_readable(snapshot)
         added, removed = _versions(table.adds), _versions(table.removes)
         given = [
             version

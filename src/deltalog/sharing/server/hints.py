@@ -8,14 +8,13 @@ Protocol: SQL Expressions for Filtering, JSON predicates for Filtering
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import and_
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from deltalog.errors import DeltaError
 from deltalog.expressions import resolve_predicate
+from deltalog.expressions.trees import all_of
 from deltalog.scan.prune import Pruned, prune
 from deltalog.sharing.wire.hints import parse_json_hint, parse_sql_hint
 
@@ -47,11 +46,6 @@ def predicate_of(query: TableQuery, schema: StructType, config: ServerConfig) ->
     if config.evaluate_json_predicate_hints and query.json_predicate_hints is not None:
         found += _resolved([query.json_predicate_hints], parse_json_hint, schema)
     return all_of(found)
-
-
-def all_of(conditions: Sequence[Expression]) -> Expression | None:
-    """Return the conjunction of some conditions, or None if there are none."""
-    return reduce(and_, conditions) if conditions else None
 
 
 def prune_by(snapshot: Snapshot, predicate: Expression | None) -> Pruned:

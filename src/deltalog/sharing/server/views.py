@@ -23,6 +23,7 @@ from deltalog.configuration import TableConfiguration
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns as columns_of
 from deltalog.expressions import conjuncts, parse_sql
+from deltalog.expressions.trees import all_of
 from deltalog.features.schema_traits import has_types_of, has_variant
 from deltalog.scan import plan_scan, read_task
 from deltalog.scan.plan import TASK_COLUMNS, make_task
@@ -31,7 +32,7 @@ from deltalog.sharing.server.cache import CachedFile
 from deltalog.sharing.server.downloads import check_inside
 from deltalog.sharing.server.faults import not_found, unsupported
 from deltalog.sharing.server.formats import schema_without_metadata
-from deltalog.sharing.server.hints import all_of, predicate_of, prune_by
+from deltalog.sharing.server.hints import predicate_of, prune_by
 from deltalog.storage.parquet import ParquetSink
 
 if TYPE_CHECKING:

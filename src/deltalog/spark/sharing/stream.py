@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import IncompatibleChangesError
 from deltalog.insight.follow_steps import Offset
-from deltalog.scan.plan import check_snapshot, read_spec
+from deltalog.scan.plan import check_rows_readable, read_spec
 from deltalog.schema import StructType
 from deltalog.sharing.client import SharedFollower, SharedFollowOptions
 from deltalog.sharing.client.profile import parse_table_name
@@ -82,7 +82,7 @@ class SharedStreamReader(MicroBatchReader):
         nothing = table.load_cdf(
             _BEYOND, columns=names if changes else None, allow_out_of_range=True
         )
-        check_snapshot(nothing.snapshot)
+        check_rows_readable(nothing.snapshot)
         if changes:
             return nothing.spec
         return read_spec(nothing.snapshot, columns=names, predicate=None)

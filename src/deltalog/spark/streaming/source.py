@@ -18,7 +18,7 @@ from deltalog.log.listing import list_log
 from deltalog.metadata_columns import METADATA
 from deltalog.scan import Moment
 from deltalog.scan.changes import open_changes
-from deltalog.scan.plan import check_snapshot, read_spec
+from deltalog.scan.plan import check_rows_readable, read_spec
 from deltalog.schema import StructType
 from deltalog.snapshot import load_snapshot
 from deltalog.spark.reading.batch_source import change_fields, check_columns, rows_schema
@@ -61,7 +61,7 @@ class StreamReader(MicroBatchReader):
         self._options = self._stream = options
         open_latest(options.path, options.storage, doing="follow")
         shown, self._schema = self._shown_snapshot(columns, version)
-        check_snapshot(shown)
+        check_rows_readable(shown)
         rows = (
             StructType([*self._schema, *change_fields()])
             if options.changes
