@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from itertools import takewhile
+from itertools import chain, islice, pairwise, takewhile
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import ObjectNotFoundError
@@ -150,7 +150,9 @@ def _with_missed_commits(store: Store, listing: LogListing) -> LogListing:
     seen = [version for version in listing.commits if version >= start]
     if not seen or len(seen) == seen[-1] - seen[0] + 1:
         return listing
-    missing = sorted(set(range(seen[0], seen[-1])) - set(seen))[:_MAX_MISSING]
+    # Lazily: a hostile log may hold commit 0 and commit 3,000,000,000, and nothing in between.
+    gaps = chain.from_iterable(range(one + 1, other) for one, other in pairwise(seen))
+    missing = list(islice(gaps, _MAX_MISSING))
     found: dict[int, LogFile] = {}
     for version in missing:
         try:

@@ -286,6 +286,8 @@ def readable_versions(listing: LogListing, broken: int) -> str:
     """
     runs: list[tuple[int, int]] = []
     for start in [-1, *(checkpoint.version for checkpoint in listing.checkpoints)]:
+        if runs and start <= runs[-1][1]:
+            continue  # inside of a run, which goes on as far as commits do
         last = start
         while last + 1 in listing.commits and last + 1 != broken:
             last += 1

@@ -102,8 +102,8 @@ class Changes(Rows):
         """
         table = read_commits(self.snapshot.store, self.commits, commit_infos=True)
         times = self._check_versions(table)
-        for version in range(self.first.version, self.end + 1):
-            yield from self._tasks_of(version, table, times[version])
+        for file in self.commits:
+            yield from self._tasks_of(file.version, table, times[file.version])
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The changed rows, batch by batch, versions ascending."""
@@ -117,7 +117,7 @@ class Changes(Rows):
         then = TableConfiguration(protocol, metadata)
         self._check(self.first.version, then)
         times = dict(self.file_times_ms)
-        for version in range(self.first.version, self.end + 1):
+        for version in (file.version for file in self.commits):
             if version in protocols or version in metadatas:
                 protocol = protocols.get(version, protocol)
                 metadata = metadatas.get(version, metadata)
@@ -317,11 +317,14 @@ def _check_range(
         )
     if last < first:
         raise InvalidInputError(f"cannot read changes {asked}: the range ends before it starts")
-    gone = [version for version in range(first, last + 1) if version not in times]
-    if gone:
+    # Downwards from the end: what is there is few, while a range may hold billions of versions.
+    start = last + 1
+    while start > first and start - 1 in times:
+        start -= 1
+    if start > first:
         raise VersionNotFoundError(
-            f"cannot read changes {asked}: the commit of version {gone[0]} was cleaned up; start "
-            f"after version {gone[-1]}"
+            f"cannot read changes {asked}: the commit of version {start - 1} was cleaned up; start "
+            f"after version {start - 1}"
         )
 
 

@@ -92,9 +92,7 @@ def load_changes(
         first=first,
         end=last,
         commits=files,
-        file_times_ms={
-            number: answer.times_ms.get(number, 0) for number in range(answer.version, last + 1)
-        },
+        file_times_ms={number: answer.times_ms.get(number, 0) for number in commits},
         spec=changes_spec(snapshot, columns, predicate),
     )
 
