@@ -116,6 +116,36 @@ def canonical_path(path: str, root: str) -> str:
     return f"{prefix}/{inner}"
 
 
+def container_of(location: str) -> str:
+    """The store that a location is in: `file://`, `s3://bucket`, `az://container@account`."""
+    return _canonical_location(location)[0]
+
+
+def is_foreign(path: str, container: str) -> bool:
+    """Whether a decoded path is in another store than a table, by scheme, bucket or account.
+
+    Args:
+        path: decoded.
+        container: of the table: `container_of` its root.
+    """
+    return is_absolute(path) and not _is_same_container(container_of(path), container)
+
+
+def are_foreign(encoded: StringColumn, root: str) -> pa.BooleanArray:
+    """`is_foreign` of every *encoded* path of a column.
+
+    Cost: one pass; Python handles only absolute paths.
+    """
+    paths: Any = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
+    absolute: Any = pc.match_substring_regex(paths, _MAYBE_ABSOLUTE)
+    if not pc.any(absolute).as_py():
+        return absolute  # type: ignore[no-any-return]  # booleans
+    container = container_of(root)
+    texts: list[str] = paths.filter(absolute).to_pylist()
+    found = pa.array([is_foreign(decode_path(text), container) for text in texts], pa.bool_())
+    return compute.replace_with_mask(absolute, absolute, found)  # type: ignore[no-any-return]
+
+
 def canonical_paths(encoded: StringColumn, root: str) -> StringColumn:
     """`canonical_path` of every *encoded* path of a column; null stays null.
 
@@ -227,6 +257,7 @@ def split_location(location: str) -> tuple[str, str, str]:
 
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/+")
+_MAYBE_ABSOLUTE: Final = r"[%:]|^/"
 _DRIVE_BACKSLASH: Final = re.compile(r"[A-Za-z]:\\")
 _CLIMBING: Final = re.compile(r"(?:^|[/\\])(?:\.|%2[eE]){2}(?:[/\\]|%2[fF]|%5[cC]|$)")
 _AT_VERSION: Final = re.compile(r"(?P<uri>.+)@v(?P<version>\d{1,19})\Z", re.DOTALL)

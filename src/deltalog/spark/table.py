@@ -375,6 +375,8 @@ class DeltaTable:
         isShallow: bool = False,  # noqa: FBT001, FBT002, N803  # Delta's
         replace: bool = False,  # noqa: FBT001, FBT002  # Delta's
         properties: Mapping[str, str] | None = None,
+        *,
+        allowForeignFiles: bool = False,  # noqa: N803  # as the others
     ) -> Self:
         """Copy the latest version to another place.
 
@@ -383,8 +385,20 @@ class DeltaTable:
             isShallow: name this table's files instead of copying them.
             replace: whether a table at the target may be replaced.
             properties: set on the clone besides this table's.
+            allowForeignFiles: whether files outside of this table may be cloned that its log
+                names, as that of a shallow clone does.
+
+        Raises:
+            UnsafePathError: the log names files outside of the table.
         """
-        return self._clone(None, target, shallow=isShallow, replace=replace, properties=properties)
+        return self._clone(
+            None,
+            target,
+            shallow=isShallow,
+            replace=replace,
+            properties=properties,
+            allow_foreign_files=allowForeignFiles,
+        )
 
     def cloneAtVersion(  # noqa: N802  # Delta's
         self,
@@ -393,10 +407,17 @@ class DeltaTable:
         isShallow: bool = False,  # noqa: FBT001, FBT002, N803  # Delta's
         replace: bool = False,  # noqa: FBT001, FBT002  # Delta's
         properties: Mapping[str, str] | None = None,
+        *,
+        allowForeignFiles: bool = False,  # noqa: N803  # as the others
     ) -> Self:
         """Copy a version to another place; see `clone`."""
         return self._clone(
-            version, target, shallow=isShallow, replace=replace, properties=properties
+            version,
+            target,
+            shallow=isShallow,
+            replace=replace,
+            properties=properties,
+            allow_foreign_files=allowForeignFiles,
         )
 
     def cloneAtTimestamp(  # noqa: N802  # Delta's
@@ -406,11 +427,18 @@ class DeltaTable:
         isShallow: bool = False,  # noqa: FBT001, FBT002, N803  # Delta's
         replace: bool = False,  # noqa: FBT001, FBT002  # Delta's
         properties: Mapping[str, str] | None = None,
+        *,
+        allowForeignFiles: bool = False,  # noqa: N803  # as the others
     ) -> Self:
         """Copy the version of a moment to another place; see `clone`."""
         moment = moment_text(timestamp, session_time_zone(self._spark))
         return self._clone(
-            moment, target, shallow=isShallow, replace=replace, properties=properties
+            moment,
+            target,
+            shallow=isShallow,
+            replace=replace,
+            properties=properties,
+            allow_foreign_files=allowForeignFiles,
         )
 
     def _clone(self, at: int | str | None, target: Any, **options: Any) -> Self:

@@ -22,7 +22,16 @@ from deltalog.errors import (
     StorageError,
     UnsafePathError,
 )
-from deltalog.paths import FileInfo, is_absolute, join, split_location, store_kind
+from deltalog.paths import (
+    FileInfo,
+    canonical_path,
+    container_of,
+    is_absolute,
+    is_foreign,
+    join,
+    split_location,
+    store_kind,
+)
 from deltalog.storage.faults import holds_secret, redact, storage_error
 from deltalog.storage.filesystems import (
     CommitLock,
@@ -37,7 +46,12 @@ from deltalog.storage.filesystems import (
 )
 from deltalog.storage.fsspec_files import FsspecFiles
 from deltalog.storage.local_files import LocalFiles, local_path
-from deltalog.storage.options import commit_objection, secrets_of
+from deltalog.storage.options import (
+    TRUSTED_LOCATIONS,
+    commit_objection,
+    secrets_of,
+    trusted_locations,
+)
 from deltalog.storage.ranged_file import open_ranged
 from deltalog.storage.store import ByteRange, Store
 from deltalog.store_kinds import Address, StoreKind, kind_named
@@ -86,8 +100,10 @@ def open_store(
 class FsspecStore:
     """A `Store` over local files, memory or an fsspec file system.
 
-    Absolute paths in other places (`s3://other/…`, `file:///…`) are read by a second file system,
-    made with the same options.
+    Absolute paths in other stores (`s3://other/…`, `file:///…`) are refused: a log is not to be
+    trusted, and would make its reader fetch what only the reader may see. Where the option
+    `trusted_locations` allows them, as the files of a shallow clone, they are read by a second file
+    system, made with the same options.
 
     Args:
         location: path or URL of the table.
@@ -113,6 +129,7 @@ class FsspecStore:
             self._kind = store_kind(self._root)
         else:
             self._kind = kind_of_filesystem(self._given)
+        self._container = container_of(self._root)
         self._forget_files()
 
     @property
@@ -287,15 +304,24 @@ class FsspecStore:
         if not is_absolute(path):
             return self._kind, ""
         kind = store_kind(path)
-        if kind.is_native and self._kind.address is not Address.PATH:
+        if is_foreign(path, self._container) and not self._is_trusted(path):
             raise UnsafePathError(
-                f"path {path!r} is refused: a table at {self._root!r} names a local file"
+                f"path {path!r} is refused: the log of a table at {self._root!r} names a file of "
+                f"another store; if that is meant, open the table with storage_options="
+                f"{{{TRUSTED_LOCATIONS!r}: [{container_of(path)!r}]}}"
             )
         if kind.address is not Address.ACCOUNT or (kind == self._kind and self._given is not None):
             return kind, ""
         account = _account(path)
         own = kind == self._kind and account in {"", _account(self._root)}
         return kind, "" if own else account
+
+    def _is_trusted(self, path: str) -> bool:
+        """Whether the caller allows files of another store at this place."""
+        options = self._options() if callable(self._options) else self._options
+        return any(
+            not is_absolute(canonical_path(path, place)) for place in trusted_locations(options)
+        )
 
     def _own_path(self, path: str) -> str:
         """The path that the file system of `_place` takes."""

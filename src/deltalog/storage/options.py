@@ -19,6 +19,9 @@ from deltalog.store_kinds import split_option
 if TYPE_CHECKING:
     from deltalog.store_kinds import StoreKind
 
+TRUSTED_LOCATIONS: Final = "trusted_locations"
+"""The option by which callers allow a log to name files of other stores."""
+
 _logger = logging.getLogger("deltalog.storage")
 
 
@@ -41,7 +44,7 @@ def translate(
     arguments: dict[str, Any] = {}
     for name, value in options.items():
         owner, short = split_option(name)
-        if owner is not None and owner != kind:
+        if (owner is not None and owner != kind) or name == TRUSTED_LOCATIONS:
             continue
         if short in names:
             _set(arguments, names[short], value, name)
@@ -52,6 +55,22 @@ def translate(
         elif own:
             merge(arguments, {name: value})
     return arguments
+
+
+def trusted_locations(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """The locations outside of a table's own store whose files its log may name.
+
+    Raises:
+        InvalidInputError: the option is neither a text nor a list of texts.
+    """
+    given = options.get(TRUSTED_LOCATIONS) or ()
+    found = given.split(",") if isinstance(given, str) else given
+    if not isinstance(found, list | tuple) or not all(isinstance(place, str) for place in found):
+        raise InvalidInputError(
+            f"storage option {TRUSTED_LOCATIONS!r}: expected a list of locations such as "
+            f"['s3://bucket/path'], found {given!r}"
+        )
+    return tuple(place.strip() for place in found if place.strip())
 
 
 def commit_objection(kind: StoreKind, options: Mapping[str, Any]) -> str | None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq  # noqa: TID251  # this is the one place
 
 from deltalog.clock import now_ms
-from deltalog.errors import AlreadyExistsError, DeltaError
+from deltalog.errors import AlreadyExistsError, DataFileUnreadableError, DeltaError
 from deltalog.paths import FileInfo, join
 from deltalog.storage.atomic import take_name, write_temporary
 from deltalog.storage.faults import storage_error
@@ -282,6 +282,21 @@ def read_footer(store: Store, path: str, *, size_bytes: int | None = None) -> pq
     Raises and costs as `open_parquet`.
     """
     return open_parquet(store, path, size_bytes=size_bytes).metadata
+
+
+def check_is_parquet(data: bytes, location: str) -> None:
+    """Raise DataFileUnreadableError for bytes that are no whole Parquet file.
+
+    Args:
+        data: of the file.
+        location: for the message.
+    """
+    try:
+        pq.read_metadata(pa.BufferReader(data))
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise DataFileUnreadableError(
+            f"cannot take {location!r} for a data file: expected a Parquet file ({error})"
+        ) from error
 
 
 def write_parquet(store: Store, path: str, table: pa.Table, **options: Any) -> FileInfo:

@@ -144,6 +144,7 @@ def clone_table(
     engine: Engine,
     *,
     is_shallow: bool,
+    allows_foreign_files: bool,
     replaces: bool,
     properties: Mapping[str, str] | None,
     options: CommitOptions,
@@ -160,7 +161,12 @@ def clone_table(
     context = TableContext(
         store=store, time_zone=source.context.time_zone, clock=source.context.clock
     )
-    verb = Clone(source=source, is_shallow=is_shallow, properties=properties)
+    verb = Clone(
+        source=source,
+        is_shallow=is_shallow,
+        properties=properties,
+        allows_foreign_files=allows_foreign_files,
+    )
     exists = has_table(store)
     if exists and not replaces:
         raise TableExistsError(

@@ -1175,6 +1175,7 @@ class DeltaTable:
         properties: Mapping[str, str] | None = None,
         storage_options: StorageOptions | None = None,
         filesystem: Any = None,
+        allow_foreign_files: bool = False,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Progress | None = None,
@@ -1192,9 +1193,12 @@ class DeltaTable:
             properties: set on the clone besides this table's.
             storage_options: of the target.
             filesystem: of the target.
+            allow_foreign_files: whether files outside of this table may be cloned that its log
+                names, as that of a shallow clone does. A log could name any file that you can read.
 
         Raises:
             TableExistsError: there is a table, and `replace` is False.
+            UnsafePathError: the log names files outside of the table.
         """
         from deltalog.table.creating import clone_table
 
@@ -1207,6 +1211,7 @@ class DeltaTable:
             store,
             self.engine,
             is_shallow=shallow,
+            allows_foreign_files=allow_foreign_files,
             replaces=replace,
             properties=properties,
             options=_options(commit_properties, post_commithook_properties),

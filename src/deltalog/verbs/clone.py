@@ -25,14 +25,24 @@ from deltalog.errors import (
     InternalError,
     InvalidInputError,
     ObjectNotFoundError,
+    UnsafePathError,
 )
 from deltalog.features.clustering import CLUSTERING_DOMAIN
 from deltalog.features.protocol_change import merge, supported_features, without_feature
 from deltalog.features.support import check_readable
 from deltalog.kernels import compute
-from deltalog.paths import canonical_path, decode_path, encode_path, is_absolute, join
+from deltalog.paths import (
+    canonical_path,
+    canonical_paths,
+    decode_path,
+    encode_path,
+    is_absolute,
+    join,
+)
 from deltalog.progress import Steps
+from deltalog.scan.deletion_vectors import load_bitmap
 from deltalog.scan.plan import descriptor_of
+from deltalog.storage.parquet import check_is_parquet
 from deltalog.storage.pool import Background
 from deltalog.table_change import changed_table
 from deltalog.table_change.properties import stored_configuration
@@ -55,6 +65,7 @@ _TIED_PROPERTIES: Final = (
     TableProperties.materialized_row_commit_version_column_name.key,
     TableProperties.row_ids_physical_column_name.key,
 )
+_ABSOLUTE: Final = r"^(?:/|[A-Za-z][A-Za-z0-9+.-]*:/)"
 _COPIED_AT_ONCE: Final = 2  # whole files are in memory
 
 
@@ -146,10 +157,14 @@ class Clone(Verb[Cloned]):
         is_shallow: name the source's files by their location. Vacuum in the source must leave
             them alone as long as the clone is needed. Otherwise they are copied.
         properties: set on the clone besides the source's.
+        allows_foreign_files: whether files outside of the source's root, which its log names as
+            that of a shallow clone does, may be copied or named, too. A log is not to be trusted:
+            it could name any file that the caller can read.
     """
 
     source: Snapshot
     is_shallow: bool
+    allows_foreign_files: bool = False
     properties: Mapping[str, str] | None = None
     name: ClassVar[str] = "CLONE"
     doing: ClassVar[str] = "copying files"
@@ -181,6 +196,8 @@ class Clone(Verb[Cloned]):
         )
         root = transaction.store.root
         files = self.source.files()
+        if not self.allows_foreign_files:
+            self._check_own(files)
         names = _FileNames(self.source.store.root, root, is_shallow=self.is_shallow)
         wanted = names.of(files)
         now = (
@@ -214,6 +231,28 @@ class Clone(Verb[Cloned]):
             copied_bytes=copied.num_bytes,
         )
 
+    def _check_own(self, files: pa.Table) -> None:
+        """Refuse files outside of the source's root.
+
+        Raises:
+            UnsafePathError: a data file, or the file of a deletion vector.
+        """
+        root = self.source.store.root
+        paths: Any = canonical_paths(files.column("path"), root)
+        outside = paths.filter(compute.match_substring_regex(paths, _ABSOLUTE)).to_pylist()[:1]
+        vectors = files.column("deletionVector")
+        for row in vectors.filter(vectors.is_valid()).to_pylist():
+            descriptor = descriptor_of(row)
+            place = None if descriptor is None else location(descriptor)
+            if place is not None and is_absolute(canonical_path(place, root)):
+                outside.append(place)
+        if outside:
+            raise UnsafePathError(
+                f"cannot clone {root}: its log names {outside[0]!r}, which is not in the table; "
+                "where that is meant, as in a shallow clone, allow_foreign_files=True clones such "
+                "files, too"
+            )
+
 
 class _FileNames:
     """How files of one table are named in another.
@@ -241,27 +280,29 @@ class _FileNames:
         columns: list[Any] = [changed.get(name, files.column(name)) for name in FILE_SCHEMA.names]
         return pa.Table.from_arrays(columns, schema=FILE_SCHEMA)
 
-    def copies(self, files: pa.Table, added: pa.Table) -> dict[str, str]:
-        """The physical files to copy: decoded path in the source → decoded path in the copy."""
+    def copies(self, files: pa.Table, added: pa.Table) -> dict[str, _Copy]:
+        """The physical files to copy, by decoded path in the source."""
         if self._is_shallow:
             return {}
         new = set(added.column("path").to_pylist())
-        found: dict[str, str] = {}
+        found: dict[str, _Copy] = {}
         rows: list[dict[str, Any]] = files.select(["path", "deletionVector"]).to_pylist()
         for row in rows:
             path = decode_path(row["path"])
             target = self._copy_of(path)
             if encode_path(target) not in new and row["path"] not in new:
                 continue
-            found[path] = target
+            found[path] = _Copy(target)
             descriptor = descriptor_of(row["deletionVector"])
             place = None if descriptor is None else location(descriptor)
             if descriptor is not None and place is not None:
-                found[place] = location(self._vector(descriptor)) or place
+                target = location(self._vector(descriptor)) or place
+                known = found.get(place, _Copy(target)).vectors
+                found[place] = _Copy(target, (*known, descriptor))
         return found
 
     def _paths(self, encoded: Any) -> Any:
-        absolute = compute.match_substring_regex(encoded, "^(?:/|[A-Za-z][A-Za-z0-9+.-]*:/)")
+        absolute = compute.match_substring_regex(encoded, _ABSOLUTE)
         if self._is_shallow:
             prefix = encode_path(_location(self._source).rstrip("/") + "/")
             below = compute.binary_join_element_wise(prefix, encoded, "")
@@ -309,6 +350,33 @@ class _FileNames:
 
 
 @dataclass(frozen=True, slots=True)
+class _Copy:
+    """A physical file to copy.
+
+    Args:
+        target: decoded path in the clone.
+        vectors: that are in the file; none for a data file.
+    """
+
+    target: str
+    vectors: tuple[DeletionVectorDescriptor, ...] = ()
+
+    def read(self, source: Store, path: str) -> bytes:
+        """The bytes of the file, which is what the log says that it is.
+
+        Raises:
+            DataFileUnreadableError: it is no Parquet file.
+            DeletionVectorError: it does not hold the deletion vectors.
+        """
+        for descriptor in self.vectors:
+            load_bitmap(source, descriptor)
+        data = source.read(path)
+        if not self.vectors:
+            check_is_parquet(data, join(source.root, path))
+        return data
+
+
+@dataclass(frozen=True, slots=True)
 class _Copied:
     num_files: int = 0
     num_bytes: int = 0
@@ -317,17 +385,17 @@ class _Copied:
 def _copy(
     pending: PendingTransaction,
     source: Store,
-    copies: Mapping[str, str],
+    copies: Mapping[str, _Copy],
     steps: Steps,
 ) -> _Copied:
     """Copy files that are not there yet; those of an earlier attempt are taken as they are."""
     target = pending.store
 
-    def copy(pair: tuple[str, str]) -> tuple[str, int | None]:
-        path, place = pair
+    def copy(path: str, wanted: _Copy) -> tuple[str, int | None]:
+        place = wanted.target
         if _is_copied(source, path, target, place):
             return place, None
-        data = source.read(path)
+        data = wanted.read(source, path)
         try:
             target.put_if_absent(place, data)
         except AlreadyExistsError:
@@ -338,8 +406,8 @@ def _copy(
     sizes: list[int] = []
     steps.expect(len(copies))
 
-    def work(pair: tuple[str, str]) -> None:
-        place, num_bytes = copy(pair)
+    def work(path: str, wanted: _Copy) -> None:
+        place, num_bytes = copy(path, wanted)
         if num_bytes is not None:
             pending.own_paths.append(place)
             sizes.append(num_bytes)
@@ -347,8 +415,8 @@ def _copy(
 
     background = Background(_COPIED_AT_ONCE)
     try:
-        for pair in copies.items():
-            background.submit(partial(work, pair))
+        for path, wanted in copies.items():
+            background.submit(partial(work, path, wanted))
         background.wait()
     except BaseException:
         background.cancel()  # and wait: a copy that is under way would stay

@@ -12,7 +12,7 @@ import pytest
 from deltalog import write_deltalake
 from deltalog.context import utc_context
 from deltalog.engine import LocalEngine
-from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.errors import DeltaError, InvalidInputError, UnsafePathError
 from deltalog.paths import FileInfo, canonical_path, decode_path, is_absolute
 from deltalog.snapshot import Snapshot, load_snapshot
 from deltalog.storage import open_store
@@ -60,11 +60,22 @@ class NeighbourStore(AgingStore):
         return FileInfo(path, len(self.read(path)), self.times_ms.get(path, 0))
 
 
-def clone(source: Snapshot, target: AgingTable, *, is_shallow: bool, **properties: str) -> Cloned:
+def clone(
+    source: Snapshot,
+    target: AgingTable,
+    *,
+    is_shallow: bool,
+    allows_foreign_files: bool = False,
+    properties: dict[str, str] | None = None,
+) -> Cloned:
     """As the facade does it: the first time a new table, then a version of it."""
-    if not target.kept.files:
-        return clone_new(source, target, is_shallow=is_shallow, **properties)
-    return target.do(Clone(source=source, is_shallow=is_shallow, properties=properties))
+    verb = Clone(
+        source=source,
+        is_shallow=is_shallow,
+        properties=properties,
+        allows_foreign_files=allows_foreign_files,
+    )
+    return target.do(verb) if target.kept.files else clone_new(verb, target)
 
 
 def source_in(bucket: Bucket, properties: dict[str, str]) -> AgingTable:
@@ -125,7 +136,7 @@ def test_local_files_are_named_as_delta_spark_knows_them(tmp_path: Path) -> None
     source = load_snapshot(utc_context(open_store(tmp_path / "a b")))
     target = AgingTable()
     target.store = open_store(tmp_path / "copy")
-    clone_new(source, target, is_shallow=True)
+    clone_new(Clone(source=source, is_shallow=True), target)
     (path,) = target.snapshot().files(["path"]).column("path").to_pylist()
     assert str(path).startswith(f"file:{tmp_path}/a%20b/part-")
     assert target.rows() == [(1,), (2,)]
@@ -160,7 +171,9 @@ def test_a_deep_clone_of_a_shallow_one_brings_the_files_home() -> None:
     source, middle, target = source_in(bucket, FEATURES), bucket.table("m"), bucket.table("t")
     expected = source.rows()
     clone(source.snapshot(), middle, is_shallow=True)
-    clone(middle.snapshot(), target, is_shallow=False)
+    with pytest.raises(UnsafePathError, match="allow_foreign_files"):
+        clone(middle.snapshot(), target, is_shallow=False)
+    clone(middle.snapshot(), target, is_shallow=False, allows_foreign_files=True)
     source.kept.files.clear()
     middle.kept.files.clear()
     assert target.rows() == expected
@@ -202,18 +215,16 @@ def test_copies_of_an_attempt_that_failed_are_used() -> None:
     target.store = target.kept
     other = bucket.table("other")
     other.kept.files |= target.kept.files
-    again = clone_new(source.snapshot(), other)
+    again = clone_new(Clone(source=source.snapshot(), is_shallow=False), other)
     assert again.num_copied_files == 0
     assert other.rows() == source.rows()
 
 
-def clone_new(
-    source: Snapshot, target: AgingTable, *, is_shallow: bool = False, **properties: str
-) -> Cloned:
+def clone_new(verb: Clone, target: AgingTable) -> Cloned:
     done = make_table(
-        Clone(source=source, is_shallow=is_shallow, properties=properties),
+        verb,
         utc_context(target.store),
-        cloned_configuration(source.configuration, properties=properties),
+        cloned_configuration(verb.source.configuration, properties=verb.properties),
         LocalEngine(),
         CommitOptions(hooks=NO_HOOKS),
     )
@@ -227,7 +238,7 @@ def test_another_file_of_the_same_name_is_not_taken_for_a_copy() -> None:
     (taken, *_) = map(decode_path, map(str, source.snapshot().files(["path"])["path"].to_pylist()))
     target.kept.files[taken] = b"other"
     with pytest.raises(InvalidInputError, match="another file"):
-        clone_new(source.snapshot(), target)
+        clone_new(Clone(source=source.snapshot(), is_shallow=False), target)
     assert target.kept.files[taken] == b"other"
 
 
@@ -252,7 +263,7 @@ def test_rows_have_ids_of_their_own() -> None:
 def test_the_history_tells_of_it_as_the_reference_does() -> None:
     bucket = Bucket()
     source, target = source_in(bucket, ICT), bucket.table("copy")
-    clone(source.snapshot(), target, is_shallow=True, **{"my.key": "1"})
+    clone(source.snapshot(), target, is_shallow=True, properties={"my.key": "1"})
     (entry,) = target.snapshot().history()
     assert (entry["operation"], entry["isBlindAppend"]) == ("CLONE", False)
     assert entry["operationParameters"] == {

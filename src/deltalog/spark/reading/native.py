@@ -24,7 +24,13 @@ from deltalog.column_mapping import Mode, physical_name
 from deltalog.errors import DataFileMissingError
 from deltalog.features import check_deletion_vectors
 from deltalog.kernels import compute
-from deltalog.paths import check_all_confined, locations, split_location, store_kind
+from deltalog.paths import (
+    are_foreign,
+    check_all_confined,
+    locations,
+    split_location,
+    store_kind,
+)
 from deltalog.scan import METADATA_COLUMNS
 from deltalog.scan.plan import TASK_COLUMNS, make_task
 from deltalog.schema import Field, StructType
@@ -122,6 +128,10 @@ def plan_native(scan: Scan, *, objection: str | None = None) -> NativePlan:
     odd = are_unfit_by_name(files.column("location"))
     if odd.true_count:
         reasons.append(f"{odd.true_count} have names that Spark would not find")
+    foreign = are_foreign(files.column("path"), root)
+    if foreign.true_count:  # Spark would read them; our tasks refuse what is not trusted
+        odd = compute.or_(odd, foreign)
+        reasons.append(f"{foreign.true_count} are in other stores")
     if spec.mode is Mode.ID:
         by_id = are_unfit_by_id(scan.snapshot.store, spec, files)
         odd = compute.or_(odd, by_id)
