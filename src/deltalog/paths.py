@@ -256,6 +256,8 @@ def split_location(location: str) -> tuple[str, str, str]:
     return name, authority, path
 
 
+LOG_DIRECTORY: Final = "_delta_log"
+"""The directory of the log, below the root of every table."""
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/+")
 _MAYBE_ABSOLUTE: Final = r"[%:]|^/"
 _DRIVE_BACKSLASH: Final = re.compile(r"[A-Za-z]:\\")

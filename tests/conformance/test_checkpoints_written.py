@@ -7,7 +7,8 @@ import pytest
 from deltalog.context import utc_context
 from deltalog.errors import UnsupportedFeatureError
 from deltalog.features.support import writer_blockers
-from deltalog.log.names import LOG_DIRECTORY, commit_path
+from deltalog.log.names import commit_path
+from deltalog.paths import LOG_DIRECTORY
 from deltalog.snapshot import load_snapshot
 from deltalog.upkeep import create_checkpoint
 from tests.property.test_checkpoint_laws import NOW, assert_same_state

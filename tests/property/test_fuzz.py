@@ -307,6 +307,20 @@ def test_a_damaged_footer_raises_ours(tmp_path: Path, part: int) -> None:
     assert len(seeds) == inputs
 
 
+@pytest.mark.parametrize("part", ["footer", "pages"])
+def test_a_damaged_data_file_raises_ours(tmp_path: Path, part: str) -> None:
+    """With predicates and without; also in another process, which must survive it."""
+    inputs = 600
+    command = [sys.executable, "-m", "tests.property.damaged_data_files", str(tmp_path / "table")]
+    ran = subprocess.run(
+        [*command, "0", str(inputs), part],
+        cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    seeds = ran.stdout.split()
+    assert ran.returncode == 0, f"ended with {ran.returncode} at seed {seeds[-1]}: {ran.stderr}"
+    assert len(seeds) == inputs
+
+
 def _ours(subject: Subject) -> None:
     _outcome(subject)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from deltalog.actions.model import Sidecar
     from deltalog.paths import FileInfo
-    from deltalog.storage.parquet import ParquetReader
+    from deltalog.storage.parquet import Footer, ParquetReader
     from deltalog.storage.parquet_footer import NullCounts
     from deltalog.storage.store import Store
 
@@ -92,7 +92,12 @@ class ParquetCheckpointFile:
     """A Parquet file of actions; reads the requested leaves, in the row groups that have them."""
 
     def __init__(
-        self, store: Store, info: FileInfo, *, footer: Any = None, group: int | None = None
+        self,
+        store: Store,
+        info: FileInfo,
+        *,
+        footer: Footer | None = None,
+        group: int | None = None,
     ) -> None:
         self._store = store
         self._info = info
@@ -108,7 +113,7 @@ class ParquetCheckpointFile:
         # A reader is for one thread at a time, so each call opens one; the footer is shared.
         size = self._info.size_bytes or None
         reader = open_parquet(self._store, self._info.path, size_bytes=size, footer=self._footer)
-        self._footer = reader.metadata
+        self._footer = reader.footer
         return reader
 
     def leaves(self, kind: str) -> Sequence[Leaf]:

@@ -26,7 +26,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.kernels import arrow, compute
 from deltalog.log import names
 from deltalog.log.segment import CheckpointFiles, CheckpointKind
-from deltalog.paths import FileInfo
+from deltalog.paths import LOG_DIRECTORY, FileInfo
 from deltalog.storage.pool import read_ahead
 
 if TYPE_CHECKING:
@@ -363,7 +363,7 @@ def count_parts(store: Store, version: int, num_files: int, part_rows: int) -> i
     # be mixed with these: the number of parts is in the name, so another number keeps them apart.
     taken = {
         file.parts
-        for info in store.list_from(names.LOG_DIRECTORY, names.first_name_of(version))
+        for info in store.list_from(LOG_DIRECTORY, names.first_name_of(version))
         if (file := names.parse_log_name(info)) and file.version == version
     }
     while parts in taken:

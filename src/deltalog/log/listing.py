@@ -13,8 +13,9 @@ from itertools import chain, islice, pairwise, takewhile
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import ObjectNotFoundError
-from deltalog.log.names import LOG_DIRECTORY, LogFile, LogFileKind, commit_path, first_name_of
+from deltalog.log.names import LogFile, LogFileKind, commit_path, first_name_of
 from deltalog.log.segment import LogListing, sort_listing
+from deltalog.paths import LOG_DIRECTORY
 from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:

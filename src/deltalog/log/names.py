@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from deltalog.paths import LOG_DIRECTORY
+
 if TYPE_CHECKING:
     from deltalog.paths import FileInfo
 
-LOG_DIRECTORY: Final = "_delta_log"
 SIDECAR_DIRECTORY: Final = "_delta_log/_sidecars"
 STAGED_DIRECTORY: Final = "_delta_log/_staged_commits"
 LAST_CHECKPOINT_NAME: Final = "_last_checkpoint"

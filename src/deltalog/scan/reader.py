@@ -169,7 +169,7 @@ class _OpenTask:
         """Leaf columns of some row groups; pieces of one file are read side by side."""
         shared, task = self.reader, self.task
         own = open_parquet(
-            task.store, task.path, size_bytes=shared.size_bytes, footer=shared.metadata
+            task.store, task.path, size_bytes=shared.size_bytes, footer=shared.footer
         )
         try:
             return own.read([shared.leaves[leaf] for leaf in leaves], row_groups)

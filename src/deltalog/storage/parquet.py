@@ -9,6 +9,7 @@ silently (9999-12-31 would be 1816).
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -21,11 +22,12 @@ from deltalog.paths import FileInfo, join
 from deltalog.storage.atomic import take_name, write_temporary
 from deltalog.storage.faults import storage_error
 from deltalog.storage.parquet_footer import (
+    ColumnChunk,
     NullCounts,
     as_file,
+    column_chunks,
     fetch_footer,
     local_footer,
-    null_counts,
 )
 from deltalog.storage.parquet_parts import (
     Column,
@@ -41,16 +43,17 @@ from deltalog.storage.pool import map_in_pool
 from deltalog.storage.ranged_file import RangedFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
-    from deltalog.storage.store import ByteRange, Store
+    from deltalog.storage.store import Store
 
 _SIDE_BY_SIDE_BYTES: Final = 4 * 1024 * 1024
 _THREADED_BYTES: Final = 1024 * 1024
+_MOST_CHUNKS: Final = 5_000  # that are looked through for a size
 
 
 def open_parquet(
-    store: Store, path: str, *, size_bytes: int | None = None, footer: pq.FileMetaData | None = None
+    store: Store, path: str, *, size_bytes: int | None = None, footer: Footer | None = None
 ) -> ParquetReader:
     """Open a Parquet file and read its footer.
 
@@ -69,34 +72,49 @@ def open_parquet(
     return guarded(store, path, lambda: ParquetReader(store, path, size_bytes, footer))
 
 
+@dataclass(slots=True)
+class Footer:
+    """A footer that was read, which further readers of the file can use.
+
+    Args:
+        metadata: as pyarrow knows it.
+        data: as it is stored; None before it was needed.
+    """
+
+    metadata: pq.FileMetaData
+    data: bytes | None = None
+
+
 class ParquetReader:
     """One Parquet file, its footer read; for one thread at a time.
 
     Attributes:
         path: decoded, as it was asked for.
-        metadata: the footer: rows, row groups, column chunks and their statistics.
+        metadata: the footer: rows, row groups, types. Never ask it for a column chunk: a damaged
+            one ends the process; `column_chunks` does not.
+        footer: the same, for further readers of the file.
         arrow_schema: what reading all columns gives.
         leaf_paths: Parquet's dotted path of every leaf column (`add.tags.key_value.key`).
         leaves: the same as parts, containers' own levels left out (`("add", "tags", "key")`).
     """
 
     def __init__(
-        self, store: Store, path: str, size_bytes: int | None, footer: pq.FileMetaData | None
+        self, store: Store, path: str, size_bytes: int | None, footer: Footer | None
     ) -> None:
         self.path = path
         self._store = store
         self._native = native_path(store, path)
         self._segments = Segments()
         self._size = size_bytes or 0
-        self._footer_bytes: bytes | None = None
         if self._native is None:
             if size_bytes is None:
                 self._size = store.stat(path).size_bytes
             if footer is None:
-                self._footer_bytes, self._size = fetch_footer(store, path, self._size)
-                footer = pq.read_metadata(pa.BufferReader(as_file(self._footer_bytes)))
-        self._file = self._open(footer)
+                data, self._size = fetch_footer(store, path, self._size)
+                footer = Footer(pq.read_metadata(pa.BufferReader(as_file(data))), data)
+        self._file = self._open(None if footer is None else footer.metadata)
         self.metadata: pq.FileMetaData = self._file.metadata
+        self.footer = footer or Footer(self.metadata)
         self.arrow_schema: pa.Schema = self._file.schema_arrow
         schema = self.metadata.schema
         self.leaf_paths: tuple[str, ...] = tuple(
@@ -132,7 +150,21 @@ class ParquetReader:
 
         Cost: local: a read. Elsewhere: that of the footer, if that was given to `open_parquet`.
         """
-        return guarded(self._store, self.path, self._null_counts)
+        groups = self.column_chunks()
+        return [[chunk.null_count for chunk in group] for group in groups]
+
+    def column_chunks(self, leaves: Collection[int] | None = None) -> list[list[ColumnChunk]]:
+        """What the footer says of its column chunks, by row group and leaf column.
+
+        Args:
+            leaves: numbers of the columns that are wanted; None is all.
+
+        Raises:
+            DataFileUnreadableError: the footer is damaged.
+
+        Cost: as `null_counts`.
+        """
+        return guarded(self._store, self.path, lambda: self._column_chunks(leaves))
 
     def leaf_indices(self, columns: Sequence[Column] | None) -> list[int]:
         """The numbers of the leaf columns that `columns` name, ascending; others are ignored.
@@ -195,24 +227,32 @@ class ParquetReader:
         def next_batch() -> pa.RecordBatch | None:
             return next(batches, None)
 
+        rows = 0
         while (batch := guarded(self._store, self.path, next_batch)) is not None:
+            rows += batch.num_rows
             yield batch
+        expected = self.metadata.row_group(group).num_rows
+        if rows != expected:
+            raise DataFileUnreadableError(
+                f"cannot read row group {group} of {self.path!r}: expected {expected} rows, found "
+                f"{rows}"
+            )
 
     def close(self) -> None:
         """Close the file; using the reader afterwards is an error."""
         self._file.close(force=True)
 
-    def _null_counts(self) -> NullCounts:
-        if self._footer_bytes is None:
+    def _column_chunks(self, leaves: Collection[int] | None) -> list[list[ColumnChunk]]:
+        if self.footer.data is None:
             if self._native is None:
-                self._footer_bytes, _ = fetch_footer(self._store, self.path, self._size)
+                self.footer.data, _ = fetch_footer(self._store, self.path, self._size)
             else:
-                self._footer_bytes = local_footer(self._native)
-        counts = null_counts(self._footer_bytes)
+                self.footer.data = local_footer(self._native)
+        found = column_chunks(self.footer.data, leaves)
         shape = [len(self.leaf_paths)] * self.metadata.num_row_groups
-        if [len(columns) for columns in counts] != shape:
+        if [len(columns) for columns in found] != shape:
             raise pa.ArrowInvalid("the footer's row groups are not of its columns")
-        return counts
+        return found
 
     @property
     def _all_groups(self) -> list[int]:
@@ -233,12 +273,19 @@ class ParquetReader:
             self._fetch(groups, indices)
         try:
             if len(groups) > 1 and self._stored_bytes(groups, indices) > _SIDE_BY_SIDE_BYTES:
-                return self._read_side_by_side(groups, indices)
-            return self._file.reader.read_row_groups(
-                groups, column_indices=indices, use_threads=self._is_worth_threads(groups)
-            )
+                found = self._read_side_by_side(groups, indices)
+            else:
+                found = self._file.reader.read_row_groups(
+                    groups, column_indices=indices, use_threads=self._is_worth_threads(groups)
+                )
         finally:
             self._segments.clear()
+        # Arrow compares neither: by a damaged footer columns may have any number of rows.
+        rows = sum(self.metadata.row_group(group).num_rows for group in groups)
+        for name, column in zip(found.column_names, found.columns, strict=True):
+            if len(column) != rows:
+                raise pa.ArrowInvalid(f"expected {rows} values in {name!r}, found {len(column)}")
+        return found
 
     def _is_worth_threads(self, groups: list[int]) -> bool:
         """Whether decoding the row groups takes longer than waking other threads."""
@@ -255,18 +302,17 @@ class ParquetReader:
         return pa.concat_tables(map_in_pool(read_group, groups))
 
     def _stored_bytes(self, groups: list[int], indices: list[int]) -> int:
-        return sum(
-            self.metadata.row_group(group).column(index).total_compressed_size
-            for group in groups
-            for index in indices
-        )
+        if len(self.leaf_paths) * self.metadata.num_row_groups > _MOST_CHUNKS:
+            size = sum(self.metadata.row_group(group).total_byte_size for group in groups)
+            return size * len(indices) // len(self.leaf_paths)
+        chunks = self._column_chunks(frozenset(indices))
+        return sum(chunks[group][index].stored_bytes or 0 for group in groups for index in indices)
 
     def _fetch(self, groups: list[int], indices: list[int]) -> None:
         """Fetch column chunks, neighbouring ones with one request."""
+        chunks = self._column_chunks(frozenset(indices))
         wanted = sorted(
-            _chunk_range(self.metadata.row_group(group).column(index), self._size)
-            for group in groups
-            for index in indices
+            chunks[group][index].byte_range(self._size) for group in groups for index in indices
         )
         merged = coalesce(wanted)
         parts = self._store.read_ranges(self.path, merged)
@@ -428,13 +474,3 @@ class ParquetSink:
             self.close()
         else:
             self.abandon()
-
-
-def _chunk_range(column: pq.ColumnChunkMetaData, size: int) -> ByteRange:
-    start = column.data_page_offset
-    dictionary = column.dictionary_page_offset
-    # Old writers put 0 or a wrong number there when there is no dictionary.
-    if dictionary is not None and 0 < dictionary < start:
-        start = dictionary
-    # parquet-mr before 1.2.9 left the header of the dictionary page out of the length.
-    return start, min(size, start + column.total_compressed_size + 100)

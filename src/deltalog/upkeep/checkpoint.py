@@ -33,11 +33,11 @@ from deltalog.log.hint import LastCheckpointHint, encode_hint, read_hint
 from deltalog.log.listing import list_log
 from deltalog.log.names import (
     LAST_CHECKPOINT_PATH,
-    LOG_DIRECTORY,
     commit_path,
     first_name_of,
 )
 from deltalog.log.segment import CheckpointKind
+from deltalog.paths import LOG_DIRECTORY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

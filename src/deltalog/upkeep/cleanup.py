@@ -24,13 +24,12 @@ from deltalog.features.support import check_writable
 from deltalog.log.history import file_times_ms, find_version_at
 from deltalog.log.listing import list_log
 from deltalog.log.names import (
-    LOG_DIRECTORY,
     SIDECAR_DIRECTORY,
     STAGED_DIRECTORY,
     LogFileKind,
     parse_log_name,
 )
-from deltalog.paths import canonical_path
+from deltalog.paths import LOG_DIRECTORY, canonical_path
 from deltalog.upkeep.checkpoint import inspect_checkpoint
 
 if TYPE_CHECKING:

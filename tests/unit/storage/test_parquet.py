@@ -130,7 +130,7 @@ def test_a_remote_file_costs_a_footer_and_the_asked_chunks(tmp_path: Path) -> No
     chunk = 200_000 * 8
     assert 2 * chunk <= store.bytes_read < 2 * chunk * 1.01
     store.reset()
-    again = open_parquet(store, "f.parquet", size_bytes=info.size_bytes, footer=reader.metadata)
+    again = open_parquet(store, "f.parquet", size_bytes=info.size_bytes, footer=reader.footer)
     assert again.num_rows == 200_000
     assert store.total_calls == 0
     open_parquet(store, "f.parquet")

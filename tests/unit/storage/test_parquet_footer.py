@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltalog.errors import DataFileUnreadableError
-from deltalog.storage.parquet_footer import null_counts
+from deltalog.storage.parquet_footer import column_chunks
 
 
 def file_of(table: pa.Table, **options: Any) -> bytes:
@@ -21,6 +21,10 @@ def file_of(table: pa.Table, **options: Any) -> bytes:
 def footer(file: bytes) -> bytes:
     (length,) = struct.unpack("<I", file[-8:-4])
     return file[-8 - length : -8]
+
+
+def null_counts(data: bytes) -> list[list[int | None]]:
+    return [[chunk.null_count for chunk in group] for group in column_chunks(data)]
 
 
 def pq_null_count(chunk: pq.ColumnChunkMetaData) -> int | None:

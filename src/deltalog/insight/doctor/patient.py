@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog.errors import InternalError
-from deltalog.log.names import LOG_DIRECTORY
-from deltalog.paths import decode_path
+from deltalog.paths import LOG_DIRECTORY, decode_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,8 +25,7 @@ from deltalog.errors import (
     SharingUnavailableError,
     StorageError,
 )
-from deltalog.log.names import LOG_DIRECTORY
-from deltalog.paths import FileInfo
+from deltalog.paths import LOG_DIRECTORY, FileInfo
 from deltalog.sharing.client.http import Reply, Request, run, start
 from deltalog.sharing.client.retry import is_retryable
 from deltalog.storage.ranged_file import open_ranged

@@ -1,0 +1,92 @@
+"""Reads damaged data files in a process of its own, for `test_fuzz`: Arrow could end it.
+
+`python -m tests.property.damaged_data_files DIRECTORY FIRST_SEED INPUTS PART` prints each seed
+before its file is read; PART is `footer` or `pages`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from deltalog import DeltaTable, write_deltalake
+from deltalog.errors import DeltaError
+from deltalog.transaction import PostCommitHookProperties
+from deltalog.write.options import WriterProperties
+from tests.property.damaged_footers import damage_footer
+from tests.property.test_fuzz import damage_bytes
+
+PREDICATES = (
+    None,
+    "i = 7 OR t > 'k' AND t < 'p'",
+    "d = DATE '2020-01-05' OR ts >= TIMESTAMP '2020-01-04 00:00:00Z'",
+    "m > 3.5 AND b IS NOT NULL OR x < 2.5 OR f",
+    "s.a = 3 OR i IS NULL",
+)
+
+
+def make(path: Path) -> Path:
+    """A table of one file with several row groups and all kinds of columns; the file."""
+    numbers: list[int | None] = [None if n % 7 == 0 else n for n in range(40)]
+
+    def each(make_value: Any) -> list[Any]:
+        return [None if n is None else make_value(n) for n in numbers]
+
+    day = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
+    table = pa.table(
+        {
+            "i": pa.array(numbers, pa.int32()),
+            "l": pa.array(numbers, pa.int64()),
+            "t": each(lambda n: chr(97 + n % 26) * (n % 5)),
+            "b": each(lambda n: bytes([n]) * 3),
+            "f": each(lambda n: n % 2 == 0),
+            "x": each(lambda n: n / 2),
+            "d": each(lambda n: day.date() + dt.timedelta(days=n)),
+            "ts": pa.array(each(lambda n: day + dt.timedelta(days=n)), pa.timestamp("us", "UTC")),
+            "m": pa.array(each(lambda n: Decimal(n) / 4), pa.decimal128(20, 2)),
+            "w": pa.array(each(lambda n: Decimal(n) / 4), pa.decimal128(9, 2)),
+            "s": each(lambda n: {"a": n, "c": [n, None]}),
+        }
+    )
+    properties = WriterProperties(max_row_group_size=10, compression="SNAPPY")
+    write_deltalake(
+        path,
+        table,
+        writer_properties=properties,
+        post_commithook_properties=PostCommitHookProperties(write_checksum=False),
+    )
+    (file,) = path.glob("*.parquet")
+    return file
+
+
+def main(directory: Path, first: int, inputs: int, part: str) -> None:
+    """Damage and read; anything but our errors ends the process with a traceback."""
+    file = make(directory)
+    original = file.read_bytes()
+    table = DeltaTable(directory)
+    footer_bytes = int.from_bytes(original[-8:-4], "little") + 8
+    for seed in range(first, first + inputs):
+        sys.stdout.write(f"{seed}\n")
+        sys.stdout.flush()
+        rng = random.Random(seed)
+        if part == "footer":
+            damaged = damage_footer(original, rng)
+        else:
+            damaged = damage_bytes(original[:-footer_bytes], rng) + original[-footer_bytes:]
+        file.write_bytes(damaged)
+        for predicate in PREDICATES:
+            try:
+                table.scan(predicate=predicate).to_table()
+            except DeltaError:
+                continue
+    file.write_bytes(original)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
