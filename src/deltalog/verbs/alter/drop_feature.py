@@ -200,8 +200,8 @@ class DropFeature(Verb[Nothing]):
         droppable = check_droppable(transaction.configuration, self.feature)
         if droppable.has_history and uses(snapshot, name):
             raise InvalidInputError(
-                f"cannot drop {self.feature!r} of {transaction.store.root}: it came to use "
-                "meanwhile; repeat"
+                f"cannot drop {self.feature!r} of {transaction.store.root}: another writer used it "
+                "in the meantime; repeat the call"
             )
         _stage_leftovers(transaction, name)
         protects = droppable.has_history and not self.truncates_history
