@@ -1264,7 +1264,7 @@ class DeltaTable:
         """Return the notebook card."""
         return card(self._snapshot)
 
-    if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
+    if not TYPE_CHECKING:  # a `__getattr__` would hide wrong names from type checkers
 
         def __getattr__(self, name: str) -> NoReturn:
             """Name what replaced a name that deltalake dropped, or what was meant."""

@@ -1,8 +1,9 @@
 """Drop a table feature: first its uses, then the history that needs it, then the protocol entry.
 
 A reader of the newest version may also replay older commits. So a reader feature can be dropped in
-one of two ways: a checkpoint is written after the last use, and checkpoints before it are protected
-from cleanup; or the history that needs the feature is truncated, once it is old enough.
+one of two ways: a checkpoint is written after the last use, and checkpoints before the version of
+the drop are protected from cleanup; or the history that needs the feature is truncated, once it is
+old enough.
 
 Protocol: Table Features, Checkpoint Protection
 """
