@@ -125,9 +125,7 @@ class Follower:
             try:
                 self._take_commits(room)
             except DeltaError:
-                if (
-                    not room.tasks
-                ):  # return what was found first; the next poll raises the error again
+                if not room.tasks:  # else return what was found; the next poll raises again
                     raise
         if not room.tasks:
             return None
