@@ -1,8 +1,8 @@
-"""Which row groups of a file may hold a matching row.
+"""Row group pruning: which row groups of a file may hold a matching row.
 
-Uses the Parquet footer's bounds as the log's statistics are used, by the same rule: what is not
-known keeps the row group. Floating-point columns are left out, because writers leave NaN out of
-a footer's bounds and NaN is the greatest value.
+Uses the bounds in the Parquet footer like the statistics in the log, by the same rule: a missing
+bound keeps the row group. Bounds of floating-point columns are not used: writers leave NaN out of
+them, and Spark orders NaN as the greatest value.
 
 Protocol: none (Parquet column statistics)
 """
@@ -38,9 +38,9 @@ def surviving_row_groups(
     """Numbers of the row groups that may hold a matching row.
 
     Args:
-        predicate: resolved; conditions on other than data columns keep everything.
+        predicate: resolved; conditions on columns that are not data columns prune nothing.
         data_columns: logical columns that are read from the file.
-        leaf_of: index of the file's leaf for each column that is a leaf there.
+        leaf_of: index of the file's leaf, for each column that is a leaf there.
         reader: of the file.
 
     Cost: no I/O; the footer was read before.
@@ -63,7 +63,7 @@ def surviving_row_groups(
 
 @dataclass(frozen=True, slots=True)
 class _RowGroupFacts:
-    """The file's logical columns as a table of their own, which has no partitions."""
+    """The file's logical columns as the schema of an unpartitioned, unmapped table."""
 
     schema: StructType
     partition_columns: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class _RowGroupFacts:
 
 
 def _footer_stats(reader: ParquetReader, schema: pa.Schema, leaf_of: Mapping[str, int]) -> pa.Table:
-    """The bounds of each row group as statistics; those that a footer can't give are left out."""
+    """The footer's bounds of each row group in the form of statistics, as far as it has them."""
     groups = [reader.metadata.row_group(n) for n in range(reader.metadata.num_row_groups)]
     found: list[tuple[tuple[str, ...], pa.Array[Any]]] = []
     for path, kind in leaves_of_schema(schema):
@@ -102,7 +102,7 @@ def _nested(
 
 
 def _bounds(groups: Sequence[Any], leaf: int, name: str, kind: pa.DataType) -> pa.Array[Any] | None:
-    """One number of the footer for each row group; None if it is no value of the column."""
+    """One statistic of the footer for each row group; None if it does not fit the column's type."""
     values: list[Any] = []
     for group in groups:
         statistics = group.column(leaf).statistics
@@ -120,7 +120,7 @@ def _bounds(groups: Sequence[Any], leaf: int, name: str, kind: pa.DataType) -> p
 
 
 def _bound(statistics: Any, name: str) -> Any:
-    """A bound as a Python value; None if there is none for it, as for days after year 9999."""
+    """A bound as a Python value; None if Python has no such value (a date after year 9999)."""
     try:
         return getattr(statistics, name)
     except (ValueError, OverflowError):
