@@ -1,4 +1,4 @@
-"""Who does the work on rows and files: one seam, threads here or tasks on a cluster."""
+"""Engines: the seam for work on rows and files, by local threads or by tasks of a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every file of a table's directory that a vacuum may look at: one listing, hidden names left out.
+"""List the files below a table's root that vacuum may delete, without hidden ones.
 
 Protocol: none; Delta Spark's vacuum (ledger D-46, D-47)
 """
@@ -33,7 +33,7 @@ _HIDDEN: Final = "(?:^|/)(?:[._]|metadata(?:/|$))"
 
 
 def listed_files(store: Store, configuration: TableConfiguration) -> pa.Table:
-    """Every file below the root that vacuum may touch: path, size, and time in milliseconds.
+    """List the files below the root, without hidden ones, with `LISTING_SCHEMA`.
 
     Cost: one listing of the whole table; a Python object per file only while a batch is read.
     """
@@ -41,7 +41,7 @@ def listed_files(store: Store, configuration: TableConfiguration) -> pa.Table:
 
 
 def listed_below(store: Store, directory: str, configuration: TableConfiguration) -> pa.Table:
-    """The same for what is below one directory of the table."""
+    """List the files below one directory of the table, like `listed_files`."""
     listing = store.list_all(directory)
     tables = [LISTING_SCHEMA.empty_table()]
     while infos := list(islice(listing, _LISTED_TOGETHER)):
@@ -50,7 +50,7 @@ def listed_below(store: Store, directory: str, configuration: TableConfiguration
 
 
 def listing_of(infos: Sequence[FileInfo], configuration: TableConfiguration) -> pa.Table:
-    """The same of files that were listed elsewhere."""
+    """Return listed files as a table with `LISTING_SCHEMA`, without hidden ones."""
     columns: list[Any] = [
         pa.array([info.path for info in infos], pa.string()),
         pa.array([info.size_bytes for info in infos], pa.int64()),
@@ -60,10 +60,10 @@ def listing_of(infos: Sequence[FileInfo], configuration: TableConfiguration) -> 
 
 
 def visible(files: pa.Table, configuration: TableConfiguration) -> pa.Table:
-    """The files that no hidden name keeps from vacuum.
+    """Return the files without a hidden part in their path.
 
-    Names that begin with `.` or `_` are hidden at every level, but for change data, `_delta_index`
-    and directories of partitions; so is what Iceberg keeps in `metadata`.
+    Names that begin with `.` or `_` are hidden at every level, except `_change_data`,
+    `_delta_index` and directories of partitions; so is `metadata`, which belongs to Iceberg.
     """
     paths: Any = files.column("path")
     suspects = compute.match_substring_regex(paths, _HIDDEN)

@@ -1,4 +1,4 @@
-"""The engine of one process: threads read and write, the caller's thread plans and stages."""
+"""The local engine: threads read and write files, the caller's thread plans and stages."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ if TYPE_CHECKING:
 
 
 class LocalEngine:
-    """Does all work in this process; see `Engine`. It has no state."""
+    """Does all work in this process, without state; see `Engine`."""
 
     files_per_deletion = 5_000
 
     def open_rows(self, data: Any) -> RowSource:
-        """Anything that holds rows, as a stream of Arrow batches."""
+        """Open anything that holds rows as a stream of Arrow batches."""
         return open_source(data)
 
     def open_source(self, data: Any) -> AbstractContextManager[Any]:
-        """Rows in memory, or in a temporary file where they are many."""
+        """Hold the source's rows in memory, or in a temporary file if they are many."""
         return MergeSource(data)
 
     def find_rows(self, transaction: PendingTransaction, changes: RowChanges) -> FoundRows:
-        """Search of the files that pruning leaves, only for the columns that decide."""
+        """Find rows, by reading the columns of conditions from the files that pruning leaves."""
         if changes.source is None:
             return SelectedRows(transaction, changes)
         return MergedRows(transaction, changes)
@@ -61,7 +61,7 @@ class LocalEngine:
         predicate: Expression | None = None,
         tells_changes: bool = False,
     ) -> WrittenFiles:
-        """One pass over the rows; files are encoded while the next rows are read."""
+        """Write rows in one pass; files are encoded while the next rows are read."""
         if not isinstance(rows, pa.RecordBatchReader):
             raise InternalError(f"cannot write a {type(rows).__name__} in this process")
         if predicate is not None and rows.schema.names:
@@ -71,18 +71,18 @@ class LocalEngine:
         return write_files(spec, rows)  # an empty list has no columns to be checked
 
     def rewrite_bins(self, job: BinRewrite) -> Sequence[Rewritten]:
-        """As many bins at a time as there are cores, or as the job says."""
+        """Rewrite several bins at a time: `max_concurrent_tasks`, or one per core up to 8."""
         return rewrite_here(job)
 
     def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
-        """`upkeep.create_checkpoint`."""
+        """Write a checkpoint with `upkeep.create_checkpoint`."""
         create_checkpoint(snapshot, at_ms=at_ms)
         return True
 
     def list_files(self, store: Store, configuration: TableConfiguration) -> pa.Table:
-        """One listing of the whole table."""
+        """List the whole table."""
         return listed_files(store, configuration)
 
     def delete_files(self, store: Store, paths: Sequence[str]) -> None:
-        """Deletions in batches, each of them parallel as the store can."""
+        """Delete files in the batches that the store supports."""
         store.delete_many(paths)

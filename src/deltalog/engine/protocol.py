@@ -1,8 +1,8 @@
-"""The seam between what is to be done and who does it.
+"""The interface between verbs, which decide what is done, and engines, which do it.
 
-An engine finds and changes rows, writes them, rewrites files and handles many files; it knows no
-verb. `engine.local` is threads of this process; `spark.engine` is tasks of a cluster. Whatever an
-engine stages goes into the transaction that it is given, and the caller commits.
+An engine finds and changes rows, writes them, rewrites, lists and deletes files; it knows no verb.
+`engine.local` uses threads of this process, `spark.engine` tasks of a cluster. An engine stages
+into the transaction that it is given, and the caller commits.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 class RowSource(Protocol):
-    """Rows to write, wherever they are: a stream of Arrow batches, or a frame on a cluster."""
+    """Rows to write: a stream of Arrow batches, or a data frame on a cluster."""
 
     @property
     def schema(self) -> pa.Schema:
-        """Of the rows."""
+        """The schema of the rows."""
         ...
 
 
@@ -39,32 +39,32 @@ class Engine(Protocol):
     """Does the work on rows and files that verbs plan.
 
     Attributes:
-        files_per_deletion: files that are deleted at once; between such batches work can be ended.
+        files_per_deletion: batch size of deletions; progress is reported after each batch.
     """
 
     files_per_deletion: int
 
     def open_rows(self, data: Any) -> RowSource:
-        """Rows in any form that the engine takes.
+        """Open rows in any form that the engine supports.
 
         Raises:
-            InvalidInputError: it takes no such thing.
+            InvalidInputError: the engine does not support the type.
         """
         ...
 
     def open_source(self, data: Any) -> AbstractContextManager[Any]:
-        """The rows of a merge's source, which are asked for more than once and do not change.
+        """Open a merge's source, so that its rows can be read several times without a change.
 
         Raises:
-            InvalidInputError: the engine takes no such thing.
+            InvalidInputError: the engine does not support the type.
         """
         ...
 
     def find_rows(self, transaction: PendingTransaction, changes: RowChanges) -> FoundRows:
-        """The rows that a change concerns, found when they are first asked for.
+        """Return the rows that a change matches; they may be searched lazily.
 
-        A source is of `open_source`.
-        What is read of the table for that is noted in the transaction as read.
+        The source, if any, is from `open_source`. Predicates and files that are read are recorded
+        in the transaction, for conflict detection.
 
         Raises:
             InvalidInputError: condition, clauses or values do not fit the table.
@@ -79,13 +79,13 @@ class Engine(Protocol):
         predicate: Expression | None = None,
         tells_changes: bool = False,
     ) -> WrittenFiles:
-        """Rows as data files that no commit names yet; where it fails, none is left.
+        """Write rows to data files, without a commit; after a failure no file is left.
 
         Args:
             spec: of the table.
             rows: of `open_rows`; read once.
-            predicate: which every row must match.
-            tells_changes: whether files for the change feed are written as well.
+            predicate: every row must match it.
+            tells_changes: whether change data files are written as well.
 
         Raises:
             SchemaMismatchError, ConstraintViolationError: the rows do not fit.
@@ -93,16 +93,16 @@ class Engine(Protocol):
         ...
 
     def rewrite_bins(self, job: BinRewrite) -> Sequence[Rewritten]:
-        """The rows of groups of files in new files; where one fails, no file is left.
+        """Rewrite bins into new files; after a failure no file is left.
 
         Returns:
-            What came of each bin, in their order: of all, or of the first ones if the job lets
-            the rest go into another commit.
+            The new files of each bin, in order; only of the first bins if the job's commit interval
+            passed.
         """
         ...
 
     def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
-        """Write a checkpoint of a version; whether this process went through all its files.
+        """Write a checkpoint; return whether this process read the version's whole state for it.
 
         Args:
             snapshot: the version.
@@ -111,11 +111,11 @@ class Engine(Protocol):
         ...
 
     def list_files(self, store: Store, configuration: TableConfiguration) -> pa.Table:
-        """Every file of the table's directory that a vacuum may look at: `LISTING_SCHEMA`."""
+        """List the files that vacuum may delete, with `LISTING_SCHEMA`."""
         ...
 
     def delete_files(self, store: Store, paths: Sequence[str]) -> None:
-        """Delete files; gone ones are no error.
+        """Delete files; files that do not exist are ignored.
 
         Raises:
             StorageError: some could not be deleted.

@@ -1,4 +1,4 @@
-"""Questions about a table that change nothing: differences, health, what comes next."""
+"""Read-only analysis of a table: differences of versions, health, and following new rows."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What differs between two versions of a table: rows, schema, settings; without a change feed.
+"""The difference between two versions of a table: rows, schema, settings; without a change feed.
 
-Owns which files have to be read: a file that both versions have with the same deletion vector has
-the same rows in both, and of a file that only got another deletion vector just the rows are read
-that one of the two names. Comparing rows is `matching`'s.
+Owns which files must be read: a file with the same deletion vector in both versions has the same
+rows in both, and of a file with another deletion vector only the rows that one of the two vectors
+marks are read. Rows are compared by `matching`.
 
 Protocol: Add File and Remove File, Deletion Vectors, Row Tracking
 """
@@ -46,20 +46,20 @@ _SHOWN: Final = 8
 
 @dataclass(frozen=True, eq=False)
 class TableDiff(Rows):
-    """The difference between two versions: nothing is read before rows are asked for.
+    """The difference between two versions; no data is read until rows are requested.
 
-    Its rows have the table's columns and `_change_type`: `insert`, `delete`, and where rows can
-    be told apart (by row id or by key) `update_preimage` and `update_postimage`, one after the
-    other. They come in no order.
+    Its rows have the table's columns and `_change_type`: `insert`, `delete`, and if rows can be
+    identified (by row id or by key) `update_preimage` directly followed by `update_postimage`.
+    Otherwise the order is undefined.
 
     Args:
-        before: the version compared.
-        after: the version that it is compared to.
-        keys: columns that identify a row: row ids where both versions have them.
+        before: the earlier version.
+        after: the version that is compared with it.
+        keys: columns that identify a row: row ids if both versions have them.
         old_spec: how rows of `before` are read.
-        new_spec: how rows of `after` are read, in the same columns.
-        left_out: columns of `after` that are not compared: what they were is of another kind.
-        memory_bytes: what the comparison may hold before it uses the disk.
+        new_spec: how rows of `after` are read, with the same columns.
+        left_out: columns of `after` that are not compared, because their type has changed.
+        memory_bytes: memory for the comparison before it spills to disk.
     """
 
     before: Snapshot
@@ -87,7 +87,7 @@ class TableDiff(Rows):
 
     @cached_property
     def file_counts(self) -> dict[str, int]:
-        """How many files were `added`, `removed`, have `other_rows_deleted`, or are the `same`.
+        """The numbers of files `added`, `removed`, with `other_rows_deleted`, and the `same`.
 
         Cost: paths and deletion vectors of both versions.
         """
@@ -100,10 +100,10 @@ class TableDiff(Rows):
         }
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows that differ, batch by batch.
+        """Yield the rows that differ, in batches.
 
-        Cost: the files that differ, once. Rows are compared in memory up to `memory_bytes`, and
-        on disk beyond that; where one side has no row at all, nothing is compared.
+        Cost: reads the files that differ, once. Rows are compared in memory up to `memory_bytes`,
+        and on disk beyond that; if one side has no rows at all, nothing is compared.
         """
         if not self.new_spec.output.names:
             raise InvalidInputError(
@@ -129,21 +129,21 @@ class TableDiff(Rows):
 
     @property
     def added(self) -> pa.Table:
-        """Rows of the later version only; all in memory."""
+        """Rows of `after` only; all in memory."""
         return self._of(INSERT)
 
     @property
     def removed(self) -> pa.Table:
-        """Rows of the earlier version only; all in memory."""
+        """Rows of `before` only; all in memory."""
         return self._of(DELETE)
 
     @property
     def changed(self) -> pa.Table:
-        """Rows that are in both with other values: as they were, then as they are."""
+        """Rows of both versions with different values: the old row, then the new one."""
         return self._of(BEFORE, AFTER)
 
     def summary(self) -> dict[str, int]:
-        """How many rows were `added`, `removed` and `changed`. Cost: that of the rows."""
+        """The numbers of rows `added`, `removed` and `changed`. Cost: as `to_batches`."""
         counts: Counter[str] = Counter()
         for batch in self.to_batches():
             for found in compute.value_counts(batch.column(CHANGE_TYPE)).to_pylist():
@@ -151,7 +151,7 @@ class TableDiff(Rows):
         return {"added": counts[INSERT], "removed": counts[DELETE], "changed": counts[AFTER]}
 
     def __repr__(self) -> str:
-        """What the log tells, a line each. Cost: paths and deletion vectors of both versions."""
+        """A summary from the log. Cost: paths and deletion vectors of both versions."""
         versions = f"from version {self.before.version} to {self.after.version}"
         lines = [f"TableDiff of {self.after.store.root!r} {versions}"]
         lines += _listed("schema", self.schema_changes, "column", "change")
@@ -169,7 +169,7 @@ class TableDiff(Rows):
 
     @cached_property
     def _files(self) -> tuple[pa.Table, pa.Table, frozenset[str]]:
-        """Files of one version only, and the canonical paths of those that are in both tables."""
+        """Files that differ, by version, and the canonical paths that occur in both results."""
         root = self.after.store.root
         tables = []
         for snapshot in (self.before, self.after):
@@ -199,7 +199,7 @@ class TableDiff(Rows):
         *,
         newer: bool,
     ) -> Iterator[ScanTask]:
-        """Tasks for the rows that only this version has, or may have."""
+        """Tasks for the rows that only this version has or may have."""
         others = self._other_vectors(newer=newer)
         other = self.before if newer else self.after  # whose vectors those are
         for batch in files.to_batches(max_chunksize=4096):
@@ -207,7 +207,7 @@ class TableDiff(Rows):
                 if row["canonical"] not in masked:
                     yield make_task(snapshot, spec, row)
                     continue
-                # Alive here and not there: what that deletion vector names and this one does not.
+                # Live here but not there: marked by that deletion vector and not by this one.
                 there = others[row["canonical"]]
                 if there is not None:
                     yield make_task(
@@ -219,7 +219,7 @@ class TableDiff(Rows):
                     )
 
     def _other_vectors(self, *, newer: bool) -> dict[str, dict[str, Any] | None]:
-        """Deletion vectors of the other version, of the files that both have."""
+        """The other version's deletion vectors of the files that both versions have."""
         gone, come, masked = self._files
         if not masked:
             return {}
@@ -237,7 +237,7 @@ class TableDiff(Rows):
                 yield with_change_type(batch, kind)
 
     def _cast(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The batches with the very schema of the output: nullability may differ."""
+        """Give the batches exactly the output schema; only nullability may differ."""
         shown = self.new_spec.output
         for batch in batches:
             yield pa.RecordBatch.from_arrays(batch.columns, schema=shown)
@@ -259,25 +259,25 @@ def diff_snapshots(
     columns: Sequence[str] | None = None,
     memory_bytes: int = _MEMORY_BYTES,
 ) -> TableDiff:
-    """The difference between two versions of one table.
+    """Compare two versions of one table.
 
-    Rows are shown in the later schema. Where row tracking is on in both versions, a row is known
-    by its id, so a rewritten file is no difference; otherwise by `key`; otherwise equal rows are
-    set off against each other, and a changed row is one removed and one added.
+    Rows have the schema of `after`. If row tracking is on in both versions, rows are matched by row
+    id, so a rewritten file is no difference; otherwise by `key`; otherwise equal rows cancel each
+    other out, and a changed row appears as one removed and one added.
 
     Args:
-        before: the earlier version, as a rule.
+        before: usually the earlier version.
         after: the later one.
         key: columns that identify a row, instead of row ids.
-        columns: only these are compared and shown, and `key`; None is all.
-        memory_bytes: what the comparison may hold before it uses the disk.
+        columns: compare and return only these and `key`; None is all.
+        memory_bytes: memory for the comparison before it spills to disk.
 
     Raises:
-        InvalidInputError: unknown columns, or a key that cannot be compared. Where versions have
-            no column in common, it is raised when rows are asked for.
-        UnsupportedFeatureError: rows of a version can't be honoured.
+        InvalidInputError: unknown columns, or a key that cannot be compared. If the versions have
+            no column in common, it is raised when rows are requested.
+        UnsupportedFeatureError: deltalog cannot read rows of a version.
 
-    Cost: protocol and metadata of both; rows are read when they are asked for.
+    Cost: protocol and metadata of both; rows are read when they are requested.
     """
     check_rows_readable(before)
     check_rows_readable(after)

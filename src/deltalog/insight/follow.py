@@ -1,9 +1,9 @@
-"""Following a table: what is in it, then what comes, step by step, each row once.
+"""Follow a table: its current rows, then new rows as they are committed, each row once.
 
-Owns the order in which files are given, offsets, and which commits cannot be given as new rows.
-A step never mixes rows of two schemas. The rules are those of Delta's streaming source, but for
-one: rows are shown in the schema of their own version, so a follower that was stopped by a schema
-change goes on from its offset whatever the change was.
+Owns the order of files, the progress of offsets, and which commits cannot be returned as new rows.
+A step never mixes rows of two schemas. The rules are those of Delta's streaming source, with one
+exception: rows have the schema of their own version, so a follower that was stopped by a schema
+change can continue from its offset, whatever the change was.
 
 Protocol: Add File and Remove File, Change Data Files
 """
@@ -48,23 +48,24 @@ _COMMITS_TOGETHER: Final = 64
 
 
 class Follower:
-    """Steps through a table for as long as it is asked: an iterator, and an asynchronous one.
+    """An endless iterator, also an asynchronous one, over the steps of a table.
 
-    `for step in follower` waits for what comes; `available()` ends where nothing is left now. The
-    offset of a step is to be stored when its rows are dealt with, and `start` takes it back.
+    `for step in follower` waits for new commits; `available()` ends when nothing is left at
+    present. Store the offset of a step after its rows are processed, and pass it as `start` to
+    continue.
 
     Args:
-        snapshot: of the table, the latest version.
-        start: None gives the rows of `snapshot`, then what comes; a version or a moment starts
-            with the changes of that version; `latest` with what comes after `snapshot`.
-        options: what is given and how.
-        until: where to stop, as if nothing came later; an offset that another follower gave.
-        clock: lets time pass between two looks.
+        snapshot: the latest version of the table.
+        start: None starts with the rows of `snapshot`; a version or a moment with the changes of
+            that version; `latest` with the changes after `snapshot`.
+        options: what is returned and how.
+        until: where to stop, as if nothing came later; an offset from another follower.
+        clock: sleeps between two polls.
 
     Raises:
-        InvalidInputError: the offset is another table's, or unknown columns.
-        VersionNotFoundError: the version is not there any more.
-        UnsupportedFeatureError: the table's rows can't be honoured.
+        InvalidInputError: the offset is of another table, or unknown columns.
+        VersionNotFoundError: the version was cleaned up.
+        UnsupportedFeatureError: deltalog cannot read the table's rows.
     """
 
     def __init__(
@@ -99,21 +100,21 @@ class Follower:
 
     @property
     def offset(self) -> Offset:
-        """Where the next step starts; it also moves past commits that have no rows to give."""
+        """Where the next step starts; it also moves past commits without rows to return."""
         return self._offset
 
     def close(self) -> None:
-        """End the iteration, from any thread, before the next look at the table."""
+        """End the iteration before the next poll; may be called from any thread."""
         self._closed = True
 
     def poll(self) -> Step | None:
-        """The next step, or None if nothing is left now.
+        """Return the next step, or None if nothing is left at present.
 
         Raises:
             RowsChangedError: rows were deleted or rewritten, and no option says what to do.
-            IncompatibleChangesError: the schema changed; go on from `offset` with a new follower.
-            VersionNotFoundError: the commits that come next were cleaned up.
-            ChangeDataFeedNotEnabledError: the feed was asked for, and is off.
+            IncompatibleChangesError: the schema changed; continue from `offset` in a new follower.
+            VersionNotFoundError: the next commits were cleaned up.
+            ChangeDataFeedNotEnabledError: the feed was requested, but is off.
 
         Cost: one listing, and one request per new commit.
         """
@@ -124,14 +125,14 @@ class Follower:
             try:
                 self._take_commits(room)
             except DeltaError:
-                if not room.tasks:  # what was found is given first; the error comes again
+                if not room.tasks:  # else return what was found; the next poll raises again
                     raise
         if not room.tasks:
             return None
         return Step(tasks=tuple(room.tasks), offset=self._offset, output=self._spec.output)
 
     def available(self) -> Iterator[Step]:
-        """Steps until nothing is left now."""
+        """Yield steps until nothing is left at present."""
         while not self._closed and (step := self.poll()) is not None:
             yield step
 
@@ -140,7 +141,7 @@ class Follower:
         return self
 
     def __next__(self) -> Step:
-        """The next step, however long that takes."""
+        """Wait for the next step."""
         while not self._closed:
             if (step := self.poll()) is not None:
                 return step
@@ -152,7 +153,7 @@ class Follower:
         return self
 
     async def __anext__(self) -> Step:
-        """The next step; other tasks run meanwhile."""
+        """Wait for the next step; other tasks run meanwhile."""
         while not self._closed:
             if (step := await asyncio.to_thread(self.poll)) is not None:
                 return step
@@ -163,13 +164,13 @@ class Follower:
         raise StopAsyncIteration
 
     def __repr__(self) -> str:
-        """Which table, and where in it."""
+        """Table and position."""
         at = self._offset
         what = "all rows of version" if at.is_starting_version else "changes from version"
         return f"Follower({self._context.store.root!r}, {what} {at.version}, file {at.index})"
 
     def _take_snapshot(self, room: Room) -> None:
-        """Files of the version that is given whole, oldest first; the order never changes."""
+        """Take files of the starting version, oldest first, in an order that offsets rely on."""
         if self._snapshot_files is None:
             files = self._view.files(TASK_COLUMNS)
             order = [("modificationTime", "ascending"), ("path", "ascending")]
@@ -208,7 +209,7 @@ class Follower:
                 return
 
     def _new_commits(self) -> Sequence[LogFile]:
-        """The commits from the offset on, without a hole."""
+        """List the commits from the offset on, without gaps."""
         version = self._offset.version
         listing = list_log(
             self._context.store, from_version=version, log_tail=self._context.log_tail
@@ -225,7 +226,7 @@ class Follower:
         return commits
 
     def _take_commit(self, file: LogFile, table: CommitTable, room: Room) -> bool:
-        """Files of one commit; whether the step may go on with the next one."""
+        """Take files of one commit; return whether the step may go on with the next commit."""
         if self._is_beyond(file.version, 1) or not self._enter(file.version, table, room):
             return False
         if self._options.changes:
@@ -245,12 +246,12 @@ class Follower:
         return True
 
     def _is_beyond(self, version: int, index: int) -> bool:
-        """Whether a file, counted from 1, of a version comes after the end."""
+        """Whether a file of a version, counted from 1, is after the end."""
         until = self._until
         return until is not None and (version, index) > (until.version, until.index)
 
     def _enter(self, version: int, table: CommitTable, room: Room) -> bool:
-        """Take up protocol and schema of a version; False if the step must end before it."""
+        """Switch to protocol and schema of a version; False if the step must end before it."""
         nodes = (*table.protocol_nodes, *table.metadata_nodes)
         if version == self._view.version or all(found != version for found, _ in nodes):
             return True
@@ -273,14 +274,14 @@ class Follower:
         return True
 
     def _appended(self, version: int, table: CommitTable) -> Iterator[ScanTask]:
-        """New files of a commit that is an append, or may be taken for one."""
+        """New files of a commit that is an append, or that options treat as one."""
         adds, removes = _changing(table.adds, version), _changing(table.removes, version)
         if removes.num_rows and not self._may_pass(version, adds.num_rows):
             return
         yield from make_tasks(self._view, self._spec, adds)
 
     def _may_pass(self, version: int, num_adds: int) -> bool:
-        """Whether the files that such a commit adds are given."""
+        """Whether the options allow to return the files that a non-append commit adds."""
         options = self._options
         if options.skip_change_commits:
             return False
@@ -311,7 +312,7 @@ class Follower:
         )
 
     def _read(self, files: Sequence[LogFile]) -> CommitTable:
-        """The actions of the first of some commits, read together with those right after it."""
+        """The actions of the first commit; those directly after it are read along, and cached."""
         version = files[0].version
         if self._known is None or not self._known_from <= version <= self._known_to:
             self._known = read_commits(self._context.store, files)
@@ -330,7 +331,7 @@ class Follower:
     def _changes_spec(self, view: Snapshot) -> ReadSpec:
         return open_changes(
             view,
-            start=view.version + 1,  # no version at all: only the columns are asked for
+            start=view.version + 1,  # an empty range: only the columns are needed
             columns=self._options.columns,
             predicate=self._predicate(view),
             allow_out_of_range=True,
@@ -384,7 +385,7 @@ def _changing(files: pa.Table, version: int) -> pa.Table:
 
 
 def _shape(view: Snapshot) -> list[tuple[Any, ...]]:
-    """What of a schema decides how rows look and where their values are."""
+    """The parts of a schema that decide the form of rows and where their values are stored."""
     configuration = view.configuration
     mode = configuration.column_mapping_mode
     return [

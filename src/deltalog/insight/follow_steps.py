@@ -1,6 +1,6 @@
-"""What following a table is about: offsets, steps, and how much a step takes.
+"""The values of following a table: offsets, options, steps, and the size limit of a step.
 
-Owns the text that an offset is stored as. Which rows come when is `follow`'s.
+Owns the stored form of an offset. Which rows come when is decided by `follow`.
 
 Protocol: none
 """
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offset:
-    """How far a follower is: everything before it was given.
+    """The position of a follower: everything before it was returned.
 
     Args:
         table_id: of the table's metadata.
-        version: that comes next, or that is being given.
-        index: how many of its files were given.
-        is_starting_version: whether all files of the version are given, not just its changes.
+        version: the next version, or the one partly returned.
+        index: how many of its files were returned.
+        is_starting_version: whether all files of the version are returned, not just its changes.
     """
 
     table_id: str
@@ -45,7 +45,7 @@ class Offset:
     is_starting_version: bool = False
 
     def to_json(self) -> str:
-        """A text to store; `from_json` takes it back."""
+        """Encode the offset as text, to store it."""
         members = {
             "offsetVersion": 1,
             "tableId": self.table_id,
@@ -57,7 +57,7 @@ class Offset:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Offset:
-        """The offset that a text stands for.
+        """Parse the text from `to_json`.
 
         Raises:
             InvalidInputError: it is no offset.
@@ -86,15 +86,15 @@ class FollowOptions:
     """How a table is followed.
 
     Args:
-        changes: give the change data feed instead of new rows: `_change_type` and so on.
-        columns: which; None is all.
-        predicate: over the table's columns, given the schema of each version.
+        changes: return the change data feed instead of new rows: `_change_type` and so on.
+        columns: to return; None is all.
+        predicate: over the table's columns, resolved against the schema of each version.
         max_files: most files of a step.
-        max_bytes: most bytes of a step, but for a step of one file.
-        ignore_deletes: commits that only delete are passed over.
-        ignore_changes: of commits that rewrite, all rows of the new files are given, old ones
-            among them; commits that only delete are passed over.
-        skip_change_commits: commits that delete or rewrite are passed over, with what they add.
+        max_bytes: most bytes of a step; a single file may be larger.
+        ignore_deletes: skip commits that only delete.
+        ignore_changes: of commits that rewrite files, return all rows of the new files, including
+            unchanged ones; skip commits that only delete.
+        skip_change_commits: skip commits that delete or rewrite, including the files they add.
         on_schema_change: `raise` stops before the first row of another schema; `evolve` goes on.
         poll_seconds: how long to wait when there is nothing new.
     """
@@ -128,12 +128,12 @@ class FollowOptions:
 
 @dataclass(frozen=True, eq=False)
 class Step(Rows):
-    """Some rows of a followed table: nothing is read before they are asked for.
+    """Some rows of a followed table; no data is read until they are requested.
 
     Args:
         tasks: the files, in order.
-        offset: where to go on when these rows are dealt with.
-        output: the rows' schema.
+        offset: where to continue after these rows are processed.
+        output: schema of the rows.
     """
 
     tasks: tuple[ScanTask, ...]
@@ -146,16 +146,16 @@ class Step(Rows):
         return self.output
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, batch by batch, in the order of the files."""
+        """Yield the rows in batches, in the order of the files."""
         return read_tasks(self.tasks)
 
     def __repr__(self) -> str:
-        """How many files, and what comes next."""
+        """Number of files, and the next position."""
         return f"Step({len(self.tasks)} files, next {self.offset.version}:{self.offset.index})"
 
 
 def as_start(start: Any) -> Offset | int | Moment | Literal["latest"] | None:
-    """Return where to start, given in any form that people store it in.
+    """Return where to start, from any form in which callers store it.
 
     Raises:
         InvalidInputError: it is no offset, version or moment.
@@ -174,7 +174,7 @@ def as_start(start: Any) -> Offset | int | Moment | Literal["latest"] | None:
 
 
 class Room:
-    """How much a step still takes: always one file."""
+    """The room left in a step; the first file always fits."""
 
     def __init__(self, options: FollowOptions) -> None:
         self.max_files = options.max_files
@@ -182,7 +182,7 @@ class Room:
         self._bytes = options.max_bytes
 
     def admits(self, size_bytes: int | None) -> bool:
-        """Whether a file of that size fits in."""
+        """Whether a file of this size fits."""
         if not self.tasks:
             return True
         if len(self.tasks) >= self.max_files:

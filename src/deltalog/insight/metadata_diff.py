@@ -1,6 +1,6 @@
-"""What differs between the schemas and settings of two versions.
+"""The differences between schemas and settings of two versions.
 
-Owns which columns are the same column, and which of them can be shown in one schema.
+Owns which columns are the same column, and which of them can be read in one schema.
 
 Protocol: Change Metadata, Protocol Evolution, Column Mapping, Type Widening
 """
@@ -31,12 +31,12 @@ _PRIVATE: Final = ("delta.columnMapping.", "delta.typeChanges", "PARQUET:field_i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedColumns:
-    """What of a later schema can be compared with an earlier one.
+    """The columns of a later schema that can be compared with an earlier one.
 
     Args:
         names: top-level columns of the later schema.
-        reads_alike: whether files of the earlier version can be read in the later schema: NULL
-            for columns that came since. Otherwise each is read in its own.
+        reads_alike: whether files of the earlier version can be read in the later schema, with
+            NULL for columns added since. Otherwise each version is read in its own schema.
     """
 
     names: frozenset[str]
@@ -44,16 +44,16 @@ class SharedColumns:
 
 
 def shared_columns(before: TableConfiguration, after: TableConfiguration) -> SharedColumns:
-    """Which columns of `after` can be compared with those of `before`."""
+    """Find the columns of `after` that can be compared with those of `before`."""
     mode = after.column_mapping_mode
     by_identity = {_identity(field, mode): field for field in before.schema}
     by_name = {field.name.casefold(): field for field in before.schema}
-    # Files that were written before columns were mapped have the names that mapping starts with.
+    # Enabling column mapping keeps the names in use as physical names, so old files still match.
     then_mode = before.column_mapping_mode
     alike = then_mode in {mode, Mode.NONE} and before.partition_columns == after.partition_columns
     for field in after.schema:
         same = by_identity.get(_identity(field, mode))
-        # A column of a replaced table has the old name, and is another one.
+        # After a table was replaced, a column of the same name is another column.
         alike = alike and (same is not None or field.name.casefold() not in by_name)
     names = set()
     for field in after.schema:
@@ -123,7 +123,7 @@ def _order_changes(then: Sequence[str], now: Sequence[str]) -> list[Row]:
 
 
 def setting_changes(before: Snapshot, after: Snapshot) -> pa.Table:
-    """Everything but the schema that a version says of its table."""
+    """Differences in everything but the schema: properties, features, other settings."""
     then, now = _settings(before), _settings(after)
     rows: list[Row] = [
         (kind, name, then.get((kind, name)), now.get((kind, name)))
@@ -154,7 +154,7 @@ def _settings(snapshot: Snapshot) -> dict[tuple[str, str], str]:
 
 
 def _fields(schema: StructType, mode: Mode) -> dict[tuple[str, ...], tuple[tuple[str, ...], Field]]:
-    """Every field by the path of what identifies it; parents first."""
+    """Every field by its path of identities (names, or physical names); parents first."""
     found = {}
     identities: dict[tuple[str, ...], str] = {}
     for path, field in walk(schema):
@@ -167,7 +167,7 @@ def _fields(schema: StructType, mode: Mode) -> dict[tuple[str, ...], tuple[tuple
 
 
 def _kind(field: Field) -> str:
-    """The type; what a struct holds has rows of its own."""
+    """The type as text; fields of a struct have rows of their own."""
     return "struct" if isinstance(field.type, StructType) else str(field.type)
 
 

@@ -1,4 +1,4 @@
-"""Rows of existing files: found, decided about, changed, sorted and compared.
+"""Finding, changing, copying, sorting and comparing the rows of existing files.
 
 The building blocks that verbs and engines share. Nothing here commits.
 """

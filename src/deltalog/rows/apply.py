@@ -1,9 +1,9 @@
-"""Rows of existing files that change: masked by deletion vectors, or rewritten in place.
+"""Change rows of existing files, by deletion vectors or by rewriting the files.
 
-Owns what becomes of each file with such rows, for updates and merges alike: the new versions of
-rows go into new files, where nothing of them is left the file leaves the table, and otherwise it
-gets a deletion vector, or is written once more with all rows in their order. Rows keep their ids;
-the change feed is told what was and what is.
+Owns how UPDATE and MERGE apply a `FileDecision` to each file: a file without remaining rows is
+removed; a masked file gets a deletion vector, and the new versions of its rows go into new files; a
+rewritten file is written again with all its rows in their order. Rows keep their row ids, and
+pre-images and post-images go to the change data feed.
 
 Protocol: Deletion Vectors, Row Tracking, Add CDC File
 """
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What becomes of some rows.
+    """The new versions of a batch of old rows, some of which may be deleted instead.
 
     Args:
-        rows: the new versions of those that are updated, in their order and in the schema that
-            the table will have.
-        is_updated: for each of the old rows; None is all of them. The others are deleted.
+        rows: the new versions of the updated rows, in order, in the schema that the table will
+            have after the commit.
+        is_updated: True for updated rows, False for deleted ones; None if all are updated.
     """
 
     rows: pa.RecordBatch
@@ -54,30 +54,30 @@ class Changed:
 
 
 class RowUpdate(Protocol):
-    """Says what becomes of rows."""
+    """A function that computes the new versions of rows."""
 
     def __call__(self, file: int, first: int, old: pa.RecordBatch) -> Changed:
-        """The new versions of the rows.
+        """Return the new versions of the rows.
 
         Args:
-            file: its place in `MatchingFiles.files`.
-            first: how many of the file's changing rows came before.
-            old: changing rows as they are, in the schema that the table will have.
+            file: index into `MatchingFiles.files`.
+            first: number of the file's matching rows that were passed in earlier calls.
+            old: matching rows before the change, in the schema that the table will have.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangePlan:
-    """What is to be done to files.
+    """Which rows of which files change, and what is done to each file.
 
     Args:
-        matching: the files, and which of their rows change; ascending.
+        matching: the files, and the positions of the rows that change, ascending.
         updates: for each file, whether any of its rows gets a new version.
-        columns: those in which new versions may differ from the old ones.
-        reads: those of the old versions that new ones are made of; None is all.
-        decisions: what becomes of each file.
-        steps: counts the files that are read.
+        columns: the columns that may differ between old and new versions.
+        reads: the old columns that new versions are computed from; None means all.
+        decisions: drop, mask or rewrite, for each file.
+        steps: progress, counted in files read.
     """
 
     matching: MatchingFiles
@@ -89,7 +89,7 @@ class ChangePlan:
 
 
 def planned(matching: MatchingFiles, decisions: Sequence[FileDecision]) -> FileChanges:
-    """What becomes of files, as far as it is known before their rows are copied."""
+    """Return the file metrics of a plan, without reading any data file."""
     masked = pa.array([decision is FileDecision.MASKED for decision in decisions], pa.bool_())
     had = matching.files.column("deletionVector").is_valid()
     gone = matching.files.filter(compute.invert(masked))
@@ -111,17 +111,17 @@ def change_rows(
     writer: FileWriter,
     changes: ChangeWriter | None,
 ) -> FileChanges:
-    """Write new versions of rows, and stage what becomes of the files that hold the old ones.
+    """Write new versions of rows, and stage the removals and masks of their old files.
 
     Args:
-        pending: of an existing table.
-        plan: which rows of which files.
-        change: makes the new versions.
-        writer: takes them.
-        changes: takes what the change feed shall tell; None is no feed.
+        pending: transaction on an existing table.
+        plan: which rows of which files change.
+        change: computes the new versions.
+        writer: writes them to data files.
+        changes: writes change data files; None if the change data feed is off.
 
-    Cost: with deletion vectors, all columns of the row groups with rows that are updated;
-    otherwise all columns of the files, except those of which nothing is left.
+    Cost: for masked files, all columns of the row groups that hold updated rows; for rewritten
+    files, all columns of the whole file. Files that are removed whole are not read.
     """
     work = _FileRewrite(pending, pending.base, plan, change, writer, changes)
     work.read()
@@ -173,7 +173,7 @@ class _FileRewrite:
             yield self._only_matching(task, number)
 
     def _columns_to_read(self) -> list[str]:
-        """All columns, unless no more of a row is needed than what its new version is made of."""
+        """All columns, or only `plan.reads` if neither copies nor change data need the others."""
         names = self._snapshot.configuration.schema.names
         plan = self._plan
         if (
@@ -189,7 +189,7 @@ class _FileRewrite:
         return copies or self._plan.updates[number] or self._changes is not None
 
     def _only_matching(self, task: ScanTask, number: int) -> ScanTask:
-        """The task for the rows that change alone, where the others stay in their file."""
+        """The task, limited to the matching rows if the file is masked."""
         positions = self._matching.positions[number]
         if self._plan.decisions[number] is not FileDecision.MASKED or positions is None:
             return task
@@ -197,7 +197,10 @@ class _FileRewrite:
         return replace(task, deletion_vector=wanted, only_deleted=True)
 
     def _take(self, batch: pa.RecordBatch) -> None:
-        """Write what becomes of some rows of one file."""
+        """Write the changed rows of a batch, and also the unchanged ones if the file is rewritten.
+
+        A batch never spans two files.
+        """
         number = batch.column(FILE_NUMBER)[0].as_py()
         ids = [batch.column(name) for name in (ROW_ID, ROW_COMMIT_VERSION)] if self._has_ids else []
         rows = batch.column(ROW_INDEX)
@@ -231,18 +234,19 @@ class _FileRewrite:
         return changed
 
     def _write(self, old: pa.RecordBatch, ids: list[Array], changed: Changed) -> None:
-        """Write new versions alone."""
+        """Write only the new versions of rows."""
         del old
         if changed.is_updated is not None:
             ids = [column.filter(changed.is_updated) for column in ids]
         if ids:
+            # Row Tracking: NULL is read as the commit version of the file that this commit adds.
             ids[1] = pa.nulls(changed.rows.num_rows, pa.int64())
         self._put(changed.rows, ids)
 
     def _merged(
         self, old: pa.RecordBatch, ids: list[Array], is_hit: Array, changed: Changed
     ) -> tuple[pa.RecordBatch, list[Array]]:
-        """Old and new versions, in the order of the file."""
+        """Unchanged rows and new versions together, in the order of the file."""
         updated = is_hit
         if changed.is_updated is not None:
             updated = compute.replace_with_mask(is_hit, is_hit, changed.is_updated)
@@ -270,7 +274,7 @@ class _FileRewrite:
             self._writer.write(rows)
 
     def stage(self) -> FileChanges:
-        """Remove the files, and add again those that keep rows behind a deletion vector."""
+        """Stage removals and deletion vectors; return the metrics with the counted copies."""
         stage_files(self._pending, self._matching, self._plan.decisions)
         done = planned(self._matching, self._plan.decisions)
         return replace(done, num_copied_rows=self._copied)
@@ -279,7 +283,7 @@ class _FileRewrite:
 def stage_files(
     pending: PendingTransaction, matching: MatchingFiles, decisions: Sequence[FileDecision]
 ) -> None:
-    """Remove files whose rows go or were written once more; mask the others.
+    """Stage the removal of files that are dropped or rewritten, and the masks of the others.
 
     Cost: one request for all deletion vectors that are not inline.
     """
@@ -293,12 +297,12 @@ def stage_files(
 def mask_files(
     pending: PendingTransaction, matching: MatchingFiles, numbers: Sequence[int]
 ) -> None:
-    """Stage files again, each with a vector of its old deleted rows and of those that match.
+    """Stage files again with deletion vectors that add the matching rows to the deleted ones.
 
     Args:
-        pending: of the table.
-        matching: the files, and which of their rows match.
-        numbers: places of the files to mask, none of which loses all its rows.
+        pending: transaction on the table.
+        matching: the files, and the positions of their matching rows.
+        numbers: indices of the files to mask; each keeps at least one row.
     """
     bitmaps = []
     for number in numbers:
@@ -319,11 +323,11 @@ def mask_files(
 
 
 def _spliced(old: Array, mask: Array, new: Array) -> Array:
-    """The new values where the mask is true, one after the other; the old ones elsewhere."""
+    """`old` with the k-th row where `mask` is true replaced by the k-th value of `new`."""
     kind = old.type
     if not (pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType)):
         return compute.replace_with_mask(old, mask, new)
-    # Kernels put no nested values in place: count where each row's value lies in both together.
+    # `replace_with_mask` has no kernel for nested types: take from old and new concatenated.
     after = compute.cumulative_sum(mask.cast(pa.int64()))
     places = arrow.arange(0, len(old))
     picks = compute.if_else(mask, compute.add(after, len(old) - 1), places)

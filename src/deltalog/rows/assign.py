@@ -1,8 +1,8 @@
-"""`column = value`, as updates and merges say it, over whole batches.
+"""Evaluate the `column = value` assignments of UPDATE and MERGE over whole batches.
 
-Owns what may be assigned (nested fields, too; an unknown column is an error), how a value becomes
-the column's type, and which columns are computed anew because of it. Values are expressions and
-constants: nothing is ever pasted into SQL.
+Owns which columns may be assigned (nested fields too; an unknown column is an error), the cast of a
+value to the column's type, and which generated columns are recomputed as a result. Values are
+expressions and constants, never text that is pasted into SQL.
 
 Protocol: Generated Columns, Identity Columns
 """
@@ -59,12 +59,13 @@ _NESTED = (StructType, ArrayType, MapType)
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What one column or field becomes.
+    """The new value of one column or struct field.
 
     Args:
-        expression: resolved over the rows that it is computed from.
+        expression: resolved against the rows that it is computed from.
         name: of the column, for messages.
-        fit: brings a nested value into the column's shape; None where a cast did.
+        fit: converts a nested value to the column's type by field name; None if `expression`
+            already has that type.
     """
 
     expression: Expression
@@ -86,11 +87,11 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """What some fields of a struct become; the others stay.
+    """New values of some fields of a struct; the other fields keep theirs.
 
     Args:
-        parts: by name.
-        is_null: where it is true the whole struct is NULL; None is nowhere.
+        parts: new values by field name.
+        is_null: the whole struct becomes NULL where this is true; None means nowhere.
     """
 
     parts: Mapping[str, Node]
@@ -102,14 +103,14 @@ Node = Value | Fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What the values are computed from.
+    """The rows and settings with which values of assignments are evaluated.
 
     Args:
         schema: of the rows that are handed to `compute`.
-        parse: SQL text → expression over that schema.
-        time_zone: of timestamps without a zone that go into `timestamp` columns.
-        now: the moment that `current_timestamp()` means.
-        is_try: NULL instead of an error where a value does not fit the column's type.
+        parse: parses SQL text into an expression over that schema.
+        time_zone: applied to values of `timestamp_ntz` that go into `timestamp` columns.
+        now: the value of `current_timestamp()`.
+        is_try: return NULL instead of raising if a value cannot be cast to the column's type.
     """
 
     schema: StructType
@@ -122,7 +123,7 @@ class Scope:
     def of_table(
         cls, schema: StructType, now: datetime, *, time_zone: str, is_try: bool = False
     ) -> Self:
-        """The table's own columns."""
+        """The scope of an UPDATE: the table's own columns."""
         return cls(
             schema=schema,
             parse=lambda text: parse_sql(text, columns=schema.names),
@@ -132,10 +133,10 @@ class Scope:
         )
 
     def value(self, value: object, field: Field, name: str) -> Value:
-        """What a column of a table becomes.
+        """Resolve the new value of a column, with a cast to the column's type.
 
         Raises:
-            InvalidInputError: the value is none of SQL, or cannot become the column's type.
+            InvalidInputError: the value is not valid SQL, or has no cast to the column's type.
         """
         try:
             return self._value(value, field.type, name)
@@ -162,11 +163,11 @@ class Scope:
 
 
 class Assignments:
-    """Which columns change, and into what.
+    """The columns that are assigned, and their new values.
 
     Args:
         schema: of the table.
-        nodes: by column.
+        nodes: new values by column name.
 
     Attributes:
         names: the columns that change.
@@ -184,15 +185,15 @@ class Assignments:
 
     @property
     def replaced(self) -> set[str]:
-        """The columns of which nothing stays, whatever their values were."""
+        """The columns whose whole value is replaced, so that the old value need not be read."""
         return {name for name, node in self._nodes.items() if isinstance(node, Value)}
 
     def compute(self, old: pa.RecordBatch, scope: pa.RecordBatch) -> dict[str, Array]:
-        """Column → its new values.
+        """Return the new values by column.
 
         Args:
-            old: the rows as they are, in the table's schema.
-            scope: what the values are computed from, row by row the same.
+            old: the rows before the change, in the table's schema.
+            scope: the rows that values are computed from, aligned with `old`.
         """
         return {
             name: _compute(
@@ -202,7 +203,7 @@ class Assignments:
         }
 
     def compute_new(self, scope: pa.RecordBatch) -> pa.RecordBatch:
-        """The columns of rows that have not been before; only whole columns are assigned."""
+        """Return the columns of rows to insert; only whole columns can be assigned."""
         arrays = []
         for name in self.names:
             node = self._nodes[name]
@@ -217,7 +218,7 @@ class Assignments:
         return pa.RecordBatch.from_arrays(arrays, names=list(self.names))
 
     def new_schema(self) -> pa.Schema:
-        """The schema of what `compute_new` gives."""
+        """The schema of the batches that `compute_new` returns."""
         return pa.schema(
             [
                 pa.field(name, to_arrow_type(find_field(self._schema, (name,)).type))
@@ -229,12 +230,12 @@ class Assignments:
 def assignments(
     schema: StructType, values: Mapping[str | Path, object], scope: Scope
 ) -> Assignments:
-    """Assignments as callers write them.
+    """Resolve assignments that are given as a mapping.
 
     Args:
         schema: of the table.
         values: column (a dotted path reaches into a struct) → SQL text, expression or constant.
-        scope: what the values are computed from.
+        scope: the rows and settings of evaluation.
 
     Raises:
         InvalidInputError: a column does not exist, is assigned twice, or is an identity column.
@@ -252,7 +253,7 @@ def assignments(
 
 
 def canonical_path(schema: StructType, key: str | Path) -> Path:
-    """The path of a column that is to be assigned, in the schema's spelling.
+    """Return the path of an assigned column in the schema's spelling.
 
     Raises:
         InvalidInputError: there is no such column, or it lies inside a list or a map.
@@ -272,7 +273,7 @@ def canonical_path(schema: StructType, key: str | Path) -> Path:
 
 
 def check_identities(schema: StructType, names: Iterable[str]) -> None:
-    """Refuse a new value for an identity column of a row that has one.
+    """Raise if an identity column of an existing row is assigned.
 
     Protocol: Identity Columns
     """
@@ -288,16 +289,16 @@ def check_identities(schema: StructType, names: Iterable[str]) -> None:
 def star(
     target: StructType, source: StructType, path: Path, names: Sequence[str], scope: Scope
 ) -> dict[str, Node]:
-    """`UPDATE SET *`: every column from the column of the same name.
+    """Return the assignments of `UPDATE SET *`: each column from the source column of its name.
 
-    A field of a struct that the source lacks stays as it is.
+    Struct fields that the source lacks keep their values.
 
     Args:
         target: schema of the table.
-        source: schema of the other rows.
-        path: where those are in the scope.
-        names: columns of the source that are taken, each one in the table too.
-        scope: what the values are computed from.
+        source: schema of the source's rows.
+        path: of the source's struct in the scope.
+        names: columns of the source to take; all of them exist in the table.
+        scope: the rows and settings of evaluation.
     """
     nodes: dict[str, Node] = {}
     for name in names:
@@ -327,9 +328,9 @@ def _star(field: Field, column: Field, path: Path, scope: Scope) -> Node:
 def updating_enforcer(
     spec: WriteSpec, configuration: TableConfiguration, assigned: Iterable[str]
 ) -> tuple[Enforcer, pa.Schema]:
-    """What the table demands of rows that change, and the columns that it takes.
+    """Return the enforcer for changed rows, and the schema of the columns that it takes.
 
-    Generated columns that are not assigned are computed anew; those that are, are checked.
+    Generated columns that are not assigned are recomputed; assigned ones are checked.
 
     Args:
         spec: of the new files.
@@ -343,7 +344,7 @@ def updating_enforcer(
         if configuration.supports("generatedColumns")
         else {}
     )
-    # An assignment may make NULL what must not be: that is the enforcer's to say.
+    # Nullable, because an assignment may give NULL: the enforcer reports NOT NULL violations.
     kept = pa.schema(
         [
             field.with_nullable(nullable=True)
@@ -365,13 +366,13 @@ def updating_enforcer(
 def enforced(
     enforcer: Enforcer, schema: pa.Schema, old: pa.RecordBatch, new: Mapping[str, Array]
 ) -> pa.RecordBatch:
-    """The rows with their new values, completed and checked.
+    """Return the rows with their new values, after the enforcer completed and checked them.
 
     Args:
-        enforcer: of `updating_enforcer`.
+        enforcer: from `updating_enforcer`.
         schema: of the columns that it takes.
-        old: the rows as they are.
-        new: column → new values.
+        old: the rows before the change.
+        new: new values by column.
     """
     arrays = [new[field.name] if field.name in new else old.column(field.name) for field in schema]
     return enforcer.apply(pa.RecordBatch.from_arrays(arrays, schema=schema))

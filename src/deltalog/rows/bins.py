@@ -1,8 +1,8 @@
-"""Groups of files whose rows go into new files; no row changes.
+"""Rewrite bins: groups of files whose unchanged rows go into new files together.
 
-Owns how the rows of a bin are read with what belongs to them and written, several bins at a time;
-failures leave nothing. Which files are in a bin, and in which order its rows are written, is the
-verb's affair.
+Owns reading the rows of a bin with their row ids, writing them, working on several bins at a time,
+and deleting new files after a failure. The verb decides which files are in a bin, and in which
+order its rows are written.
 
 Protocol: Add File and Remove File (`dataChange`), Row Tracking
 """
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Small batches are joined: what is done for each batch costs more than a copy of its rows.
+# Small batches are joined: the fixed work per batch costs more than a copy of its rows.
 _JOINED_ROWS: Final = 64 * 1024
 _GROUPS_AHEAD: Final = 4
 
@@ -55,8 +55,8 @@ class Bin:
     """Files of one partition whose rows go into new files together.
 
     Args:
-        partition: what tells the partition from others.
-        files: rows of `snapshot.files`, at least `TASK_COLUMNS` and what removing them needs.
+        partition: identifies the partition.
+        files: rows of `snapshot.files`, with `TASK_COLUMNS` and the columns that removing needs.
     """
 
     partition: object
@@ -64,19 +64,20 @@ class Bin:
 
     @property
     def size_bytes(self) -> int:
-        """Of all files."""
+        """The size of all files together."""
         return compute.sum(self.files.column("size")).as_py() or 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """How an optimization goes about its work.
+    """The options of an OPTIMIZE run.
 
     Args:
         files: how the new files are written.
-        max_concurrent_tasks: bins that are rewritten at the same time; None is one per core.
-        min_commit_interval_s: after so many seconds what is done is committed, and the rest goes
-            on in a commit of its own; 0 is a commit per partition, None one commit.
+        max_concurrent_tasks: bins that are rewritten at the same time; None is one per core, at
+            most 8.
+        min_commit_interval_s: after this many seconds the finished bins are committed, and the
+            others follow in later commits; 0 is a commit per partition, None a single commit.
     """
 
     files: FileOptions = field(default_factory=FileOptions)
@@ -84,7 +85,7 @@ class RunOptions:
     min_commit_interval_s: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse numbers that mean nothing."""
+        """Raise for numbers out of range."""
         tasks, interval = self.max_concurrent_tasks, self.min_commit_interval_s
         if tasks is not None and tasks < 1:
             raise InvalidInputError(
@@ -97,7 +98,7 @@ class RunOptions:
 
     @property
     def num_tasks(self) -> int:
-        """Bins at a time."""
+        """How many bins are rewritten at a time."""
         return self.max_concurrent_tasks or max(1, min(8, os.cpu_count() or 1))
 
 
@@ -105,10 +106,10 @@ class BinReader:
     """Reads the rows of bins, and makes writers for them.
 
     Args:
-        pending: of the optimization.
-        options: of its files.
-        report: told of every file that is read.
-        num_tasks: bins at a time; the files of one that is alone are read ahead.
+        pending: transaction of the OPTIMIZE.
+        options: of the new files.
+        report: called after each file that is read.
+        num_tasks: bins at a time; with 1, the files of the bin are read ahead.
     """
 
     def __init__(
@@ -126,11 +127,12 @@ class BinReader:
         self._schema = self.spec.configuration.arrow_schema
 
     def read(self, files: pa.Table, columns: Sequence[str] | None = None) -> Counted:
-        """The rows of some files, in their order.
+        """Return the rows of some files in order.
 
         Args:
             files: of a bin.
-            columns: only these; None is everything that belongs to a row.
+            columns: only these; None is all columns and, with row tracking, the row ids. Only
+                reads with None are reported as progress, as a file may be read twice.
         """
         configuration = self.snapshot.configuration
         if columns is None:
@@ -161,25 +163,25 @@ class BinReader:
                     yield from small.read(group)
 
     def writer(self) -> FileWriter:
-        """One file after another, each of them full before the next is begun."""
+        """A writer that fills one file before it begins the next, to keep the order of rows."""
         return FileWriter(
             self.spec, limits=WriteLimits(files_at_once=1, row_group_bytes=ROW_GROUP_BYTES)
         )
 
     def write(self, writer: FileWriter, batch: pa.RecordBatch) -> None:
-        """Hand on rows with what belongs to them."""
+        """Write rows with their row ids."""
         write_copied(writer, batch, self._schema)
 
 
 class Counted:
-    """Batches that are joined where they are small, and counted."""
+    """Iterates over batches, joins small ones, and counts them as they were read."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
         self._batches = batches
         self.count = 0
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """The batches."""
+        """Yield batches of at least `_JOINED_ROWS` rows, and the rest as the last one."""
         waiting: list[pa.RecordBatch] = []
         rows = 0
         for batch in self._batches:
@@ -196,24 +198,24 @@ class Counted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """What has come of one bin."""
+    """The new files of one bin."""
 
     written: WrittenFiles
     num_batches: int
 
 
 Rewrite = Callable[[BinReader, Bin], Rewritten]
-"""Makes new files of a bin's rows; called from several threads, or in tasks of a cluster."""
+"""Writes a bin's rows to new files; called from several threads, or in tasks of a cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinRewrite:
-    """Bins that shall be rewritten for one transaction.
+    """A job for an engine: bins to rewrite within one transaction.
 
     Args:
         transaction: of the table.
         bins: of its snapshot.
-        rewrite: makes new files of a bin's rows.
+        rewrite: writes a bin's rows to new files.
         options: of the run.
     """
 
@@ -224,16 +226,18 @@ class BinRewrite:
 
 
 def rewrite_here(job: BinRewrite) -> list[Rewritten]:
-    """Rewrite bins by threads of this process; the first ones, if the job's interval has passed.
+    """Rewrite bins with threads of this process, and return the results in the order of the bins.
 
-    Cost: the files of `max_concurrent_tasks` bins are read and written at a time. Whatever fails
-    leaves no file.
+    Returns fewer results than bins if the job's commit interval passed: those of the first bins.
+    After a failure, the new files are deleted.
+
+    Cost: the files of `max_concurrent_tasks` bins are read and written at a time.
     """
     return _BinWork(job).run() if job.bins else []
 
 
 def copy_bin(rows: BinReader, one: Bin) -> Rewritten:
-    """The rows of a bin as they are, in fewer files."""
+    """Copy the rows of a bin, in their order, into fewer files."""
     batches = rows.read(one.files)
     with rows.writer() as writer:
         for batch in batches:
@@ -242,7 +246,7 @@ def copy_bin(rows: BinReader, one: Bin) -> Rewritten:
 
 
 class _BinWork:
-    """The bins of one commit."""
+    """Rewrites the bins of one commit."""
 
     def __init__(self, job: BinRewrite) -> None:
         self._pending = job.transaction
@@ -281,7 +285,7 @@ class _BinWork:
                 background.submit(work)
 
     def _is_enough(self, watch: Stopwatch, number: int) -> bool:
-        """Whether the bins from a number on go into another commit."""
+        """Whether bin `number` and those after it are left for another commit."""
         if self._interval_s is None:
             return False
         if self._interval_s == 0:
@@ -289,7 +293,7 @@ class _BinWork:
         return watch.elapsed_ms() >= self._interval_s * 1000
 
     def _abandon(self) -> None:
-        """Remove the files of bins that were complete; others have removed theirs."""
+        """Delete the files of finished bins; writers of unfinished bins delete their own."""
         paths = [path for new in self._done.values() for path in new.written.paths]
         if not paths:
             return

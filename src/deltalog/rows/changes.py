@@ -1,8 +1,8 @@
-"""What shall become of which rows, and what became of them: the words of every change of rows.
+"""Values that describe a DELETE, UPDATE or MERGE, and its result.
 
-Owns the question that verbs ask an engine (`RowChanges`: DELETE and UPDATE are changes without a
-source, MERGE has one), which clauses go together, and the answer (`ChangedRows`). Nothing is looked
-up here.
+Owns the request from a verb to an engine (`RowChanges`: DELETE and UPDATE are changes without a
+source, MERGE has one), the rules for combining clauses, and the result (`ChangedRows`). Does no
+I/O.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class When(StrEnum):
-    """Which rows a clause is about."""
+    """Which rows a clause applies to."""
 
     MATCHED = "matched"
     NOT_MATCHED = "not matched"
@@ -45,10 +45,10 @@ class Clause:
     Args:
         when: which rows.
         action: what is done to them.
-        values: column → SQL text, expression or constant, or whatever the engine evaluates; None is
-            every column of the source.
-        except_columns: columns of the source that are left out where `values` is None.
-        condition: likewise; rows for which it is not true go to the next clause.
+        values: column → SQL text, expression or constant, or anything that the engine evaluates;
+            None takes every column of the source (`*`).
+        except_columns: columns of the source that `*` leaves out.
+        condition: same forms as a value; rows for which it is not true go to the next clause.
     """
 
     when: When
@@ -59,7 +59,7 @@ class Clause:
 
     @property
     def is_star(self) -> bool:
-        """Whether every column of the source is taken."""
+        """Whether the clause is `UPDATE SET *` or `INSERT *`."""
         return self.values is None and self.action is not Action.DELETE
 
     def __str__(self) -> str:
@@ -69,19 +69,20 @@ class Clause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowChanges:
-    """Rows that shall change, and how, as the user says it.
+    """A DELETE, UPDATE or MERGE as the user states it.
 
     Args:
         condition: with a source: which rows match, over the columns of both. Without one: which
-            rows of the table the clauses are about; None is all. SQL text, expression, filter
-            tuples, or whatever else the engine evaluates.
-        clauses: in order; the first one whose condition is true for a row decides. Without a
-            source there is one, about rows that no row of a source matches.
+            rows of the table the clauses apply to; None is all. SQL text, expression, filter
+            tuples, or anything else that the engine evaluates.
+        clauses: in order; the first one whose condition is true for a row applies. Without a
+            source there is exactly one, `WHEN NOT MATCHED BY SOURCE`.
         source: rows that are merged; None is no source.
-        source_alias: of the source in SQL; `source` always does, too.
-        target_alias: of the table in SQL; `target` always does, too.
-        merge_schema: columns that only the source has are added to the table.
-        error_on_type_mismatch: False makes NULL of what does not fit a column's type.
+        source_alias: of the source in SQL, besides the name `source`.
+        target_alias: of the table in SQL, besides the name `target`.
+        merge_schema: add columns to the table that only the source has.
+        error_on_type_mismatch: False writes NULL where a value cannot be cast to the column's
+            type.
         parameters: values for `?` or `:name` in SQL.
         use_deletion_vectors: whether rows are masked (True) or files rewritten (False); None
             decides for each file, see `rows.decide`.
@@ -100,17 +101,21 @@ class RowChanges:
     files: FileOptions = field(default_factory=FileOptions)
 
     def of(self, when: When) -> tuple[Clause, ...]:
-        """The clauses about some rows, in order."""
+        """The clauses with this `when`, in order."""
         return tuple(clause for clause in self.clauses if clause.when is when)
 
     @property
     def ordered(self) -> tuple[Clause, ...]:
-        """All clauses, those about the same rows together."""
+        """All clauses, grouped by `when`."""
         return tuple(clause for when in When for clause in self.of(when))
 
     @property
     def allows_repeats(self) -> bool:
-        """Whether several rows of the source may match one of the table: if all it does is go."""
+        """Whether several source rows may match one row of the table without an error.
+
+        Only if that cannot change the result: nothing is done to matched rows, or all of them are
+        deleted.
+        """
         matched = self.of(When.MATCHED)
         if not matched:
             return True
@@ -119,21 +124,21 @@ class RowChanges:
 
     @property
     def named_parameters(self) -> Mapping[str, object] | None:
-        """The parameters; a merge takes them by name.
+        """The parameters of a merge, which must be named.
 
         Raises:
-            InvalidInputError: they are given by place.
+            InvalidInputError: they are positional.
         """
         if self.parameters is None or isinstance(self.parameters, Mapping):
             return self.parameters
         raise InvalidInputError("a merge takes parameters by name: {'low': 1} for :low")
 
     def check(self) -> None:
-        """Refuse clauses that mean nothing.
+        """Check that the clauses of a merge can be combined.
 
         Raises:
-            InvalidInputError: there is none, one can never be reached, or it does to its rows
-                what cannot be done to them.
+            InvalidInputError: there is no clause, one can never be reached, or an action is not
+                possible for its rows (such as INSERT for matched ones).
         """
         if not self.clauses:
             raise InvalidInputError("a merge needs at least one WHEN clause")
@@ -154,7 +159,7 @@ class RowChanges:
                     )
 
     def logged(self) -> dict[str, Any]:
-        """Condition and clauses as the history tells them of a merge, in the reference's words."""
+        """Return condition and clauses as Delta Spark's operationParameters of a MERGE."""
         return {
             "predicate": [logged_condition(self.condition)],
             "matchedPredicates": self._logged(When.MATCHED),
@@ -173,26 +178,26 @@ class RowChanges:
 
 
 def deletion(condition: Any, **options: Any) -> RowChanges:
-    """The deletion of the rows for which a condition is true; None is all rows."""
+    """Return the changes that delete the rows for which a condition is true; None is all rows."""
     clause = Clause(when=When.NOT_MATCHED_BY_SOURCE, action=Action.DELETE)
     return RowChanges(condition=condition, clauses=(clause,), **options)
 
 
 def logged_condition(condition: Any) -> str:
-    """A condition as the history tells it."""
+    """Return a condition as SQL text, for operationParameters."""
     return to_sql(condition) if isinstance(condition, Expression) else str(condition)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Rows by what became of them.
+    """Numbers of updated, deleted and inserted rows.
 
     Args:
-        updated: rows of the table with new values, because of a row of the source.
-        deleted: rows of the table that go, because of a row of the source.
-        updated_by_source: rows with new values that match no row of a source.
-        deleted_by_source: rows that go and match no row of a source; None where the log does not
-            tell how many rows files have that go whole.
+        updated: updated rows of the table that match a row of the source.
+        deleted: deleted rows of the table that match a row of the source.
+        updated_by_source: updated rows that match no row of a source.
+        deleted_by_source: deleted rows that match no row of a source; None if whole files were
+            removed and the log has no `numRecords` for them.
         inserted: new rows.
     """
 
@@ -204,27 +209,27 @@ class Counts:
 
     @property
     def all_updated(self) -> int:
-        """Rows with new values."""
+        """All updated rows."""
         return self.updated + self.updated_by_source
 
     @property
     def all_deleted(self) -> int:
-        """Rows that go, as far as it is known."""
+        """All deleted rows; an unknown number counts as 0."""
         return self.deleted + (self.deleted_by_source or 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChanges:
-    """What was done to files that held changed rows.
+    """Metrics of the existing files that held changed rows.
 
     Args:
-        num_copied_rows: rows that did not change, and were written once more.
-        num_removed_files: files that are no longer live.
+        num_copied_rows: unchanged rows of rewritten files.
+        num_removed_files: files that left the table.
         num_removed_bytes: size of those.
-        num_rewritten_files: of these, files of which rows were written once more.
+        num_rewritten_files: removed files whose remaining rows were rewritten.
         num_vectors_added: files with a new deletion vector.
         num_vectors_updated: of those, files that had one before.
-        num_vectors_removed: deletion vectors that are no longer live.
+        num_vectors_removed: deletion vectors that were replaced or removed with their file.
     """
 
     num_copied_rows: int = 0
@@ -238,20 +243,20 @@ class FileChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedRows:
-    """What a change did to rows and files.
+    """The result of a DELETE, UPDATE or MERGE, in rows and files.
 
     Args:
-        rows: by what became of them.
-        files: what was done to the files that held them.
+        rows: numbers of changed rows.
+        files: metrics of the files that held them.
         num_added_files: new data files.
         num_added_bytes: size of those.
         num_change_files: files for the change feed.
         num_source_rows: rows of the source.
-        num_files: live files before.
-        num_scanned_files: files of which the deciding columns were read.
-        num_touched_files: files with rows that change.
-        scan_ms: how long the search took.
-        rewrite_ms: how long writing took.
+        num_files: live files before the change.
+        num_scanned_files: files that pruning left, in which matching rows were searched.
+        num_touched_files: files with changed rows.
+        scan_ms: duration of the search.
+        rewrite_ms: duration of the writing.
     """
 
     rows: Counts
@@ -267,7 +272,7 @@ class ChangedRows:
     rewrite_ms: int = 0
 
     def logged_times(self) -> dict[str, int]:
-        """The times as the history tells them."""
+        """Return the durations as Delta Spark's operationMetrics."""
         return {
             "executionTimeMs": self.scan_ms + self.rewrite_ms,
             "scanTimeMs": self.scan_ms,
@@ -275,7 +280,7 @@ class ChangedRows:
         }
 
     def times(self) -> dict[str, int]:
-        """The times as callers get them."""
+        """Return the durations under the snake_case names of the API's metrics."""
         return {
             "execution_time_ms": self.scan_ms + self.rewrite_ms,
             "scan_time_ms": self.scan_ms,
@@ -284,19 +289,19 @@ class ChangedRows:
 
 
 class FoundRows(Protocol):
-    """Rows that an engine has found for a change; `apply` or `preview` is called once."""
+    """Matching rows that an engine found; either `apply` or `preview` is called, once."""
 
     def apply(self) -> ChangedRows:
-        """Write what changes, and stage it into the transaction."""
+        """Write the changed rows, and stage the files into the transaction."""
         ...
 
     def preview(self) -> tuple[ChangedRows, pa.Table]:
-        """What `apply` would do to rows, and for each file what and why; nothing is written.
+        """Return the result of `apply` without writing, and the decision for each file.
 
         The table is that of `rows.decide.explain_decisions`.
         """
         ...
 
     def explain(self) -> str:
-        """How the rows were found, as text."""
+        """Describe as text how the rows were found."""
         ...

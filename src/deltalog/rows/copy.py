@@ -1,7 +1,7 @@
-"""Rows of existing files, into new files: the half of copy-on-write that all verbs share.
+"""Copy rows of existing files into new files: the part of copy-on-write that all verbs share.
 
-Owns which rows are carried over and that they keep what belongs to them: their values in the
-table's schema, and their row ids where the table promises those.
+Owns which rows are copied, and that they keep their values in the table's schema and, with row
+tracking, their row ids and commit versions.
 
 Protocol: Row Tracking, Writer Requirements for Add File
 """
@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 
 
 ROW_GROUP_BYTES: Final = 16 * 1024 * 1024
-"""Of row groups that are filled from existing files, in memory.
+"""In-memory size of the row groups of rewritten files.
 
-A row group is encoded while the next one is read; the last one is encoded when all else is done.
+Smaller than the default: a row group is encoded while the next one is read, and only the last one
+has nothing to overlap with.
 """
 
 
@@ -45,14 +46,14 @@ def read_rows(
     more_columns: Sequence[str] = (),
     steps: Steps | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """All columns of the rows of some files.
+    """Yield the live rows of some files, with all columns.
 
     Args:
-        snapshot: whose files.
+        snapshot: that the files belong to.
         files: rows of `snapshot.files`, at least with `TASK_COLUMNS`.
         predicate: only rows for which it is true; resolved against the snapshot's schema.
         more_columns: of `METADATA_COLUMNS`, after the table's own.
-        steps: counts the files.
+        steps: progress, counted in files.
 
     Cost: bounded memory, like any scan.
     """
@@ -75,18 +76,18 @@ def copy_rows(
     without: Sequence[pa.Int64Array | None] | None = None,
     steps: Steps | None = None,
 ) -> int:
-    """Write the rows of some files once more, in the schema that the table will have.
+    """Copy the live rows of some files, in the schema that the table will have.
 
     Args:
-        snapshot: whose files.
+        snapshot: that the files belong to.
         files: rows of `snapshot.files`, at least with `TASK_COLUMNS`.
-        writer: takes the rows.
-        schema: that the writer takes; it may have more columns than the snapshot's.
-        without: for each file, positions of rows that are left out besides those of its vector.
-        steps: counts the files.
+        writer: writes the rows.
+        schema: of the writer's rows; may have more columns than the snapshot's.
+        without: for each file, positions of rows to leave out besides those of its vector.
+        steps: progress, counted in files.
 
     Returns:
-        How many rows were copied.
+        The number of copied rows.
     """
     ids = (ROW_ID, ROW_COMMIT_VERSION) if snapshot.configuration.row_ids_enabled else ()
     spec = read_spec(
@@ -107,7 +108,7 @@ def copy_rows(
 
 
 def _without(task: ScanTask, positions: pa.Int64Array | None) -> ScanTask:
-    """The same task, as if these rows were deleted."""
+    """The task with these rows added to its deletion vector."""
     if positions is None:
         return task
     bitmap = DeletionBitmap.from_arrow(positions)
@@ -117,7 +118,7 @@ def _without(task: ScanTask, positions: pa.Int64Array | None) -> ScanTask:
 
 
 def write_copied(writer: FileWriter, batch: pa.RecordBatch, schema: pa.Schema) -> None:
-    """Hand on rows that were in the table before; ids among the columns stay theirs."""
+    """Write rows that were in the table before; their row ids, if read, are kept."""
     ids: Mapping[str, Any] = {
         name: batch.column(name)
         for name in (ROW_ID, ROW_COMMIT_VERSION)

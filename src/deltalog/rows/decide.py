@@ -1,11 +1,11 @@
-"""What becomes of each file of which rows change: deletion vectors, or new files in its place.
+"""Decide per file: drop, mask with a deletion vector, or rewrite.
 
-Owns the choice. A deletion vector costs little now, and something whenever the file is read: dead
-rows are decoded and left out until somebody compacts them away. Writing a file once more costs the
-rows that stay. So a file is written once more where more of its rows would be dead than alive
-(`deltalog.maxDeletedRowsRatio` sets another share), and that is never more than half of its rows.
-Where writers are to share files (`delta.enableRowLevelConcurrency`), and where a change feed would
-have to be told apart for it, vectors are worth more.
+A deletion vector is cheap to write, but every later read decodes the deleted rows until the file is
+compacted. A rewrite costs a copy of the remaining rows. So a file is rewritten if more than half of
+its rows would be deleted (`deltalog.maxDeletedRowsRatio` sets another share), which never copies
+more than half of its rows. Files are always masked if several writers are to change one file at a
+time (`delta.enableRowLevelConcurrency`), or if only a rewrite would make change data files
+necessary.
 
 Protocol: Deletion Vectors
 """
@@ -32,7 +32,7 @@ _SCHEMA: Final[Sequence[str]] = ("path", "action", "num_rows", "deleted_ratio", 
 
 
 class FileDecision(StrEnum):
-    """What becomes of a file."""
+    """Whether a file is dropped, masked or rewritten."""
 
     REMOVED = "remove"
     MASKED = "mask"
@@ -42,17 +42,18 @@ class FileDecision(StrEnum):
 def decide_files(
     snapshot: Snapshot, matching: MatchingFiles, *, asked: bool | None, tells_rows: bool = True
 ) -> tuple[FileDecision, ...]:
-    """What becomes of each file.
+    """Decide for each file whether it is dropped, masked or rewritten.
 
     Args:
         snapshot: of the table.
-        matching: the files, and which of their rows go.
-        asked: True masks, False rewrites; None chooses where the table has vectors enabled.
-        tells_rows: whether the change feed is told of the rows that go in any case; if not, a file
-            that is written once more would make that necessary.
+        matching: the files, and the positions of the rows to delete.
+        asked: True masks, False rewrites; None decides by share if the table has deletion vectors
+            enabled, and rewrites otherwise.
+        tells_rows: whether change data files are written in any case; if not, a rewrite with the
+            change data feed on would need them.
 
     Raises:
-        InvalidInputError: deletion vectors are asked for, and the table does not allow them.
+        InvalidInputError: deletion vectors are asked for, but the table does not support them.
     """
     configuration = snapshot.configuration
     if asked and not configuration.may_have_deletion_vectors:
@@ -72,7 +73,7 @@ def decide_files(
 
 
 def _most_dead(configuration: TableConfiguration, *, asked: bool | None, tells_rows: bool) -> float:
-    """Up to which share of dead rows a file is masked; below 0 is never."""
+    """The greatest share of deleted rows with which a file is masked; negative means never."""
     if asked is not None:
         return 1.0 if asked else -1.0
     if not configuration.writes_deletion_vectors:
@@ -87,7 +88,7 @@ def _most_dead(configuration: TableConfiguration, *, asked: bool | None, tells_r
 
 
 def explain_choice(snapshot: Snapshot, *, asked: bool | None) -> str:
-    """How the choice is made, in words; `decide_files` explains the arguments."""
+    """Describe in words how `decide_files` would decide with these arguments."""
     most = _most_dead(snapshot.configuration, asked=asked, tells_rows=True)
     if most >= 1:
         return "rows are marked by deletion vectors"
@@ -100,7 +101,7 @@ def explain_choice(snapshot: Snapshot, *, asked: bool | None) -> str:
 
 
 def dead_ratios(matching: MatchingFiles) -> list[float]:
-    """For each file, the share of its physical rows that would be deleted."""
+    """Return for each file the share of its physical rows that would be deleted."""
     vectors: list[Any] = matching.files.column("deletionVector").to_pylist()
     found = []
     for number, vector in enumerate(vectors):
@@ -114,7 +115,7 @@ def dead_ratios(matching: MatchingFiles) -> list[float]:
 
 
 def copied_rows(matching: MatchingFiles, decisions: Sequence[FileDecision]) -> int:
-    """How many rows of files that are written once more stay as they are."""
+    """Count the unchanged rows of the files to rewrite."""
     total = 0
     for number, decision in enumerate(decisions):
         live, found = matching.num_live_rows(number), matching.positions[number]
@@ -124,15 +125,15 @@ def copied_rows(matching: MatchingFiles, decisions: Sequence[FileDecision]) -> i
 
 
 def explain_decisions(matching: MatchingFiles, decisions: Sequence[FileDecision]) -> pa.Table:
-    """A row for each file: what would become of it, and why.
+    """Return a table with the decision and its reason, one row per file.
 
     Args:
         matching: the files.
-        decisions: of each.
+        decisions: one per file.
 
     Returns:
-        path (decoded), action (`remove`, `mask` or `rewrite`), num_rows that go (NULL where the
-        log does not tell it of a whole file), deleted_ratio afterwards, reason.
+        path (decoded), action (`remove`, `mask` or `rewrite`), num_rows to delete (NULL for a
+        whole file without `numRecords`), deleted_ratio afterwards, reason.
     """
     paths: list[Any] = matching.files.column("path").to_pylist()
     counts = [

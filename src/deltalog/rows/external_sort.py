@@ -1,6 +1,6 @@
-"""Rows in the order of a key, however many: sorted in memory, or in runs on disk that are merged.
+"""External merge sort: rows sorted by a key in memory, or in runs on disk that are merged.
 
-Owns the bound on memory and the temporary files. What the key means is the caller's affair.
+Owns the bound on memory and the temporary files. The caller computes the key.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ DEFAULT_MEMORY_BYTES: Final = 512 * 1024 * 1024
 _CHUNK_BYTES: Final = 4 * 1024 * 1024
 _MOST_RUNS: Final = 64
 _SLICE_ROWS: Final = 512 * 1024
-# Columns of 32-bit offsets hold 2 GiB in one piece.
+# Arrow's 32-bit offsets limit a string or binary column to 2 GiB in one piece.
 _MAX_RUN_BYTES: Final = 1024 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SortLimits:
-    """What a sort may take.
+    """How much memory and disk a sort may use.
 
     Args:
-        memory_bytes: of rows at a time; more than that goes to disk.
+        memory_bytes: of rows in memory; more is spilled to disk.
         disk_bytes: of temporary files; None is no limit.
-        directory: for them; None is the system's.
+        directory: of the temporary files; None is the system's.
     """
 
     memory_bytes: int = DEFAULT_MEMORY_BYTES
@@ -46,18 +46,18 @@ class SortLimits:
 def sort_batches(
     batches: Iterable[pa.RecordBatch], key: str, limits: SortLimits
 ) -> Iterator[pa.RecordBatch]:
-    """All rows by ascending key.
+    """Yield all rows by ascending key.
 
     Args:
         batches: of one schema.
         key: a column of numbers without NULL.
-        limits: how much memory and disk it may take.
+        limits: of memory and disk.
 
     Raises:
-        StorageError: the temporary files would be larger than they may be, or cannot be written.
+        StorageError: the temporary files would exceed their limit, or cannot be written.
 
-    Cost: what fits is sorted in memory. What does not is written once and read once; the files
-    are gone when the iterator ends, is closed or fails.
+    Cost: rows beyond the memory limit are written once and read once, or once more for each merge
+    level after 64 runs; the files are deleted when the iterator ends, is closed or fails.
     """
     run_bytes = max(1, min(limits.memory_bytes // 2, _MAX_RUN_BYTES))
     with contextlib.ExitStack() as stack:
@@ -82,7 +82,7 @@ def sort_batches(
 
 
 def _sorted(batches: list[pa.RecordBatch], key: str) -> Iterator[pa.RecordBatch]:
-    """The rows of some batches, which are given up on the way."""
+    """Yield the rows sorted; the list is cleared, so that the batches can be freed."""
     if not batches:
         return
     table = pa.Table.from_batches(batches).combine_chunks()
@@ -95,7 +95,7 @@ def _sorted(batches: list[pa.RecordBatch], key: str) -> Iterator[pa.RecordBatch]
 class _Spill:
     """Sorted runs in temporary files; a context manager.
 
-    So many runs at most are open at a time: that many of a level become one run of the next.
+    To bound the open files, `_MOST_RUNS` runs of a level are merged into one run of the next.
     """
 
     def __init__(self, limits: SortLimits, key: str) -> None:
@@ -105,7 +105,7 @@ class _Spill:
         self._files: list[Any] = []
         self._num_written = 0
         self._size = 0
-        # What is held of each run while runs are merged.
+        # A merge holds one chunk of each open run in memory.
         self._chunk_bytes = max(1, min(_CHUNK_BYTES, limits.memory_bytes // (2 * _MOST_RUNS)))
 
     def __enter__(self) -> Self:
@@ -120,11 +120,11 @@ class _Spill:
         self._home.cleanup()
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> None:
-        """One more run."""
+        """Write one more run."""
         self._add(self._write(batches), 0)
 
     def merged(self) -> Iterator[pa.RecordBatch]:
-        """All rows that were written."""
+        """Return the rows of all runs, sorted."""
         paths = [path for level in self._levels for path in level]
         return _merged([self._read(path) for path in paths], self._key)
 
@@ -182,7 +182,11 @@ class _Spill:
 
 
 def _merged(runs: list[Iterator[pa.RecordBatch]], key: str) -> Iterator[pa.RecordBatch]:
-    """Runs as one: at every step what the heads have up to the least of their last keys."""
+    """Merge sorted runs, one head batch of each at a time.
+
+    Each step yields the rows up to the smallest of the heads' last keys: no later batch has lower
+    keys.
+    """
     live = [(head, run) for run in runs if (head := next(run, None)) is not None]
     while live:
         last = min(head.column(key)[-1].as_py() for head, _ in live)
@@ -211,7 +215,7 @@ def _disk_errors() -> Iterator[None]:
 
 
 def one_piece(column: Any) -> Any:
-    """A column without chunks."""
+    """Return a column as one array without chunks."""
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(whole, pa.ChunkedArray):
         return whole.chunk(0) if whole.num_chunks == 1 else pa.concat_arrays(whole.chunks)

@@ -1,4 +1,4 @@
-"""How the data files of a change of the table are to be written."""
+"""Options for the data files that a verb writes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileOptions:
-    """How data files are to be written.
+    """Options for the data files that a verb writes.
 
     Args:
-        target_file_size_bytes: None follows `delta.targetFileSize`, then 128 MiB.
+        target_file_size_bytes: None uses `delta.targetFileSize`, or else 128 MiB.
         writer_properties: of Parquet.
     """
 
@@ -28,7 +28,7 @@ class FileOptions:
     writer_properties: WriterProperties | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what would fail in the middle of a write."""
+        """Raise now for values that would fail in the middle of a write."""
         size: object = self.target_file_size_bytes
         writer = self.writer_properties
         if size is not None and (not isinstance(size, int) or size < 1):
@@ -41,7 +41,7 @@ class FileOptions:
             )
 
     def spec_for(self, transaction: PendingTransaction, *, data_change: bool = True) -> WriteSpec:
-        """What the writer of a transaction's files must know."""
+        """Return the spec for writing data files of a transaction."""
         return self.spec(
             transaction.context,
             transaction.configuration,
@@ -57,7 +57,7 @@ class FileOptions:
         data_change: bool = True,
         now_ms: int | None = None,
     ) -> WriteSpec:
-        """What the writer of a table's files must know."""
+        """Return the spec for writing data files of a table."""
         target = self.target_file_size_bytes or configuration.properties.target_file_size_bytes
         return WriteSpec(
             store=context.store,

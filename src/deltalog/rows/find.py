@@ -1,7 +1,7 @@
-"""Which rows of which files match: the first half of every change of existing rows.
+"""Find the rows that match a predicate: the first half of every change of existing rows.
 
-Owns the search: files are pruned, then only the columns that decide are read. What happens to the
-rows that were found is the verb's affair.
+Owns the search: files are pruned, then only the predicate's columns are read. What happens to the
+rows is left to the caller.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchingFiles:
-    """Files with rows that match.
+    """The files with matching rows, and the positions of these.
 
     Args:
-        files: rows of `snapshot.files`, all columns; every one has a row that matches.
-        positions: for each of them, the physical positions of the rows that match and are live;
-            None where all live rows match, which the log alone told.
-        num_records: for each of them, its physical rows; None where the log does not tell and
-            nobody had to know.
+        files: rows of `snapshot.files`, all columns; each file has a matching row.
+        positions: for each file, the physical positions of the live rows that match; None if the
+            log alone shows that all live rows match.
+        num_records: for each file, the number of physical rows; None if the log has no
+            `numRecords` and the footer was not read.
         num_candidates: files that pruning left.
     """
 
@@ -48,7 +48,7 @@ class MatchingFiles:
 
     @property
     def num_rows(self) -> int | None:
-        """How many rows match; None if the log does not tell it of files that match whole."""
+        """How many rows match; None if a file that matches whole has no `numRecords`."""
         cardinalities = pc.struct_field(self.files.column("deletionVector"), "cardinality")
         deleted: list[Any] = pc.fill_null(cardinalities, 0).to_pylist()
         total = 0
@@ -59,7 +59,7 @@ class MatchingFiles:
         return total
 
     def num_live_rows(self, number: int) -> int | None:
-        """Rows of a file that its deletion vector leaves."""
+        """Physical rows of a file minus those that its deletion vector masks."""
         rows = self.num_records[number]
         vector = self.files.column("deletionVector")[number].as_py()
         return rows if rows is None or vector is None else rows - vector["cardinality"]
@@ -76,15 +76,15 @@ def find_matching_files(
     *,
     steps: Steps | None = None,
 ) -> MatchingFiles:
-    """The files that hold matching rows, and where these are.
+    """Return the files that hold matching rows, and the rows' positions.
 
     Args:
-        snapshot: whose rows.
+        snapshot: of the table.
         predicate: resolved; None matches every row.
-        steps: counts the files that are read.
+        steps: progress, counted in files read.
 
     Cost: the log's columns that the predicate needs; then the predicate's columns of the files
-    that are left. Eight bytes per matching row are held.
+    that pruning left. Memory: eight bytes per matching row.
     """
     pruned = prune(snapshot, predicate)
     files = pruned.files(FILE_SCHEMA.names)
@@ -117,7 +117,7 @@ def find_matching_files(
 def complete_counts(
     snapshot: Snapshot, files: pa.Table, counts: Sequence[int | None]
 ) -> tuple[int | None, ...]:
-    """The physical rows of each file, from its footer where the log does not tell."""
+    """Return the physical rows of each file, read from its footer if the log has no count."""
     paths: list[Any] = files.column("path").to_pylist()
     return tuple(
         read_footer(snapshot.store, decode_path(path)).num_rows if rows is None else rows

@@ -1,7 +1,7 @@
-"""Optimized write: the rows of a partition are gathered before they are written.
+"""Optimized write: sort rows by partition before they are written.
 
-A writer keeps only so many files open. Where rows of many partitions come mixed, it would begin
-the same partition's file over and over; sorted by partition they go into one file after another.
+A writer keeps a limited number of files open. If rows of many partitions come mixed, it would begin
+files of the same partition again and again; sorted by partition, they fill one file after another.
 
 Protocol: none; Delta Spark's `delta.autoOptimize.optimizeWrite`
 """
@@ -33,7 +33,7 @@ _KEY: Final = f"{METADATA}.partition"  # no column of a table has this name
 
 
 def optimizes_writes(configuration: TableConfiguration) -> bool:
-    """Whether the table asks for it."""
+    """Whether the table's properties ask for optimized writes."""
     properties = configuration.properties
     wanted = properties.optimize_write
     return bool(properties.auto_optimize if wanted is None else wanted)
@@ -42,17 +42,17 @@ def optimizes_writes(configuration: TableConfiguration) -> bool:
 def write_optimized(
     spec: WriteSpec, data: object, *, limits: SortLimits | None = None
 ) -> WrittenFiles:
-    """Write rows as `write_files` does, with as few files as their number allows.
+    """Write rows as `write_files` does, with as few files per partition as their size allows.
 
     Args:
         spec: of the table.
-        data: whatever `open_source` takes.
-        limits: of gathering.
+        data: anything that `open_source` takes.
+        limits: of the sort.
 
     Raises:
-        DeltaError: as `write_files`; also a StorageError where temporary files fail.
+        DeltaError: as `write_files`; also a StorageError if temporary files fail.
 
-    Cost: as `write_files`; what does not fit into memory is written to temporary files once.
+    Cost: as `write_files`; rows beyond the memory limit are spilled to temporary files.
     """
     reader = open_source(data)
     if not reader.schema.names:
@@ -74,7 +74,7 @@ def write_optimized(
 def gathered(
     configuration: TableConfiguration, batches: Iterable[pa.RecordBatch], limits: SortLimits
 ) -> Iterator[pa.RecordBatch]:
-    """The rows partition by partition, in the order in which partitions first came.
+    """Yield the rows partition by partition, in the order in which partitions first appeared.
 
     Args:
         configuration: of the table.

@@ -1,8 +1,8 @@
-"""Which rows of two streams are the same, in bounded memory.
+"""Compare two streams of rows as multisets, in bounded memory.
 
-Owns the comparison: rows are equal if all their columns are, bit by bit, and NULL equals NULL.
-What does not fit into memory is split into buckets on disk, so that equal rows and equal keys
-meet in the same bucket. Where the rows come from is `diff`'s.
+Rows are equal if all their columns are equal, where NULL equals NULL. Rows beyond the memory limit
+are hashed into buckets on disk, so that equal rows and equal keys meet in the same bucket. `diff`
+decides which rows are compared.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OUTPUT_ROWS: Final = 1 << 16
 
 
 def with_change_type(batch: pa.RecordBatch, change_type: str) -> pa.RecordBatch:
-    """The batch with a column that says what happened to all of its rows."""
+    """Return the batch with a `_change_type` column of one value."""
     values = arrow.repeat(pa.scalar(change_type), batch.num_rows)
     return batch.append_column(pa.field(CHANGE_TYPE, pa.string()), values)
 
@@ -45,22 +45,22 @@ def match_rows(
     keys: Sequence[str],
     memory_bytes: int,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows that one of two streams has and the other does not.
+    """Yield the rows that only one of two streams has.
 
-    Every row of one stream is set off against at most one equal row of the other. Of the rest, a
-    row of either with the same key are one changed row, told by two rows that follow each other.
+    Each row of one stream cancels at most one equal row of the other. Of the remaining rows, one of
+    each stream with the same key are an update: two consecutive rows, pre-image and post-image.
 
     Args:
         before: batches of `schema`.
         after: batches of `schema`.
         schema: of both.
-        keys: columns that identify a row; without any there are no changed rows.
-        memory_bytes: rows of both streams are held up to about so much, then put on disk.
+        keys: columns that identify a row; without keys there are no updates.
+        memory_bytes: rows of both streams beyond about this size go to disk.
 
     Yields:
         Batches of `schema` and `_change_type`.
 
-    Cost: one pass over both; where they are larger than `memory_bytes`, also a pass through a
+    Cost: one pass over both; rows beyond `memory_bytes` are also written and read once in a
     temporary directory.
     """
     with ExitStack() as stack:
@@ -88,7 +88,7 @@ class _Shelf:
         self._writers: dict[tuple[int, int], pa.RecordBatchStreamWriter] = {}
 
     def put(self, side: int, batch: pa.RecordBatch) -> None:
-        """Take a batch of one side."""
+        """Add a batch of one side."""
         if self._directory is not None:
             self._write(side, batch)
             return
@@ -98,7 +98,7 @@ class _Shelf:
             self._move_out()
 
     def pairs(self) -> Iterator[tuple[pa.Table, pa.Table]]:
-        """Rows of both sides that have to be compared with each other, a bucket at a time."""
+        """Yield the rows of both sides, bucket by bucket."""
         if self._directory is None:
             yield self._table(0), self._table(1)
             return
@@ -170,7 +170,7 @@ def _differences(left: pa.Table, right: pa.Table, keys: Sequence[str]) -> Iterat
 
 
 def _told(rows: pa.Table, numbers: Any, kinds: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """These rows, with what happened to them: the kinds in turn."""
+    """Yield these rows with their change types: the kinds in turn."""
     for start in range(0, len(numbers), _OUTPUT_ROWS):
         found = rows.take(numbers.slice(start, _OUTPUT_ROWS)).combine_chunks()
         told = pa.array(itertools.islice(itertools.cycle(kinds), found.num_rows), pa.string())
@@ -178,7 +178,7 @@ def _told(rows: pa.Table, numbers: Any, kinds: Sequence[str]) -> Iterator[pa.Rec
 
 
 def _unmatched(rows: pa.Table, split: int) -> Any:
-    """Numbers of the rows that are left when equal rows of both sides are set off."""
+    """Return the numbers of the rows that no equal row of the other side cancels."""
     groups = _grouped(rows, _numbered(rows.num_rows, split))
     excess = groups.column(f"{_SIDE}_sum")
     groups = groups.filter(compute.not_equal(excess, 0))
@@ -198,7 +198,7 @@ def _unmatched(rows: pa.Table, split: int) -> Any:
 
 
 def _paired(keys: pa.Table, numbers: Any, split: int) -> tuple[Any, Any, Any]:
-    """Rows that went, rows that came, and pairs of rows with one key, one after the other."""
+    """Return deleted rows, inserted rows, and pairs with the same key (pre-image, post-image)."""
     sides = compute.if_else(compute.less(numbers, split), -1, 1)
     groups = _grouped(keys, pa.table({_SIDE: sides, _ROW: numbers}))
     lists, net = groups.column(f"{_ROW}_list"), groups.column(f"{_SIDE}_sum")
@@ -232,9 +232,9 @@ def _numbered(count: int, split: int) -> pa.Table:
 
 
 def _grouped(rows: pa.Table, numbers: pa.Table) -> pa.Table:
-    """Equal rows as one: the sum of their sides, and their numbers in ascending order."""
+    """Group equal rows: the sum of their sides (-1, 1), and their numbers in ascending order."""
     columns = [column for name in rows.column_names for column in _comparable(rows.column(name))]
-    # Rows without a column to compare are all the same.
+    # Rows without comparable columns are all equal, but `group_by` needs a key.
     columns = columns or [arrow.repeat(pa.scalar(0), rows.num_rows)]
     names = [str(number) for number in range(len(columns))]
     table = pa.table([*columns, *numbers.columns], names=[*names, *numbers.column_names])
@@ -242,7 +242,7 @@ def _grouped(rows: pa.Table, numbers: pa.Table) -> pa.Table:
 
 
 def _comparable(column: Any) -> list[Any]:
-    """Columns that Arrow can group by, which are equal exactly where this one is."""
+    """Return columns that Arrow can group by, and that are equal exactly where this one is."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if isinstance(column.type, pa.ExtensionType):
@@ -251,7 +251,7 @@ def _comparable(column: Any) -> list[Any]:
     if pa.types.is_null(kind):
         return []
     if pa.types.is_struct(kind):
-        # `flatten` hands a NULL struct down to its members.
+        # `flatten` gives NULL members for a NULL struct: `is_valid` tells it from {NULL, NULL}.
         members = [found for part in column.flatten() for found in _comparable(part)]
         return [column.is_valid(), *members]
     if pa.types.is_nested(kind):
@@ -261,7 +261,7 @@ def _comparable(column: Any) -> list[Any]:
 
 
 def _text(column: Any) -> Any:
-    """Bytes that are equal where the values are."""
+    """Return bytes that are equal if the values are; NULL becomes one fixed value."""
     kind = column.type
     if pa.types.is_temporal(kind):
         column = column.cast(pa.int32() if pa.types.is_date32(kind) else pa.int64())

@@ -1,7 +1,6 @@
-"""Rows of the table that a condition selects: deleted, or given new values.
+"""Run a DELETE or UPDATE in this process: find matching rows, and apply the change.
 
-Owns DELETE and UPDATE in this process: the search, the decision per file, and its execution. Rows
-of a merge, which has a source, are `rows.merge`'s.
+Owns the search, the decision per file, and its execution. `rows.merge` does the same for MERGE.
 
 Protocol: Deletion Vectors, Add CDC File, Generated Columns, Row Tracking
 """
@@ -43,17 +42,17 @@ _LIMITS = WriteLimits(row_group_bytes=ROW_GROUP_BYTES)
 
 
 class SelectedRows:
-    """The rows that a condition selects, and what one clause does to them.
+    """The rows of a DELETE or UPDATE, ready to be applied or previewed; a `FoundRows`.
 
     Args:
-        transaction: of an existing table.
+        transaction: on an existing table.
         changes: without a source.
 
     Raises:
         InvalidInputError: a column does not exist or cannot be assigned, or deletion vectors are
-            asked for and the table does not allow them.
+            asked for but the table does not support them.
 
-    Cost: `find_matching_files`.
+    Cost: that of `find_matching_files`.
     """
 
     def __init__(self, transaction: PendingTransaction, changes: RowChanges) -> None:
@@ -87,20 +86,20 @@ class SelectedRows:
     @cached_property
     def _decisions(self) -> tuple[FileDecision, ...]:
         asked = self._changes.use_deletion_vectors
-        # The feed is told of updated rows anyway; of deleted ones only where a file is rewritten.
+        # Updates write change data files in any case; deletes only if a file is rewritten.
         return decide_files(
             self._snapshot, self._matching, asked=asked, tells_rows=not self._deletes
         )
 
     def apply(self) -> ChangedRows:
-        """Write what changes, and stage it.
+        """Write the changed rows, and stage the files.
 
         Raises:
-            ConstraintViolationError: new rows break a rule of the table; nothing is left behind.
+            ConstraintViolationError: new rows violate a constraint; no new file is left behind.
 
-        Cost: for deletes one small request for all deletion vectors, or a copy of the rows that
-        stay in the files that are cut; for updates all columns of the row groups with such rows,
-        or of the files that hold them where there are no deletion vectors.
+        Cost: deletes write one small file for all deletion vectors, and copy the remaining rows of
+        rewritten files; updates read all columns of the row groups with matching rows in masked
+        files, and of the whole of rewritten files.
         """
         watch = Stopwatch()
         found = self._planned()
@@ -109,21 +108,21 @@ class SelectedRows:
         return replace(found, rewrite_ms=watch.elapsed_ms())
 
     def preview(self) -> tuple[ChangedRows, pa.Table]:
-        """What `apply` would do, and for each file what and why; values are not computed."""
+        """Return the result of `apply` and the decision per file; values are not computed."""
         found = self._planned()
         if not self._deletes:
             found = replace(found, rows=Counts(updated_by_source=self._count()))
         return found, explain_decisions(self._matching, self._decisions)
 
     def explain(self) -> str:
-        """Which files were read, and what becomes of those with matching rows."""
+        """Describe as text how many files were read, and the decisions about them."""
         matching = self._matching
         lines = [f"files read: {matching.num_candidates}, with rows: {matching.files.num_rows}"]
         decisions = [f"files to {one}: {self._decisions.count(one)}" for one in FileDecision]
         return "\n".join([*lines, *decisions])
 
     def _planned(self) -> ChangedRows:
-        """What is known before anything is written."""
+        """Return the metrics that are known before anything is written."""
         matching = self._matching
         rows = Counts(deleted_by_source=matching.num_rows) if self._deletes else Counts()
         return ChangedRows(
@@ -135,7 +134,7 @@ class SelectedRows:
         )
 
     def _count(self) -> int:
-        """How many rows match, from the footers of files of which the log does not tell."""
+        """Count the matching rows, from footers if the log has no `numRecords`."""
         known = self._matching.num_rows
         if known is not None:
             return known
@@ -151,11 +150,11 @@ class SelectedRows:
         return self._rewrite(cut, found) if cut else found
 
     def _rewrite(self, cut: Sequence[int], found: ChangedRows) -> ChangedRows:
-        """Write the rows that stay into new files, and for the change feed those that do not."""
+        """Copy the remaining rows of files to new ones; write deleted rows as change data."""
         transaction, matching = self._transaction, self._matching
         files = matching.files.take(pa.array(cut, pa.int64()))
         spec = self._changes.files.spec_for(transaction)
-        # Which may have more columns than the rows that are there.
+        # The transaction may have added columns that the snapshot's rows lack.
         schema = spec.configuration.arrow_schema
         with FileWriter(spec, limits=_LIMITS) as writer:
             copied = copy_rows(
@@ -220,14 +219,14 @@ class SelectedRows:
 
 
 class _Update:
-    """One set of assignments, over batches of rows."""
+    """Applies the assignments of an UPDATE to batches of rows; a `rows.apply.RowUpdate`."""
 
     def __init__(self, wanted: Assignments, spec: WriteSpec) -> None:
         configuration = spec.configuration
         self.spec = spec
         self._wanted = wanted
         self._enforcer, self._schema = updating_enforcer(spec, configuration, wanted.names)
-        # Generated columns are computed anew, so they may differ as well.
+        # Generated columns are recomputed, so they may differ as well.
         self.columns = {*wanted.names, *configuration.schema.names} - (
             set(self._schema.names) - set(wanted.names)
         )
@@ -237,7 +236,7 @@ class _Update:
         self.num_rows = 0
 
     def __call__(self, file: int, first: int, old: pa.RecordBatch) -> Changed:
-        """The new versions of rows, all of which are updated."""
+        """Return the new versions of rows, all of which are updated."""
         del file, first
         self.num_rows += old.num_rows
         new = self._wanted.compute(old, old)

@@ -1,9 +1,9 @@
-"""Many small files read at little cost each.
+"""Read many small files at a low cost per file.
 
-A scan decides for every file anew how its columns stand for the table's, and reads it in pieces.
-Small files mostly look alike: here they are read whole, several at a time, and what is decided for
-one of them holds for the others of the same Parquet schema. Whatever is special about a file
-(deletion vectors, row ids, old calendars) is left to the scan.
+A scan maps the Parquet columns of every file to the table's columns, and reads it in pieces. Small
+files mostly have the same schema: here they are read whole, several at a time, and the mapping is
+reused for files of the same Parquet schema. Files with deletion vectors, row ids or dates of an old
+calendar are left to the scan.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Group = list["ScanTask"]
 
 
 def grouped(tasks: Iterable[ScanTask]) -> Iterator[Group]:
-    """Tasks of small files together, those of large ones alone; in their order."""
+    """Group the tasks of consecutive small files; a large file is a group of its own."""
     group: Group = []
     size = 0
     for task in tasks:
@@ -48,12 +48,12 @@ def grouped(tasks: Iterable[ScanTask]) -> Iterator[Group]:
 
 
 def is_small(group: Group) -> bool:
-    """Whether the files of a group may be read whole."""
+    """Whether the files of a group are small enough to be read whole."""
     return sum(task.size_bytes or SMALL_BYTES for task in group) <= SMALL_BYTES
 
 
 class SmallFileReader:
-    """Reads groups of small files; from any thread.
+    """Reads groups of small files; thread-safe.
 
     Args:
         spec: of all tasks.
@@ -65,7 +65,7 @@ class SmallFileReader:
         self._known: tuple[pa.Schema, FileProjection] | None = None
 
     def read(self, group: Group) -> list[pa.RecordBatch]:
-        """The rows of some files, in their order."""
+        """Return the rows of some files, in order."""
         batches: list[pa.RecordBatch] = []
         run: list[pa.Table] = []
         before: FileProjection | None = None
@@ -89,7 +89,7 @@ class SmallFileReader:
         return batches
 
     def _physical(self, task: ScanTask) -> tuple[pa.Table, FileProjection] | None:
-        """A file as it is, and what its columns are; None if there is something special."""
+        """Return a file's columns and their mapping; None if the scan must read the file."""
         spec = self._spec
         if spec.metadata_columns or task.deletion_vector is not None:
             return None

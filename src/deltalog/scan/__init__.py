@@ -1,8 +1,8 @@
-"""From a snapshot to rows: plan, prune, read.
+"""Scans: from a snapshot to rows, by planning, pruning and reading.
 
-Owns which files a read needs, which rows of them are alive, and how a physical batch becomes a
-logical one. Everything that shows rows of a table (pandas, Polars, DuckDB, Spark, Sharing) reads
-through this room. `scan.dataset` is left out here: `pyarrow.dataset` takes half a second.
+Owns which files a read needs, which of their rows are live, and how a physical batch becomes a
+logical one. Every reader of rows (pandas, Polars, DuckDB, Spark, Sharing) goes through this room.
+`scan.dataset` is not imported here: importing `pyarrow.dataset` takes half a second.
 """
 
 from __future__ import annotations

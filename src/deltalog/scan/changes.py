@@ -1,7 +1,7 @@
-"""The change data feed: which rows came, went and changed, version by version.
+"""The change data feed: inserted, deleted and updated rows, version by version.
 
-Owns which files tell the changes of a version (change files where there are some, else the added
-and removed files, by the difference of their deletion vectors) and which ranges can be shown.
+Owns which files hold the changes of a version (its change files if it has any, else its added and
+removed files, by the difference of their deletion vectors) and which ranges can be read.
 
 Protocol: Add CDC File, Change Data Files, Reader Requirements for AddCDCFile
 """
@@ -64,12 +64,12 @@ CHANGE_COLUMNS: Final[Mapping[str, pa.DataType]] = {
 
 @dataclass(frozen=True)
 class Changes(Rows):
-    """The changes of a range of versions: nothing is read before rows are asked for.
+    """The changes of a range of versions; no data is read until rows are requested.
 
     Args:
-        snapshot: of the version whose schema is shown.
-        first: of the first version of the range.
-        end: the last version, included.
+        snapshot: the version whose schema the rows have.
+        first: snapshot of the first version of the range.
+        end: the last version, inclusive.
         commits: the log files of the range, ascending.
         file_times_ms: times of the commit files by version.
         spec: columns and predicate.
@@ -84,19 +84,19 @@ class Changes(Rows):
 
     @property
     def schema(self) -> pa.Schema:
-        """The table's columns asked for, then `CHANGE_COLUMNS`."""
+        """The selected columns of the table, then `CHANGE_COLUMNS`."""
         return self.spec.output
 
     def __repr__(self) -> str:
-        """A line that says what is read."""
+        """Table and versions."""
         return f"Changes({self.spec.table!r}, versions {self.first.version} to {self.end})"
 
     def tasks(self) -> Iterator[ScanTask]:
-        """One picklable task per file, versions ascending.
+        """Yield a picklable task per file, versions ascending.
 
         Raises:
             ChangeDataFeedNotEnabledError: the feed was off in a version of the range.
-            IncompatibleChangesError: the schema changed so that one schema cannot show the range.
+            IncompatibleChangesError: the schema changed, and no schema fits the whole range.
 
         Cost: every commit of the range.
         """
@@ -106,11 +106,11 @@ class Changes(Rows):
             yield from self._tasks_of(file.version, table, times[file.version])
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The changed rows, batch by batch, versions ascending."""
+        """Yield the changed rows in batches, versions ascending."""
         return read_tasks(self.tasks())
 
     def _check_versions(self, table: CommitTable) -> dict[int, int]:
-        """Commit times; every version must have the feed on and a schema that can be shown."""
+        """Check that every version has the feed on and a compatible schema; return commit times."""
         protocol, metadata = self.first.protocol, self.first.metadata
         protocols = {v: protocol_from_json(node) for v, node in table.protocol_nodes}
         metadatas = {v: metadata_from_json(node) for v, node in table.metadata_nodes}
@@ -164,7 +164,7 @@ class Changes(Rows):
         )
 
     def _with_partition_values(self, row: dict[str, Any], version: int) -> dict[str, Any]:
-        """A remove without its partition values takes them from the add that it ends."""
+        """Fill in partition values, which a remove may lack, from the add that it removes."""
         if row["partitionValues"] is not None or not self.spec.partition_columns.names:
             return row
         before = load_snapshot(self.snapshot.context, version=version - 1)
@@ -182,16 +182,17 @@ def change_tasks(
     removes: Iterable[dict[str, Any]],
     constants: Constants = (),
 ) -> Iterator[ScanTask]:
-    """The files that hold the changes of one version, each with what happened to its rows.
+    """Yield tasks for the files that hold the changes of one version.
 
     Args:
-        snapshot: of the version whose schema is shown.
+        snapshot: the version whose schema the rows have.
         spec: from `changes_spec`.
-        cdc: rows of the version's change files; where there are some, nothing else is looked at.
+        cdc: rows of the version's change files; if there are any, adds and removes are ignored.
         adds: rows of its added files that change data.
         removes: rows of its removed files that change data, with their partition values.
         constants: columns that are the same for all changes of the version.
     """
+    # The protocol says: a version with cdc actions must be read from those alone.
     if cdc:
         own = replace(spec, reads_change_type=True)
         for row in cdc:
@@ -201,7 +202,7 @@ def change_tasks(
     deleted = (*constants, (CHANGE_TYPE, pa.scalar("delete")))
 
     def between(row: dict[str, Any], vector: Any, without: Any, kind: Constants) -> ScanTask:
-        """The rows that one deletion vector names and the other does not."""
+        """The rows that one deletion vector marks and the other does not."""
         row = {**row, "deletionVector": vector}
         rest = descriptor_of(without)
         return make_task(snapshot, spec, row, without=rest, only_deleted=True, constants=kind)
@@ -213,7 +214,7 @@ def change_tasks(
         if before is None:
             yield make_task(snapshot, spec, row, constants=inserted)
             continue
-        # The same file before and after: its deletion vector grew, shrank, or both.
+        # The same file before and after: its deletion vector gained rows, lost rows, or both.
         new, old = row["deletionVector"], before["deletionVector"]
         if new is not None:
             yield between(row, new, old, deleted)
@@ -225,7 +226,7 @@ def change_tasks(
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A bound of a range by time: milliseconds since 1970, UTC."""
+    """A bound of a range given as a time: milliseconds since 1970, UTC."""
 
     ms: int
 
@@ -244,26 +245,26 @@ def open_changes(
     predicate: Expression | None = None,
     allow_out_of_range: bool = False,
 ) -> Changes:
-    """The changes of a range of versions, both ends included.
+    """Open the changes of a range of versions, both ends inclusive.
 
-    With column mapping the rows are shown in the schema of the range's last version, without it
-    in that of `latest`.
+    With column mapping the rows have the schema of the range's last version, without it that of
+    `latest`.
 
     Args:
-        latest: the newest version that may be asked for.
+        latest: the newest version that may be read.
         start: the first version, or the first at or after a moment.
         end: the last version, or the last at or before a moment; None is `latest`.
         columns: of the table and of `CHANGE_COLUMNS`; None is all of both.
         predicate: over the same columns.
-        allow_out_of_range: versions after `latest` are no error: they have no changes yet.
+        allow_out_of_range: treat versions after `latest` as empty instead of raising.
 
     Raises:
         InvalidInputError: unknown columns, or an end before the start.
         VersionNotFoundError: a version of the range is not in the log.
-        UnsupportedFeatureError: the table's rows can't be honoured.
+        UnsupportedFeatureError: deltalog cannot read the table's rows.
 
-    Cost: one listing, the snapshots of both ends; with in-commit timestamps and a moment for a
-    bound every commit.
+    Cost: one listing, the snapshots of both ends; every commit, if a bound is a moment and the
+    table has in-commit timestamps.
     """
     check_rows_readable(latest)
     listing = list_log(latest.store, from_version=0, log_tail=latest.log_tail)
@@ -333,15 +334,15 @@ def changes_spec(
     columns: Sequence[str] | None,
     predicate: Expression | None,
 ) -> ReadSpec:
-    """Columns and predicate of a change feed, checked against the snapshot that it is shown in.
+    """Resolve columns and predicate of a change feed against a snapshot.
 
     Args:
-        snapshot: of the version whose schema is shown.
+        snapshot: the version whose schema the rows have.
         columns: of the table and of `CHANGE_COLUMNS`; None is all of both.
         predicate: over the same columns.
 
     Raises:
-        InvalidInputError: an unknown column, or one that change files do not keep.
+        InvalidInputError: an unknown column, or a metadata column, which change files lack.
     """
     own = [name for name in (columns or ()) if name not in CHANGE_COLUMNS]
     spec = read_spec(
@@ -350,7 +351,7 @@ def changes_spec(
         predicate=predicate,
         more_columns=CHANGE_COLUMNS,
     )
-    if spec.metadata_columns:  # change files keep no row ids, and lie elsewhere than the rows
+    if spec.metadata_columns:  # change files have no row ids, and positions in them mean nothing
         raise InvalidInputError(
             f"cannot read {list(spec.metadata_columns)!r} of the changes of "
             f"{snapshot.store.root}: a change feed has the table's columns and "
@@ -379,10 +380,10 @@ def _changing(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def incompatibility(
     then: DataType, shown: DataType, mode: Mode, where: str = "column"
 ) -> str | None:
-    """Why rows of the type `then` can't be shown as `shown`; None if they can.
+    """Why rows of the type `then` cannot be read as `shown`; None if they can.
 
-    Fields that came later are NULL in earlier rows. Anything else that differs (a column gone,
-    renamed, retyped, no longer nullable) would show rows as they never were.
+    Fields added later are NULL in earlier rows. Any other difference (a column dropped, renamed,
+    retyped, no longer nullable) would misrepresent earlier rows.
     """
     match then, shown:
         case StructType(), StructType():

@@ -1,7 +1,7 @@
 """A table as a `pyarrow.dataset.Dataset`, which DuckDB, Polars and pyarrow itself can scan.
 
-Owns the translation: whatever projection and filter they push becomes a `Scan`, so deletion
-vectors, column mapping and partition values always count. Filters use exact column names.
+Owns the translation: the projection and filter that an engine pushes down become a `Scan`, so that
+deletion vectors, column mapping and partition values are applied. Filters need exact column names.
 
 Protocol: none
 """
@@ -31,11 +31,11 @@ class DeltaDataset(ds.Dataset):
 
     Args:
         snapshot: the version.
-        predicate: rows to leave out beforehand, resolved against nothing yet.
-        arrow_filter: the same, as pyarrow has it.
-        schema: to show; the names and types of the snapshot's columns, in any order.
+        predicate: rows for which it is not true are left out; not yet resolved.
+        arrow_filter: likewise, as a pyarrow expression.
+        schema: of the rows; names and types of the snapshot's columns, in any order.
 
-    Cost: nothing is read before it is scanned.
+        Cost: no I/O until the dataset is scanned.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class DeltaDataset(ds.Dataset):
         self._shown = plan_scan(snapshot).schema if schema is None else schema
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the recipe."""
+        """Pickle the arguments, not the rows."""
         return _rebuild, (
             self._snapshot,
             self._predicate,
@@ -67,7 +67,7 @@ class DeltaDataset(ds.Dataset):
 
     @property
     def partition_expression(self) -> ds.Expression:
-        """True: a table may hold any row."""
+        """Always true: a table may hold any row."""
         return ds.scalar(True)  # noqa: FBT003  # pyarrow's signature
 
     def scanner(  # type: ignore[override]  # pyarrow's other options are hints
@@ -77,7 +77,7 @@ class DeltaDataset(ds.Dataset):
         batch_size: int = _BATCH_ROWS,
         **options: Any,
     ) -> ds.Scanner:
-        """A pyarrow scanner over the rows; other options of pyarrow's are hints, and ignored."""
+        """Make a pyarrow scanner over the rows; pyarrow's other options are hints, and ignored."""
         del options
         wanted = filter if self._arrow_filter is None else self._arrow_filter
         if filter is not None and self._arrow_filter is not None:
@@ -93,7 +93,7 @@ class DeltaDataset(ds.Dataset):
     def _needed(
         self, columns: list[str] | dict[str, ds.Expression] | None, wanted: ds.Expression | None
     ) -> list[str]:
-        """The columns to read: those shown, and those that the filter names."""
+        """The columns to read: those selected, and those that the filter names."""
         every = self._shown.names
         if columns is None or not isinstance(columns, list):
             return every
@@ -135,13 +135,13 @@ class DeltaDataset(ds.Dataset):
         return self.scanner(**options).take(indices)
 
     def count_rows(self, filter: ds.Expression | None = None, **options: Any) -> int:  # type: ignore[override]  # pyarrow's other options are hints  # noqa: A002  # pyarrow's signature
-        """How many rows; without a filter, from the log where it tells."""
+        """Count the rows; without a filter, from the log's statistics if they suffice."""
         if filter is None and self._arrow_filter is None:
             return self._plan(self._predicate).count()
         return self.scanner(columns=[], filter=filter, **options).count_rows()
 
     def filter(self, expression: ds.Expression) -> DeltaDataset:
-        """The dataset without the rows that do not match."""
+        """A dataset of the matching rows."""
         both = expression if self._arrow_filter is None else self._arrow_filter & expression
         return DeltaDataset(
             self._snapshot,
@@ -151,7 +151,7 @@ class DeltaDataset(ds.Dataset):
         )
 
     def replace_schema(self, schema: pa.Schema) -> DeltaDataset:  # type: ignore[override]  # pyarrow's other options are hints
-        """The dataset in other column types; the names must be the table's."""
+        """A dataset with other column types; the names must be the table's."""
         unknown = [name for name in schema.names if name not in self._shown.names]
         if unknown:
             raise InvalidInputError(
@@ -174,7 +174,7 @@ class DeltaDataset(ds.Dataset):
         )
 
     def sort_by(self, sorting: Any, **options: Any) -> ds.InMemoryDataset:
-        """The rows in order, in memory."""
+        """The rows sorted, in memory."""
         return _in_memory(self.to_table(**options).sort_by(sorting))
 
     def join(self, right_dataset: ds.Dataset, keys: Any, **options: Any) -> ds.InMemoryDataset:  # type: ignore[override]  # pyarrow's other options are hints
@@ -182,7 +182,7 @@ class DeltaDataset(ds.Dataset):
         return _in_memory(self.to_table().join(right_dataset.to_table(), keys, **options))
 
     def __repr__(self) -> str:
-        """Where the dataset comes from."""
+        """Table and version."""
         return f"DeltaDataset({self._snapshot.store.root!r}, version {self._snapshot.version})"
 
 
@@ -202,7 +202,7 @@ def _rebuild(*parts: Any) -> DeltaDataset:
 
 
 def _translated(wanted: ds.Expression, schema: pa.Schema) -> Expression | None:
-    """The pushed filter for pruning; pyarrow itself applies it, so None only costs time."""
+    """Translate a pushed filter for pruning; None is safe: pyarrow filters the rows itself."""
     try:
         return from_arrow_expression(wanted, schema)
     except InvalidInputError:
@@ -210,9 +210,9 @@ def _translated(wanted: ds.Expression, schema: pa.Schema) -> Expression | None:
 
 
 def _field_names(wanted: ds.Expression, every: list[str]) -> set[str]:
-    """The columns that a pyarrow filter names, or all if it can't be seen."""
+    """The columns that a pyarrow filter may name: too many is safe, too few is not."""
     text = str(wanted)
-    if "FieldPath(" in text:  # by number: that of a column among all those shown
+    if "FieldPath(" in text:  # a number counts among all columns: leaving one out would shift it
         return set(every)
     return {name for name in every if name in text}
 

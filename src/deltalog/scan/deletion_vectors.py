@@ -1,4 +1,4 @@
-"""Deletion vectors of a scan: fetched, checked, combined.
+"""Load and check deletion vectors.
 
 Protocol: Deletion Vectors
 """
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 def load_bitmap(store: Store, descriptor: DeletionVectorDescriptor) -> DeletionBitmap:
-    """The row positions that a deletion vector names.
+    """Load the row positions that a deletion vector marks as deleted.
 
     Raises:
-        DataFileMissingError: its file is gone.
-        DeletionVectorError: it is torn, corrupt, or does not fit its descriptor.
+        DataFileMissingError: its file does not exist.
+        DeletionVectorError: it is truncated, corrupt, or does not match its descriptor.
 
     Cost: one request of two ranges for a vector in a file, none for an inline one.
     """

@@ -1,7 +1,7 @@
-"""The live files of a version, as people ask for them: paths, partitions, statistics, masks.
+"""Reports on the live files of a version: paths, partitions, statistics, selection vectors.
 
-Owns the shapes that `deltalake`'s users know. Nothing of a data file is read, but for deletion
-vectors where they are asked for.
+Owns the result shapes, which are those of the deltalake package. Reads no data files; selection
+vectors read deletion vectors.
 
 Protocol: Add File and Remove File, Per-file Statistics
 """
@@ -38,8 +38,8 @@ def file_uris(snapshot: Snapshot, predicate: Expression | None) -> list[str]:
     """Locations of the files that may hold a matching row.
 
     Raises:
-        UnsupportedFeatureError: which files are live can't be told without a feature; so for all
-            functions here.
+        UnsupportedFeatureError: the table has a reader feature that deltalog does not support;
+            so for all functions here.
     """
     check_rows_readable(snapshot)
     paths = prune(snapshot, predicate).files(["path"])["path"]
@@ -48,7 +48,7 @@ def file_uris(snapshot: Snapshot, predicate: Expression | None) -> list[str]:
 
 
 def partitions(snapshot: Snapshot, predicate: Expression | None) -> list[dict[str, str | None]]:
-    """The distinct partitions that may hold a matching row, values as the log has them."""
+    """The distinct partitions that may hold a matching row, with serialised values."""
     check_rows_readable(snapshot)
     configuration = snapshot.configuration
     pruned = prune(snapshot, predicate)
@@ -98,7 +98,7 @@ def add_actions(snapshot: Snapshot, *, flatten: bool = False) -> pa.Table:
 
 
 def _leaves(name: str, values: pa.ChunkedArray[Any]) -> dict[str, pa.ChunkedArray[Any]]:
-    """The parts of a struct under dotted names, however deep; anything else as it is."""
+    """Flatten a struct, at any depth, into columns with dotted names."""
     if not pa.types.is_struct(values.type):
         return {name: values}
     found: dict[str, pa.ChunkedArray[Any]] = {}
@@ -119,7 +119,7 @@ def _indexed(configuration: TableConfiguration) -> list[tuple[tuple[str, ...], F
 def _renamed(
     stats: pa.Table, title: str, schema: StructType, mode: Mode
 ) -> dict[str, pa.ChunkedArray[Any]]:
-    """The columns of one kind of statistics under the table's names, at every depth."""
+    """The columns of one kind of statistics, with logical names at every depth."""
     if title not in stats.column_names:
         return {}
     values = stats.column(title)
@@ -129,7 +129,7 @@ def _renamed(
 
 
 def _logical_type(kind: Any, schema: StructType, mode: Mode) -> pa.DataType:
-    """The struct with the names that the fields of `schema` have."""
+    """Rename a struct of physical names to the logical names of `schema`."""
     fields = {physical_name(field, mode): field for field in schema}
     members: list[pa.Field[Any]] = []
     for member in kind:
@@ -159,7 +159,7 @@ def _typed_partitions(
 
 
 def selection_vectors(snapshot: Snapshot) -> pa.RecordBatchReader:
-    """For each file with a deletion vector: its location and which of its rows are alive.
+    """For each file with a deletion vector: its location and which of its rows are live.
 
     Cost: one request per deletion vector.
     """

@@ -1,7 +1,7 @@
-"""What a read of a snapshot takes: which columns, which files, which rows.
+"""Scan planning: which columns, files and rows a read of a snapshot needs.
 
-Owns the `Scan`, which answers every question about the rows of a table, and its tasks. Planning
-touches the log's columns only; reading is `scan.reader`.
+Owns `Scan` and the making of its tasks. Planning reads only the log; data files are read by
+`scan.reader`.
 
 Protocol: Per-file Statistics, Column Mapping, Deletion Vectors
 """
@@ -56,16 +56,16 @@ TASK_COLUMNS: Final = (
 
 @dataclass(frozen=True)
 class Scan(Rows):
-    """A read of one snapshot: nothing is read before a result is asked for.
+    """A lazy read of one snapshot: no data is read until a result is requested.
 
-    Any number of results may be taken of one scan, from any thread. It is picklable, and so are
-    its tasks. It gives its rows through the Arrow C stream interface, so any library that takes
-    Arrow data takes a scan.
+    A scan can be read any number of times, from any thread. It is picklable, and so are its tasks.
+    It supports the Arrow C stream interface, so any library that accepts Arrow data accepts a
+    scan.
 
     Args:
         snapshot: the version to read.
         spec: columns and predicate, checked against the snapshot's schema.
-        limit: at most so many rows.
+        limit: maximum number of rows.
     """
 
     snapshot: Snapshot
@@ -79,32 +79,32 @@ class Scan(Rows):
 
     @cached_property
     def pruned(self) -> Pruned:
-        """The files that may hold rows, and why the others do not.
+        """The files that may hold matching rows, and why the others do not.
 
         Cost: the statistics of the predicate's columns, from the log.
         """
         return prune(self.snapshot, self.spec.predicate)
 
     def with_pruned(self, pruned: Pruned) -> Scan:
-        """The same read, whose files were pruned elsewhere."""
+        """The same scan with a known result of pruning."""
         scan = replace(self)
         scan.__dict__["pruned"] = pruned  # what `cached_property` would keep
         return scan
 
     def tasks(self) -> Iterator[ScanTask]:
-        """One picklable task per file that may hold rows; a limit is left to the caller.
+        """Yield a picklable task per file that may hold matching rows; `limit` is not applied.
 
         Cost: the log's columns for the files that survive pruning.
         """
         yield from make_tasks(self.snapshot, self.spec, self.pruned.files(TASK_COLUMNS))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, batch by batch; memory stays bounded however large the table is."""
+        """Yield the rows in batches; memory is bounded whatever the size of the table."""
         missing = self.limit
         if missing == 0:
             return
         tasks = self.tasks()
-        # With a limit the first file may be enough: do not open others for nothing.
+        # With a limit, the first file may suffice: do not open others in advance.
         ahead = {} if missing is None else {"files_ahead": 0, "pieces_ahead": 0}
         for batch in read_tasks(tasks, **ahead):
             if missing is None:
@@ -116,10 +116,10 @@ class Scan(Rows):
                 return
 
     def count(self) -> int:
-        """How many rows.
+        """Count the rows.
 
-        Cost: nothing is read when the log tells the rows of every file and no predicate is left
-        after pruning; otherwise footers, or the predicate's columns.
+        Cost: no data is read if every file has `numRecords` and pruning has decided the predicate
+        exactly; otherwise footers, or the predicate's columns.
         """
         total = self._count_unlimited()
         return total if self.limit is None else min(total, self.limit)
@@ -135,7 +135,7 @@ class Scan(Rows):
         return sum(batch.num_rows for batch in bare.to_batches())
 
     def explain(self) -> str:
-        """What the scan would read and why, as text.
+        """Explain what the scan would read and why, as text.
 
         Cost: that of planning.
         """
@@ -149,12 +149,12 @@ class Scan(Rows):
         return "\n".join([*lines, *(f"  {line}" for line in self.pruned.explain())])
 
     def __repr__(self) -> str:
-        """A line that says what is read."""
+        """Table, version and predicate."""
         where = "" if self.spec.predicate is None else f", {to_sql(self.spec.predicate)}"
         return f"Scan({self.spec.table!r}, version {self.snapshot.version}{where})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what planning found: that is found again where it is needed."""
+        """Leave out the result of pruning, which the receiver computes again if it needs it."""
         return {
             key: value
             for key, value in self.__dict__.items()
@@ -169,17 +169,17 @@ def plan_scan(
     predicate: Expression | None = None,
     limit: int | None = None,
 ) -> Scan:
-    """A scan of some columns and rows.
+    """Plan a scan of some columns and rows.
 
     Args:
         snapshot: the version to read.
-        columns: names in the order wanted; `a.b` keeps only that part of the struct `a`, and
-            names of `METADATA_COLUMNS` tell where a row lies. None is every column of the table.
+        columns: names in output order; `a.b` keeps only that part of the struct `a`, and names
+            of `METADATA_COLUMNS` add location and identity. None is every column of the table.
         predicate: only rows for which it is true.
-        limit: at most so many rows, 0 or more.
+        limit: maximum number of rows, 0 or more.
 
     Raises:
-        UnsupportedFeatureError, UnsupportedTypeError: the table's rows can't be honoured.
+        UnsupportedFeatureError, UnsupportedTypeError: deltalog cannot read the table's rows.
         InvalidInputError: an unknown column, or a predicate that does not fit the schema.
     """
     check_rows_readable(snapshot)
@@ -190,7 +190,7 @@ def plan_scan(
 
 
 def check_rows_readable(snapshot: Snapshot) -> None:
-    """Refuse a snapshot whose rows can't be honoured, before any data is read."""
+    """Refuse a snapshot whose rows deltalog cannot read, before any data is read."""
     check_readable(
         snapshot.configuration,
         table=snapshot.store.root,
@@ -206,9 +206,9 @@ def read_spec(
     predicate: Expression | None,
     more_columns: Mapping[str, pa.DataType] = MappingProxyType({}),
 ) -> ReadSpec:
-    """Columns and predicate, checked against the table's schema and put into its spelling.
+    """Resolve columns and predicate against the table's schema.
 
-    `more_columns` are those that the tasks bring themselves (`ScanTask.constants`).
+    `more_columns` are those that the tasks supply (`ScanTask.constants`).
     """
     configuration = snapshot.configuration
     schema = configuration.schema
@@ -251,7 +251,7 @@ def read_spec(
 
 
 def _paths(schema: StructType) -> list[tuple[str, ...]]:
-    """The leaves of a pruned schema as paths, so that it can be widened by others."""
+    """The leaves of a pruned schema as paths, to be projected together with others."""
     found: list[tuple[str, ...]] = []
     for field in schema:
         if isinstance(field.type, StructType) and len(field.type):
@@ -262,7 +262,7 @@ def _paths(schema: StructType) -> list[tuple[str, ...]]:
 
 
 def make_tasks(snapshot: Snapshot, spec: ReadSpec, files: pa.Table) -> Iterator[ScanTask]:
-    """The tasks of some files, with at least `TASK_COLUMNS`; few at a time are held."""
+    """Yield the tasks of `files`, which has at least `TASK_COLUMNS`; few are held at a time."""
     for row in _rows(files):
         yield make_task(snapshot, spec, row)
 
@@ -270,7 +270,7 @@ def make_tasks(snapshot: Snapshot, spec: ReadSpec, files: pa.Table) -> Iterator[
 def make_numbered_tasks(
     snapshot: Snapshot, spec: ReadSpec, files: pa.Table, *, are_read: Sequence[bool] | None = None
 ) -> Iterator[ScanTask]:
-    """The tasks of some files, whose rows have the number of their file as `FILE_NUMBER`.
+    """Yield tasks whose rows carry the number of their file in the column `FILE_NUMBER`.
 
     Args:
         snapshot: whose files.
@@ -291,7 +291,7 @@ def _rows(files: pa.Table) -> Iterator[dict[str, Any]]:
 
 
 def make_task(snapshot: Snapshot, spec: ReadSpec, row: dict[str, Any], **more: Any) -> ScanTask:
-    """The task of one row of `TASK_COLUMNS`."""
+    """Make the task of one row of `TASK_COLUMNS`."""
     path = decode_path(row["path"])
     check_confined(path)
     vector = descriptor_of(row["deletionVector"])
@@ -314,7 +314,8 @@ def make_task(snapshot: Snapshot, spec: ReadSpec, row: dict[str, Any], **more: A
 
 
 def descriptor_of(row: dict[str, Any] | None) -> DeletionVectorDescriptor | None:
-    """The descriptor in one row of a `deletionVector` column."""
+    """The descriptor in one row of a `deletionVector` column; None without a vector."""
+    # A checkpoint may hold a struct of nulls instead of a null struct.
     if row is None or row["storageType"] is None:
         return None
     missing = [name for name in _DESCRIPTOR_PARTS if row[name] is None]

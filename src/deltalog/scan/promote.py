@@ -1,7 +1,7 @@
-"""Leaf values of a data file in the type that the table has today.
+"""Convert leaf values of a data file to the table's current type.
 
-Owns the conversions that a reader must make: widened types, the flavours of text and lists that
-writers use, time units, INT96. A conversion that would change a value is an error.
+Owns the conversions that a reader must make: widened types, variants of Arrow's string and binary
+types, time units, INT96. A conversion that would change a value is an error.
 
 Protocol: Type Widening, Primitive Types
 """
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 def promotion(found: Any, wanted: Any) -> Adapter | None:
-    """How arrays of the `found` leaf type become arrays of the `wanted` one.
+    """Return a function that converts arrays of the leaf type `found` to `wanted`.
 
     Returns:
-        None when they are the same already.
+        None if the types are equal.
 
     Raises:
-        TypeError: no value of the one can stand for a value of the other.
+        TypeError: `found` cannot be read as `wanted`.
 
     Protocol: Type Widening
     """
@@ -87,7 +87,7 @@ def _is_bytes(kind: pa.DataType) -> bool:
 
 def _is_promotion(found: Any, wanted: Any) -> bool:
     if pt.is_integer(found):
-        # Narrowing stands for writers that leave out the width in the file; the cast is checked.
+        # Narrowing: some writers leave the integer width out of the file; the cast is checked.
         return pt.is_integer(wanted) or pt.is_floating(wanted) or pt.is_decimal(wanted)
     if pt.is_floating(found):
         return pt.is_floating(wanted)

@@ -1,7 +1,7 @@
-"""Which files of a snapshot may hold a matching row.
+"""File pruning: which files of a snapshot may hold a matching row.
 
-Owns the two passes (partition values, which are exact, then statistics, which are bounds) and the
-account of them. What is not known keeps the file.
+Owns the two passes (partition values, which are exact, then statistics, which are bounds) and their
+explanation. A missing value or statistic keeps the file.
 
 Protocol: Per-file Statistics, Partition Values
 """
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What pruning left.
+    """The result of pruning a snapshot.
 
     Args:
         snapshot: whose files these are.
         keep: one boolean per live file, in the order of `snapshot.files`; None keeps all.
         num_files: live files.
-        num_by_partition: files whose partition values cannot match.
-        num_by_statistics: files, of the others, whose statistics cannot match.
-        is_exact: every row of every file that is left matches the predicate.
-        reasons: what decided, as text.
+        num_by_partition: files pruned by partition values.
+        num_by_statistics: files pruned by statistics, of the others.
+        is_exact: whether every row of every file that is left matches the predicate.
+        reasons: the conditions that pruned, as text.
     """
 
     snapshot: Snapshot
@@ -52,12 +52,12 @@ class Pruned:
     reasons: tuple[str, ...] = ()
 
     def files(self, names: Sequence[str]) -> pa.Table:
-        """Columns of the files that are left."""
+        """Columns of the files that are kept."""
         table = self.snapshot.files(names)
         return table if self.keep is None else table.filter(self.keep)
 
     def num_records(self) -> pa.ChunkedArray[Any]:
-        """Physical rows of each file that is left; NULL where the log does not tell."""
+        """Physical rows of each file that is kept; NULL without statistics."""
         table = self.snapshot.stats(pa.schema([("numRecords", pa.int64())]))
         if self.keep is not None:
             table = table.filter(self.keep)
@@ -65,7 +65,7 @@ class Pruned:
         return counts
 
     def num_live_rows(self) -> int | None:
-        """Rows that are left, deletion vectors taken off; None if some file does not tell.
+        """Live rows of the files that are kept; None if some file lacks `numRecords`.
 
         Protocol: Per-file Statistics (`numRecords` counts physical rows)
         """
@@ -77,7 +77,7 @@ class Pruned:
         return (pc.sum(counts).as_py() or 0) - deleted
 
     def explain(self) -> list[str]:
-        """The account, as lines of text."""
+        """Explain the result, as lines of text."""
         left = self.num_files - self.num_by_partition - self.num_by_statistics
         lines = [f"files: {self.num_files} in the table, {left} to read"]
         if self.num_by_partition:
@@ -89,13 +89,13 @@ class Pruned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """What the log tells of files and a predicate.
+    """What the log says about a predicate, for each of some files.
 
     Args:
-        by_partition: which files' partition values can match; None if they do not matter.
+        by_partition: which files' partition values can match; None if no condition needs them.
         keep: which files may hold a matching row; None is all of them.
-        is_exact: every row of every file that is kept matches.
-        reasons: what decided, as text.
+        is_exact: whether every row of every file that is kept matches.
+        reasons: the conditions that pruned, as text.
     """
 
     by_partition: pa.BooleanArray | None
@@ -105,7 +105,7 @@ class Judged:
 
 
 def prune(snapshot: Snapshot, predicate: Expression | None) -> Pruned:
-    """The files that may hold rows for which `predicate` is true.
+    """Prune the files of a snapshot that cannot hold rows for which `predicate` is true.
 
     Args:
         snapshot: whose files.
@@ -147,14 +147,14 @@ def judge(
     stats: Callable[[pa.Schema], pa.Table],
     time_zone: str,
 ) -> Judged:
-    """Which files may hold rows for which `predicate` is true; what is not known keeps a file.
+    """Decide per file whether it may hold rows for which `predicate` is true.
 
     Args:
         predicate: resolved against the table's schema.
         configuration: of the table.
         num_files: how many files there are.
-        partition_values: gives the `partitionValues` of each.
-        stats: gives the statistics of each, restricted to the leaves of a schema.
+        partition_values: returns the `partitionValues` of each.
+        stats: returns the statistics of each, restricted to the leaves of a schema.
         time_zone: of partition values without a zone.
     """
     partition_columns = set(configuration.partition_columns)
@@ -163,6 +163,7 @@ def judge(
     for part in conjuncts(predicate):
         used = {path[0] for path in columns(part)}
         (by_partition if used and used <= partition_columns else others).append(part)
+    # Conditions on both kinds of columns go to the statistics pass, with typed partition values.
     named = sorted({path[0] for path in columns(predicate)} & partition_columns)
     partitions = _empty_rows(num_files)
     if named:
@@ -189,7 +190,7 @@ def judge(
 
 
 def as_mask(mask: pa.BooleanArray | pa.ChunkedArray[Any]) -> pa.BooleanArray:
-    """A column of booleans in one piece."""
+    """Combine a boolean column into one array."""
     whole: Any = mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
     return whole  # type: ignore[no-any-return]  # booleans
 

@@ -1,8 +1,8 @@
-"""Files to batches: open, skip row groups, read, mask, transform, filter.
+"""Read files as logical batches: open, skip row groups, read, mask, transform, filter.
 
-Owns the order in which this happens. Deletion vectors and row indices count physical rows, so
-they apply before any predicate; the predicate's columns are read before the others, and row
-groups without a match are not read any further.
+Owns the order of these steps. Deletion vectors and row indices count physical rows, so they are
+applied before any predicate. The predicate's columns are read first; of row groups without a
+match, the other columns are not read.
 
 Protocol: Deletion Vectors, Row Tracking, Partition Value Serialization
 """
@@ -43,18 +43,18 @@ if TYPE_CHECKING:
     _Columns = Mapping[str, pa.ChunkedArray[Any]]
 
 _PIECE_ROWS: Final = 1 << 20
-"""Row groups are read together up to so many rows: that bounds what is decoded at once."""
+"""Row groups are read together up to this many rows, which bounds the memory for decoding."""
 _MOST: Final = 0.97
-"""From this share of kept rows on, a filter is quickest column by column."""
+"""From this share of kept rows on, filtering column by column is faster."""
 
 
 def read_tasks(
     tasks: Iterable[ScanTask], *, files_ahead: int = 4, pieces_ahead: int = 2
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of all tasks, in the order of the tasks.
+    """Yield the batches of all tasks, in the order of the tasks.
 
-    Cost: footers and deletion vectors of the next `files_ahead` files, and `pieces_ahead` decoded
-    pieces of up to about a million rows, are held at once.
+    Cost: memory for footers and deletion vectors of the next `files_ahead` files, and for
+    `pieces_ahead` decoded pieces of up to about a million rows.
     """
     opened = read_ahead(_open, tasks, depth=files_ahead)
     pieces = (piece for file in opened for piece in file.pieces())
@@ -63,7 +63,7 @@ def read_tasks(
 
 
 def read_task(task: ScanTask) -> Iterator[pa.RecordBatch]:
-    """The batches of one task, read in this thread."""
+    """Yield the batches of one task, read in this thread."""
     for piece in _open(task).pieces():
         yield from piece.read()
 
@@ -97,7 +97,7 @@ def _open(task: ScanTask) -> _OpenTask:
 
 
 def _split(spec: ReadSpec) -> tuple[StructType, StructType]:
-    """The data columns that the predicate needs, and the others."""
+    """Split the data columns into those that the predicate needs, and the others."""
     if spec.predicate is None:
         return spec.data_columns, StructType(())
     needed = {path[0] for path in columns(spec.predicate)}
@@ -108,7 +108,7 @@ def _split(spec: ReadSpec) -> tuple[StructType, StructType]:
 
 
 def _unmapped(spec: ReadSpec, schema: pa.Schema, path: str) -> FileProjection:
-    """Columns that are no part of the table's schema and always go by their name."""
+    """Columns outside the table's schema; column mapping does not apply to their names."""
     wanted = []
     if metadata_columns.ROW_ID in spec.metadata_columns:
         wanted += [Field(name, LONG) for name in schema.names if name == spec.row_id_column]
@@ -124,7 +124,7 @@ def _unmapped(spec: ReadSpec, schema: pa.Schema, path: str) -> FileProjection:
 def _with_selected(
     groups: tuple[int, ...], reader: ParquetReader, selected: DeletionBitmap
 ) -> tuple[int, ...]:
-    """The row groups that hold any of the rows asked for."""
+    """The row groups that hold any of the selected rows."""
     starts = reader.row_group_starts
     return tuple(
         group for group in groups if selected.count_between(starts[group], starts[group + 1])
@@ -142,7 +142,7 @@ def _bitmap(task: ScanTask) -> DeletionBitmap | None:
 
 @dataclass(frozen=True, slots=True)
 class _OpenTask:
-    """A file with its footer, its deletion vector and its matched columns at hand."""
+    """An open file: its footer, deletion vector and matched columns are loaded."""
 
     task: ScanTask
     reader: ParquetReader
@@ -153,7 +153,7 @@ class _OpenTask:
     row_groups: tuple[int, ...]
 
     def pieces(self) -> Iterator[_Piece]:
-        """Runs of neighbouring row groups, each small enough to be decoded at once."""
+        """Yield runs of adjacent row groups, each small enough to be decoded at once."""
         starts = self.reader.row_group_starts
         run: list[int] = []
         for group in self.row_groups:
@@ -166,7 +166,8 @@ class _OpenTask:
             yield _Piece(self, tuple(run))
 
     def read(self, row_groups: tuple[int, ...], leaves: tuple[int, ...]) -> pa.Table:
-        """Leaf columns of some row groups; pieces of one file are read side by side."""
+        """Read leaf columns of some row groups."""
+        # Pieces of one file are read by several threads, so each opens the file for itself.
         shared, task = self.reader, self.task
         own = open_parquet(
             task.store, task.path, size_bytes=shared.size_bytes, footer=shared.footer
@@ -177,7 +178,7 @@ class _OpenTask:
             own.close()
 
     def keep_mask(self, first_row: int, num_rows: int) -> pa.BooleanArray | None:
-        """Which of the physical rows the task gives; None for all."""
+        """Which of the physical rows the task returns; None is all."""
         if self.selected is None:
             return None
         mask = keep_mask(self.selected, first_row, num_rows)
@@ -196,7 +197,7 @@ class _Piece:
     row_groups: tuple[int, ...]
 
     def read(self) -> list[pa.RecordBatch]:
-        """The logical batches of these row groups, masked and filtered."""
+        """Read the logical batches of these row groups, masked and filtered."""
         try:
             return self._read()
         except DeltaError as error:
@@ -227,14 +228,14 @@ class _Piece:
         rows = _TaskRows(file.task, found, first_row, num_rows, mask, rest)
         output = rows.table(spec.output.names)
         if spec.output.names:
-            # The columns are in these types already; only NOT NULL is the schema's to say.
+            # The columns have these types already; only nullability comes from the schema.
             output = pa.Table.from_arrays(output.columns, schema=spec.output)
         return output.to_batches()
 
     def _rest(self, mask: pa.BooleanArray | None, first_row: int) -> _Columns:
-        """The columns that the predicate does not need, of the rows that are kept.
+        """Read the columns that the predicate does not need, for the kept rows.
 
-        Cost: the row groups that have such rows.
+        Cost: the row groups that have kept rows.
         """
         projection = self.file.rest
         if mask is None or not projection.schema.names:
@@ -263,15 +264,15 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class _TaskRows:
-    """Any column of a run of physical rows, of which `mask` keeps some.
+    """The columns of a run of physical rows, of which `mask` keeps some.
 
     Args:
         task: whose rows they are.
-        found: columns of all rows.
-        first_row: physical number of the first.
-        num_rows: how many there are.
-        mask: which of them are kept; None is all.
-        kept: columns of the rows that are kept.
+        found: columns that hold all rows of the run.
+        first_row: physical position of the first row.
+        num_rows: length of the run.
+        mask: which rows are kept; None is all.
+        kept: columns that hold only the kept rows.
     """
 
     task: ScanTask
@@ -286,7 +287,7 @@ class _TaskRows:
         return self.num_rows if self.mask is None else self.mask.true_count
 
     def table(self, names: Sequence[str]) -> pa.Table:
-        """These columns of the rows that are kept."""
+        """The named columns of the kept rows."""
         if not names:
             rows = pa.Array.from_buffers(pa.struct([]), self.count, [None], children=[])
             return pa.Table.from_batches([pa.RecordBatch.from_struct_array(rows)])  # type: ignore[arg-type]  # a struct array
@@ -314,6 +315,7 @@ class _TaskRows:
             case metadata_columns.ROW_INDEX:
                 return self._row_index()
             case metadata_columns.ROW_ID:
+                # Row Tracking: a materialized id wins; else baseRowId plus the physical position.
                 base = task.base_row_id
                 fresh = None if base is None else compute.add(self._row_index(), base)
                 return self._kept_or(task.spec.row_id_column, fresh)
@@ -340,7 +342,7 @@ class _TaskRows:
 
 
 def _filtered(data: _Columns, mask: pa.BooleanArray) -> dict[str, pa.ChunkedArray[Any]]:
-    """The rows of columns for which a mask is true."""
+    """Filter columns by a mask."""
     if not data:
         return {}
     if mask.true_count >= _MOST * len(mask):

@@ -1,9 +1,9 @@
-"""Dates and timestamps of files that count in the old hybrid calendar, as ISO ones.
+"""Rebase dates and timestamps from the hybrid Julian/Gregorian calendar to the ISO calendar.
 
-Owns which files those are and the arithmetic. Spark before 3.0 (3.1 for INT96), and later Spark
-in its legacy mode, store days and microseconds of the calendar that is Julian before 1582-10-15;
-the file's footer tells. A date keeps its year, month and day, a timestamp its wall-clock time in
-the writer's zone. `timestamp_ntz` came later and was never stored so.
+Owns which files need it, and the arithmetic. Spark before 3.0 (3.1 for INT96), and later Spark in
+its legacy mode, stores days and microseconds of the calendar that is Julian before 1582-10-15; the
+file's footer says so. A date keeps its year, month and day, a timestamp its wall-clock time in the
+writer's zone. `timestamp_ntz` is newer and was never stored this way.
 
 Protocol: none (Spark's Parquet files)
 """
@@ -33,10 +33,10 @@ _LEGACY: Final = b"org.apache.spark.legacyDateTime"
 _LEGACY_INT96: Final = b"org.apache.spark.legacyINT96"
 _ZONE: Final = b"org.apache.spark.timeZone"
 _FIRST_ISO_DAY: Final = -141_427
-"""1582-10-15 in days since 1970: from there on both calendars are one."""
+"""1582-10-15 in days since 1970: from this day on, both calendars agree."""
 _DAY_US: Final = 86_400_000_000
 _FIRST_JAVA_US: Final = -2_208_988_800_000_000
-"""1900: before it, Java's old time zones know one offset only, that of today's winter."""
+"""1900: before it, Java's legacy time zones have one offset only, today's standard time."""
 _FIXED_ZONE: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?")
 
 
@@ -45,9 +45,9 @@ class Rebase:
     """How the values of one file are rebased.
 
     Args:
-        datetimes: dates and INT64 timestamps count in the hybrid calendar.
-        int96: INT96 timestamps do.
-        zone: in which the writer read its clock.
+        datetimes: whether dates and INT64 timestamps are in the hybrid calendar.
+        int96: whether INT96 timestamps are.
+        zone: the writer's time zone.
         int96_leaves: indices of the Parquet leaf columns that are INT96.
     """
 
@@ -57,9 +57,9 @@ class Rebase:
     int96_leaves: frozenset[int]
 
     def adapter(self, leaf: int, kind: Any) -> Adapter | None:
-        """How arrays of the leaf are rebased once they are of `kind`; None: they stay.
+        """Return a function that rebases the leaf's arrays of type `kind`; None if not needed.
 
-        `kind` is a date, or a timestamp in microseconds: those without a zone stay.
+        `kind` is a date, or a timestamp in microseconds; without a zone it is not rebased.
         """
         if pt.is_date32(kind):
             return rebase_dates if self.datetimes else None
@@ -70,14 +70,14 @@ class Rebase:
 
 
 def file_rebase(reader: ParquetReader, time_zone: str) -> Rebase | None:
-    """What the footer says of the calendar; None for nearly every file.
+    """Read the calendar from the footer; None (nearly every file) if no rebase is needed.
 
     Args:
         reader: of the file.
-        time_zone: of a writer that did not leave its own.
+        time_zone: used if the writer did not record its own.
     """
     notes: Mapping[bytes, bytes] = reader.metadata.metadata or {}
-    if _VERSION not in notes:  # as Spark: without its version, all is taken as it is
+    if _VERSION not in notes:  # as Spark does: without its version, values are taken as they are
         return None
     version = _version(notes[_VERSION].decode())
     datetimes = version < (3, 0) or _LEGACY in notes
@@ -96,13 +96,13 @@ def file_rebase(reader: ParquetReader, time_zone: str) -> Rebase | None:
 
 
 def _version(text: str) -> tuple[int, ...]:
-    """Major and minor number; Spark's builds end in all kinds of suffixes."""
+    """Major and minor version; Spark's builds have all kinds of suffixes."""
     found = re.match(r"(\d+)\.(\d+)", text)
     return (0, 0) if found is None else (int(found[1]), int(found[2]))
 
 
 def rebase_dates(dates: Any) -> pa.Array[Any]:
-    """Dates with the year, month and day that they had in the hybrid calendar."""
+    """Rebase dates: keep year, month and day of the hybrid calendar."""
     days = dates.view(pa.int32())
     if not _any_before(days, _FIRST_ISO_DAY):
         return dates  # type: ignore[no-any-return]  # an array
@@ -112,11 +112,11 @@ def rebase_dates(dates: Any) -> pa.Array[Any]:
 
 
 def rebase_timestamps(instants: Any, zone: str) -> pa.Array[Any]:
-    """Instants at which the ISO calendar's clocks showed what the hybrid calendar's did.
+    """Rebase instants: keep the wall-clock time of the hybrid calendar in `zone`.
 
     Args:
         instants: microseconds, UTC.
-        zone: of the clocks, as Java writes it.
+        zone: of the writer, as Java spells it.
     """
     micros = instants.view(pa.int64())
     if not _any_before(micros, _FIRST_JAVA_US):
@@ -138,7 +138,7 @@ def _any_before(values: Any, first: int) -> bool:
 
 
 def _shift(days: Any) -> Any:
-    """Days to add to days of the hybrid calendar."""
+    """Days to add to days of the hybrid calendar to rebase them."""
     shift = pa.scalar(2, pa.int64())
     for first, later in _switches():
         shift = compute.if_else(compute.greater_equal(days, first), later, shift)
@@ -147,9 +147,9 @@ def _shift(days: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _switches() -> tuple[tuple[int, int], ...]:
-    """Days of the hybrid calendar from which on it is that many days off, ascending.
+    """Days of the hybrid calendar at which its offset to ISO changes, with that offset, ascending.
 
-    It has a 29 February in years such as 1500; from the next day on it is one day further off.
+    It has a 29 February in years such as 1500; from the next day on the offset is one day more.
     """
     found = []
     for century in range(1, 16):
@@ -162,7 +162,7 @@ def _switches() -> tuple[tuple[int, int], ...]:
 
 
 def _fixed_offset_us(zone: str) -> int | None:
-    """The offset of a zone that is one; None for those with a name."""
+    """The offset of a zone that is a fixed offset; None for a named zone."""
     if zone in {"UTC", "GMT", "UT", "Z", "Etc/UTC", "Zulu"}:
         return 0
     found = _FIXED_ZONE.fullmatch(zone)
@@ -183,10 +183,9 @@ def _winter_offset_us(zone: str) -> int:
 
 
 def _instants(shown: Any, zone: str) -> Any:
-    """When the clocks of a zone showed this; of two such moments the later.
+    """The instants of wall-clock times in a zone; of two instants the later.
 
-    As in Java, clocks that never showed it, because they were put forward, count as if they had
-    not been yet.
+    As in Java, a time skipped when clocks were put forward is read with the offset before that.
     """
     texts = shown.view(pa.timestamp("us"))
     near = compute.assume_timezone(texts, zone, ambiguous="latest", nonexistent="earliest")

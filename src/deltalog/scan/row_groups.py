@@ -1,8 +1,8 @@
-"""Which row groups of a file may hold a matching row.
+"""Row group pruning: which row groups of a file may hold a matching row.
 
-Uses the Parquet footer's bounds as the log's statistics are used, by the same rule: what is not
-known keeps the row group. Floating-point columns are left out, because writers leave NaN out of
-a footer's bounds and NaN is the greatest value.
+Uses the bounds in the Parquet footer like the statistics in the log, by the same rule: a missing
+bound keeps the row group. Bounds of floating-point columns are not used: writers leave NaN out of
+them, and Spark orders NaN as the greatest value.
 
 Protocol: none (Parquet column statistics)
 """
@@ -40,9 +40,9 @@ def surviving_row_groups(
     """Numbers of the row groups that may hold a matching row.
 
     Args:
-        predicate: resolved; conditions on other than data columns keep everything.
+        predicate: resolved; conditions on columns that are not data columns prune nothing.
         data_columns: logical columns that are read from the file.
-        leaf_of: index of the file's leaf for each column that is a leaf there.
+        leaf_of: index of the file's leaf, for each column that is a leaf there.
         reader: of the file.
 
     Cost: local: a read of the footer's bytes. Elsewhere none: they were read before. Some
@@ -66,7 +66,7 @@ def surviving_row_groups(
 
 @dataclass(frozen=True, slots=True)
 class _RowGroupFacts:
-    """The file's logical columns as a table of their own, which has no partitions."""
+    """The file's logical columns as the schema of an unpartitioned, unmapped table."""
 
     schema: StructType
     partition_columns: tuple[str, ...] = ()

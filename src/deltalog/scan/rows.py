@@ -1,7 +1,7 @@
-"""Rows in every form that callers take: batches, tables, data frames, Arrow streams.
+"""Conversions of rows to batches, tables, data frames and Arrow streams.
 
-Owns the conversions that scans and change feeds share, under the names of Arrow's readers too.
-Data-frame libraries are imported only when they are asked for.
+Owns what scans and change feeds share, also under the method names of `pyarrow.RecordBatchReader`.
+Data-frame libraries are imported only when they are used.
 
 Protocol: none
 """
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class Rows:
-    """Something that gives batches of one schema, as often as it is asked.
+    """Base of results that yield batches of one schema, any number of times.
 
-    `read_next_batch` and `close` work as those of an Arrow reader: they share one position.
+    `read_next_batch` and `close` work as in `pyarrow.RecordBatchReader`: they share one position.
     """
 
     @property
@@ -47,7 +47,7 @@ class Rows:
         return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The rows for any library that takes Arrow streams."""
+        """Export the rows through the Arrow C stream interface."""
         reader: Any = self.to_reader()
         return reader.__arrow_c_stream__(requested_schema)
 
@@ -82,11 +82,11 @@ class Rows:
         return self.to_reader()
 
     def read_next_batch(self) -> pa.RecordBatch:
-        """The batch after the one that this method gave last; StopIteration after the last."""
+        """The next batch; StopIteration after the last."""
         return self._position.read_next_batch()
 
     def close(self) -> None:
-        """Let go of what `read_next_batch` holds."""
+        """Release the position and resources of `read_next_batch`."""
         held = self.__dict__.pop("_position", None)
         if held is not None:
             held.close()
@@ -101,7 +101,7 @@ class Rows:
 
 
 def duckdb_relation(source: Any, connection: Any = None) -> Any:
-    """A DuckDB relation over a dataset or a table.
+    """Make a DuckDB relation over a dataset or a table.
 
     Args:
         source: what DuckDB reads from.
@@ -112,7 +112,7 @@ def duckdb_relation(source: Any, connection: Any = None) -> Any:
 
 
 def _require(name: str) -> Any:
-    """The library, or an error that says how to install it."""
+    """Import a library; the error says how to install it."""
     try:
         return import_module(name)
     except ImportError as error:

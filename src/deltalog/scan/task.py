@@ -1,7 +1,7 @@
-"""What one file of a scan needs, as picklable values.
+"""Scan tasks: the description of one file to read, as picklable values.
 
-Owns the description only: the same task can be read here, in another thread, in another process
-or on a Spark worker (`scan.reader`).
+Does no reading: the same task can be read by `scan.reader` in any thread, in another process or on
+a Spark worker.
 
 Protocol: Add File and Remove File, Row Tracking
 """
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 Constants = tuple[tuple[str, Any], ...]
-"""Columns with one Arrow scalar for all rows of a file."""
+"""Columns that have one value for all rows of a file, as Arrow scalars."""
 
 METADATA_COLUMNS: Final[Mapping[str, pa.DataType]] = {
     FILE_PATH: pa.string(),
@@ -46,7 +46,7 @@ METADATA_COLUMNS: Final[Mapping[str, pa.DataType]] = {
     ROW_ID: pa.int64(),
     ROW_COMMIT_VERSION: pa.int64(),
 }
-"""Columns that a scan gives when asked by name: where a row lies and what identifies it."""
+"""Columns that a scan adds if selected by name: location and identity of a row."""
 
 
 def metadata_columns_of(schema: StructType) -> Mapping[str, pa.DataType]:
@@ -56,7 +56,7 @@ def metadata_columns_of(schema: StructType) -> Mapping[str, pa.DataType]:
 
 
 def with_metadata_columns(schema: StructType) -> StructType:
-    """The schema that predicates see: `_metadata` is one struct more."""
+    """The schema for predicates: that of the table and the struct `_metadata`."""
     if not metadata_columns_of(schema):
         return schema
     parts = [
@@ -68,21 +68,21 @@ def with_metadata_columns(schema: StructType) -> StructType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadSpec:
-    """What all files of one scan have in common.
+    """What all tasks of one scan share.
 
     Args:
         table: location, for messages.
-        data_columns: logical columns to read from the files, pruned to the leaves wanted.
-        partition_columns: logical columns whose values the log holds.
+        data_columns: logical columns to read from the files, pruned to the leaves needed.
+        partition_columns: logical columns whose values are in the log.
         metadata_columns: names of `METADATA_COLUMNS`.
-        output: schema of the batches; its names are among the three above.
-        predicate: resolved; rows for which it is not true are dropped.
+        output: schema of the batches; its columns are among the three above.
+        predicate: resolved; rows for which it is not true are left out.
         mode: the table's column mapping.
         physical_names: of the partition columns, by logical name.
         time_zone: of partition values without a zone.
-        row_id_column: where rewritten files keep row ids, if the table says so.
+        row_id_column: materialized row id column; rewritten files keep row ids there.
         row_commit_version_column: likewise for the version that last changed a row.
-        reads_change_type: the files are change files, and say themselves what happened to a row.
+        reads_change_type: whether the files are change files, which have the column `_change_type`.
     """
 
     table: str
@@ -99,7 +99,7 @@ class ReadSpec:
     reads_change_type: bool = False
 
     def without_output(self) -> ReadSpec:
-        """The same rows without their columns: only what the predicate needs is read."""
+        """The same read without output, to count rows: only the predicate's columns are read."""
         used = (
             {path[0] for path in columns(self.predicate)} if self.predicate is not None else set()
         )
@@ -112,15 +112,15 @@ class ReadSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanTask:
-    """One logical file to read: a data file, without the rows that its deletion vector names.
+    """One logical file to read: a data file without the rows that its deletion vector marks.
 
     Args:
-        path: as the store takes it.
+        path: decoded.
         partition_values: physical name → serialised value.
         base_row_id: row id of the first physical row.
-        only_deleted: give the rows that `deletion_vector` names and `without` does not, instead of
-            leaving them out (change data feed).
-        without: rows to leave out besides.
+        only_deleted: for the change data feed: return the rows that `deletion_vector` marks and
+            `without` does not, instead of leaving them out.
+        without: marks rows to take out of `deletion_vector`.
         constants: columns with one value for all rows, appended after the others.
     """
 

@@ -1,9 +1,9 @@
-"""A physical batch as a logical one.
+"""Transform physical batches into logical ones.
 
-Owns how the columns of a data file are matched to the table's (by name, by physical name or by
-field id), which leaves of the file that takes, and how the arrays are put together: missing
-columns and nested fields are NULL, widened types are promoted, old calendars are rebased,
-shredded variants are joined.
+Owns how columns of a data file are matched to the table's columns (by name, by physical name or by
+field id), which Parquet leaves are read for them, and how the arrays are assembled: missing columns
+and nested fields become NULL, widened types are promoted, old calendars are rebased, shredded
+variants are reassembled.
 
 Protocol: Column Mapping (Reader Requirements for Column Mapping), Type Widening, Variant Shredding
 """
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from deltalog.scan.rebase import Rebase
 
-    # Arrow types and arrays are Any where their kind is looked at when the code runs: the stubs
+    # Arrow types and arrays are Any where the code branches on their kind at run time: the stubs
     # have a class for each kind.
     Adapter = Callable[[Any], pa.Array[Any]]
 
@@ -47,15 +47,15 @@ _FIELD_ID: Final = b"PARQUET:field_id"
 
 @dataclass(frozen=True, slots=True)
 class FileProjection:
-    """What to read of one file, and how to show it.
+    """Which leaves of a file to read, and how to make logical columns of them.
 
     Args:
         leaves: indices of the Parquet leaf columns, ascending.
-        columns: for each logical column its name in the file (None: not there), and how its
-            array is adapted (None: as it is).
+        columns: for each logical column its name in the file (None: missing), and the function
+            that adapts its arrays (None: not needed).
         schema: of the logical columns.
-        leaf_of: index of the file's leaf, for each logical column that is one leaf and whose
-            bounds in the footer are in the values that are shown.
+        leaf_of: index of the file's leaf, for each logical column that is a single leaf and is
+            not rebased, so that the footer's bounds hold for its values.
     """
 
     leaves: tuple[int, ...]
@@ -64,7 +64,7 @@ class FileProjection:
     leaf_of: Mapping[str, int]
 
     def apply(self, table: pa.Table) -> list[pa.ChunkedArray[Any]]:
-        """The logical columns of a physical table that holds the columns of `leaves`."""
+        """Make the logical columns from a physical table that holds the columns of `leaves`."""
         found: list[pa.ChunkedArray[Any]] = []
         for (name, adapter), column in zip(self.columns, self.schema, strict=True):
             if name is None:
@@ -93,10 +93,10 @@ def project_file(
         file_schema: of the Parquet file, with field ids in the fields' metadata.
         mode: the table's column mapping.
         path: for messages.
-        rebase: of a file that counts in the old calendar.
+        rebase: for a file in the hybrid calendar.
 
     Raises:
-        DataFileUnreadableError: a column's type cannot stand for the table's type, two columns
+        DataFileUnreadableError: a column's type cannot be read as the table's type, two columns
             match one name, or the table maps by id and the file has no ids.
 
     Protocol: Reader Requirements for Column Mapping
@@ -134,7 +134,7 @@ def project_file(
 
 
 class _Fields:
-    """The fields of one level of a file, found without looking at all of them each time."""
+    """An index of the fields of one level of a file."""
 
     def __init__(self, fields: Iterable[pa.Field[Any]]) -> None:
         self._by_name: dict[str, list[pa.Field[Any]]] = {}
@@ -148,17 +148,17 @@ class _Fields:
                 self._by_id.setdefault(number, []).append(field_)
 
     def named(self, name: str) -> list[pa.Field[Any]]:
-        """Those of this name; failing that, those whose name differs in case only."""
+        """The fields of this name; if there are none, those whose name differs in case only."""
         return self._by_name.get(name) or self._by_folded_name.get(name.casefold(), [])
 
     def with_id(self, number: bytes) -> list[pa.Field[Any]]:
-        """Those of this field id."""
+        """The fields with this field id."""
         return self._by_id.get(number, [])
 
 
 @dataclass(slots=True)
 class _ColumnMatcher:
-    """Collects the leaves while it builds the adapters."""
+    """Builds adapters for matched columns, and collects the leaves that they need."""
 
     mode: Mode
     path: str
@@ -183,7 +183,7 @@ class _ColumnMatcher:
         return found[0] if found else None
 
     def adapt(self, name: str, wanted: DataType, found: Any, first: int) -> Adapter | None:
-        """How an array of the file's type becomes one of the table's type.
+        """Return a function that converts arrays of the file's type to the table's type.
 
         `first` is the index of the first leaf below the file's column.
         """
@@ -244,7 +244,7 @@ class _ColumnMatcher:
             inner = self.adapt(f"{name}.{child.name}", child.type, match.type, starts[match.name])
             parts.append((match.name, inner))
         if len(self.leaves) == before and fields:
-            # Nothing of it is in the file, but which structs are NULL is.
+            # None of the wanted fields is in the file: read a leaf to learn which structs are NULL.
             self._take(_first_leaf_type(found), first)
         return _StructAdapter(tuple(parts), to_arrow_type(wanted))
 
@@ -256,7 +256,7 @@ class _ColumnMatcher:
     def _map(self, name: str, wanted: MapType, found: Any, first: int) -> Adapter | None:
         key_type, item_type = found.key_type, found.item_type
         keys = self.adapt(f"{name}.key", wanted.key_type, key_type, first)
-        # Without its whole key, a map would be read as a list.
+        # Without all leaves of its key, Arrow would read the map as a list.
         self._take(key_type, first)
         items = self.adapt(
             f"{name}.value", wanted.value_type, item_type, first + _num_leaves(key_type)
@@ -339,7 +339,7 @@ class _MapAdapter:
 
 
 def _with_children(array: Any, kind: Any, child: pa.Array[Any]) -> pa.Array[Any]:
-    """The same lists or maps over other values; validity and offsets are shared."""
+    """Replace the values of lists or maps; validity and offsets are shared."""
     validity, offsets = array.buffers()[:2]
     return pa.Array.from_buffers(
         kind, len(array), [validity, offsets], -1, array.offset, children=[child]
@@ -355,7 +355,7 @@ def _is_list(kind: Any) -> bool:
 
 
 def _num_leaves(kind: Any) -> int:
-    """How many Parquet leaf columns a type takes; they come depth first."""
+    """The number of Parquet leaf columns of a type; they are ordered depth first."""
     if pt.is_map(kind):
         return _num_leaves(kind.key_type) + _num_leaves(kind.item_type)
     if _is_list(kind):
@@ -368,7 +368,7 @@ def _num_leaves(kind: Any) -> int:
 
 
 def _first_leaf_type(kind: Any) -> Any:
-    """The type of the first leaf, or the first map below: a map is read whole or not at all."""
+    """The type of the first leaf or map below: a map cannot be read in part."""
     while pt.is_struct(kind) or _is_list(kind):
         kind = kind.field(0).type if pt.is_struct(kind) else kind.value_type
     return kind

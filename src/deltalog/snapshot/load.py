@@ -1,4 +1,4 @@
-"""Which version of a table is opened: the latest, a number, or the one of a moment.
+"""Load a snapshot: the latest, by version number, or by timestamp.
 
 Protocol: Snapshots
 """
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 def load_snapshot(
     context: TableContext, *, version: int | None = None, timestamp_ms: int | None = None
 ) -> Snapshot:
-    """The table at its latest version, at `version`, or as it was at a moment.
+    """Load the latest version of a table, the given version, or that at a timestamp.
 
     Args:
-        context: of the table; where it has no log tail, its committer is asked for one.
-        version: which version.
+        context: of the table; if it has no log tail, its committer is asked for one.
+        version: the version to load.
         timestamp_ms: milliseconds since 1970, UTC; not together with `version`.
 
     Raises:
         TableNotFoundError: there is no table.
-        VersionNotFoundError: the version or the moment is after the latest one.
-        MalformedLogError: the log cannot make the version; its leaves say why.
+        VersionNotFoundError: the version or the timestamp is after the latest one.
+        MalformedLogError: the version cannot be built from the log; its subclasses say why.
 
     Cost: hint, one listing, the commits after the checkpoint, a few small leaves of the
     checkpoint. Nothing per file.
@@ -46,18 +46,18 @@ def load_snapshot(
 def find_version(
     context: TableContext, timestamp_ms: int, *, latest: Snapshot | None = None
 ) -> int:
-    """The version that the table had at a moment.
+    """Find the version that the table had at a timestamp.
 
-    A moment after the last commit gives the last version if it has passed.
+    A timestamp after the last commit gives the latest version, unless it is in the future.
 
     Args:
         context: of the table.
         timestamp_ms: milliseconds since 1970, UTC.
-        latest: the latest version, if it is open.
+        latest: the latest version, if it is loaded already.
 
     Raises:
-        VersionNotFoundError: the moment is before the first version that can be read, or is still
-            to come.
+        VersionNotFoundError: the timestamp is before the first version that can be read, or in the
+            future.
 
     Cost: opening the latest version, one listing of the whole log, and with in-commit timestamps
     a request per step of a binary search.

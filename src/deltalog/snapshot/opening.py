@@ -1,4 +1,4 @@
-"""How the log of a table is opened, and the way out when one of its files cannot be used.
+"""Open the log of a table, and fall back to other files if one of them cannot be used.
 
 Protocol: Action Reconciliation, Checkpoints
 """
@@ -31,11 +31,11 @@ logger = logging.getLogger(__name__)
 def open_log(
     context: TableContext, version: int | None = None
 ) -> tuple[LogState, Protocol, Metadata]:
-    """The state at `version`, or the latest, with its protocol and metadata.
+    """Open the log at `version`, or the latest one, and read protocol and metadata.
 
     Raises:
-        TableNotFoundError, VersionNotFoundError: there is nothing of the kind.
-        MalformedLogError: the log cannot make the version (leaves of it say why).
+        TableNotFoundError, VersionNotFoundError: there is no such table or version.
+        MalformedLogError: the version cannot be built from the log; its subclasses say why.
 
     Cost: the hint, one listing, the commits after the checkpoint, and of the checkpoint its
     footer and the leaves of two actions. Two listings if the hint is stale.
@@ -45,7 +45,7 @@ def open_log(
     try:
         segment = build_segment(listing, version)
     except LogGapError:
-        # So that the error names all versions that can be opened, not just those since the hint.
+        # List all, so that the error names all readable versions, not only those since the hint.
         segment = build_segment(list_log(store, from_version=0, log_tail=log_tail), version)
     state = LogState(store, segment)
     while True:
@@ -61,7 +61,7 @@ def open_log(
 def note_readable_versions(
     error: MalformedLogError, state: LogState, log_tail: LogTail | None
 ) -> None:
-    """Say which versions can be opened although a commit is damaged. Cost: every commit again."""
+    """Note which versions are readable despite a damaged commit. Cost: every commit again."""
     for file in state.segment.commits:
         try:
             read_commits(state.store, [file])
@@ -79,11 +79,11 @@ def other_way(
     error: CheckpointUnreadableError | ObjectNotFoundError,
     log_tail: LogTail | None,
 ) -> LogState:
-    """The same version from other files: an older checkpoint, a newer one, or all commits.
+    """Build the same version from other files: an older or newer checkpoint, or all commits.
 
     Raises:
-        CheckpointUnreadableError: nothing stands in for the checkpoint.
-        ObjectNotFoundError: nothing stands in for a commit that has gone.
+        CheckpointUnreadableError: no other files can replace the checkpoint.
+        ObjectNotFoundError: no other files can replace a deleted commit.
     """
     unreadable = dict(state.unreadable)
     if isinstance(error, CheckpointUnreadableError):

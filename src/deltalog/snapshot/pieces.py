@@ -1,9 +1,8 @@
-"""A version in pieces that are read apart, by other processes too, each with some of its files.
+"""Split a version into pieces that can be read independently, also by other processes.
 
-Owns the cut: what the checkpoint holds goes by shares of its files, what the few commits after it
-hold is a piece of its own, and every piece knows which files these commits name. A piece answers
-as a snapshot does, so whoever looks at a snapshot's files looks at a piece's alike; all pieces
-together are the version.
+Owns the splitting: the checkpoint is split by its row groups, the commits after it are one more
+piece, and every piece knows which files these commits name. A piece has the interface of a
+snapshot, with some of its files; each live file is in exactly one piece.
 
 Protocol: Action Reconciliation, Checkpoints
 """
@@ -34,18 +33,18 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 SHARE_BYTES: Final = 16 << 20
-"""What a share of a checkpoint holds: some hundred thousand files where they have no statistics."""
+"""Target size of a checkpoint's share: some hundred thousand files without statistics."""
 _FEWEST_BYTES: Final = 8
-"""What a live file takes of a checkpoint at least, whatever the compression."""
+"""Least size of a live file in a checkpoint, whatever the compression."""
 
 
 def holds_more_files(snapshot: Snapshot, num_files: int) -> bool:
-    """Whether the checkpoint of a version holds more live files than so many.
+    """Whether the checkpoint of a version holds more than `num_files` live files.
 
     Files of the commits after it do not count: they are in memory in any case.
 
-    Cost: none for small checkpoints; then the footers that opening has read. For sidecars the
-    hint, and their footers where it does not tell.
+    Cost: none for small checkpoints; else the footers that were read to open it. With sidecars
+    the hint, or their footers if the hint has no count.
     """
 
     def ask(state: LogState) -> bool:
@@ -66,12 +65,12 @@ def holds_more_files(snapshot: Snapshot, num_files: int) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutSnapshot:
-    """A version in numbered pieces; picklable, and small.
+    """A version split into numbered pieces; picklable, and small.
 
     Args:
         snapshot: the version.
         shares: of its checkpoint.
-        newer: what is left of the commits after the checkpoint.
+        newer: the reconciled actions of the commits after the checkpoint.
         named: the keys of all files that these commits name.
     """
 
@@ -82,17 +81,17 @@ class CutSnapshot:
 
     @property
     def num_pieces(self) -> int:
-        """How many pieces there are; the last one has what is newer than the checkpoint."""
+        """The number of pieces; the last one holds the commits after the checkpoint."""
         return len(self.shares) + 1
 
     def piece(self, number: int) -> SnapshotPiece:
-        """A piece whole."""
+        """The piece with this number."""
         if number == len(self.shares):
             return SnapshotPiece(self, None, self.newer)
         return SnapshotPiece(self, self._checkpoint(number), _nothing())
 
     def small_pieces(self, number: int) -> Iterator[SnapshotPiece]:
-        """The live files of a piece, as pieces that have a row group each; without tombstones."""
+        """The live files of a piece, as pieces of one row group each; without tombstones."""
         if number == len(self.shares):
             yield self.piece(number)
             return
@@ -108,12 +107,12 @@ class CutSnapshot:
 def cut_snapshot(
     snapshot: Snapshot, state: LogState, *, share_bytes: int = SHARE_BYTES
 ) -> CutSnapshot:
-    """The version in pieces.
+    """Split a version into pieces.
 
     Args:
         snapshot: the version.
-        state: of its log, from `Snapshot.read_log`: who reads pieces may find them unreadable.
-        share_bytes: about as much as a piece has of the checkpoint.
+        state: of its log, from `Snapshot.read_log`, which retries if a piece is unreadable.
+        share_bytes: target size of a checkpoint's share.
 
     Cost: the commits after the checkpoint; the top-level file of a V2 checkpoint.
     """
@@ -129,12 +128,12 @@ def cut_snapshot(
 
 
 class SnapshotPiece(Snapshot):
-    """Some of a version's files, as a snapshot that has no others.
+    """Some of a version's files, as a snapshot of these files only.
 
     Args:
         cut: of the version.
-        checkpoint: what is read of it, or None.
-        newer: what there is besides.
+        checkpoint: the share of the checkpoint, or None.
+        newer: actions besides those of the share.
     """
 
     def __init__(self, cut: CutSnapshot, checkpoint: Checkpoint | None, newer: CommitTable) -> None:
@@ -148,15 +147,15 @@ class SnapshotPiece(Snapshot):
         self.__dict__["configuration"] = whole.configuration
 
     def read_log(self, act: Callable[[LogState], _Result]) -> _Result:
-        """What `act` makes of the state.
+        """Return `act(state)`.
 
-        Where the checkpoint is damaged no other files of the log can stand in for a piece of it:
-        the error goes to who has the whole.
+        If the checkpoint is damaged, no other files can replace a piece of it: the error is left
+        to the caller, who has the whole.
         """
         return act(self._state)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Refuse: a copy would have all files."""
+        """Refuse to pickle: the copy would have all files."""
         raise TypeError("a piece of a snapshot is not picklable: send the cut and its number")
 
 

@@ -1,7 +1,8 @@
 """A snapshot: one version of a table.
 
-Owns the public face of a version: protocol, metadata, files, tombstones, application transactions,
-domains. It never changes. Reading data files is for `scan`.
+Owns the public interface of a version: protocol, metadata, files, tombstones, application
+transactions, domains. Reads no data files (`scan`), and decides nothing about reconciliation
+(`replay`).
 
 Protocol: Snapshots, Action Reconciliation
 """
@@ -38,18 +39,18 @@ _Result = TypeVar("_Result")
 
 ROW_TRACKING_DOMAIN: Final = "delta.rowTracking"
 _MANY_COMMITS: Final = 1000
-_LONG_SEGMENT: Final = 200  # commits: there may be a checkpoint that makes it short
+_LONG_SEGMENT: Final = 200  # commits: a newer checkpoint would shorten it
 
 
 class Snapshot:
-    """One version of a table, immutable; file columns are read when they are asked for.
+    """One version of a table, immutable; file columns are read on demand.
 
-    What was read is kept in memory, and left out when the snapshot is pickled. Snapshots may be
-    shared by threads.
+    Columns stay in memory once read, and are left out when the snapshot is pickled. Threads may
+    share a snapshot.
 
     Args:
         context: of the table.
-        state: what the log says at this version.
+        state: state of the log at this version.
         protocol: of this version.
         metadata: of this version.
 
@@ -57,7 +58,7 @@ class Snapshot:
         context: of the table.
         protocol: of this version.
         metadata: of this version.
-        known_checksum: the version's checksum, if who made the snapshot has just written it.
+        known_checksum: the version's checksum, if this process has just written it.
     """
 
     known_checksum: VersionChecksum | None = None
@@ -83,7 +84,7 @@ class Snapshot:
 
     @property
     def log_tail(self) -> LogTail | None:
-        """The commits that a catalog handed in; None if the table was opened by its path."""
+        """The commits that a catalog supplied; None if the table was opened by its path."""
         return self.context.log_tail
 
     @property
@@ -93,7 +94,7 @@ class Snapshot:
 
     @property
     def segment(self) -> LogSegment:
-        """The files of the log that make this version."""
+        """The log files from which this version is built."""
         return self._state.segment
 
     @cached_property
@@ -106,13 +107,13 @@ class Snapshot:
         return TableConfiguration(self.protocol, self.metadata)
 
     def files(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """The live files: one row each, the same rows in the same order at every call.
+        """The live files, one row each; every call returns the same rows in the same order.
 
         Args:
             columns: of `FILE_SCHEMA`; None is all of them.
 
-        Cost: the leaves of the checkpoint that were not read before, and once the commits after
-        it. Where later commits name files, the checkpoint's paths too.
+        Cost: the leaves of the checkpoint that are not cached, and once the commits after it. If
+        these commits name files, the checkpoint's paths, too.
         """
         names = FILE_SCHEMA.names if columns is None else list(columns)
         return self.read_log(lambda state: state.files(names))
@@ -121,25 +122,25 @@ class Snapshot:
         """Statistics of the live files, typed; rows as in `files`.
 
         Args:
-            schema: the leaves wanted, by physical names, nested as in `stats.schema`.
+            schema: the leaves to return, by physical names, nested as in `stats.schema`.
 
         Returns:
-            A table with this schema. A statistic that is missing, malformed or of a type that
-            does not fit is NULL.
+            A table with this schema. A statistic that is missing, malformed or of an unexpected
+            type is NULL.
 
         Protocol: Per-file Statistics
-        Cost: the leaves of the checkpoint's `stats_parsed` where it has them, else its JSON texts
-        and one pass through them; what was read before costs nothing.
+        Cost: the leaves of the checkpoint's `stats_parsed` if it has them, else its JSON texts
+        and one pass through them; nothing for leaves that are cached.
         """
         return self.read_log(lambda state: state.stats(schema))
 
     @property
     def num_files(self) -> int:
-        """How many logical files are live."""
+        """The number of live logical files."""
         return self.read_log(lambda state: state.num_files)
 
     def tombstones(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """The removes on record, expired ones too.
+        """The tombstones (remove actions) of this version, including expired ones.
 
         Args:
             columns: of `REMOVE_SCHEMA`; None is all of them.
@@ -151,8 +152,8 @@ class Snapshot:
     def app_transactions(self) -> Mapping[str, SetTransaction]:
         """The latest transaction of each application.
 
-        Those older than `delta.setTransactionRetentionDuration` are left out; without a time
-        they stay (ledger D-62).
+        Those older than `delta.setTransactionRetentionDuration` are left out; those without
+        `lastUpdated` never expire (ledger D-62).
 
         Protocol: Transaction Identifiers
         """
@@ -169,12 +170,12 @@ class Snapshot:
 
     @property
     def recorded_app_transactions(self) -> Mapping[str, SetTransaction]:
-        """The latest transaction of each application, expired ones too."""
+        """The latest transaction of each application, including expired ones."""
         return self.read_log(lambda state: state.app_transactions)
 
     @property
     def domain_metadata(self) -> Mapping[str, DomainMetadata]:
-        """Every domain's metadata, unknown domains too; removed ones are not there.
+        """The metadata of every domain, including unknown domains, without removed ones.
 
         Protocol: Domain Metadata
         """
@@ -182,9 +183,9 @@ class Snapshot:
 
     @property
     def row_id_high_water_mark(self) -> int | None:
-        """The highest row id in use, or None before the first.
+        """The highest row id in use; None if there is none.
 
-        Read from the domain `delta.rowTracking` and from the draft's action; if both are there,
+        Read from the domain `delta.rowTracking` and from the draft's action; if a table has both,
         the higher one counts (ledger B-72).
 
         Protocol: Row Tracking
@@ -201,8 +202,8 @@ class Snapshot:
         """When this version was committed, milliseconds since 1970, UTC.
 
         Protocol: In-Commit Timestamps
-        Cost: one request on tables with in-commit timestamps, and after a commit of our own; else
-        none.
+        Cost: one request on tables with in-commit timestamps, and after a commit of our own;
+        otherwise none.
         """
         own_times, target = self.configuration.in_commit_timestamps, self.segment.target_commit
         if own_times is None and target is not None and not self._knows_file_time:
@@ -210,16 +211,16 @@ class Snapshot:
         return read_commit_time_ms(self.store, self.segment, own_times)
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
-        """What the commits up to this version say of themselves, newest first.
+        """The provenance of the commits up to this version, newest first.
 
-        Commits that were cleaned up are not there.
+        Commits that were cleaned up are missing.
 
         Args:
-            limit: how many at most; None is all.
+            limit: maximum number of commits; None is all.
 
         Returns:
-            A dict per commit: `version`, `timestamp` (milliseconds since 1970, UTC, the time
-            that time travel goes by), and every member of its `commitInfo`.
+            A dict per commit: `version`, `timestamp` (milliseconds since 1970, UTC, as used by
+            time travel), and every member of its `commitInfo`.
 
         Protocol: Commit Provenance Information
         Cost: one listing, and one request per commit.
@@ -242,32 +243,33 @@ class Snapshot:
         log_tail: LogTail | None = None,
         commit_timestamp_ms: int | None = None,
     ) -> Snapshot:
-        """The version after commits whose bytes are at hand.
+        """The snapshot after commits whose bytes are known.
 
         Args:
-            commits: those right after this version, ascending; the last one's time is not known.
+            commits: those directly after this version, ascending; the modification time of the last
+                one is not known.
             configuration: protocol and metadata after them.
-            log_tail: the newest commits, for a table whose catalog decides on them.
-            commit_timestamp_ms: the last one's own time, if it has one.
+            log_tail: the newest commits of a catalog-managed table.
+            commit_timestamp_ms: in-commit timestamp of the last one, if it has one.
 
-        Cost: none; what was read of this version is used again.
+        Cost: no I/O; cached columns of this version are reused.
         """
         state = self._state.committed(commits)
         context = self.context.with_log_tail(log_tail or self.log_tail)
         return _after_commit(context, state, configuration, commit_timestamp_ms)
 
     def refresh(self, *, log_tail: LogTail | None = None) -> Snapshot:
-        """The latest version of the table; this snapshot itself if nothing was committed since.
+        """Load the latest version; returns this snapshot itself if it is the latest.
 
-        What was read of this version is used again. A table that was made anew at the same place
-        is opened anew.
+        Cached columns of this version are reused, unless the table was deleted and created anew
+        at the same location.
 
         Args:
-            log_tail: the newest commits, for a table whose catalog decides on them; None asks the
-                context's committer.
+            log_tail: the newest commits of a catalog-managed table; None asks the context's
+                committer.
 
-        Cost: two requests, and two per new commit; a listing besides where those are many, or
-        where a newer checkpoint would help.
+        Cost: two requests, and two per new commit; also a listing, if there are many new commits
+        or a newer checkpoint would help.
         """
         known = self.context
         context = (
@@ -288,7 +290,7 @@ class Snapshot:
         return open_snapshot(context)
 
     def _newer_state(self, log_tail: LogTail | None) -> LogState | None:
-        """This state with the commits since; None if it cannot be carried on."""
+        """This state extended by new commits; None if it cannot be extended."""
         state = self._state
         if not state.holds_columns and len(state.segment.commits) > _LONG_SEGMENT:
             listing = list_log(self.store, from_version=self.version, log_tail=log_tail)
@@ -306,7 +308,7 @@ class Snapshot:
         if [file.version for file in new] != [self.version + 1 + n for n in range(len(new))]:
             return None
         if listing.checkpoints and (not state.holds_columns or len(new) > _MANY_COMMITS):
-            return None  # nothing to carry on that a newer checkpoint does not give faster
+            return None  # nothing is cached, so opening from a newer checkpoint is faster
         return state.extended(new, listing.checksums.get(new[-1].version))
 
     def __repr__(self) -> str:
@@ -330,9 +332,9 @@ class Snapshot:
         self._knows_file_time = state["knows_file_time"]
 
     def read_log(self, act: Callable[[LogState], _Result]) -> _Result:
-        """What `act` makes of the log's state.
+        """Return `act(state)` for the state of the log.
 
-        It is started over from other files of the log if some have gone or are damaged.
+        `act` is run again on other files of the log if some were deleted or are damaged.
         """
         while True:
             state = self._state
@@ -348,7 +350,7 @@ class Snapshot:
 
 
 def open_snapshot(context: TableContext, version: int | None = None) -> Snapshot:
-    """The table at `version`, or the latest; see `load_snapshot`."""
+    """Load `version`, or the latest version; see `load_snapshot`."""
     state, protocol, metadata = open_log(context, version)
     return Snapshot(context, state, protocol=protocol, metadata=metadata)
 
@@ -360,7 +362,7 @@ def new_table_snapshot(
     *,
     commit_timestamp_ms: int | None = None,
 ) -> Snapshot:
-    """Version 0, just committed; the arguments are those of `Snapshot.committed`."""
+    """The snapshot of version 0, just committed; arguments as for `Snapshot.committed`."""
     file, data = commit
     segment = LogSegment(version=0, checkpoint=None, commits=(file,), target_commit=file.info)
     state = LogState(context.store, segment, retained={file.info.path: data})
@@ -384,7 +386,7 @@ def _after_commit(
 
 
 def _same_commit(one: FileInfo, other: FileInfo, *, knows_time: bool) -> bool:
-    # A staged commit that was published meanwhile has another path and another time.
+    # Publishing a staged commit changes its path and its modification time.
     if one.path != other.path or not knows_time:
         return one.size_bytes == other.size_bytes
     return one == other

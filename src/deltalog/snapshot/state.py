@@ -1,7 +1,7 @@
-"""What the log says at one version, read as it is asked for.
+"""The state of the log at one version, read on demand.
 
-Owns the order of reading (commits newest first, then the checkpoint), the columns that were put
-together, and the way out when a checkpoint turns out to be unusable. A user sees `Snapshot`.
+Owns the order of reading (commits newest first, then the checkpoint) and the cache of reconciled
+columns. `Snapshot` is the public interface; falling back to other files is `opening`'s job.
 
 Protocol: Action Reconciliation
 """
@@ -66,25 +66,25 @@ logger = logging.getLogger(__name__)
 _Action = TypeVar("_Action")
 
 _RETAINED_BYTES: Final = 64 << 20
-_PARSED_TOGETHER: Final = 500  # so that parsed lines do not pile up before they are columns
+_PARSED_TOGETHER: Final = 500  # bounds the memory of parsed lines before they become columns
 _KEY_COLUMNS: Final = ("path", "deletionVector")
 _SMALL_KINDS: Final = ("txn", "domainMetadata", "rowIdHighWaterMark")
 
 
 class LogState:
-    """The actions that make one version, lazily.
+    """The actions of one version, read lazily.
 
-    What was read is kept, and is not pickled. Threads may share a state: two that ask for the
-    same thing at once may both read it, and get equal answers.
+    Results are cached, and not pickled. Threads may share a state: two that request the same
+    thing at once may both read it, with equal results.
 
     Args:
         store: of the table.
-        segment: the files that make the version.
+        segment: the log files of the version.
         parsed: the actions of the segment's first commits, if they are known.
         parsed_to: the last version in `parsed`.
-        checkpoint: the segment's checkpoint with what was read of it, if it is known.
-        unreadable: names of checkpoints that were tried in vain, with the reason.
-        retained: bytes of the newest commits, by path, without a hole.
+        checkpoint: the segment's checkpoint with its cache, if it is open.
+        unreadable: names of checkpoints that could not be read, with the reason.
+        retained: bytes of the newest commits by path, without gaps.
     """
 
     def __init__(
@@ -112,13 +112,13 @@ class LogState:
         self.checkpoint = checkpoint
 
     def read_protocol_and_metadata(self) -> tuple[Protocol, Metadata]:
-        """The newest of both.
+        """Read the newest protocol and metadata.
 
         Raises:
             NoProtocolError, NoMetadataError: there is none.
             InvalidProtocolError, InvalidMetadataError: the newest one is incomplete.
 
-        Cost: commits, newest first, until both are found; then four small leaves of the
+        Cost: commits, newest first, until both are found; else four small leaves of the
         checkpoint. Nothing per file.
         """
         protocol: JsonObject | None = None
@@ -164,15 +164,15 @@ class LogState:
 
     @property
     def holds_columns(self) -> bool:
-        """Whether columns of the checkpoint were read, which a later version can use again."""
+        """Whether checkpoint columns are cached, which a later version can reuse."""
         return self.checkpoint is not None and self.checkpoint.holds_columns
 
     def extended(self, commits: Sequence[LogFile], checksum: FileInfo | None) -> LogState:
-        """The state after more commits, with what was read of this one.
+        """The state after more commits, which reuses the cache of this one.
 
         Args:
-            commits: those right after this version, ascending.
-            checksum: the version checksum of the last one.
+            commits: those directly after this version, ascending.
+            checksum: the version checksum file of the last one.
         """
         segment = replace(
             self.segment,
@@ -193,10 +193,10 @@ class LogState:
         )
 
     def committed(self, commits: Sequence[tuple[LogFile, bytes]]) -> LogState:
-        """The state after commits whose bytes are known; nothing is read, nor parsed before need.
+        """The state after commits whose bytes are known; nothing is read, parsing is lazy.
 
         Args:
-            commits: those right after this version, ascending.
+            commits: those directly after this version, ascending.
         """
         files = [file for file, _ in commits]
         segment = replace(
@@ -221,7 +221,7 @@ class LogState:
         )
 
     def newest_in_commits(self, after: int) -> tuple[Protocol | None, Metadata | None]:
-        """The newest protocol and metadata of the commits after a version, where there is any."""
+        """The newest protocol and metadata in the commits after a version; None without one."""
         protocols = [node for version, node in self.commits.protocol_nodes if version > after]
         metadatas = [node for version, node in self.commits.metadata_nodes if version > after]
         return (
@@ -232,13 +232,13 @@ class LogState:
     def files(self, names: Sequence[str]) -> pa.Table:
         """Columns of the live adds: those of the checkpoint first, then those of the commits.
 
-        Every call gives the same rows in the same order.
+        Every call returns the same rows in the same order.
 
         Args:
             names: of `FILE_SCHEMA`.
 
-        Cost: the leaves that were not read before; the checkpoint's paths if later commits name
-        any file.
+        Cost: the leaves that are not cached; the checkpoint's paths if later commits name any
+        file.
         """
         missing = [name for name in names if name not in self._live]
         if missing:
@@ -257,7 +257,7 @@ class LogState:
         """Statistics of the live files, rows as in `files`.
 
         Args:
-            schema: the leaves wanted, nested as in `stats.schema`.
+            schema: the leaves to return, nested as in `stats.schema`.
         """
         leaves = leaves_of_schema(schema)
         if not leaves:
@@ -275,7 +275,7 @@ class LogState:
 
     @cached_property
     def num_files(self) -> int:
-        """How many logical files are live."""
+        """The number of live logical files."""
         return self.files(["size"]).num_rows
 
     @cached_property
@@ -284,14 +284,14 @@ class LogState:
         return self.commits.adds.take(self.survivors.adds)
 
     def iter_live_adds(self, leaves: Sequence[StatsLeaf], *, batch_rows: int) -> Iterator[AddBatch]:
-        """The live adds whole, in the order of `files`, for a single pass.
+        """All members of the live adds, in the order of `files`, for a single pass.
 
         Args:
-            leaves: of the statistics that are wanted.
-            batch_rows: how many at a time.
+            leaves: of the statistics.
+            batch_rows: most rows of a batch.
 
-        Cost: the leaves of the checkpoint that are not in memory, a few batches at a time; where
-        later commits name files, the checkpoint's paths.
+        Cost: the leaves of the checkpoint that are not cached, a few batches at a time; the
+        checkpoint's paths if later commits name any file.
         """
         if self.checkpoint is not None:
             kept, row = self._kept_adds, 0
@@ -304,11 +304,11 @@ class LogState:
             yield AddBatch(adds.num_rows, partial(_with_stats, adds, leaves))
 
     def keep(self, adds: pa.Table) -> pa.Table:
-        """The rows of the checkpoint's adds that no later commit names."""
+        """Filter the checkpoint's adds: leave out those that a later commit names."""
         return adds if self._kept_adds is None else adds.filter(self._kept_adds)
 
     def tombstones(self, names: Sequence[str]) -> pa.Table:
-        """Columns of the removes that are still on record; expired ones too.
+        """Columns of the tombstones, including expired ones.
 
         Args:
             names: of `REMOVE_SCHEMA`.
@@ -322,14 +322,14 @@ class LogState:
 
     @cached_property
     def app_transactions(self) -> Mapping[str, SetTransaction]:
-        """The latest `txn` of each application, expired ones too."""
+        """The latest `txn` of each application, including expired ones."""
         found = {txn.app_id: txn for txn in self._small("txn", txn_from_json)}
         found.update({txn.app_id: txn for _, txn in self.commits.txns})
         return found
 
     @cached_property
     def domains(self) -> Mapping[str, DomainMetadata]:
-        """The latest `domainMetadata` of each domain; removed ones are not there."""
+        """The latest `domainMetadata` of each domain, without removed ones."""
         found = {
             domain.domain: domain for domain in self._small("domainMetadata", domain_from_json)
         }
@@ -353,7 +353,7 @@ class LogState:
 
     @cached_property
     def survivors(self) -> Survivors:
-        """What is left of `commits`, and which files they name."""
+        """The reconciled actions of `commits`, and the keys of all files that they name."""
         adds, removes = self.commits.adds, self.commits.removes
         return reconcile(
             self._keys(adds),
@@ -372,7 +372,7 @@ class LogState:
         return self._kept("add")
 
     def _kept(self, kind: str) -> pa.ChunkedArray[pa.BooleanScalar] | None:
-        """Which of the checkpoint's actions still count; None is all of them."""
+        """Which of the checkpoint's actions no later commit replaces; None is all of them."""
         if self.checkpoint is None or len(self.survivors.keys) == 0:
             return None
         keys = self._keys(self.checkpoint.columns(kind, _KEY_COLUMNS))
@@ -385,7 +385,7 @@ class LogState:
         ]
 
     def _retain(self, file: LogFile, data: bytes) -> None:
-        # The newest commits without a hole, as long as they are small together.
+        # Only the newest commits without gaps are retained, up to a total size.
         self._room -= len(data)
         if self._room >= 0:
             self._retained[file.info.path] = data

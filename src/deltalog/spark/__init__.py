@@ -1,8 +1,7 @@
 """Delta tables on Spark, through PySpark's public API alone: no jar, no JVM code of our own.
 
-Owns the translation between Spark's words and the core's, and how work is spread over a cluster.
-Every decision about the protocol is made in the core rooms. The packages, those that others stand
-on first:
+Owns the translation between Spark's API and the core's, and how work is distributed over a cluster.
+Every decision about the protocol is made in the core rooms. The packages, from the bottom up:
 
 - `session`: settings, names, types, workers, and jobs whose tasks report to the driver.
 - `reading`: data frames over Spark's own Parquet reader or over Python workers, the format's batch
@@ -13,8 +12,7 @@ on first:
 - `table`, with its builders, and `results`: delta.tables' class. `source`, `registration`,
   `shared_tables`: the formats, and the names of the official sharing client.
 
-Names are loaded when they are first used: every Python worker imports this package, and needs
-little of it.
+Names are loaded on first use: every Python worker imports this package, and needs little of it.
 """
 
 from __future__ import annotations
@@ -61,7 +59,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name from where it lives (PEP 562)."""
+    """Load a public name from its module (PEP 562)."""
     origin = _ORIGINS.get(name)
     if origin is None:
         raise AttributeError(f"module 'deltalog.spark' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Tables made column by column, with delta.tables' names.
+"""Create tables column by column, with the method names of `delta.tables`.
 
 Protocol: Generated Columns, Identity Columns
 """
@@ -41,7 +41,7 @@ class IdentityGenerator:
 
     Args:
         start: the first one.
-        step: from one to the next.
+        step: between two values.
     """
 
     start: int = 1
@@ -49,12 +49,12 @@ class IdentityGenerator:
 
 
 class DeltaTableBuilder:
-    """A table that is being put together; nothing happens before `execute`.
+    """Builder of a table definition; nothing happens before `execute`.
 
     Args:
-        spark: the session, whose settings a new table follows.
-        way: what is done where there is a table, or none.
-        open_table: makes the answer of `execute`.
+        spark: the session, whose settings apply to a new table.
+        way: what to do if the table exists, or does not.
+        open_table: makes the result of `execute`.
         storage_options: credentials and settings for the store.
     """
 
@@ -87,12 +87,12 @@ class DeltaTableBuilder:
         return self
 
     def location(self, location: str) -> Self:
-        """Say where the table is to be."""
+        """Set the table's location."""
         self._location = location
         return self
 
     def comment(self, comment: str) -> Self:
-        """Describe the table."""
+        """Set the table's comment."""
         self._comment = comment
         return self
 
@@ -111,9 +111,9 @@ class DeltaTableBuilder:
             colName: its name.
             dataType: Spark's type, or its name in SQL.
             nullable: whether it may be NULL.
-            generatedAlwaysAs: Spark SQL that its values are computed by, or numbers that it gets.
-            generatedByDefaultAs: numbers that it gets where none are given.
-            comment: what it is.
+            generatedAlwaysAs: Spark SQL that computes its values, or the generator of an identity.
+            generatedByDefaultAs: generator of an identity column that also accepts given values.
+            comment: its comment.
         """
         if generatedAlwaysAs is not None and generatedByDefaultAs is not None:
             raise InvalidInputError(
@@ -136,7 +136,7 @@ class DeltaTableBuilder:
         return self
 
     def addColumns(self, cols: spark_types.StructType | list[spark_types.StructField]) -> Self:  # noqa: N802  # Delta's
-        """Add columns of a Spark schema, with what their metadata says."""
+        """Add the columns of a Spark schema, with their metadata."""
         struct = cols if isinstance(cols, spark_types.StructType) else spark_types.StructType(cols)
         self._fields += parse_schema(struct.json()).fields
         return self
@@ -157,12 +157,12 @@ class DeltaTableBuilder:
         return self
 
     def execute(self) -> Any:
-        """Make the table, and open it.
+        """Create the table, and open it.
 
         Raises:
-            TableExistsError: `create`, and there is a table.
-            TableNotFoundError: `replace`, and there is none.
-            InvalidInputError: there is no location: catalogs are not written.
+            TableExistsError: `create`, but the table exists.
+            TableNotFoundError: `replace`, but the table does not exist.
+            InvalidInputError: no location is set: deltalog writes no catalog.
         """
         if self._location is None:
             raise InvalidInputError(
@@ -188,7 +188,7 @@ class DeltaTableBuilder:
 
 
 def spark_schema(schema: str | spark_types.StructType) -> StructType:
-    """Return the core's schema of Spark's schema, or of its text such as `a INT, b STRING`."""
+    """Convert a Spark schema, or its text such as `a INT, b STRING`, to the core's."""
     if isinstance(schema, spark_types.StructType):
         return parse_schema(schema.json())
     return StructType(_fields_of(schema))
@@ -200,7 +200,7 @@ def _fields_of(text: str) -> list[Field]:
 
 
 def _names(given: tuple[Any, ...]) -> tuple[str, ...]:
-    """Return names that are given one by one or as one list."""
+    """Return names that were given one by one or as a list."""
     if len(given) == 1 and isinstance(given[0], list | tuple):
         given = tuple(given[0])
     if not all(isinstance(name, str) for name in given):

@@ -1,7 +1,7 @@
-"""The errors of concurrent writers under the names of `delta.exceptions`, and Spark's own.
+"""Conflict errors under the names of `delta.exceptions`, and the errors about Spark.
 
-The first are the errors that deltalog raises anywhere: the names differ, the classes do not. So
-code that catches Delta's errors needs another import only.
+The former are aliases of deltalog's own classes, so code that catches Delta's errors only has to
+change its import.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""MERGE with delta.tables' names: clauses one after the other, then `execute`.
+"""MERGE with the method names of `delta.tables`: clauses one by one, then `execute`.
 
 Protocol: none
 """
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 class DeltaMergeBuilder:
-    """A merge that is being put together; nothing happens before `execute`.
+    """Builder of a merge; nothing happens before `execute`.
 
     In every group of clauses (matched, not matched, not matched by source) the first one whose
-    condition is true for a row decides. Conditions and values are Spark SQL or Spark columns.
-    Every method gives another builder, and this one stays as it is.
+    condition is true for a row applies. Conditions and values are Spark SQL or Spark columns.
+    Every method returns a new builder and leaves this one unchanged.
 
     Args:
         spark: the session.
         table: of the core, with the engine of the session.
-        merge: as far as it was said.
+        merge: with the clauses so far.
         options: of the commit.
     """
 
@@ -49,15 +49,15 @@ class DeltaMergeBuilder:
         condition: str | Column | None = None,
         set: Mapping[str, str | Column] | None = None,  # noqa: A002  # Delta's
     ) -> Self:
-        """Give new values to rows that match."""
+        """Update matched rows."""
         return self._with(When.MATCHED, Action.UPDATE, condition, _given(set, "set"))
 
     def whenMatchedUpdateAll(self, condition: str | Column | None = None) -> Self:  # noqa: N802  # Delta's
-        """Give all values of the source's row to the row that it matches."""
+        """Update all columns of matched rows from the source."""
         return self._with(When.MATCHED, Action.UPDATE, condition)
 
     def whenMatchedDelete(self, condition: str | Column | None = None) -> Self:  # noqa: N802  # Delta's
-        """Delete rows that match."""
+        """Delete matched rows."""
         return self._with(When.MATCHED, Action.DELETE, condition)
 
     def whenNotMatchedInsert(  # noqa: N802  # Delta's
@@ -65,11 +65,11 @@ class DeltaMergeBuilder:
         condition: str | Column | None = None,
         values: Mapping[str, str | Column] | None = None,
     ) -> Self:
-        """Add rows of the source that match nothing; columns not named get default or NULL."""
+        """Insert source rows without a match; columns not named get their default or NULL."""
         return self._with(When.NOT_MATCHED, Action.INSERT, condition, _given(values, "values"))
 
     def whenNotMatchedInsertAll(self, condition: str | Column | None = None) -> Self:  # noqa: N802  # Delta's
-        """Add rows of the source that match nothing, with all their values."""
+        """Insert source rows without a match, with all columns."""
         return self._with(When.NOT_MATCHED, Action.INSERT, condition)
 
     def whenNotMatchedBySourceUpdate(  # noqa: N802  # Delta's
@@ -77,12 +77,12 @@ class DeltaMergeBuilder:
         condition: str | Column | None = None,
         set: Mapping[str, str | Column] | None = None,  # noqa: A002  # Delta's
     ) -> Self:
-        """Give new values to rows of the table that match no row of the source."""
+        """Update rows of the table that no row of the source matches."""
         values = _given(set, "set")
         return self._with(When.NOT_MATCHED_BY_SOURCE, Action.UPDATE, condition, values)
 
     def whenNotMatchedBySourceDelete(self, condition: str | Column | None = None) -> Self:  # noqa: N802  # Delta's
-        """Delete rows of the table that match no row of the source."""
+        """Delete rows of the table that no row of the source matches."""
         return self._with(When.NOT_MATCHED_BY_SOURCE, Action.DELETE, condition)
 
     def withSchemaEvolution(self) -> Self:  # noqa: N802  # Delta's
@@ -100,7 +100,7 @@ class DeltaMergeBuilder:
             AmbiguousMergeError: several rows of the source would change the same row.
             InvalidInputError, SchemaMismatchError: clauses, columns or types do not go together.
             ConstraintViolationError: new rows break a rule of the table.
-            CommitFailedError: another writer won, again and again.
+            CommitFailedError: other writers won every retry.
         """
         done = self._table.carry_out(self._merge, self._options)
         rows: Counts = Counts() if done.value is None else done.value.changed.rows

@@ -1,4 +1,4 @@
-"""OPTIMIZE with delta.tables' names: the same rows in better files.
+"""OPTIMIZE with the method names of `delta.tables`: the same rows in better files.
 
 Protocol: none
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class DeltaOptimizeBuilder:
-    """An optimization that is being put together.
+    """Builder of an optimization.
 
     Args:
         spark: the session.
@@ -34,19 +34,19 @@ class DeltaOptimizeBuilder:
         self._filters: tuple[str, ...] = ()
 
     def where(self, partitionFilter: str) -> Self:  # noqa: N803  # Delta's
-        """Only partitions for which it is true, with all that was said so before."""
+        """Restrict it to partitions for which this filter, and all filters before, are true."""
         self._filters = (*self._filters, f"({partitionFilter})")
         return self
 
     def executeCompaction(self) -> DataFrame:  # noqa: N802  # Delta's
-        """Put small files together, and leave deleted rows behind."""
+        """Compact small files, and drop deleted rows."""
         found = self._table.optimize.compact(
             self._where(), commit_properties=self._commit_properties
         )
         return optimized_frame(self._spark, self._table.table_uri, found)
 
     def executeZOrderBy(self, *cols: str | list[str]) -> DataFrame:  # noqa: N802  # Delta's
-        """Arrange rows so that predicates on any of some columns leave few files to read."""
+        """Cluster rows by Z-order, so that predicates on any of the columns prune many files."""
         names = [n for one in cols for n in ([one] if isinstance(one, str) else one)]
         found = self._table.optimize.z_order(
             names, self._where(), commit_properties=self._commit_properties

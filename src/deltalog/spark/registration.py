@@ -1,8 +1,8 @@
-"""Making the formats known to a session.
+"""Register the formats in a session.
 
-PySpark finds `deltalog` and `deltalog_sharing` by itself where the driver's Python has this
-package; registering serves sessions that do not look, such as remote ones, and gives the first
-another name.
+PySpark finds `deltalog` and `deltalog_sharing` by itself if the driver's Python has this package;
+registering is for sessions that do not search, such as remote ones, and to use another name for
+`deltalog`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def register(
     name: Literal["deltalog", "delta"] = "deltalog",
     push_filters: bool = True,
 ) -> None:
-    """Make a session know the formats, for tables of one's own and for shared ones.
+    """Register the formats for Delta tables and for shared tables in a session.
 
     Args:
         spark: the session, classic or remote.
-        name: `delta` lets pipelines that say `format("delta")` run where Delta's jar is missing.
-        push_filters: let Spark hand its filters to Python sources; sessions do not by default.
+        name: `delta` lets pipelines with `format("delta")` run without Delta's jar.
+        push_filters: let Spark push filters to Python sources; by default sessions do not.
 
     Raises:
         InvalidInputError: another name.

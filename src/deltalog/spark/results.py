@@ -1,4 +1,4 @@
-"""What verbs answer, as Spark data frames with Delta's columns.
+"""Results of verbs as Spark data frames with Delta's columns.
 
 Protocol: none; `DESCRIBE HISTORY` and `DESCRIBE DETAIL` of Delta Spark
 """
@@ -34,7 +34,7 @@ _FILES: Final = (
 
 
 def _counted(files: str, *names: str) -> str:
-    """Return the columns of a struct: numbers, and numbers of files with their size."""
+    """Return the columns of a struct of counts; those of files also have sizes."""
     return ", ".join(f"{name}: {files if name.endswith('Files') else 'BIGINT'}" for name in names)
 
 
@@ -52,7 +52,7 @@ _PARALLELISM: Final = _counted(
     *("maxClusterActiveParallelism", "minClusterActiveParallelism"),
     *("maxSessionActiveParallelism", "minSessionActiveParallelism"),
 )
-# All that Delta tells; what nobody counts here is NULL.
+# All of Delta's metrics; those that deltalog does not count are NULL.
 _METRICS: Final = {
     "numFilesAdded": "BIGINT",
     "numFilesRemoved": "BIGINT",
@@ -102,13 +102,13 @@ def history_frame(spark: SparkSession, commits: Sequence[Mapping[str, Any]]) -> 
 
 
 def detail_frame(spark: SparkSession, detail: Mapping[str, Any]) -> DataFrame:
-    """One row that says what the table is."""
+    """One row that describes the table."""
     moments = {name: _moment(detail.get(name)) for name in ("createdAt", "lastModified")}
     return spark.createDataFrame([_named(_DETAIL, {**detail, **moments})], _DETAIL)
 
 
 def optimized_frame(spark: SparkSession, path: str, found: Mapping[str, Any]) -> DataFrame:
-    """One row of an optimization."""
+    """One row with the result of an optimization."""
     metrics = {name: found.get(name) for name in _METRICS}
     metrics["deletionVectorStats"] = {
         "numDeletionVectorsRemoved": found.get("numDeletionVectorsRemoved"),
@@ -118,7 +118,7 @@ def optimized_frame(spark: SparkSession, path: str, found: Mapping[str, Any]) ->
 
 
 def restored_frame(spark: SparkSession, detail: Mapping[str, Any], found: Any) -> DataFrame:
-    """One row of a restoration."""
+    """One row with the result of a restore."""
     counts = {name: found.get(key) for name, key in _RESTORED.items()}
     size = {
         "table_size_after_restore": detail["sizeInBytes"],
@@ -148,7 +148,7 @@ def _named(schema: str, values: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _as(kind: str, value: Any) -> Any:
-    """A value as a column takes it: the log may hold what another writer thought fit."""
+    """Convert a value to the column's type; the log may hold other types from other writers."""
     match kind.partition("<")[0], value:
         case "BIGINT" | "INT", str() if value.strip().isdecimal():
             return int(value)

@@ -1,7 +1,7 @@
-"""Shared tables as DataFrames, under the names of the official client, `delta_sharing`.
+"""Shared tables as DataFrames, with the function names of the official client, `delta_sharing`.
 
-Owns names and arguments; the rows are the format's. The session is made to know the format, and to
-hand its filters to Python sources.
+Owns names and arguments; rows come from the format. The format is registered in the session, with
+filters pushed to Python sources.
 """
 
 from __future__ import annotations

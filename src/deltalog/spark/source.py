@@ -1,6 +1,6 @@
-"""The format `deltalog`, as PySpark's Python Data Source API knows formats.
+"""The format `deltalog`, for PySpark's Python Data Source API.
 
-Owns which reader or writer serves which request; they live in modules of their own.
+Owns which reader or writer serves which request; these are in other modules.
 
 Protocol: none
 """
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 
 class DeltalogSource(DataSource):
-    """Delta tables under the name `deltalog`, for reading and writing, batches and streams."""
+    """The format `deltalog`: reads and writes Delta tables, in batches and streams."""
 
     _shown: tuple[str, int | None] | None = None
-    """Table and version of `schema`: PySpark keeps the object, and later plans read the same."""
+    """Table and version of `schema`: PySpark keeps this object, so later plans read the same."""
 
     @classmethod
     def name(cls) -> str:
@@ -47,7 +47,7 @@ class DeltalogSource(DataSource):
         return "deltalog"
 
     def schema(self) -> StructType:
-        """Return the schema of the version that is asked for."""
+        """Return the schema of the requested version."""
         pinned, rows = resolve(parse_any_read_options(self.options))
         self._shown = (pinned.path, pinned.version)
         return to_spark_schema(rows)
@@ -77,7 +77,7 @@ class DeltalogSource(DataSource):
 
 
 class DeltaSource(DeltalogSource):
-    """The same under the name `delta`, for pipelines that say so."""
+    """The same format under the name `delta`, for existing pipelines."""
 
     @classmethod
     def name(cls) -> str:

@@ -1,6 +1,6 @@
-"""`deltalog.spark.DeltaTable`: delta.tables' class, over deltalog.
+"""`deltalog.spark.DeltaTable`: the class of `delta.tables`, based on deltalog.
 
-Owns names, arguments and results. Each method makes a verb of the core, or asks the core's table;
+Owns names, arguments and results. Each method runs a verb of the core, or calls the core's table;
 tasks of the session do the work on rows and files.
 """
 
@@ -105,7 +105,7 @@ class DeltaTable:
         """Open the table of a name.
 
         The name is ``delta.`/path` ``, a view that `createOrReplaceTempView` made, or a table whose
-        location the catalog tells.
+        location the catalog has.
 
         Raises:
             TableNotFoundError: there is no such table, or the catalog does not say where it is.
@@ -125,7 +125,7 @@ class DeltaTable:
         identifier: str,
         partitionSchema: str | StructType | None = None,  # noqa: N803  # Delta's
     ) -> Self:
-        """Make a Delta table of Parquet files where they lie.
+        """Convert Parquet files to a Delta table in place.
 
         Args:
             sparkSession: the session.
@@ -145,7 +145,7 @@ class DeltaTable:
         *,
         storage_options: Mapping[str, Any] | None = None,
     ) -> DeltaTableBuilder:
-        """Begin a table where there is none."""
+        """Begin the definition of a table that must not exist."""
         return cls._builder("create", sparkSession, storage_options)
 
     @classmethod
@@ -155,7 +155,7 @@ class DeltaTable:
         *,
         storage_options: Mapping[str, Any] | None = None,
     ) -> DeltaTableBuilder:
-        """Begin a table, or open the one that is there."""
+        """Begin the definition of a table; an existing one is opened instead."""
         return cls._builder("createIfNotExists", sparkSession, storage_options)
 
     @classmethod
@@ -165,7 +165,7 @@ class DeltaTable:
         *,
         storage_options: Mapping[str, Any] | None = None,
     ) -> DeltaTableBuilder:
-        """Begin a table instead of the one that is there."""
+        """Begin the definition of a table that replaces an existing one."""
         return cls._builder("replace", sparkSession, storage_options)
 
     @classmethod
@@ -175,7 +175,7 @@ class DeltaTable:
         *,
         storage_options: Mapping[str, Any] | None = None,
     ) -> DeltaTableBuilder:
-        """Begin a table, whether there is one or not."""
+        """Begin the definition of a table that replaces an existing one, if there is any."""
         return cls._builder("createOrReplace", sparkSession, storage_options)
 
     @classmethod
@@ -196,22 +196,22 @@ class DeltaTable:
         return frame if self._alias is None else frame.alias(self._alias)
 
     def createOrReplaceTempView(self, name: str) -> None:  # noqa: N802  # as of data frames
-        """Give the rows of the latest version a name for SQL, and for `forName`."""
+        """Create a view of the latest version's rows, for SQL and for `forName`."""
         self.toDF().createOrReplaceTempView(name)
         note_view(self._spark, name, self._table.table_uri)
 
     def alias(self, aliasName: str) -> Self:  # noqa: N803  # Delta's
-        """Return the same table under a name for conditions."""
+        """Return the same table with an alias for conditions."""
         other = copy(self)
         other._alias = aliasName  # noqa: SLF001  # of the same class
         return other
 
     def inTransaction(self, appId: str, version: int) -> Self:  # noqa: N802, N803  # as Delta's would be
-        """Return the same table, whose next change happens once for an application and its version.
+        """Return the same table, whose next change is idempotent: an application transaction.
 
         Args:
-            appId: name of the application, of its choice.
-            version: grows with every change; one that is in the table already is skipped.
+            appId: name that the application chose for itself.
+            version: grows with every change; a recorded version is skipped.
         """
         other = copy(self)
         other._app = AppTransaction(appId, version)  # noqa: SLF001  # of the same class
@@ -230,7 +230,7 @@ class DeltaTable:
         condition: str | Column | None = None,
         set: Mapping[str, str | Column] | None = None,  # noqa: A002  # Delta's
     ) -> DataFrame:
-        """Give new values to the rows for which a condition is true; to all rows without one.
+        """Update the rows for which a condition is true; all rows without one.
 
         Args:
             condition: Spark SQL or a Spark column.
@@ -249,10 +249,10 @@ class DeltaTable:
         return numbers(self._spark, {"num_affected_rows": count})
 
     def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:
-        """Begin a merge: rows of a source change, remove and add rows of the table.
+        """Begin a merge: update, delete and insert rows by those of a source.
 
         Args:
-            source: the rows; give it an alias, as this table, for the condition.
+            source: the rows; give it and this table aliases for the condition.
             condition: which rows match: Spark SQL or a Spark column.
         """
         changes = RowChanges(
@@ -273,7 +273,7 @@ class DeltaTable:
         return detail_frame(self._spark, self._table.detail())
 
     def optimize(self) -> DeltaOptimizeBuilder:
-        """Begin putting the same rows into better files."""
+        """Begin an optimization: the same rows in better files."""
         return DeltaOptimizeBuilder(self._spark, self._table, self._commit_properties())
 
     def vacuum(self, retentionHours: float | None = None) -> DataFrame:  # noqa: N803  # Delta's
@@ -286,7 +286,7 @@ class DeltaTable:
         Returns:
             A row for each file: its path, relative to the table.
 
-        Cost: tasks list directories, and delete files where there are many.
+        Cost: tasks list directories, and delete files if there are many.
         """
         self._table.update_incremental()
         vacuum = TableVacuum(self._table)
@@ -310,11 +310,11 @@ class DeltaTable:
         self._table.generate()
 
     def restoreToVersion(self, version: int) -> DataFrame:  # noqa: N802  # Delta's
-        """Go back to a version, by a new one."""
+        """Restore the state of an earlier version, as a new version."""
         return self._restore(version)
 
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:  # noqa: N802  # Delta's
-        """Go back to what the table was at a moment; without a zone it is the session's."""
+        """Restore the state at a timestamp; without a zone it is in the session's zone."""
         return self._restore(moment_text(timestamp, session_time_zone(self._spark)))
 
     def _restore(self, target: int | str) -> DataFrame:
@@ -322,11 +322,11 @@ class DeltaTable:
         return restored_frame(self._spark, self._table.detail(), found)
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:  # noqa: N802, N803  # Delta's
-        """Raise the protocol to what these versions mean; it never falls."""
+        """Raise the protocol to at least these versions; it is never lowered."""
         self._table.alter.upgrade_protocol(readerVersion, writerVersion, self._commit_properties())
 
     def addFeatureSupport(self, featureName: str) -> None:  # noqa: N802, N803  # Delta's
-        """Let the table support a feature; engines that lack it lose access."""
+        """Add a table feature; engines that do not support it lose access."""
         self._table.alter.add_feature(
             featureName,
             allow_protocol_versions_increase=True,
@@ -338,7 +338,7 @@ class DeltaTable:
         featureName: str,  # noqa: N803  # Delta's
         truncateHistory: bool | None = None,  # noqa: N803, FBT001  # Delta's
     ) -> None:
-        """Take a feature out of the protocol, after everything that uses it."""
+        """Drop a table feature, after removing everything that uses it."""
         self._table.alter.drop_feature(
             featureName,
             truncate_history=bool(truncateHistory),
@@ -378,11 +378,11 @@ class DeltaTable:
         *,
         allowForeignFiles: bool = False,  # noqa: N803  # as the others
     ) -> Self:
-        """Copy the latest version to another place.
+        """Clone the latest version to another location.
 
         Args:
             target: where.
-            isShallow: name this table's files instead of copying them.
+            isShallow: refer to this table's files instead of copying them.
             replace: whether a table at the target may be replaced.
             properties: set on the clone besides this table's.
             allowForeignFiles: whether files outside of this table may be cloned that its log
@@ -410,7 +410,7 @@ class DeltaTable:
         *,
         allowForeignFiles: bool = False,  # noqa: N803  # as the others
     ) -> Self:
-        """Copy a version to another place; see `clone`."""
+        """Clone a version to another location; see `clone`."""
         return self._clone(
             version,
             target,
@@ -430,7 +430,7 @@ class DeltaTable:
         *,
         allowForeignFiles: bool = False,  # noqa: N803  # as the others
     ) -> Self:
-        """Copy the version of a moment to another place; see `clone`."""
+        """Clone the version at a timestamp to another location; see `clone`."""
         moment = moment_text(timestamp, session_time_zone(self._spark))
         return self._clone(
             moment,

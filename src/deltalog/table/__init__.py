@@ -1,7 +1,7 @@
-"""What users hold: `DeltaTable`, `write_deltalake`, and what belongs to them.
+"""The public API: `DeltaTable`, `write_deltalake`, and the objects that they return.
 
-Each method is a few lines: it makes a verb of `verbs` from what users write, and does it. Verbs
-are loaded when they are first used: opening a table stays quick.
+Each method makes a verb of `verbs` from its arguments, and runs it. Verbs are imported when they
+are first used, so that opening a table stays fast.
 """
 
 from __future__ import annotations

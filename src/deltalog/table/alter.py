@@ -1,7 +1,7 @@
 """`table.alter`: changes of schema, properties, constraints and protocol.
 
-Each method makes a verb of `verbs.alter` and does it: one commit, but for `drop_feature`. Names
-and meanings are deltalake's where it has them.
+Each method makes a verb of `verbs.alter` and runs it in one commit, except `drop_feature`, which
+may take several. Names and semantics are deltalake's where it has the method.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class TableAlterer:
-    """Changes metadata of a table, and no row. Reached as `DeltaTable.alter`.
+    """Changes metadata of a table, and no rows; an attribute of tables, `DeltaTable.alter`.
 
     A column is named by its path: `"a.b"` is the field `b` of the struct `a`, `"list.element.b"`
     reaches into containers, and a tuple of parts names a column whose name has dots. `DeltaTable`
@@ -79,7 +79,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Rename a column without a change of files; the table needs column mapping."""
+        """Rename a column without rewriting files; the table needs column mapping."""
         self._do(
             alter.RenameColumn(column, new_name), commit_properties, post_commithook_properties
         )
@@ -90,7 +90,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Drop columns without a change of files; the table needs column mapping."""
+        """Drop columns without rewriting files; the table needs column mapping."""
         # A tuple is one path; only a list is several.
         paths: list[ColumnPath] = names if isinstance(names, list) else [names]
         self._do(alter.DropColumns(paths), commit_properties, post_commithook_properties)
@@ -182,7 +182,7 @@ class TableAlterer:
         """Add CHECK constraints (name → Spark SQL), after a check of the existing rows.
 
         Raises:
-            ConstraintViolationError: rows break it; the message counts and shows some.
+            ConstraintViolationError: rows violate it; the message has their number, and examples.
         """
         self._do(alter.AddConstraints(constraints), commit_properties, post_commithook_properties)
 
@@ -211,8 +211,8 @@ class TableAlterer:
 
         Args:
             properties: key → text; `delta.feature.<name>=supported` and `delta.minReaderVersion`
-                ask for a protocol.
-            raise_if_not_exists: whether an unknown `delta.` property is refused.
+                change the protocol.
+            raise_if_not_exists: whether an unknown `delta.` property raises.
         """
         self._do(
             alter.SetTableProperties(properties, raise_if_not_exists),
@@ -227,7 +227,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Remove table properties: their defaults hold again."""
+        """Remove table properties, so that their defaults apply."""
         wanted = [keys] if isinstance(keys, str) else list(keys)
         self._do(
             alter.UnsetTableProperties(wanted, raise_if_not_exists),
@@ -275,7 +275,7 @@ class TableAlterer:
 
         Args:
             feature: one or several, by name.
-            allow_protocol_versions_increase: whether reader and writer version may rise for it.
+            allow_protocol_versions_increase: whether reader and writer version may be raised.
         """
         self._do(
             alter.AddFeature(feature, allow_protocol_versions_increase),
@@ -290,7 +290,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Remove a table feature from the protocol, after everything that uses it.
+        """Drop a table feature: remove all uses of it, then remove it from the protocol.
 
         This takes one to three commits. Checkpoints, and the feature `checkpointProtection`,
         protect the history that stays.

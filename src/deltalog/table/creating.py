@@ -1,6 +1,6 @@
 """New tables: their default properties, their first commit, and clones.
 
-Owns `table_defaults`. What a table's protocol and metadata may be is `table_change`'s to say.
+Owns `table_defaults`. `table_change` decides which protocol and metadata a table may have.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def clone_table(
     options: CommitOptions,
     progress: Progress | None,
 ) -> TableContext:
-    """Create a table of a version at another place; `DeltaTable.clone` explains the arguments.
+    """Clone a version of a table to a location; `DeltaTable.clone` explains the arguments.
 
     Returns:
         The context of the clone, which reads values without a zone as the source does.

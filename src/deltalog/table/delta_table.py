@@ -1,7 +1,7 @@
 """`DeltaTable`: the public facade of one table.
 
-It holds the version that it shows. Each method makes a verb and does it, or hands the question to
-the room that answers it. Names and meanings are deltalake's where the meaning is the same.
+It holds the current snapshot. Each method makes a verb and runs it, or calls a function of another
+room. Names are deltalake's where the semantics are the same.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
 
 class DeltaTable:
-    """A Delta table: its rows, its history, and what changes them.
+    """A Delta table: reads and changes its rows, metadata and history.
 
     The object shows one version at a time. Reads see that version until `update_incremental` or
     `load_as_version` moves the object; an operation that changes the table moves it to the version
@@ -237,7 +237,7 @@ class DeltaTable:
 
     @property
     def engine(self) -> Engine:
-        """What does the work on rows and files: threads of this process, or tasks of a cluster."""
+        """The engine for work on rows and files: threads of this process, or tasks of a cluster."""
         if self._engine is None:
             from deltalog.engine import LocalEngine
 
@@ -552,7 +552,7 @@ class DeltaTable:
         samples: int = 8,
         progress: Progress | None = None,
     ) -> Report:
-        """Examine the table and report what is wrong, how bad it is, and what to do.
+        """Check the table, and report problems with their severity and a remedy.
 
         The log is checked against the protocol, features against properties, checkpoints and
         checksums against the log, statistics against samples of the data; then deletion vectors,
@@ -596,11 +596,11 @@ class DeltaTable:
         poll_seconds: float = 1.0,
         clock: Clock | None = None,
     ) -> Follower:
-        """Read the table, then what is added to it, in steps: each row once.
+        """Stream the table: its rows, then those of new commits, in steps; each row once.
 
         `for step in table.follow()` waits for new commits, and so does `async for`; `available()`
-        ends where nothing is left. A step gives rows as a scan does; when they are processed, store
-        `step.offset.to_json()`, and give it to `start` to continue there.
+        ends when no commit is left. A step gives rows as a scan does; when they are processed,
+        store `step.offset.to_json()`, and pass it as `start` to continue there.
 
         Args:
             start: a stored offset, or the version with whose changes to start; `latest` starts
@@ -656,11 +656,11 @@ class DeltaTable:
         dry_run: bool = False,
         on_conflict: Literal["retry", "raise"] = "retry",
     ) -> ResultT:
-        """Do a verb of `deltalog.verbs`, and show the version that it made.
+        """Run a verb of `deltalog.verbs`, and show the committed version.
 
         Args:
             verb: what is to be done.
-            on_conflict: `raise` never stages it again where another writer won.
+            on_conflict: `raise` does not stage the verb again after a conflict.
 
         Returns:
             The verb's result; an empty dictionary if the application's transaction was in the
@@ -684,7 +684,7 @@ class DeltaTable:
         *,
         progress: Progress | None = None,
     ) -> Ran[OutcomeT_co]:
-        """Do a verb as `do` does; return its outcome and its commit."""
+        """Run a verb as `do` does; return its outcome and its commit."""
         from deltalog.verbs.do import do
 
         self._check_latest(verb.name)
@@ -717,12 +717,12 @@ class DeltaTable:
 
         Args:
             operation: for the history.
-            stage: plans the operation; called again on the newest version if another writer won.
+            stage: stages the operation; called again on the newest version after a conflict.
             parameters: of the operation, for the history.
-            refresh: whether to look for newer versions first; an append need not.
+            refresh: whether to refresh the table first; not necessary for an append.
             on_conflict: as for `do`.
             hooks: the `post_commithook_properties`.
-            skip_empty: commit nothing where nothing was staged.
+            skip_empty: skip the commit if nothing was staged.
 
         Raises:
             InvalidInputError: the table shows an old version.
@@ -949,7 +949,7 @@ class DeltaTable:
         target_file_size: int | None = None,
         writer_properties: WriterProperties | None = None,
     ) -> WriteSpec:
-        """Return what `write_files` needs to know on another machine; it can be pickled."""
+        """Return the settings for `write_files` on another machine; they can be pickled."""
         from deltalog.rows.files import FileOptions
 
         options = FileOptions(
@@ -965,13 +965,13 @@ class DeltaTable:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> int:
-        """Commit what `write_files` has written, on whatever machines; return the new version.
+        """Commit files that `write_files` wrote, on any machines; return the new version.
 
         With application transactions in `commit_properties`, a repeated call is skipped.
 
         Args:
-            written: of one worker or of many.
-            mode: `append`, or `overwrite`: all previous rows are removed.
+            written: results of one worker or of many.
+            mode: `append`, or `overwrite`, which removes all previous rows.
 
         Raises:
             InvalidInputError: the files were written for another table or schema.
@@ -998,7 +998,7 @@ class DeltaTable:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Set the configuration of a metadata domain of yours; the table needs `domainMetadata`."""
+        """Set a user-controlled metadata domain; the table needs `domainMetadata`."""
         from deltalog.verbs.alter import SetDomainMetadata
 
         verb = SetDomainMetadata(domain, configuration)
@@ -1010,14 +1010,14 @@ class DeltaTable:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Remove a metadata domain of yours."""
+        """Remove a user-controlled metadata domain."""
         from deltalog.verbs.alter import RemoveDomainMetadata
 
         self.do(RemoveDomainMetadata(domain), commit_properties, post_commithook_properties)
 
     @property
     def optimize(self) -> TableOptimizer:
-        """Rewrites of files without a change of rows: `compact`, `z_order`, `cluster`, `purge`."""
+        """Operations that rewrite files, not rows: `compact`, `z_order`, `cluster`, `purge`."""
         from deltalog.table.optimize import TableOptimizer
 
         return TableOptimizer(self)
@@ -1042,22 +1042,22 @@ class DeltaTable:
         Versions older than the retention can't be read afterwards.
 
         Args:
-            retention_hours: how long removed files stay; None is
+            retention_hours: how long removed files are kept; None is
                 `delta.deletedFileRetentionDuration`, a week by default.
             dry_run: delete nothing.
-            enforce_retention_duration: whether a shorter time than the table's is refused.
-            full: list all files below the root, and find what failed writes have left as well;
-                otherwise only files are found that the log says have left the table.
+            enforce_retention_duration: whether a retention shorter than the table's raises.
+            full: list all files below the root, to also find files of failed writes; otherwise
+                only files are found that the log has `remove` actions for.
             keep_versions: versions that stay readable, whatever their age.
             inventory: a table of all files (`path`, `length`, `modificationTime`, `isDir`) in any
                 form that `write_deltalake` takes, to be used instead of a listing.
 
         Returns:
-            The paths of the files, relative to the root. `vacuum_report()` tells more.
+            The paths of the files, relative to the root; `vacuum_report()` has the reasons.
 
         Raises:
-            InvalidInputError: the time is too short or negative, or the table shows an old version.
-            DeltaProtocolError: the table needs something of writers that deltalog does not know.
+            InvalidInputError: the retention is too short, or the table shows an old version.
+            DeltaProtocolError: the table has a feature that deltalog does not support.
 
         Protocol: Vacuum Protocol Check
         Cost: commits since the last such vacuum; with `full`, a listing of the whole table.
@@ -1085,11 +1085,11 @@ class DeltaTable:
         keep_versions: Sequence[int] | None = None,
         inventory: object = None,
     ) -> pa.Table:
-        """Return what `vacuum` would delete with these arguments.
+        """Return the files that `vacuum` would delete with these arguments.
 
         Returns:
-            One row per file: `path`, `size_bytes`, `modification_time` (both may be NULL where
-            only the log was read) and `reason`.
+            One row per file: `path`, `size_bytes`, `modification_time` (both may be NULL if only
+            the log was read) and `reason`.
         """
         return self._plan_vacuum(
             retention_hours,
@@ -1114,22 +1114,22 @@ class DeltaTable:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> dict[str, Any]:
-        """Restore an older version of the table, by a new version.
+        """Restore an older version of the table, by committing a new version.
 
         Args:
             target: which version.
-            ignore_missing_files: restore what is left where vacuum has deleted files.
-            protocol_downgrade_allowed: whether table features that came later are removed.
+            ignore_missing_files: leave out files that vacuum has deleted, instead of raising.
+            protocol_downgrade_allowed: whether table features that were added later are removed.
 
         Returns:
-            Numbers and sizes of files that came back and that were removed.
+            Numbers and sizes of restored and of removed files.
 
         Raises:
             VersionNotFoundError: the version is not there.
             DataFileMissingError: vacuum has deleted files of that version.
 
-        Cost: paths of both versions, and a request for each file that comes back. Only the
-        difference is committed.
+        Cost: paths of both versions, and a request for each restored file. Only the difference is
+        committed.
         """
         from deltalog.verbs.restore import Restore
 
@@ -1180,17 +1180,17 @@ class DeltaTable:
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Progress | None = None,
     ) -> Self:
-        """Make another table of the version that this object shows, and return it.
+        """Clone the version that this object shows to another location, and return the clone.
 
-        Rows have new row ids in the clone.
+        The clone assigns its own row ids.
 
         Args:
             target: where.
-            shallow: name this table's files instead of copying them. They must exist as long as
-                the clone is read: vacuum here does not know of it.
-            replace: whether a table at the target may be replaced; it keeps its history. Cloned
-                again, a table gets the difference: only files that it lacks are copied.
-            properties: set on the clone besides this table's.
+            shallow: reference this table's files instead of copying them. They must exist as long
+                as the clone is read: vacuum of this table does not know of the clone.
+            replace: whether a table at the target may be replaced; it keeps its history. A repeated
+                clone is incremental: only files that the target lacks are copied.
+            properties: set on the clone in addition to this table's.
             storage_options: of the target.
             filesystem: of the target.
             allow_foreign_files: whether files outside of this table may be cloned that its log
@@ -1222,8 +1222,8 @@ class DeltaTable:
     def generate(self) -> None:
         """Write symlink manifests of the version that this object shows.
 
-        Engines that read Parquet and know no Delta find the live files there; the manifests do
-        not change with the table.
+        They list the live files for engines that read Parquet but not Delta. Commits do not update
+        the manifests.
 
         Raises:
             InvalidInputError: files have deletion vectors.
@@ -1249,7 +1249,7 @@ class DeltaTable:
         """
         from deltalog.upkeep import cleanup_metadata
 
-        # The newest version decides, also where this object shows an old one.
+        # Retention is decided by the newest version, also if this object shows an old one.
         return cleanup_metadata(self._snapshot.refresh())
 
     def compact_logs(self, starting_version: int, ending_version: int) -> None:
@@ -1269,7 +1269,7 @@ class DeltaTable:
         """Return the notebook card."""
         return card(self._snapshot)
 
-    if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
+    if not TYPE_CHECKING:  # a `__getattr__` would hide wrong names from type checkers
 
         def __getattr__(self, name: str) -> NoReturn:
             """Name what replaced a name that deltalake dropped, or what was meant."""

@@ -1,6 +1,6 @@
-"""`DeltaTable.merge`: clauses one after the other, then `execute`.
+"""`DeltaTable.merge`: a builder that collects clauses, and runs the merge with `execute`.
 
-Owns the builder, which has deltalake's methods; what they mean is `verbs.merge`'s.
+Owns the builder, which has deltalake's methods; `verbs.merge` defines their semantics.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def check_condition(predicate: object) -> str | Expression:
-    """Return the condition of a merge; InvalidInputError for what is none."""
+    """Return the condition of a merge; raise InvalidInputError if it is of another type."""
     if not isinstance(predicate, str | Expression):
         raise InvalidInputError(
             f"cannot merge where {predicate!r}: expected SQL or an expression over both rows, "

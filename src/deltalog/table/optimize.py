@@ -1,6 +1,6 @@
-"""`table.optimize`: rewrites of files that change no row.
+"""`table.optimize`: compaction, z-ordering, clustering and purging of files.
 
-Names and meanings are deltalake's where it has them.
+Names and semantics are deltalake's where it has the method.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class TableOptimizer:
     - `partition_filters`: only these partitions: deltalake's tuples, SQL or an expression.
     - `target_size`: bytes of the new files; None follows `delta.targetFileSize`, then 128 MiB.
     - `max_concurrent_tasks`: how many groups of files are rewritten, or partitions sorted, at a
-      time; None is one per core.
+      time; None is one per core, at most 8.
     - `max_spill_size`: bytes of rows in memory; more goes to temporary files. None is 512 MiB.
     - `max_temp_directory_size`: bytes of temporary files; None is no limit.
     - `min_commit_interval`: seconds or a timedelta; after so long what is done is committed, and
@@ -215,7 +215,7 @@ class TableOptimizer:
         hooks: PostCommitHookProperties | None,
         progress: Progress | None,
     ) -> dict[str, Any]:
-        """Do a verb, commit after commit, until nothing is left."""
+        """Run a verb in one or several commits, until no bins are left."""
         options = CommitOptions(properties=commit_properties, hooks=hooks)
         total: Optimized | None = None
         while total is None or total.left:
@@ -226,7 +226,8 @@ class TableOptimizer:
                 break
             total = found if total is None else total.and_then(found)
             if options.properties is not None:
-                # The first commit has recorded them; they would make the others look repeated.
+                # The first commit recorded the application transactions: with them, the later
+                # commits would be skipped as repeated.
                 rest = replace(options.properties, app_transactions=None)
                 options = replace(options, properties=rest)
         return (total or Optimized(strategy="none")).result()

@@ -1,6 +1,6 @@
-"""What builders know of the table that they belong to.
+"""The protocols by which builders run verbs on their table.
 
-So they need not know `DeltaTable`, which knows them.
+They avoid an import cycle: `DeltaTable` imports the builders.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 
 class VerbTarget(Protocol):
-    """What verbs can be done to: a `DeltaTable`, or one transaction of it."""
+    """Something that runs verbs: a `DeltaTable`, or one transaction of it."""
 
     @property
     def snapshot(self) -> Snapshot:
-        """The version that it shows."""
+        """The snapshot on which verbs run."""
         ...
 
     @property
     def engine(self) -> Engine:
-        """What does the work on rows and files."""
+        """The engine for work on rows and files."""
         ...
 
     @property
     def do(self) -> Callable[..., Any]:
-        """Does a verb, and returns its result. Arguments are those of `DeltaTable.do`."""
+        """Run a verb, and return its result; arguments are those of `DeltaTable.do`."""
         ...
 
 
@@ -39,7 +39,7 @@ class LatestTable(VerbTarget, Protocol):
 
     @property
     def carry_out(self) -> Callable[..., Ran[Any]]:
-        """Does a verb, and shows the version that it made; returns its outcome and its commit."""
+        """Run a verb, show the committed version, and return the outcome and the commit."""
         ...
 
     def show(self, committed: Committed) -> None:

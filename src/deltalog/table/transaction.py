@@ -56,12 +56,13 @@ class TableTransaction:
         self._pending: PendingTransaction | None = None
         self._operations: list[str] = []
         self._failed: str | None = None
-        # For each kind of operation that there was: whether it wrote change files.
+        # Whether operations with and without change data files were staged: a commit with `cdc`
+        # actions must contain all of its changes there.
         self._tells_changes: set[bool] = set()
 
     @property
     def pending(self) -> PendingTransaction:
-        """What the commit will hold so far.
+        """The pending transaction, with everything that was staged so far.
 
         Raises:
             InvalidInputError: outside of the block.
@@ -74,12 +75,12 @@ class TableTransaction:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The version that all operations see."""
+        """The snapshot that all operations see."""
         return self.pending.base
 
     @property
     def engine(self) -> Engine:
-        """What does the work on rows and files."""
+        """The engine for work on rows and files."""
         return self._table.engine
 
     def do(
@@ -220,7 +221,7 @@ class TableTransaction:
         self.pending.set_app_transaction(AppTransaction(app_id, version))
 
     def __enter__(self) -> Self:
-        """Begin at the latest version."""
+        """Begin a transaction on the latest version."""
         self._table.update_incremental()
         snapshot = self._table.snapshot
         self._pending = PendingTransaction(snapshot.context, snapshot, operation="TRANSACTION")
@@ -235,7 +236,7 @@ class TableTransaction:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Commit; after an exception remove what was written."""
+        """Commit; after an exception, delete the files that were written instead."""
         pending, self._pending = self.pending, None
         if kind is not None:
             discard(pending)

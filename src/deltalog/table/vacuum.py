@@ -1,6 +1,6 @@
-"""The steps of a vacuum: plan, commit its start, check the plan again, delete, commit its end.
+"""Run a vacuum: plan, commit its start, check the plan again, delete files, commit its end.
 
-Owns their order; each step is a function or verb of `verbs.vacuum`.
+Owns the order; each step is a function or verb of `verbs.vacuum`.
 
 Protocol: Vacuum Protocol Check
 """
@@ -51,10 +51,10 @@ class TableVacuum:
         keep_versions: Sequence[int] | None = None,
         inventory: object = None,
     ) -> VacuumPlan:
-        """Return what would be deleted, and why."""
+        """Return the files that would be deleted, each with a reason."""
         if full and inventory is not None:
             raise InvalidInputError("full lists files, an inventory replaces that: pass one")
-        self._table.update_incremental()  # by an old version one deletes what a newer one needs
+        self._table.update_incremental()  # an old version does not know files that newer ones need
         return plan_vacuum(
             self._table.snapshot,
             mode="full" if full else "lite" if inventory is None else "inventory",
@@ -83,7 +83,7 @@ class TableVacuum:
             with shown(progress, "deleting files") as tell:
                 deleted = delete_planned(store, plan, self._table.engine, progress=tell)
         except BaseException:
-            with suppress(DeltaError):  # what ended the deletion is what counts
+            with suppress(DeltaError):  # raise the original error, not this one
                 self._table.carry_out(VacuumEnd(num_deleted=None), options)
             raise
         self._table.carry_out(VacuumEnd(num_deleted=deleted), options)

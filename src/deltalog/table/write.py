@@ -1,6 +1,6 @@
-"""`write_deltalake`, and a write in two halves for workers and their driver.
+"""`write_deltalake`, and distributed writes in two steps: `write_files` and `DeltaTable.commit`.
 
-Owns the modes: what happens where a table exists, and where none does.
+Owns the modes: what happens if a table exists, and if none does.
 """
 
 from __future__ import annotations
@@ -103,11 +103,11 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
     Raises:
         TableExistsError: `mode="error"`, and there is a table.
         SchemaMismatchError: the rows do not fit the table's schema.
-        ConstraintViolationError: rows break a rule of the table, or do not match `predicate`.
+        ConstraintViolationError: rows violate a constraint, or do not match `predicate`.
         CommitFailedError: another writer won; its subclasses say why. The table is as it was.
         UnsupportedFeatureError: the table needs a feature that deltalog does not support.
 
-    Cost: one pass over the data. An append looks at no file of the table.
+    Cost: one pass over the data. An append reads no file of the table.
     """
     for what, value, known in (
         ("mode", mode, _MODES),
@@ -154,7 +154,7 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
                 options,
             )
         except CommitConflictError:
-            # Somebody else made a table there first: the write goes on as a write to that one.
+            # Another writer created a table there first: continue as a write to that table.
             if mode in {"append", "overwrite"} and not write.is_repeatable:
                 raise
             table = DeltaTable.from_context(table)
@@ -172,7 +172,7 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
 
 
 def _logged(mode: str, columns: Sequence[str] | None, predicate: Any) -> dict[str, Any]:
-    """Return the parameters of the operation, as the history shows them."""
+    """Return the operationParameters for the history."""
     found = {"mode": _MODES[mode], "partitionBy": list(columns or ())}
     return found if predicate is None else {**found, "predicate": str(predicate)}
 
@@ -180,7 +180,7 @@ def _logged(mode: str, columns: Sequence[str] | None, predicate: Any) -> dict[st
 def _check_fits(
     write: Write, table: DeltaTable, configuration: Mapping[str, str | None] | None
 ) -> None:
-    """Refuse partition columns and properties that the existing table does not have."""
+    """Raise for partition columns and properties that the existing table does not have."""
     own = table.metadata().partition_columns
     if write.partition_by is not None and write.schema_mode != "overwrite":
         asked = [name.lower() for name in write.partition_by]
@@ -195,7 +195,7 @@ def _check_fits(
     for key, value in (configuration or {}).items():
         if value is None or known.get(key) == value:
             continue
-        # Some properties ask for features and are not kept; they may be asked for again.
+        # Properties that request features are not stored, so they may be given again.
         if changed_table(current, configuration={**known, canonical_key(key): value}) != current:
             raise InvalidInputError(
                 f"cannot write to {table.table_uri} with {key}={value!r}: the table has "
@@ -204,7 +204,7 @@ def _check_fits(
 
 
 def _schema_of(rows: RowSource, store: Store) -> Schema:
-    """The schema of a table that is made of data."""
+    """Return the schema of a new table for the data."""
     if not rows.schema.names:
         raise InvalidInputError(
             f"cannot make a table at {store.root} of the data: it has no columns; "

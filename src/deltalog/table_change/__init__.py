@@ -1,8 +1,8 @@
-"""Changes of a table's protocol and metadata, so that the two always agree.
+"""Create and change a table's protocol and metadata, so that the two always agree.
 
-The only place where they are made or changed: creating, overwriting with another schema, altering
-and enabling features all pass here. Core: no I/O, and no clock but the moment handed in. Knows
-nothing of files: the operation checks whether the rows satisfy a new rule.
+Creating, overwriting with another schema, altering and enabling features all use this room. Core:
+no I/O, no clock; times are passed in. Knows nothing of files: the verb checks whether existing rows
+satisfy a new constraint.
 
 Protocol: Change Metadata, Protocol Evolution
 """

@@ -1,4 +1,4 @@
-"""Creating and changing a table's protocol and metadata.
+"""Create and change a table's protocol and metadata.
 
 Protocol: Change Metadata, Protocol Evolution, Column Mapping
 """
@@ -50,7 +50,7 @@ def new_table(
     table_id: str | None = None,
     arbitrary_properties: bool = False,
 ) -> TableConfiguration:
-    """The configuration of a new table.
+    """Return the configuration of a new table.
 
     Args:
         schema: logical; ids and physical names of another table are dropped.
@@ -110,7 +110,7 @@ def changed_table(
     replaces_data: bool = False,
     arbitrary_properties: bool = False,
 ) -> TableConfiguration:
-    """The configuration of a table after a change. What is None stays; no feature is ever dropped.
+    """Return a table's configuration after a change; None keeps a value. Features are only added.
 
     Args:
         current: the table as it is.
@@ -149,7 +149,8 @@ def changed_table(
         least_protocol(TableProperties(asked), wanted, current=base),
     )
     stored = properties.stored_configuration(without_requests(asked), new_protocol, before=current)
-    # Files that stay have the columns' names; only files of a mapped table have random ones.
+    # When column mapping is enabled, existing files use the columns' names; so these become the
+    # physical names. Columns that are added later get random ones.
     mapped, stored = columns.with_mapping(
         wanted, stored, keep_names=current.column_mapping_mode is Mode.NONE and not replaces_data
     )
@@ -174,7 +175,7 @@ def changed_table(
 
 
 def _next_protocol(before: Protocol, least: Protocol) -> Protocol:
-    """The new protocol; the current one if both support the same features."""
+    """Return the new protocol, or the current one if both support the same features."""
     # Without a new feature there must be no new protocol action, even in a weaker form: every
     # concurrent commit would conflict with it.
     same = supported_features(before).keys() == supported_features(least).keys()
@@ -188,7 +189,7 @@ def _next_schema(
     *,
     replaces_data: bool,
 ) -> tuple[StructType, tuple[Path, ...]]:
-    """The new schema, and the columns of the old one that change."""
+    """Return the new schema, and the columns of the old one that change."""
     if schema is None:
         return current.schema, ()
     if replaces_data:
@@ -204,7 +205,7 @@ def _next_schema(
 def _next_partition_columns(
     current: TableConfiguration, schema: StructType, asked: Sequence[str] | None
 ) -> tuple[str, ...]:
-    """The new partition columns; a renamed one stays a partition column."""
+    """Return the new partition columns; a renamed one stays a partition column."""
     if asked is not None:
         return columns.canonical_names(schema, asked)
     if current.column_mapping_mode is Mode.NONE:

@@ -1,7 +1,7 @@
-"""Checks of a table that is to be created or changed.
+"""Check the configuration of a table that is to be created or changed.
 
-Owns the order in which the rules of the features are called, and that deltalog can still use the
-table afterwards.
+Owns the order of the features' checks, and the check that deltalog can still use the table
+afterwards.
 
 Protocol: Table Features, Protocol Evolution
 """
@@ -38,7 +38,7 @@ def check(
     clustering_columns: Sequence[str | tuple[str, ...]] | None = None,
     is_whole: bool = False,
 ) -> None:
-    """Refuse a table that contradicts itself, or that deltalog could not use.
+    """Raise if a configuration is contradictory, or deltalog could not use the table.
 
     Args:
         made: the new table.
@@ -47,7 +47,7 @@ def check(
         is_whole: whether to check names and types even if the schema does not change.
 
     Raises:
-        InvalidInputError: schema, partitioning and properties do not go together.
+        InvalidInputError: schema, partitioning and properties contradict each other.
         UnsupportedFeatureError: deltalog could not write the table.
     """
     check_usable(made, before=before)
@@ -81,7 +81,7 @@ def check_change(
     *,
     replaces_data: bool,
 ) -> None:
-    """Refuse a change that the existing files or rules of the table do not allow.
+    """Raise for a change that existing files, constraints or generated columns do not allow.
 
     Args:
         before: the current table.
@@ -125,7 +125,7 @@ def _check_dependents(
 def check_usable(
     configuration: TableConfiguration, *, before: TableConfiguration | None = None
 ) -> None:
-    """Refuse a table that deltalog could no longer read and write.
+    """Raise if deltalog could no longer read and write the table.
 
     Otherwise a user could lock themselves out, and could not undo the change.
 
@@ -151,7 +151,7 @@ def check_usable(
 def engines_losing_access(
     before: Protocol, after: Protocol, *, writing: bool = False
 ) -> tuple[OtherEngine, ...]:
-    """The other engines that can read, or write, the current table but not the new one."""
+    """Return the engines that can read (or write) the current table, but not the new one."""
     could = engines_for(tuple(supported_features(before).values()), writing=writing)
     can = engines_for(tuple(supported_features(after).values()), writing=writing)
     return tuple(engine for engine in could if engine not in can)

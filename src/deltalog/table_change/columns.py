@@ -1,4 +1,4 @@
-"""Ids and physical names of a table's columns when its schema is made or changed.
+"""Assign ids and physical names to columns when a schema is created or changed.
 
 Protocol: Column Mapping
 """
@@ -35,14 +35,14 @@ _HIGH_WATER_MARK: Final = "delta.identity.highWaterMark"
 
 
 def without_table_metadata(schema: StructType) -> StructType:
-    """The schema without column metadata that is true for the files of another table only."""
+    """Return the schema without column metadata that only holds for another table's files."""
     return map_fields(
         schema, lambda field: without_metadata(field, (*_TABLE_BOUND, _HIGH_WATER_MARK))
     )
 
 
 def match_ids(before: TableConfiguration, schema: StructType) -> StructType:
-    """The new schema with the ids and physical names of the table's columns.
+    """Return the new schema with the ids and physical names of the table's columns.
 
     A field that carries an id and a physical name of this table is that column. Any other field is
     the column of the same name, unless another field of the new schema already is that column; else
@@ -56,7 +56,7 @@ def match_ids(before: TableConfiguration, schema: StructType) -> StructType:
 
 
 def keep_ids(before: TableConfiguration, schema: StructType) -> StructType:
-    """The new schema of a table whose rows are all replaced: known ids stay, others are dropped.
+    """Return the new schema for an overwrite of all rows: known ids stay, others are dropped.
 
     Columns are not matched by name, because a column of the same name may hold other data now.
     """
@@ -73,7 +73,7 @@ def keep_ids(before: TableConfiguration, schema: StructType) -> StructType:
 def with_mapping(
     schema: StructType, configuration: Mapping[str, str], *, keep_names: bool
 ) -> tuple[StructType, dict[str, str]]:
-    """The schema with ids and physical names, if the table has column mapping.
+    """Return the schema with ids and physical names, if the table has column mapping.
 
     Args:
         schema: with the ids that were assigned before.
@@ -99,12 +99,12 @@ def with_mapping(
 
 
 def canonical_names(schema: StructType, columns: Sequence[str]) -> tuple[str, ...]:
-    """Top-level columns, spelled as in the schema."""
+    """Return top-level columns in the schema's spelling."""
     return tuple(canonical_path_of(schema, (column,))[0] for column in columns)
 
 
 def check_reserved(schema: StructType, names: Iterable[str | None]) -> None:
-    """Refuse columns that have the name of a hidden column of row ids.
+    """Raise for columns that have the name of a materialized row id column.
 
     Raises:
         InvalidInputError: a column has such a logical or physical name.

@@ -1,7 +1,7 @@
-"""Dropping a table feature: the only way in which a protocol shrinks.
+"""Drop a table feature from protocol and metadata: the only way to downgrade a protocol.
 
-Owns which features can be dropped, and which properties and column metadata go with each. The
-operation removes what files and history still hold of the feature.
+Owns which features can be dropped, and which properties and column metadata are removed with each.
+The verb removes the feature's traces from files and history.
 
 Protocol: Table Features, Checkpoint Protection
 """
@@ -40,9 +40,9 @@ class Droppable:
     """A feature that can be dropped.
 
     Args:
-        properties: that are removed with it.
-        schema: the schema without the feature's column metadata.
-        has_history: whether readers of older versions need the feature, so that the operation must
+        properties: removed with the feature.
+        schema: removes the feature's column metadata from a schema.
+        has_history: whether readers of older versions need the feature, so that the verb must
             truncate or protect history.
     """
 
@@ -90,7 +90,7 @@ DROPPABLE: Final[Mapping[str, Droppable]] = {
 
 
 def check_droppable(current: TableConfiguration, feature: str) -> Droppable:
-    """The rules for dropping a feature of the table.
+    """Return what is removed with a feature; raise if it cannot be dropped.
 
     Raises:
         InvalidInputError: the feature is unknown, the table does not have it, another feature
@@ -109,7 +109,7 @@ def check_droppable(current: TableConfiguration, feature: str) -> Droppable:
 
 
 def deactivated(current: TableConfiguration, feature: str) -> TableConfiguration:
-    """The table with the feature still supported, but not active.
+    """Return the configuration with the feature still supported, but not active.
 
     Raises:
         InvalidInputError: as `check_droppable`, or the table still needs the feature: for its
@@ -142,7 +142,7 @@ def deactivated(current: TableConfiguration, feature: str) -> TableConfiguration
 def without_feature(
     current: TableConfiguration, feature: str, *, protected_before_version: int | None = None
 ) -> TableConfiguration:
-    """The table without a feature.
+    """Return the configuration without a feature.
 
     Args:
         current: the table.
@@ -168,7 +168,7 @@ def without_feature(
 
 
 def with_current_row_ids(current: TableConfiguration) -> TableConfiguration:
-    """The table with row tracking in place of the draft's row ids, keeping the ids of all rows.
+    """Return the configuration with row tracking instead of the draft's row ids, which are kept.
 
     Raises:
         InvalidInputError: the table does not have the draft's row ids.

@@ -1,4 +1,4 @@
-"""The configuration of a table: what a user sets, and what writers add.
+"""Table properties to store: those that a user sets, and those that writers maintain.
 
 Protocol: Table Properties, Row Tracking
 """
@@ -36,7 +36,7 @@ def is_set_by_writers(key: str) -> bool:
 def checked_configuration(
     current: Mapping[str, str], asked: Mapping[str, str], *, is_lenient: bool = False
 ) -> dict[str, str]:
-    """The new configuration of a table, checked.
+    """Return the new table properties, after checking those that change.
 
     Only properties that change are checked: another writer may have set the others. Properties
     that only writers set stay, whether the user names them or not.
@@ -76,7 +76,7 @@ def _is_known(key: str) -> bool:
 def check_dialect(
     configuration: Mapping[str, str], current: Protocol, features: Sequence[str]
 ) -> None:
-    """Refuse the draft's row ids on a table that does not use them yet.
+    """Raise if the draft's row ids are enabled on a table that does not support them yet.
 
     No other engine supports the draft's feature, so such a table could be written by deltalog only.
 
@@ -100,7 +100,7 @@ def stored_configuration(
     *,
     before: TableConfiguration | None = None,
 ) -> dict[str, str]:
-    """The configuration to store: with the names of the hidden columns that row ids need.
+    """Return the properties to store, with the names of the materialized row id columns.
 
     Delta Spark names the hidden columns as soon as the feature is supported. The names are random,
     so that they never collide with a column of the table. The commit records from which version

@@ -1,7 +1,7 @@
-"""Schema changes of a table whose data files stay.
+"""Change the schema of a table whose data files stay.
 
-Owns which columns may be added, dropped, renamed and widened. Whether constraints and generated
-columns allow it is for `checks`.
+Owns which columns may be added, dropped, renamed and widened. `checks` decides whether constraints
+and generated columns allow it.
 
 Protocol: Column Mapping, Type Widening
 """
@@ -36,7 +36,7 @@ class SchemaChange:
 
 
 def change_schema(before: TableConfiguration, schema: StructType, *, widens: bool) -> SchemaChange:
-    """The schema that replaces the table's own while the data files stay.
+    """Check a new schema against the current one, and record its type changes.
 
     Args:
         before: the current table.

@@ -1,7 +1,7 @@
-"""Transactions: from what a commit shall hold to a new version of the table.
+"""Transactions: turn the content of a commit into a new version of the table.
 
-`pending` collects, `conflicts` decides about who was faster, `assemble` makes the bytes, `commit`
-is the loop around them.
+`pending` collects the content, `conflicts` checks it against commits that won the race, `assemble`
+makes the bytes, `commit_loop` retries, and `commit` is the entry point.
 
 Protocol: Delta Log Entries, Actions
 """

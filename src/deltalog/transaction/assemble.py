@@ -1,7 +1,8 @@
-"""A pending transaction and what it stands on → the bytes of a commit.
+"""Assemble the bytes of a commit from a pending transaction and the version below it.
 
-Owns what a commit must hold and in which order, how row ids and in-commit timestamps are given,
-and the checks that come last. Run anew for every attempt: what was given is given again.
+Owns which actions a commit holds and in which order, the assignment of row ids and in-commit
+timestamps, and the final checks. Runs again for every attempt, so that ids and timestamps follow
+the version that the attempt builds on. Does no I/O.
 
 Protocol: Delta Log Entries, Actions, Commit Provenance Information, In-Commit Timestamps, Row
 Tracking
@@ -41,13 +42,13 @@ _ENABLEMENT_KEYS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembled:
-    """One attempt at a commit.
+    """The bytes of one commit attempt.
 
     Args:
-        version: that it would make.
-        data: its bytes: a JSON object a line, `commitInfo` first.
+        version: the version that it would create.
+        data: newline-delimited JSON, `commitInfo` first.
         configuration: protocol and metadata of that version.
-        in_commit_timestamp_ms: its own time, where the table has that.
+        in_commit_timestamp_ms: its in-commit timestamp; None if the table has none.
     """
 
     version: int
@@ -64,20 +65,20 @@ def assemble(
     now_ms: int,
     has_log_tail: bool = False,
 ) -> Assembled:
-    """The commit right after `base`.
+    """Assemble the commit that follows `base`.
 
     Args:
-        pending: what it shall hold.
+        pending: the content of the commit.
         base: the version below it.
-        txn_id: name of the transaction, the same for every attempt.
+        txn_id: id of the transaction, the same for every attempt.
         now_ms: milliseconds since 1970, UTC.
-        has_log_tail: whether a catalog tells which commits count.
+        has_log_tail: whether a catalog decides which commits are part of the table.
 
     Raises:
         InvalidInputError: the parts contradict each other, or the table.
         DeltaProtocolError: the table cannot be written.
 
-    Cost: one pass over what the commit names, existing files in batches. No I/O.
+    Cost: one pass over the files that the commit names, existing files in batches. No I/O.
     """
     version = base.version + 1
     configuration = effective_configuration(pending, base)
@@ -100,6 +101,7 @@ def assemble(
         in_commit_timestamp_ms=time_ms,
         isolation_level=isolation_level(pending, configuration),
     )
+    # The protocol says: with in-commit timestamps, commitInfo must be the first action.
     actions: list[Action] = [CommitInfo(values=info), *_table_actions(configuration, base)]
     actions += [
         SetTransaction(
@@ -128,7 +130,7 @@ def assemble(
 
 
 def effective_configuration(pending: PendingTransaction, base: CommitBase) -> TableConfiguration:
-    """Protocol and metadata after the commit: what it sets, and else what is there by now."""
+    """Protocol and metadata after the commit: what it sets; else those of the version below."""
     now = base.configuration
     if now is None:
         return pending.configuration
@@ -142,7 +144,7 @@ def effective_configuration(pending: PendingTransaction, base: CommitBase) -> Ta
 
 
 def isolation_level(pending: PendingTransaction, configuration: TableConfiguration) -> str:
-    """How strictly the commit is kept apart; one that changes no row need not be (ledger D-35)."""
+    """The table's isolation level; snapshot isolation if no row changes (ledger D-35)."""
     if pending.names_files and not pending.data_change:
         return SNAPSHOT_ISOLATION
     return configuration.properties.isolation_level
@@ -151,7 +153,7 @@ def isolation_level(pending: PendingTransaction, configuration: TableConfigurati
 def _with_provenance(
     configuration: TableConfiguration, base: CommitBase, version: int, time_ms: int | None
 ) -> TableConfiguration:
-    """Remember since when commits carry their own time.
+    """Record since which version and time the table has in-commit timestamps.
 
     Protocol: In-Commit Timestamps (enablement)
     """
@@ -182,7 +184,7 @@ def _table_actions(configuration: TableConfiguration, base: CommitBase) -> list[
 
 
 def _without_touched(pending: PendingTransaction, base: CommitBase) -> pa.Table:
-    """The files that are added again; a backfill leaves out what others touched meanwhile."""
+    """Files to add again; a backfill leaves out files that winners have added or removed."""
     rows = pending.rows
     if base.touched_paths is None or pending.operation not in {BACKFILL, UNBACKFILL}:
         return rows

@@ -1,9 +1,9 @@
-"""One attempt at a version, and the truth about it when the store does not tell.
+"""One attempt to commit a version, and finding out whether an ambiguous attempt succeeded.
 
-Owns ambiguous outcomes: an error may come back although the commit was made, and a request that
-was sent twice finds the file of its own first copy. The commit's `txnId` tells whose it is. The
-same bytes may be sent for the same version again and again: at most one of the requests creates
-the file.
+Owns ambiguous outcomes: a store may report an error although the commit was made, and a repeated
+request finds the file that its own first copy created. The version is read back, and its `txnId`
+tells whose commit it is. Sending the same bytes for the same version again is safe: at most one of
+the requests creates the file.
 
 Protocol: Delta Log Entries
 """
@@ -38,7 +38,7 @@ _TRIES: Final = 4
 
 
 class _Found(Enum):
-    """What stands at a version."""
+    """Whose commit a version holds."""
 
     OURS = "our commit"
     THEIRS = "another commit"
@@ -55,14 +55,14 @@ def attempt(
     txn_id: str,
     backoff: Backoff,
 ) -> FileInfo | None:
-    """Try to make `data` the commit of `version`.
+    """Try to write `data` as the commit of `version`.
 
     Returns:
-        Where the commit is; None if another one has the version.
+        The file of the commit; None if another writer's commit has the version.
 
     Raises:
-        StorageError: the store refused, and the commit was certainly not made.
-        CommitOutcomeUnknownError: nobody knows whether it was.
+        StorageError: the store refused; the commit was certainly not made.
+        CommitOutcomeUnknownError: it cannot be found out whether the commit was made.
     """
     error: StorageError | None = None
     may_arrive = False
@@ -81,6 +81,7 @@ def attempt(
             return file
         if found is _Found.THEIRS:
             return None
+        # "Nothing there" proves a failure only if no earlier request can still arrive.
         is_final = _is_final(error, store, version)
         if found is _Found.NOTHING and is_final and not may_arrive:
             raise error
@@ -95,7 +96,8 @@ def attempt(
 
 
 def _is_final(error: StorageError, store: Store, version: int) -> bool:
-    """Whether a failed request cannot arrive later: it was refused, or never left the machine."""
+    """Whether a failed request cannot take effect later: it was refused, or the store is local."""
+    # The commit that exists may be our own first copy: no proof of failure.
     if isinstance(error, AlreadyExistsError):
         return False
     if isinstance(error, AccessDeniedError):
@@ -106,7 +108,7 @@ def _is_final(error: StorageError, store: Store, version: int) -> bool:
 def _look(
     committer: Committer, store: Store, version: int, txn_id: str
 ) -> tuple[_Found, FileInfo | None]:
-    """Whose commit stands at a version."""
+    """Read a version back and compare its `txnId` with ours."""
     try:
         path = _path_of(committer, store, version)
         if path is None:

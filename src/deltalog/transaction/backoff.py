@@ -1,4 +1,4 @@
-"""How long to wait before the next attempt, and when to give up."""
+"""Waiting times between commit attempts, and when to give up."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _LONGEST_SECONDS: Final = 1.0
 
 @dataclass(slots=True, kw_only=True)
 class Backoff:
-    """Full jitter: a random time below a limit that doubles, from 10 ms to 1 s.
+    """Exponential backoff with full jitter: a random time below a limit that doubles up to 1 s.
 
     Args:
-        clock: tells the time and lets it pass.
-        jitter: a number from 0 to 1.
+        clock: tells the time and sleeps.
+        jitter: returns a number from 0 to 1.
         max_retries: how many attempts may follow the first.
-        max_wait_ms: when no attempt begins any more.
+        max_wait_ms: time since the first attempt after which no other one begins.
     """
 
     clock: Clock = field(default_factory=SystemClock)
@@ -35,7 +35,7 @@ class Backoff:
     started_ms: int = field(init=False)
 
     def __post_init__(self) -> None:
-        """Start the time."""
+        """Record when the first attempt began."""
         self.started_ms = self.clock.now_ms()
 
     def wait(self, number: int) -> None:

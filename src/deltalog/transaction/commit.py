@@ -1,6 +1,6 @@
-"""Committing a transaction, and evaluating an operation anew where a winner made it wrong.
+"""Commit a transaction, and run an operation again if a conflicting commit won.
 
-Owns idempotent writes and reruns. How one commit gets through is `commit_loop`'s.
+Owns idempotent writes and reruns. Retrying one commit is the job of `commit_loop`.
 
 Protocol: Delta Log Entries, Transaction Identifiers
 """
@@ -41,10 +41,10 @@ MAX_RERUNS: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran(Generic[T]):
-    """What has come of an operation.
+    """The outcome of an operation.
 
     Args:
-        value: what staging it gave; None if it was skipped before.
+        value: what `stage` returned; None if the operation was skipped before staging.
         committed: its commit.
     """
 
@@ -59,25 +59,25 @@ def commit(
     maintenance: Maintenance | None = None,
     backoff: Backoff | None = None,
 ) -> Committed:
-    """Make a new version of the table.
+    """Commit a transaction as a new version of the table.
 
-    Lost races are tried again, after every winner since has been judged; a blind append gets in
-    unless a winner changed protocol or metadata, or spoke for the same application.
+    A lost race is retried after every winning commit was checked for conflicts. A blind append
+    succeeds unless a winner changed protocol or metadata, or recorded the same application.
 
     Args:
-        pending: what the commit holds.
+        pending: the content of the commit.
         options: its properties, and what is done after it.
-        maintenance: does what goes through files after it; None does nothing but the log's.
+        maintenance: does the work after it that reads many files; None maintains the log alone.
         backoff: None is full jitter from 10 ms to 1 s, 10,000 times or 10 minutes.
 
     Raises:
-        CommitConflictError: a winner is incompatible; its leaf says how.
+        CommitConflictError: a winner is incompatible; its subclass says how.
         CommitRetriesExhaustedError: every attempt lost.
-        CommitOutcomeUnknownError: the store failed, and nobody knows whether the commit happened.
-        InvalidInputError, DeltaProtocolError: the commit must not be.
+        CommitOutcomeUnknownError: the store failed, and it is unknown whether the commit happened.
+        InvalidInputError, DeltaProtocolError: the commit is not allowed.
         StorageError: the store refused; nothing was committed.
 
-    Cost: one request if nobody was faster; two for each winner and one more for every race that is
+    Cost: one request without a race; two for each winner, and one more for every race that is
     lost. Nothing per file of the table.
     """
     given = options.properties or CommitProperties()
@@ -101,20 +101,20 @@ def run(
     skip_empty: bool = False,
     maintenance: Maintenance | None = None,
 ) -> Ran[T]:
-    """Evaluate an operation and commit it; evaluate it anew if a winner has made it wrong.
+    """Stage an operation and commit it; stage it again if a conflicting commit won.
 
     Args:
-        load: the newest snapshot; asked once for every evaluation.
-        stage: plans the operation into the transaction; it writes data files, commits nothing.
-        operation: for the history of the table.
+        load: loads the newest snapshot; called once for every run.
+        stage: plans the operation into the transaction; writes data files, commits nothing.
+        operation: its name in the history of the table.
         parameters: of the operation; `stage` may add some.
-        options: of the commit; whether to evaluate anew, or to raise what `commit` raised.
-        max_reruns: how often to evaluate anew.
-        skip_empty: commit nothing where nothing was staged.
+        options: of the commit; also whether a conflict leads to another run or is raised.
+        max_reruns: how many runs may follow the first.
+        skip_empty: commit nothing if nothing was staged.
         maintenance: as for `commit`.
 
     Raises:
-        CommitConflictError: also after the last evaluation.
+        CommitConflictError: the last run met a conflict, or `options` ask for no other run.
         DeltaError: also whatever `commit` and `stage` raise.
     """
     reruns = 0

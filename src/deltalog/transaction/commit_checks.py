@@ -1,4 +1,4 @@
-"""The last look at a commit: nothing that contradicts itself or the table gets out.
+"""The final check of a commit: refuse what contradicts itself or the table.
 
 Protocol: Action Reconciliation, Append-only Tables
 """
@@ -31,18 +31,18 @@ def check_parts(
     actions: Sequence[Action],
     rows: pa.Table,
 ) -> None:
-    """Refuse a commit that must not be.
+    """Refuse a commit that would make the table invalid.
 
     Args:
-        pending: what the commit holds.
+        pending: the content of the commit.
         configuration: protocol and metadata after it.
-        actions: its values.
+        actions: its actions, except existing files.
         rows: existing files that it adds again, `FILE_SCHEMA`.
 
     Raises:
-        InvalidInputError: two actions speak of the same thing, the table is append-only, or it
-            has no metadata domains.
-        InternalError: an operation of ours staged what cannot be.
+        InvalidInputError: two actions are about the same thing, the table is append-only, or it
+            does not support metadata domains.
+        InternalError: one of our operations staged something impossible.
 
     Cost: one hash aggregation over the paths of the commit.
     """
@@ -68,10 +68,10 @@ def check_parts(
 
 
 def _check_files(pending: PendingTransaction, rows: pa.Table) -> None:
-    """No path twice among the adds nor among the removes, no logical file in both."""
+    """Refuse a path twice among adds or among removes, and a logical file in both."""
     removed = [files for files, _ in pending.removes]
     if not removed and not rows.num_rows:
-        return  # `check_commit` has seen all
+        return  # `check_commit` has covered the rest
     root = pending.store.root
     new_paths = _keys(_texts(encode_path(add.path) for add in pending.adds), None, root)
     new_keys = _texts(

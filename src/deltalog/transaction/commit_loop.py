@@ -1,13 +1,13 @@
-"""One commit, from the first attempt to the last: a state machine.
+"""The retry loop of one commit, as a state machine.
 
-Owns what happens when another writer is faster. Every state has one step, which says what comes
-next; `STEPS` is the whole policy:
+Owns what happens when another writer wins the version. Each state has one step, which does its work
+and returns the next state; `STEPS` is the whole policy:
 
-PREPARED  the lines of the next version are made, on the base that is known
-SENT      the committer was asked: it is ours, another one's, or the store failed (`attempt`)
-LOST      another commit has the version: wait (`backoff`), unless it was tried often enough
-JUDGED    every winner since is compared by the rules of `conflicts`; ours is rebased on it, or the
-          error says who won
+PREPARED  assemble the next version on the known base, then SENT
+SENT      ask the committer (`attempt`): COMMITTED, or LOST if another commit has the version
+LOST      wait (`backoff`), then JUDGED; or raise, if retries are used up
+JUDGED    check every winner by the rules of `conflicts` and rebase on it, then PREPARED; or raise
+          the conflict, or end as SKIPPED if a winner recorded the same application transaction
 COMMITTED, SKIPPED   the end
 
 Protocol: Delta Log Entries, Transaction Identifiers
@@ -60,13 +60,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """What has come of a commit.
+    """The outcome of a commit.
 
     Args:
-        version: that it made; of the table if it was skipped.
-        snapshot: that version, carried on from what was known.
+        version: the version created; if skipped, that of the table.
+        snapshot: that version, derived from the snapshot before without reading the log again.
         num_retries: attempts that lost before.
-        skipped: whether nothing was committed: the application's transaction was there already,
+        skipped: whether nothing was committed: the application transaction was recorded already,
             or there was nothing to commit.
         metrics: of the operation.
     """
@@ -79,7 +79,7 @@ class Committed:
 
 
 class State(Enum):
-    """How far a commit has come."""
+    """The state of a commit; see the module."""
 
     PREPARED = auto()
     SENT = auto()
@@ -90,13 +90,13 @@ class State(Enum):
 
 
 class CommitLoop:
-    """One commit on its way.
+    """One commit, with its attempts and retries.
 
     Args:
-        pending: what it holds.
+        pending: the content of the commit.
         backoff: how long to wait, and when to give up.
         hooks: what is done after it.
-        maintenance: does what goes through files after it.
+        maintenance: does the work after it that reads many files.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class CommitLoop:
         self._file: FileInfo | None = None
 
     def run(self) -> Committed:
-        """Go from state to state until the commit is made, or need not be.
+        """Run the state machine until the commit is made or found unnecessary.
 
         Raises:
             CommitFailedError, StorageError: see `commit`.
@@ -142,7 +142,7 @@ class CommitLoop:
     # --- steps
 
     def _prepare(self) -> State:
-        """Write vectors that unite ours and a winner's, and make the lines of the next version."""
+        """Write deletion vectors that were united with a winner's; assemble the next version."""
         settle(self._pending)
         self._made = assemble(
             self._pending,
@@ -154,7 +154,8 @@ class CommitLoop:
         return State.SENT
 
     def _send(self) -> State:
-        """Ask the committer; where its answer is lost, the version is read back."""
+        """Ask the committer; if its answer is ambiguous, the version is read back."""
+        # Set before the request: from here on, an interrupt must not delete our data files.
         self._pending.is_sent = True
         self._file = attempt(
             self._committer,
@@ -167,7 +168,7 @@ class CommitLoop:
         return State.LOST if self._file is None else State.COMMITTED
 
     def _lose(self) -> State:
-        """Wait a random time, unless this was the last attempt."""
+        """Wait a random time; raise if this was the last attempt."""
         self._retries += 1
         if not self._backoff.allows(self._retries):
             raise CommitRetriesExhaustedError(
@@ -179,7 +180,7 @@ class CommitLoop:
         return State.JUDGED
 
     def _judge(self) -> State:
-        """Compare ours with every commit since, and let it stand on the last of them."""
+        """Check our commit against every winner, and rebase it on the last of them."""
         lost_at = self._base.version
         for winner in self._read_winners(self._assembled.version):
             if self._is_repeated(winner):
@@ -200,7 +201,7 @@ class CommitLoop:
         return self._made
 
     def _check_catalog(self) -> None:
-        """Refuse to commit past the catalog."""
+        """Refuse to bypass the catalog of a catalog-managed table, or to use one without need."""
         configuration = self._pending.configuration
         if configuration.is_catalog_managed and self._tail is None:
             raise CatalogManagedError(
@@ -217,7 +218,8 @@ class CommitLoop:
             )
 
     def _read_winners(self, version: int) -> Iterator[WinningCommit]:
-        """Every commit from `version` on, oldest first, without a hole."""
+        """Read every commit from `version` on, oldest first, without gaps."""
+        # Asked anew: on catalog-managed tables only the catalog knows of unpublished winners.
         self._tail = self._committer.log_tail(self._store)
         run = list_commits(self._store, version, log_tail=self._tail)
         for batch in read_in_batches(self._store, run):
@@ -225,16 +227,16 @@ class CommitLoop:
                 yield parse_winner(file, data)
 
     def _is_repeated(self, winner: WinningCommit) -> bool:
-        """Whether the winner is the same application's same step: then ours is done."""
+        """Whether a winner recorded our application transactions: then our commit is redundant."""
         if not self._wanted.keys() & winner.app_versions.keys():
             return False
         return all(winner.app_versions.get(app, -1) >= own for app, own in self._wanted.items())
 
     def _rebase(self, winner: WinningCommit) -> None:
-        """Let the commit stand on a winner.
+        """Rebase the commit on a winner.
 
         Raises:
-            CommitConflictError: a rule forbids it.
+            CommitConflictError: they conflict.
         """
         shared = find_shared(self._pending, self._assembled.configuration, winner)
         conflict = find_conflict(replace(self._facts(), shared_paths=shared.paths), winner)
@@ -245,7 +247,7 @@ class CommitLoop:
         self._base = advance(self._base, winner, self._pending)
 
     def _facts(self) -> PendingFacts:
-        """What the rules of conflicts ask of this commit."""
+        """What the conflict rules need to know of this commit."""
         pending = self._pending
         removed: list[Any] = [files.column("path") for files, _ in pending.removes]
         mine = pending.configuration
@@ -266,7 +268,7 @@ class CommitLoop:
         )
 
     def _committed(self) -> Committed:
-        """Carry the snapshot on, and do what follows every commit."""
+        """Make the snapshot of the new version, and run the post-commit steps."""
         pending, made = self._pending, self._assembled
         pending.is_committed = True
         logger.info(
@@ -287,7 +289,7 @@ class CommitLoop:
         )
 
     def _snapshot(self) -> Snapshot:
-        """The version that was made, from what is at hand."""
+        """The snapshot of the new version, from the commits at hand: no listing, no read."""
         made, file = self._assembled, self._file
         assert file is not None  # noqa: S101  # it was committed
         own = (LogFile(LogFileKind.COMMIT, made.version, file), made.data)
@@ -320,14 +322,14 @@ STEPS: Final[Mapping[State, Callable[[CommitLoop], State]]] = {
     State.LOST: CommitLoop._lose,  # noqa: SLF001
     State.JUDGED: CommitLoop._judge,  # noqa: SLF001
 }
-"""The policy: what is done in each state; the others are the end."""
+"""The policy: the step of each state; states without a step are final."""
 
 
 def covers(known: Mapping[str, int], wanted: Mapping[str, int], table: str) -> bool:
-    """Whether every application has come as far already.
+    """Whether all wanted application transactions are recorded already.
 
     Raises:
-        InvalidInputError: some have and some have not.
+        InvalidInputError: only some of them are.
     """
     there = {app_id for app_id, version in wanted.items() if known.get(app_id, -1) >= version}
     if there and len(there) < len(wanted):
@@ -340,5 +342,5 @@ def covers(known: Mapping[str, int], wanted: Mapping[str, int], table: str) -> b
 
 
 def skipped(snapshot: Snapshot) -> Committed:
-    """Nothing was committed: it was there already, or there was nothing to commit."""
+    """The outcome when nothing was committed: it was there already, or there was nothing to do."""
     return Committed(version=snapshot.version, snapshot=snapshot, skipped=True, metrics={})

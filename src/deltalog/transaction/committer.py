@@ -1,7 +1,7 @@
-"""Who makes a commit happen: the store's put-if-absent, or the table's catalog.
+"""Committers: the store's put-if-absent, or the table's catalog, decides who gets a version.
 
-Owns the two ways. A committer promises that of all commits proposed for one version exactly one
-is ever made (`catalog.Committer`); what happens to the others is for `commit`.
+Owns both. A committer promises that of all commits proposed for a version exactly one is ever made
+(`catalog.Committer`); what happens to the others is decided in `commit_loop`.
 
 Protocol: Delta Log Entries; Catalog-managed tables
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class FileSystemCommitter:
-    """The store decides: a commit is a file that only one writer can create."""
+    """Commits by put-if-absent: only one writer can create the file of a version."""
 
     def commit(self, store: Store, version: int, data: bytes) -> FileInfo:
         """As `Committer`."""
@@ -36,7 +36,7 @@ class FileSystemCommitter:
 
 
 class CatalogCommitter:
-    """The catalog decides: a commit is staged under a name of its own, and then ratified.
+    """Commits through a catalog: stage the commit under a unique name, then have it ratified.
 
     Args:
         catalog: of the table.
@@ -49,7 +49,7 @@ class CatalogCommitter:
 
     def commit(self, store: Store, version: int, data: bytes) -> FileInfo:
         """As `Committer`."""
-        # No catalog knows of a table before it is there: its first commit is published at once.
+        # A catalog cannot ratify for a table that it does not know yet: version 0 is published.
         path = f"{STAGED_DIRECTORY}/{version:020d}.{uuid.uuid4()}.json"
         if version == 0:
             path = commit_path(0)

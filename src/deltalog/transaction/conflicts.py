@@ -1,7 +1,7 @@
-"""Whether a commit may still be made after another one was faster: one table of rules.
+"""Conflict rules: may a commit still be made after another writer's commit won the version?
 
-Owns the rules and their order, which are the reference's, and the isolation levels. Pure: two sets
-of facts in, an error or None out.
+Owns the rules and their order, which are those of Delta Spark, and the isolation levels. Pure: the
+facts of two commits in, an error or None out.
 
 Protocol: none; Delta Spark's conflict checker (ledger D-33 … D-37)
 """
@@ -49,7 +49,7 @@ WRITE_SERIALIZABLE: Final = "WriteSerializable"
 SNAPSHOT_ISOLATION: Final = "SnapshotIsolation"
 _SHOWN_FILES: Final = 5
 
-# Adding them asks nothing of files that are written already, or `assemble` sees to it.
+# Adding one of these demands nothing of files already written, or `assemble` provides it.
 _HARMLESS_FEATURES: Final = frozenset(
     {
         "appendOnly",
@@ -73,22 +73,22 @@ _HARMLESS_FEATURES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingFacts:
-    """What of a transaction matters to others.
+    """The facts of a transaction that conflict rules look at.
 
     Args:
         root: the table's location.
-        before: protocol and metadata that the transaction stands on; None if it makes the table.
-        protocol: that it sets, or None.
-        metadata: that it sets, or None.
+        before: protocol and metadata that the transaction builds on; None if it makes the table.
+        protocol: the protocol that it sets, or None.
+        metadata: the metadata that it sets, or None.
         read_set: what it read.
-        removed_paths: of files that it removes, as they stand in the log (encoded).
+        removed_paths: paths of files that it removes, as they stand in the log (encoded).
         domains: names of the metadata domains that it sets or removes.
-        isolation_level: how strictly it is kept apart.
-        operation: what it does.
+        isolation_level: one of the three levels of this module.
+        operation: its name in the history.
         time_zone: of partition values without a zone.
-        has_log_tail: whether a catalog tells which commits count.
-        shared_paths: canonical paths of files in which both marked different rows; they are no
-            conflict.
+        has_log_tail: whether a catalog decides which commits are part of the table.
+        shared_paths: canonical paths of files in which both commits marked different rows;
+            they do not conflict.
     """
 
     root: str
@@ -106,12 +106,10 @@ class PendingFacts:
 
 
 def find_conflict(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError | None:
-    """Why a transaction cannot be committed after `winner`; None if it can.
-
-    The first rule that is broken tells.
+    """Find the conflict between a transaction and `winner`: that of the first broken rule, or None.
 
     Raises:
-        DeltaProtocolError: the winner made the table one that deltalog cannot write.
+        DeltaProtocolError: the winner added a feature that deltalog cannot write.
     """
     return next((found for rule in RULES if (found := rule(mine, winner)) is not None), None)
 
@@ -127,7 +125,7 @@ def _protocol(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError 
         return None
     if mine.protocol is not None or mine.before is None:
         return _error(ProtocolChangedError, mine, winner, "both set the protocol")
-    # Type checked here: a winner may have brought a feature that we cannot honour.
+    # `before` was checked when it was loaded; the winner may have added what we cannot write.
     check_writable(
         type(mine.before)(found, winner.metadata or mine.before.metadata),
         table=mine.root,
@@ -163,7 +161,7 @@ def _metadata(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError 
 
 
 def _domains(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError | None:
-    # Row tracking's domain is a counter, which is put together anew for every attempt.
+    # Row tracking's domain is a counter that `assemble` computes for every attempt.
     shared = sorted((mine.domains & winner.domains.keys()) - {ROW_TRACKING_DOMAIN})
     if not shared:
         return None
@@ -180,12 +178,14 @@ def _app_transactions(mine: PendingFacts, winner: WinningCommit) -> CommitConfli
 
 
 def _appends(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError | None:
-    # Backfills add again what is there: no row of theirs is new to anybody.
+    # A backfill adds existing files again: it brings no new rows.
     if {mine.operation, winner.operation} & {BACKFILL, UNBACKFILL}:
         return None
     adds = _not_shared(winner.adds, mine)
     if mine.isolation_level == SNAPSHOT_ISOLATION or not adds.num_rows:
         return None
+    # WriteSerializable permits an order in which the blind append comes after our commit. Not if
+    # ours sets the metadata: the appended rows were not written for it.
     if (
         mine.isolation_level == WRITE_SERIALIZABLE
         and winner.is_blind_append
@@ -200,7 +200,7 @@ def _appends(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError |
 
 
 def _reads(mine: PendingFacts, files: pa.Table) -> Any:
-    """Which files the transaction would have read."""
+    """Which files the transaction would have read, one boolean per file."""
     read, before = mine.read_set, mine.before
     if read.whole_table or before is None:
         return _all_the_same(files, value=read.whole_table)
@@ -216,7 +216,7 @@ def may_match(
     configuration: TableConfiguration,
     time_zone: str,
 ) -> pa.BooleanArray:
-    """Which files may hold rows that match: by partition values, then by statistics.
+    """Decide per file whether it may hold matching rows, by partition values and statistics.
 
     Args:
         predicate: resolved against the table's schema.
@@ -225,7 +225,7 @@ def may_match(
         time_zone: of partition values without a zone.
 
     Returns:
-        One boolean per file, never null; what is not known keeps the file.
+        One boolean per file, never null; a missing statistic keeps the file.
     """
     judged = judge(
         predicate,
@@ -239,7 +239,7 @@ def may_match(
 
 
 def _delete_read(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError | None:
-    # A backfill leaves out what others have touched meanwhile.
+    # A backfill leaves out files that winners have added or removed (`assemble`).
     removed: Any = _not_shared(winner.removes, mine).column("path")
     if not len(removed) or mine.operation in {BACKFILL, UNBACKFILL}:
         return None
@@ -274,17 +274,17 @@ RULES: Final[tuple[Rule, ...]] = (
     _delete_read,
     _delete_delete,
 )
-"""In the order of the reference (ledger D-33): of several faults the first is told."""
+"""In the order of Delta Spark (ledger D-33): of several conflicts the first is reported."""
 
 
 def same_paths(paths: Any, others: Any, root: str) -> Any:
-    """Those of `paths` that `others` has too, whatever the spelling; both encoded."""
+    """The `paths` that are also in `others`, compared in canonical form; both are encoded."""
     known = _one_piece(canonical_paths(others, root))
     return paths.filter(compute.is_in(canonical_paths(paths, root), value_set=known))
 
 
 def _not_shared(files: pa.Table, mine: PendingFacts) -> pa.Table:
-    """Without files of which the rows were compared."""
+    """Leave out files for which row-level concurrency has shown that there is no conflict."""
     if mine.shared_paths is None or not len(mine.shared_paths):
         return files
     paths = canonical_paths(files.column("path"), mine.root)

@@ -1,6 +1,6 @@
-"""What is left of a transaction that came to nothing: its files are removed.
+"""Clean-up after a transaction that was not committed: its files are deleted.
 
-Nothing names them, so this is courtesy: vacuum would find them, too.
+Best effort: no commit names the files, so vacuum would remove them, too.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def discarding(pending: PendingTransaction) -> Iterator[None]:
-    """Remove the transaction's own files if the block fails, and they are surely not needed.
+    """Delete the transaction's own files if the block fails and no commit can name them.
 
-    Whatever is no ordinary exception may have come while the commit was on its way; before that
-    it has ended the work, as Ctrl-C does.
+    An interrupt such as Ctrl-C may arrive while the commit request is under way, so the files stay;
+    before the request was sent, they are deleted.
     """
     try:
         yield
@@ -38,7 +38,7 @@ def discarding(pending: PendingTransaction) -> Iterator[None]:
 
 
 def discard(pending: PendingTransaction) -> None:
-    """Remove the transaction's own files: it did not become a commit."""
+    """Delete the transaction's own files: it was not committed."""
     try:
         pending.store.delete_many(pending.own_paths)
     except DeltaError as error:

@@ -1,6 +1,6 @@
-"""Existing files that a commit names, as lines of JSON, a batch of rows at a time.
+"""`add` and `remove` lines for existing files, made from Arrow rows a batch at a time.
 
-Their paths stay as they stand in the log.
+Paths are written as they stand in the log (encoded).
 
 Protocol: Add File and Remove File
 """
@@ -31,7 +31,7 @@ _MAPS: Final = ("partitionValues", "tags")
 
 
 def add_lines(files: pa.Table) -> Iterator[bytes]:
-    """The `add` actions of rows with `FILE_SCHEMA`."""
+    """Yield the `add` lines of rows with `FILE_SCHEMA`."""
     for rows in _batches(files.select(FILE_SCHEMA.names)):
         yield b"".join(dumps({"add": row}) + b"\n" for row in rows)
 
@@ -39,12 +39,12 @@ def add_lines(files: pa.Table) -> Iterator[bytes]:
 def remove_lines(
     files: pa.Table, *, data_change: bool, deletion_timestamp_ms: int
 ) -> Iterator[bytes]:
-    """The `remove` actions of live files; their statistics stay behind.
+    """Yield the `remove` lines of live files, without their statistics.
 
     Args:
         files: rows with at least path, partitionValues, size, tags, deletionVector, baseRowId and
             defaultRowCommitVersion of `FILE_SCHEMA`.
-        data_change: whether rows go with them.
+        data_change: whether the table loses rows by it.
         deletion_timestamp_ms: milliseconds since 1970, UTC.
     """
     common = {
@@ -64,7 +64,7 @@ def _batches(files: pa.Table) -> Iterator[list[dict[str, Any]]]:
 
 
 def _present(row: dict[str, Any]) -> dict[str, Any]:
-    """The row as an action has it: maps are objects, what is null is left out."""
+    """The row as a JSON action: maps become objects, nulls are left out."""
     found = {name: value for name, value in row.items() if value is not None}
     for name in _MAPS:
         if name in found:

@@ -1,7 +1,7 @@
-"""Rows of existing files that a transaction marks as deleted.
+"""Rows of existing files that a transaction marks as deleted with deletion vectors.
 
-Owns which rows are its own and which were deleted before: only its own may not be touched by
-others (`row_level`). Files of which nothing is left leave the table.
+Keeps the rows that this transaction marks apart from those deleted before: only its own conflict
+with other writers (`row_level`). Files without remaining rows are removed from the table.
 
 Protocol: Deletion Vectors
 """
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Masks:
-    """Files and the rows of them that go.
+    """Files and the rows of each to mark as deleted.
 
     Args:
         files: as they are in the table, `FILE_SCHEMA`; the commit removes them.
-        rows: for each file, the positions that this transaction marks, and no others.
+        rows: for each file, the positions that this transaction marks, without older ones.
         num_records: for each file, its physical rows.
         prefix: directory for vector files, in tables with random file prefixes.
-        added: the files with their new vectors, those without any row left out; None while the
-            vectors have to be written.
-        paths: vector files that were written for them.
+        added: the files with their new vectors, except files without remaining rows; None while
+            the vectors have yet to be written.
+        paths: the vector files written.
     """
 
     files: pa.Table
@@ -55,7 +55,7 @@ def write_masks(
     *,
     prefix: str = "",
 ) -> Masks:
-    """Mark rows of files as deleted, besides those that are already.
+    """Write deletion vectors that mark these rows besides those that are deleted already.
 
     Args:
         store: of the table.
@@ -64,7 +64,7 @@ def write_masks(
         num_records: for each file, its physical rows.
         prefix: directory for the vector file, in tables with random file prefixes.
 
-    Cost: one request for each old vector in a file; one for all new ones together.
+    Cost: one request for each old vector that is stored in a file; one for all new ones together.
     """
     wanted = [old_rows(store, files, number) | found for number, found in enumerate(rows)]
     left = [
@@ -94,7 +94,7 @@ def write_masks(
 
 
 def old_rows(store: Store, files: pa.Table, number: int) -> DeletionBitmap:
-    """The rows that the deletion vector of a file names; none if it has none."""
+    """Load the rows that a file's deletion vector marks; empty if it has no vector."""
     vector: Any = files.column("deletionVector")[number].as_py()
     descriptor = descriptor_of(vector)
     return DeletionBitmap() if descriptor is None else load_bitmap(store, descriptor)

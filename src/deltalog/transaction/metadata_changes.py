@@ -1,7 +1,7 @@
-"""Which changes of a table's metadata another commit need not mind.
+"""Metadata changes that do not conflict with concurrent writes.
 
-Owns the list of properties that may be switched on while somebody else writes: files that were
-written before are right after it, too. Pure.
+Owns the list of properties that may be enabled while another transaction writes: files written
+before the change stay valid after it. Pure.
 
 Protocol: none; ledger D-34
 """
@@ -35,12 +35,12 @@ _TIMESTAMP_PROVENANCE: Final = (
 def is_harmless_change(
     before: TableConfiguration, found: Metadata, *, protocol: Protocol | None
 ) -> bool:
-    """Whether what was written for `before` may be committed after `found`.
+    """Whether files written for `before` may be committed after the metadata `found`.
 
     Args:
-        before: what the writer stood on.
-        found: the metadata that is there now.
-        protocol: the protocol that came with it, if one did.
+        before: protocol and metadata that the writer built on.
+        found: the metadata of the winning commit.
+        protocol: the protocol of the same commit, if it sets one.
     """
     mine = before.metadata
     same_but_these = replace(
@@ -60,7 +60,7 @@ def is_harmless_change(
 
 
 def _gained_names_only(before: TableConfiguration, after: TableConfiguration) -> bool:
-    """Whether the schema differs in the ids and names of column mapping, just switched on."""
+    """Whether the schema gained only ids and physical names, as column mapping was enabled."""
     same = encode_schema(strip(after.schema)) == encode_schema(before.schema)
     return same and _mapping_was_switched_on(before, after)
 

@@ -1,8 +1,8 @@
-"""What one commit will hold, while it is put together.
+"""The content of one commit, while it is collected.
 
-Owns the collection of a commit's parts. Nothing here does I/O or decides about other writers:
-`assemble` makes bytes of it, `conflicts` compares it with who was faster. Existing files that the
-commit names stay Arrow tables; what the commit adds is few, and values.
+Owns the parts of a commit. Does no I/O and decides nothing about other writers: `assemble` makes
+the bytes, `conflicts` compares it with winning commits. Existing files that the commit names may
+be many and stay Arrow tables; new files are few and are values.
 
 Protocol: Actions
 """
@@ -40,34 +40,34 @@ if TYPE_CHECKING:
 
 
 class PendingTransaction:
-    """What one commit will hold. It belongs to one thread.
+    """The content of one commit. Not safe for use by several threads.
 
     Args:
         context: of the table.
         snapshot: what the transaction reads; None if the table is to be made.
-        operation: for the history of the table, in the reference's words (`WRITE`, `DELETE`).
-        parameters: of the operation; lists and mappings become JSON texts.
+        operation: its name in the history of the table, as Delta Spark has it (`WRITE`, `DELETE`).
+        parameters: of the operation; lists and mappings become JSON strings.
         configuration: of a new table.
 
     Attributes:
         context: of the table.
         snapshot: what the transaction reads; None if the table is to be made.
-        operation: for the history of the table.
+        operation: its name in the history of the table.
         parameters: of the operation.
         metrics: of the operation.
-        custom_metadata: members of `commitInfo` besides ours.
-        tags: of the commit.
-        preserves_row_ids: whether rows that were copied kept their ids; set it to False if not.
+        custom_metadata: members of `commitInfo` that the caller adds.
+        tags: tags in `commitInfo`.
+        preserves_row_ids: whether copied rows kept their row ids; set it to False if not.
         read_set: what was read.
         adds: new files.
         masks: rows of existing files that are marked as deleted.
-        cdc: new files of changed rows.
-        domains: by name.
-        app_transactions: by application.
-        own_paths: files that were written for this transaction alone, decoded.
-        is_sent: whether a commit of it may be on its way.
-        is_committed: whether a commit of it has succeeded.
-        steps: counts the files that are read for it.
+        cdc: new change data files.
+        domains: domain metadata by name.
+        app_transactions: application transactions by application.
+        own_paths: files written for this transaction alone, decoded; deleted if it fails.
+        is_sent: whether a commit request may be under way.
+        is_committed: whether the commit has succeeded.
+        steps: counts the files that are read, for progress.
     """
 
     def __init__(
@@ -107,10 +107,10 @@ class PendingTransaction:
 
     @property
     def base(self) -> Snapshot:
-        """The version of the table that it changes.
+        """The snapshot that the transaction changes.
 
         Raises:
-            InternalError: the table is to be made.
+            InternalError: the table does not exist yet.
         """
         if self.snapshot is None:
             raise InternalError(f"cannot {self.operation}: the table is to be made")
@@ -123,7 +123,7 @@ class PendingTransaction:
 
     @property
     def configuration(self) -> TableConfiguration:
-        """Protocol and metadata as they will be."""
+        """Protocol and metadata after the commit."""
         if self._marked is None:
             self._marked = _with_marks(self._unmarked, self._identity_marks)
         return self._marked
@@ -137,13 +137,13 @@ class PendingTransaction:
         return self.snapshot.configuration
 
     def set_configuration(self, configuration: TableConfiguration) -> None:
-        """Change protocol, metadata or both with this commit."""
+        """Set protocol and metadata after the commit."""
         self._configuration = configuration
         self._marked = None
 
     @property
     def changes_protocol(self) -> bool:
-        """Whether the commit holds a protocol."""
+        """Whether the commit holds a protocol action."""
         return self.snapshot is None or self.configuration.protocol != self.snapshot.protocol
 
     @property
@@ -153,7 +153,7 @@ class PendingTransaction:
 
     @property
     def changes_identity_marks_only(self) -> bool:
-        """Whether the metadata only remembers the last values of identity columns."""
+        """Whether the metadata changes only in the high water marks of identity columns."""
         return (
             self.snapshot is not None
             and self.changes_metadata
@@ -161,7 +161,7 @@ class PendingTransaction:
         )
 
     def add_files(self, written: WrittenFiles | Iterable[AddFile]) -> None:
-        """Add new files; those of a write bring their change files and identity marks along.
+        """Add new files; `WrittenFiles` include their change files and identity high water marks.
 
         Raises:
             InvalidInputError: the files were written for another table.
@@ -195,7 +195,7 @@ class PendingTransaction:
             )
 
     def add_rows(self, files: pa.Table) -> None:
-        """Add existing files again: with a new deletion vector, statistics or row ids.
+        """Add existing files again, with a new deletion vector, statistics or row ids.
 
         Args:
             files: rows with `FILE_SCHEMA`, `dataChange` as the commit shall have it.
@@ -210,7 +210,7 @@ class PendingTransaction:
         return pa.concat_tables([FILE_SCHEMA.empty_table(), *self._rows, *masked])
 
     def mask_rows(self, masks: Masks) -> None:
-        """Mark rows of live files as deleted: the files are removed, and added with vectors."""
+        """Mark rows of live files as deleted: remove the files, add them again with vectors."""
         self.masks.append(masks)
         self.own_paths.extend(masks.paths)
 
@@ -220,28 +220,28 @@ class PendingTransaction:
         Args:
             files: rows of `snapshot.files()`, at least path, partitionValues, size, tags,
                 deletionVector, baseRowId and defaultRowCommitVersion.
-            data_change: whether rows go with them.
+            data_change: whether the table loses rows by it.
         """
         if files.num_rows:
             self._removes.append((files, data_change))
 
     @property
     def removes(self) -> tuple[tuple[pa.Table, bool], ...]:
-        """Files that are removed, with whether that changes data."""
+        """Removed files, each table with its `dataChange`."""
         return (*self._removes, *((masks.files, True) for masks in self.masks))
 
     def add_changes(self, files: Iterable[AddCDCFile]) -> None:
-        """Add files of changed rows, written for this transaction."""
+        """Add change data files that were written for this transaction."""
         for file in files:
             self.cdc.append(file)
             self.own_paths.append(file.path)
 
     def set_domain(self, domain: DomainMetadata) -> None:
-        """Set the metadata of a domain."""
+        """Set a domain's metadata."""
         self.domains[domain.domain] = domain
 
     def remove_domain(self, name: str) -> None:
-        """Remove the metadata of a domain; what it held stays in the log (ledger DOM-06).
+        """Remove a domain's metadata; the tombstone keeps its configuration (ledger DOM-06).
 
         Raises:
             InvalidInputError: the table has no such domain.
@@ -255,7 +255,7 @@ class PendingTransaction:
         self.domains[name] = replace(found, removed=True)
 
     def set_app_transaction(self, transaction: AppTransaction) -> None:
-        """Record how far an application has come.
+        """Record an application transaction, and that the commit depends on it.
 
         Raises:
             InvalidInputError: the application is recorded already, with another version.
@@ -276,13 +276,13 @@ class PendingTransaction:
         *,
         is_row_local: bool = False,
     ) -> None:
-        """Record what the operation depends on.
+        """Record what the operation read: the rows that conflict rules protect.
 
         Args:
-            predicate: resolved against the snapshot's schema; rows that match matter. None is the
+            predicate: resolved against the snapshot's schema; matching rows were read. None is the
                 whole table.
-            files: rows of `snapshot.files`: those whose rows were looked at.
-            is_row_local: whether what a row is decided about that row alone.
+            files: rows of `snapshot.files`: the files that were read.
+            is_row_local: whether each row read decided about that row alone (`row_level`).
         """
         found = self.read_set.with_predicate(predicate)
         self.read_set = replace(found, is_row_local=found.is_row_local and is_row_local)
@@ -290,22 +290,22 @@ class PendingTransaction:
             self.read_files(files, is_row_local=is_row_local)
 
     def read_files(self, files: pa.Table, *, is_row_local: bool = False) -> None:
-        """Record files whose rows were looked at."""
+        """Record files whose rows were read."""
         found = self.read_set.with_files(files)
         self.read_set = replace(found, is_row_local=found.is_row_local and is_row_local)
 
     def set_metrics(self, metrics: Mapping[str, int | str]) -> None:
-        """Add to what the history says of the operation."""
+        """Add to the operation's metrics."""
         self.metrics.update(metrics)
 
     @property
     def is_blind_append(self) -> bool:
-        """Whether the commit only adds new files, and depends on no row."""
+        """Whether the commit only adds new files and has read no rows."""
         return not (self._removes or self._rows or self.masks) and self.read_set.is_blind
 
     @property
     def data_change(self) -> bool:
-        """Whether rows come or go."""
+        """Whether the commit changes rows: any of its files has `dataChange`."""
         return (
             bool(self.masks)
             or any(add.data_change for add in self.adds)
@@ -320,7 +320,7 @@ class PendingTransaction:
 
     @property
     def is_empty(self) -> bool:
-        """Whether a commit of it would change nothing."""
+        """Whether the commit would change nothing."""
         return not (
             self.names_files
             or self.cdc

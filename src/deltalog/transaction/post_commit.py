@@ -1,8 +1,8 @@
-"""What follows a commit, whichever door it came through: one list of steps, each with its switch.
+"""Post-commit steps: checkpoint, checksum, log clean-up, compaction.
 
-Owns the order and when each step is due. None of them can fail the commit, which is made: failures
-are logged. Work that goes through many files is handed in (`Maintenance`), since tasks of a cluster
-may do it.
+Owns their order and when each is due, for every commit path. A step cannot fail the commit, which
+is made already: failures are logged. Work that reads many files is handed in (`Maintenance`), since
+tasks of a cluster may do it.
 
 Protocol: Checkpoints, Version Checksum File, Metadata Cleanup
 """
@@ -30,10 +30,10 @@ _MANY_COMMITS: Final = 200
 
 
 class Maintenance(Protocol):
-    """Who does the work after a commit that goes through many files."""
+    """The work after a commit that reads many files."""
 
     def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
-        """Write a checkpoint of a version; whether this process went through all its files.
+        """Write a checkpoint; return whether this process has read all files of the version.
 
         Args:
             snapshot: the version.
@@ -42,12 +42,12 @@ class Maintenance(Protocol):
         ...
 
     def compact(self, snapshot: Snapshot, hooks: PostCommitHookProperties) -> Snapshot:
-        """Put small files together where that is worth a commit; the version to go on with."""
+        """Compact small files if that is worth a commit; return the newest snapshot."""
         ...
 
 
 class LogMaintenance:
-    """The maintenance of a commit that has no engine: of the log alone, in this process."""
+    """Maintenance without an engine: of the log alone, in this process."""
 
     def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
         """`upkeep.create_checkpoint`."""
@@ -55,23 +55,23 @@ class LogMaintenance:
         return True
 
     def compact(self, snapshot: Snapshot, hooks: PostCommitHookProperties) -> Snapshot:
-        """Leave files as they are: nobody is there to rewrite them."""
+        """Leave files as they are: no engine is there to rewrite them."""
         del hooks
         return snapshot
 
 
 @dataclass(slots=True, kw_only=True)
 class _Committed:
-    """A commit that was just made, while its steps are done.
+    """The state of the post-commit steps.
 
     Args:
-        pending: what it held.
-        snapshot: its version, or a later one that a step made.
-        hooks: what is wanted.
-        maintenance: does what goes through files.
-        txn_id: name of the commit attempt.
-        has_checkpoint: whether a step wrote one.
-        was_read_whole: whether this process went through all files of the version for it.
+        pending: the transaction.
+        snapshot: the version committed, or a later one that a step made.
+        hooks: the caller's switches.
+        maintenance: does the work that reads many files.
+        txn_id: id of the transaction.
+        has_checkpoint: whether a step wrote a checkpoint.
+        was_read_whole: whether this process has read all files of the version for it.
     """
 
     pending: PendingTransaction
@@ -88,14 +88,14 @@ class _Committed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Step:
-    """One thing to do after commits.
+    """One post-commit step.
 
     Args:
-        name: for the log.
-        is_due: whether it is switched on, and this commit calls for it.
+        name: for log messages.
+        is_due: whether it is enabled and due for this commit.
         act: does it.
-        needs_published: whether the commit has to stand in `_delta_log` under its own name: what a
-            catalog has not published yet gets neither checkpoint nor checksum.
+        needs_published: whether the commit must stand in `_delta_log` under its final name: a
+            ratified commit that is not published yet gets neither checkpoint nor checksum.
     """
 
     name: str
@@ -116,9 +116,9 @@ def _checkpoint(done: _Committed) -> None:
 
 
 def _checksum(done: _Committed) -> None:
-    """Write the version's checksum, carried on from the one before where that is known.
+    """Write the version checksum, incrementally from the version before if its checksum is known.
 
-    Where all files were gone through for a checkpoint, it is made anew from them.
+    If all files were read for a checkpoint, it is computed from them.
     """
     before, snapshot = done.pending.snapshot, done.snapshot
     whole = done.was_read_whole
@@ -148,7 +148,7 @@ def _is_long(done: _Committed) -> bool:
 
 
 def _reopen(done: _Committed) -> None:
-    """Go on from the new checkpoint: who commits for days need not carry every commit along."""
+    """Reload from the new checkpoint, so that a long-lived writer does not keep every commit."""
     done.snapshot = load_snapshot(done.snapshot.context, version=done.snapshot.version)
 
 
@@ -180,17 +180,17 @@ def after_commit(
     *,
     txn_id: str,
 ) -> Snapshot:
-    """Do every step that is due; the snapshot to go on with.
+    """Run every step that is due; return the newest snapshot.
 
     Args:
         pending: what was committed.
         snapshot: the version just committed.
-        hooks: what is wanted.
-        maintenance: does what goes through files.
-        txn_id: name of the commit attempt.
+        hooks: the caller's switches.
+        maintenance: does the work that reads many files.
+        txn_id: id of the transaction.
 
-    Cost: one request for the checksum; every so many commits as `upkeep.create_checkpoint` and
-    `upkeep.cleanup_metadata`; where the table asks for it, a compaction.
+    Cost: one request for the checksum; at every checkpoint interval that of
+    `upkeep.create_checkpoint` and `upkeep.cleanup_metadata`; a compaction if it is enabled.
     """
     target = snapshot.segment.target_commit
     is_published = target is not None and target.path == commit_path(snapshot.version)
@@ -203,7 +203,7 @@ def after_commit(
         try:
             if step.is_due(done):
                 step.act(done)
-        except Exception:  # the commit is made, whatever happens to what follows
+        except Exception:  # the commit is made; no step may make it look failed
             logger.exception(
                 "%s of version %d of %s failed; the commit stands",
                 step.name,

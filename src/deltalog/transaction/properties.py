@@ -1,4 +1,4 @@
-"""What a caller may say about a commit, with deltalake's names."""
+"""Commit options of the public API, named as in the deltalake package."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AppTransaction:
-    """How far an application has come: makes a write that is repeated happen once.
+    """An application transaction, which makes writes idempotent.
 
-    A commit whose (application, version) is in the table already is skipped.
+    A commit is skipped if the table has recorded this version of the application, or a later one.
 
     Args:
-        app_id: name of the application, of its choice.
+        app_id: name that the application chose for itself.
         version: grows with every write of the application.
-        last_updated: milliseconds since 1970, UTC; None is the moment of the commit.
+        last_updated: milliseconds since 1970, UTC; None is the time of the commit.
 
     Protocol: Transaction Identifiers
     """
@@ -36,14 +36,13 @@ Transaction = AppTransaction
 
 @dataclass(frozen=True, slots=True)
 class CommitProperties:
-    """How a commit is made and what it says of itself.
+    """Properties of a commit: custom metadata, retries, application transactions.
 
     Args:
-        custom_metadata: members of `commitInfo` besides ours; `userMetadata` is Spark's name for
-            a free text.
-        max_commit_retries: how often a commit that lost is tried again; None is 10,000 times, for
-            10 minutes.
-        app_transactions: recorded with the commit; one that is there already skips it.
+        custom_metadata: additional members of `commitInfo`; `userMetadata` is Spark's name for a
+            free text.
+        max_commit_retries: how often a lost race is retried; None is 10,000 times, for 10 minutes.
+        app_transactions: recorded with the commit; if they are recorded already, it is skipped.
     """
 
     custom_metadata: Mapping[str, str] | None = None
@@ -65,14 +64,14 @@ class CommitProperties:
 
 @dataclass(frozen=True, slots=True)
 class PostCommitHookProperties:
-    """What is done right after a commit; a failure of it never fails the commit.
+    """What is done right after a commit; its failure never fails the commit.
 
     Args:
         create_checkpoint: write a checkpoint where the table's interval is reached.
         cleanup_expired_logs: delete expired files of the log after a checkpoint; None follows the
             table's `delta.enableExpiredLogCleanup`.
         write_checksum: write the version checksum.
-        auto_compact: put small files together after commits that write rows; None follows the
+        auto_compact: compact small files after commits that change rows; None follows the
             table's `delta.autoOptimize.autoCompact`.
     """
 
@@ -84,12 +83,12 @@ class PostCommitHookProperties:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitOptions:
-    """What a caller says of a commit besides what it holds; checked before anything is written.
+    """A caller's options for a commit; checked before anything is written.
 
     Args:
         properties: metadata, retries and application transactions of the commit.
-        hooks: what follows it.
-        on_conflict: whether what a winner made wrong is evaluated anew, or the conflict is raised.
+        hooks: what is done after it.
+        on_conflict: whether a conflict runs the operation again ("retry") or is raised.
 
     Raises:
         InvalidInputError: a value is of another class, such as a dictionary.
@@ -100,7 +99,7 @@ class CommitOptions:
     on_conflict: Literal["retry", "raise"] = "retry"
 
     def __post_init__(self) -> None:
-        """Refuse what is neither left out nor of its class."""
+        """Refuse values of another class."""
         for name, value, kind in (
             ("commit_properties", self.properties, CommitProperties),
             ("post_commithook_properties", self.hooks, PostCommitHookProperties),
@@ -116,4 +115,4 @@ class CommitOptions:
 
 
 USUAL: Final = CommitOptions()
-"""Nothing is asked for: the properties of the table decide."""
+"""The default: the properties of the table decide."""

@@ -1,7 +1,7 @@
-"""What a commit says of itself: `commitInfo`.
+"""The `commitInfo` action of a commit.
 
-Owns its members, in the order and with the forms that Delta Spark gives them: readers of other
-engines take it apart.
+Owns its members, in the order and form that Delta Spark gives them, since readers of other engines
+parse them.
 
 Protocol: Commit Provenance Information
 """
@@ -61,19 +61,19 @@ def commit_info(
     in_commit_timestamp_ms: int | None,
     isolation_level: str,
 ) -> dict[str, Any]:
-    """The members of `commitInfo`.
+    """Return the members of `commitInfo`, without nulls.
 
     Args:
-        pending: what the commit holds.
-        base: what it stands on.
+        pending: the content of the commit.
+        base: the version below it.
         configuration: protocol and metadata after it.
-        txn_id: name of the transaction.
+        txn_id: id of the transaction.
         now_ms: milliseconds since 1970, UTC.
-        in_commit_timestamp_ms: the commit's own time, where the table has that.
-        isolation_level: how strictly it is kept apart.
+        in_commit_timestamp_ms: its in-commit timestamp; None if the table has none.
+        isolation_level: as `commitInfo` names it.
 
     Raises:
-        InvalidInputError: custom metadata has a name of ours.
+        InvalidInputError: custom metadata has the name of a member that every commit sets.
     """
     taken = sorted(_OURS & pending.custom_metadata.keys())
     if taken:
@@ -100,7 +100,7 @@ def commit_info(
 
 
 def _parameter(value: Any) -> Any:
-    """Lists and objects are JSON in a text, as the reference writes them."""
+    """Encode lists and objects as JSON strings, as Delta Spark does."""
     return dumps(value).decode() if isinstance(value, dict | list | tuple) else value
 
 
@@ -109,7 +109,7 @@ def _tags(
 ) -> Mapping[str, str]:
     tags = dict(pending.tags)
     if configuration.row_id_dialect is Dialect.CURRENT and configuration.row_ids_enabled:
-        # What was prepared before row tracking was on cannot have kept ids.
+        # Rows copied before row tracking was enabled had no ids that could be kept.
         preserved = pending.preserves_row_ids and not base.gained_row_ids
         tags.setdefault(PRESERVED_TAG, "true" if preserved else "false")
     if pending.changes_identity_marks_only:

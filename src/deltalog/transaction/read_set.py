@@ -1,6 +1,6 @@
-"""What a transaction has read: what another commit may not change under it.
+"""The read set of a transaction: what no concurrent commit may change.
 
-Protocol: none; the reference's optimistic transactions.
+Protocol: none; Delta Spark's optimistic transactions.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ class ReadSet:
     """Rows and applications that a transaction depends on.
 
     Args:
-        predicates: each resolved against the snapshot's schema: rows that match were read.
-        whole_table: every row was read, or would have been.
+        predicates: each resolved against the snapshot's schema: matching rows were read.
+        whole_table: whether every row was read, including rows that others may have added.
         files: paths of files whose rows were read, as they stand in the log (encoded).
-        app_ids: applications whose progress was looked at.
-        is_row_local: whether what was read of a row decided about that row alone.
+        app_ids: applications whose recorded version was read.
+        is_row_local: whether each row read decided about that row alone (`row_level`).
     """
 
     predicates: tuple[Expression, ...] = ()
@@ -34,17 +34,17 @@ class ReadSet:
 
     @property
     def is_blind(self) -> bool:
-        """Whether no row was read: then no other rows can make the result wrong."""
+        """Whether no row was read, so that no concurrent change can make the result wrong."""
         return not self.predicates and not self.whole_table and self.files is None
 
     def with_predicate(self, predicate: Expression | None) -> ReadSet:
-        """Also the rows that match; None is all rows."""
+        """The read set with the matching rows added; None is all rows."""
         if predicate is None:
             return replace(self, whole_table=True)
         return replace(self, predicates=(*self.predicates, predicate))
 
     def with_files(self, files: pa.Table) -> ReadSet:
-        """Also the rows of files.
+        """The read set with the rows of files added.
 
         Args:
             files: rows of `snapshot.files`, at least with `path`.
@@ -55,7 +55,7 @@ class ReadSet:
         return replace(self, files=cast("pa.StringArray", _one_piece(paths)))
 
     def with_app(self, app_id: str) -> ReadSet:
-        """Also the progress of an application."""
+        """The read set with an application's recorded version added."""
         return replace(self, app_ids=self.app_ids | {app_id})
 
 

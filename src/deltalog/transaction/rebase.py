@@ -1,7 +1,7 @@
-"""What a commit stands on: first the transaction's snapshot, then each commit that was faster.
+"""The base of a commit attempt: first the transaction's snapshot, then each winning commit.
 
-Owns the facts that change from attempt to attempt: version, protocol and metadata, the time of the
-commit before, row ids in use, what a backfill did to files.
+Owns the facts that change from attempt to attempt: version, protocol and metadata, timestamp of the
+previous commit, row ids in use, what a backfill did to files.
 
 Protocol: In-Commit Timestamps, Row Tracking
 """
@@ -28,17 +28,17 @@ NEW_TABLE: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitBase:
-    """The version right below a commit.
+    """The version directly below a commit.
 
     Args:
-        version: -1 below the first.
-        configuration: protocol and metadata of that version; None below the first.
-        previous_commit_timestamp_ms: when it was committed; None where nobody needs it.
-        row_id_high_water_mark: the highest row id in use; None before the first.
-        gained_row_ids: whether row tracking was switched on while this commit was prepared.
-        backfilled: path, baseRowId and defaultRowCommitVersion of files that a backfill added
-            again while this commit was prepared.
-        touched_paths: what others added or removed meanwhile; kept for backfills only.
+        version: -1 below version 0.
+        configuration: protocol and metadata of that version; None below version 0.
+        previous_commit_timestamp_ms: when that version was committed; None if it is not needed.
+        row_id_high_water_mark: the highest row id in use; None if there is none yet.
+        gained_row_ids: whether a winner enabled row tracking.
+        backfilled: path, baseRowId and defaultRowCommitVersion of files that a winning backfill
+            added again.
+        touched_paths: paths that winners added or removed; kept for backfills only.
     """
 
     version: int = NEW_TABLE
@@ -51,7 +51,7 @@ class CommitBase:
 
 
 def first_base(pending: PendingTransaction) -> CommitBase:
-    """What the first attempt stands on: the transaction's snapshot.
+    """The base of the first attempt: the transaction's snapshot.
 
     Cost: one request on tables with in-commit timestamps; the small actions of the log on tables
     with row ids. Nothing per file.
@@ -71,7 +71,7 @@ def first_base(pending: PendingTransaction) -> CommitBase:
 
 
 def advance(base: CommitBase, winner: WinningCommit, pending: PendingTransaction) -> CommitBase:
-    """What the next attempt stands on, after a winner that does not conflict."""
+    """The base of the next attempt, after a winner that does not conflict."""
     before = base.configuration
     protocol, metadata = winner.protocol, winner.metadata
     after = before

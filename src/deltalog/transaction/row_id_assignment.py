@@ -1,7 +1,7 @@
-"""Row ids for the files of a commit, given anew for every attempt.
+"""Assignment of row ids to the files of a commit, for every attempt again.
 
-Owns who gets ids and from where on: new files and those that never had any, right after the
-highest id in use. What an existing file has stays.
+Owns which files get ids, and from which id on: new files and files without ids, directly after the
+highest id in use. Existing ids never change.
 
 Protocol: Row Tracking (Writer Requirements); Row IDs (draft)
 """
@@ -37,8 +37,8 @@ class Assigned:
     Args:
         adds: new files.
         rows: existing files that are added again, `FILE_SCHEMA`.
-        actions: the new high water mark, where it has to be recorded.
-        backfilled: what a backfill gave to files while the commit was prepared.
+        actions: the new high water mark, if it must be recorded.
+        backfilled: ids that a winning backfill gave to files.
         root: the table's location.
     """
 
@@ -49,7 +49,7 @@ class Assigned:
     root: str
 
     def with_ids(self, files: pa.Table) -> pa.Table:
-        """Removed files with the ids that a backfill gave them meanwhile (ledger ROWID-16)."""
+        """Removed files with the ids that a winning backfill gave them (ledger ROWID-16)."""
         return _with_backfilled(files, self.backfilled, self.root)
 
 
@@ -60,17 +60,17 @@ def assign_row_ids(
     rows: pa.Table,
     version: int,
 ) -> Assigned:
-    """Row ids for every file of the commit that has none.
+    """Give row ids to every file of the commit that has none.
 
     Args:
-        pending: what the commit holds.
-        base: what it stands on, with the highest row id in use.
+        pending: the content of the commit.
+        base: the version below it, with the highest row id in use.
         configuration: protocol and metadata after it.
         rows: existing files that it adds again.
-        version: that it makes.
+        version: that it creates.
 
     Raises:
-        InvalidInputError: a file does not say how many rows it has.
+        InvalidInputError: a file's statistics lack `numRecords`.
     """
     root = pending.store.root
     rows = _with_backfilled(rows, base.backfilled, root)
@@ -94,7 +94,7 @@ def assign_row_ids(
         else:
             adds.append(add)
     rows, mark = _fill_rows(rows, mark, commit_version)
-    # Ids that came along with files (a clone, a restore) are in use, too.
+    # Files may bring ids along (a clone, a restore); the high water mark must cover them, too.
     mark = max([mark, *_last_ids(adds)])
     actions: list[Action] = []
     if dialect is Dialect.DRAFT or known is None or mark != known:
@@ -124,7 +124,7 @@ def _last_ids(adds: list[AddFile]) -> list[int]:
 
 
 def _fill_rows(rows: pa.Table, mark: int, commit_version: int | None) -> tuple[pa.Table, int]:
-    """Ids for existing files that have none: a backfill."""
+    """Give ids to existing files that have none (backfill)."""
     bases: Any = rows.column("baseRowId")
     if not bases.null_count:
         return rows, mark

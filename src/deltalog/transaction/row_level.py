@@ -1,14 +1,14 @@
-"""Two writers that mark different rows of one file: both get their way.
+"""Row-level concurrency: two writers that mark different rows of one file do not conflict.
 
-Owns when that is so, and what becomes of the slower one's commit. Where another commit has given a
-file a larger deletion vector, and none of the rows that it marks is one of ours, the file's vector
-becomes the union of both, and our commit replaces their file instead of the one that we read.
+Owns when that is so, and how the slower commit is rebased. If a winner has given a file a larger
+deletion vector, and it marks none of the rows that we mark, then the file's vector becomes the
+union of both, and our commit replaces the winner's file instead of the one that we read.
 
-That gives what our operation would have given after theirs. Which of our rows match is decided
-row by row: rows that they deleted are none of ours, rows that they left have the values that we
-saw, and rows that they added are judged by our predicates as ever. So it holds only for
-transactions that looked at rows one by one (`ReadSet.is_row_local`); a merge that inserts what
-it does not find, or a check of the whole table, does not.
+The result is that of our operation run after theirs. Which rows match is decided row by row: we
+mark no row that they deleted, rows that they left have the values that we saw, and rows that they
+added are judged by our predicates as ever. So it holds only for transactions that decide about each
+row alone (`ReadSet.is_row_local`), but not for a merge that inserts unmatched rows, or a check of
+the whole table.
 
 Protocol: Deletion Vectors
 """
@@ -37,11 +37,11 @@ NOTHING: Final[Mapping[str, int]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Files in which a winner and a transaction marked different rows.
+    """Files in which a winner and our transaction marked different rows.
 
     Args:
-        winner: who was faster.
-        rows: canonical path → its row in the winner's adds.
+        winner: the winning commit.
+        rows: canonical path → index of the file in the winner's adds.
     """
 
     winner: WinningCommit
@@ -56,15 +56,15 @@ class Shared:
 def find_shared(
     pending: PendingTransaction, configuration: TableConfiguration, winner: WinningCommit
 ) -> Shared:
-    """The files in which both marked rows, each others.
+    """Find the files in which both marked rows, but different ones.
 
     Args:
-        pending: the slower one.
-        configuration: of the table, as the commit would leave it.
-        winner: the faster one.
+        pending: our transaction.
+        configuration: of the table, as our commit would leave it.
+        winner: the winning commit.
 
     Cost: nothing unless both changed a file by deletion vectors; then one request for each vector
-    that is in a file.
+    that is stored in a file.
     """
     allowed = (
         configuration.properties.enable_row_level_concurrency and pending.read_set.is_row_local
@@ -99,14 +99,14 @@ def _masked_by(winner: WinningCommit, root: str) -> dict[str, int]:
 def _are_disjoint(
     store: Store, masks: Masks, number: int, winner: WinningCommit, place: int
 ) -> bool:
-    """Whether they only added rows to the vector, and none of ours."""
+    """Whether the winner only added rows to the vector, none of them ours."""
     theirs = old_rows(store, winner.adds, place)
     before = old_rows(store, masks.files, number)
     return theirs.is_superset(before) and not theirs & masks.rows[number]
 
 
 def unite(pending: PendingTransaction, shared: Shared) -> None:
-    """Let the transaction stand on the winner's files; `settle` has to follow."""
+    """Rebase the transaction's masks on the winner's files; `settle` must follow."""
     if not shared.rows:
         return
     pending.masks[:] = [_on_top(masks, shared, pending.store.root) for masks in pending.masks]
@@ -132,7 +132,7 @@ def _on_top(masks: Masks, shared: Shared, root: str) -> Masks:
 
 
 def settle(pending: PendingTransaction) -> None:
-    """Write the united vectors; those that they replace are removed, for no commit names them.
+    """Write the united vectors; delete the vector files that they replace: no commit names them.
 
     Cost: one request for all vectors, and one for the old ones.
     """

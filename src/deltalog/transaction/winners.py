@@ -1,4 +1,4 @@
-"""The commits that were faster: what they hold, as far as another transaction must know.
+"""Winning commits: what conflict rules need to know of a commit that took our version.
 
 Protocol: Delta Log Entries
 """
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 BACKFILL: Final = "ROW TRACKING BACKFILL"
 UNBACKFILL: Final = "ROW TRACKING UNBACKFILL"
 IDENTITY_TAG: Final = "delta.identity.schemaUpdate"
-"""A tag of commits whose metadata differs in the high water marks of identity columns alone."""
+"""Tag of commits whose metadata changes only in the high water marks of identity columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WinningCommit:
-    """A commit that took the version that another one wanted.
+    """A commit that took the version that our transaction attempted.
 
     Args:
-        file: where it is.
+        file: its file in the log.
         data: its bytes.
-        actions: what it says.
+        actions: its parsed actions.
     """
 
     file: LogFile
@@ -41,7 +41,7 @@ class WinningCommit:
 
     @property
     def version(self) -> int:
-        """The version that it made."""
+        """Its version."""
         return self.file.version
 
     @property
@@ -51,12 +51,12 @@ class WinningCommit:
 
     @property
     def operation(self) -> str:
-        """What it says it did."""
+        """The operation that its `commitInfo` names."""
         return str(self.info.get("operation", "an unnamed operation"))
 
     @property
     def is_blind_append(self) -> bool:
-        """Whether it says that it read nothing and only added rows."""
+        """Whether its `commitInfo` says so; a commit that says nothing counts as none."""
         return self.info.get("isBlindAppend") is True
 
     @property
@@ -97,10 +97,10 @@ class WinningCommit:
 
 
 def parse_winner(file: LogFile, data: bytes) -> WinningCommit:
-    """What a commit says.
+    """Parse a commit.
 
     Raises:
-        MalformedLogError: it is none.
+        MalformedLogError: the bytes are no commit.
     """
     return WinningCommit(
         file=file, data=data, actions=parse_commits([(file, data)], commit_infos=True)

@@ -1,6 +1,6 @@
-"""What keeps the log short and quick to read: checkpoints, checksums, compaction, cleanup.
+"""Log maintenance: checkpoints, checksums, log compaction, clean-up.
 
-Called after commits and on request; nothing here changes the table.
+Runs after commits and on request; never changes the state of the table.
 
 Protocol: Checkpoints, Version Checksum File, Log Compaction Files, Metadata Cleanup
 """

@@ -1,6 +1,6 @@
-"""Checkpoints on request and after commits: written, read back, and only then pointed to.
+"""Create checkpoints: write, verify by reading back, then update `_last_checkpoint`.
 
-Owns which layout a table gets, what of the state a checkpoint keeps, and `_last_checkpoint`.
+Owns the choice of the layout, which part of the state a checkpoint keeps, and `_last_checkpoint`.
 
 Protocol: Checkpoints, Last Checkpoint File
 """
@@ -59,13 +59,13 @@ _TOP_KINDS: Final = ("checkpointMetadata", "sidecar")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointInfo:
-    """A checkpoint that is there and was read back.
+    """An existing checkpoint that was verified.
 
     Args:
         files: its top-level files.
         num_actions: rows of all its files.
-        num_adds: how many live files it holds.
-        num_removes: how many tombstones.
+        num_adds: number of live files.
+        num_removes: number of tombstones.
         size_bytes: of all its files together.
     """
 
@@ -77,12 +77,12 @@ class CheckpointInfo:
 
     @property
     def version(self) -> int:
-        """The table version that it holds."""
+        """The table version of the checkpoint."""
         return self.files.version
 
 
 class CheckpointWork(Protocol):
-    """The part of a checkpoint that goes through all files of a version, done by others."""
+    """The work on a checkpoint that reads all files of a version, which an engine may do."""
 
     def write(
         self,
@@ -96,10 +96,10 @@ class CheckpointWork(Protocol):
 
         Args:
             state: of the version.
-            content: what the checkpoint holds besides files.
+            content: everything except files and tombstones.
             layout: of the checkpoint.
             part_rows: most files of a part or of a sidecar.
-            at_ms: the moment that expires tombstones.
+            at_ms: the time at which expiry of tombstones is judged.
         """
         ...
 
@@ -116,25 +116,26 @@ def create_checkpoint(
     at_ms: int | None = None,
     work: CheckpointWork | None = None,
 ) -> CheckpointInfo:
-    """Write a checkpoint of this version, unless there is one, and point to it.
+    """Write a checkpoint of this version, unless it exists, and update `_last_checkpoint`.
 
-    The checkpoint is read back before `_last_checkpoint` names it, and `_last_checkpoint` never
-    goes back to an older one. One that turns out wrong is removed again.
+    The checkpoint is read back before `_last_checkpoint` names it, and `_last_checkpoint` is never
+    set to an older one. A checkpoint that fails verification is deleted.
 
     Args:
         snapshot: the version.
-        layout: None is what `delta.checkpointPolicy` says.
-        part_rows: most files of a part or of a sidecar; a classic checkpoint is one file without.
-        at_ms: the moment that expires tombstones and application transactions; None is now.
-        work: None goes through the files here.
+        layout: None follows `delta.checkpointPolicy`.
+        part_rows: most files of a part or of a sidecar; None makes a classic checkpoint one file.
+        at_ms: the time at which expiry of tombstones and application transactions is judged; None
+            is now.
+        work: reads the files of the version; None does it in this process.
 
     Raises:
-        DeltaProtocolError: the table needs a feature that deltalog cannot honour in writing.
+        DeltaProtocolError: the table needs a feature that deltalog cannot write.
         InvalidInputError: the version's commit is not published, or the table forbids the layout.
 
     Protocol: Checkpoints
-    Cost: one pass over the live files, a few batches of them in memory; columns of the last
-    checkpoint that are in memory already are not read again.
+    Cost: one pass over the live files, with a few batches in memory; cached columns of the last
+    checkpoint are not read again.
     """
     check_can_checkpoint(snapshot)
     chosen = layout_of(snapshot.configuration) if layout is None else layout
@@ -159,7 +160,7 @@ def create_checkpoint(
         try:
             info = _verified(store, snapshot.read_log(write))
         except AlreadyExistsError:
-            # Somebody was quicker, or died while writing: an empty file is no checkpoint.
+            # Another writer was faster, or died while writing: an empty file is no checkpoint.
             info = _find_existing(snapshot, kind, count)
             if info is None and _remove_empty(store, snapshot.version):
                 info = _verified(store, snapshot.read_log(write))
@@ -170,10 +171,10 @@ def create_checkpoint(
 
 
 def check_can_checkpoint(snapshot: Snapshot) -> None:
-    """Refuse a checkpoint that would be wrong or that nobody could use.
+    """Refuse a checkpoint that would be wrong or unusable.
 
     Raises:
-        DeltaProtocolError: the table needs a feature that deltalog cannot honour in writing.
+        DeltaProtocolError: the table needs a feature that deltalog cannot write.
         InvalidInputError: the version's commit is not published.
     """
     check_writable(
@@ -192,7 +193,7 @@ def check_can_checkpoint(snapshot: Snapshot) -> None:
 
 
 def layout_of(configuration: TableConfiguration) -> CheckpointLayout:
-    """The layout that the table asks for.
+    """The layout that the table's properties require.
 
     Protocol: V2 Spec (`delta.checkpointPolicy`)
     """
@@ -202,7 +203,7 @@ def layout_of(configuration: TableConfiguration) -> CheckpointLayout:
 
 
 def point_to(store: Store, info: CheckpointInfo) -> None:
-    """Let `_last_checkpoint` name a checkpoint, unless it names a newer one.
+    """Make `_last_checkpoint` name a checkpoint, unless it names a newer one.
 
     Protocol: Last Checkpoint File
     """
@@ -222,7 +223,7 @@ def point_to(store: Store, info: CheckpointInfo) -> None:
 
 
 def inspect_checkpoint(store: Store, files: CheckpointFiles) -> CheckpointInfo:
-    """What a checkpoint holds, by reading it.
+    """Verify a checkpoint by reading it, and describe it.
 
     Raises:
         CheckpointUnreadableError: it is damaged, or lacks protocol or metadata.
@@ -256,7 +257,7 @@ def _kind_of(layout: CheckpointLayout, part_rows: int | None) -> CheckpointKind:
 def _find_existing(
     snapshot: Snapshot, kind: CheckpointKind, count_files: Callable[[], int]
 ) -> CheckpointInfo | None:
-    """A sound checkpoint of this version; a damaged one that stands in the way is removed."""
+    """Find a valid checkpoint of this version; delete a damaged one that blocks its name."""
     store, version = snapshot.store, snapshot.version
     for files in list_log(store, from_version=version).checkpoints:
         if files.version != version or files.kind is not kind:
@@ -273,7 +274,7 @@ def _find_existing(
 
 
 def _remove_empty(store: Store, version: int) -> bool:
-    """Delete the empty checkpoint files of a version; whether there were any."""
+    """Delete the empty checkpoint files of a version; return whether there were any."""
     empty = [
         info.path
         for info in store.list_from(LOG_DIRECTORY, first_name_of(version))
@@ -284,7 +285,7 @@ def _remove_empty(store: Store, version: int) -> bool:
 
 
 def _verified(store: Store, written: WrittenCheckpoint) -> CheckpointInfo:
-    """What was written, read back; a checkpoint that does not hold what it should is removed."""
+    """Read back what was written; delete a checkpoint whose counts are wrong, and raise."""
     expected = (written.num_adds, written.num_removes)
     try:
         info = inspect_checkpoint(store, written.files)
@@ -293,7 +294,7 @@ def _verified(store: Store, written: WrittenCheckpoint) -> CheckpointInfo:
             return info
     except CheckpointUnreadableError as error:
         found = error
-    store.delete_many([file.path for file in written.files.files])  # first what is listed
+    store.delete_many([file.path for file in written.files.files])  # sidecars only once unnamed
     store.delete_many(written.paths)
     raise InternalError(
         f"removed checkpoint {written.files.name} of {store.root} again: {expected} adds and "
@@ -302,12 +303,12 @@ def _verified(store: Store, written: WrittenCheckpoint) -> CheckpointInfo:
 
 
 def content_of_files(snapshot: Snapshot, state: LogState, at_ms: int) -> CheckpointContent:
-    """The files and the tombstones that a checkpoint holds, and nothing else.
+    """The files and tombstones of a checkpoint, and nothing else.
 
     Args:
         snapshot: the version, or a piece of it.
         state: of the same.
-        at_ms: the moment that expires tombstones.
+        at_ms: the time at which expiry of tombstones is judged.
     """
     return CheckpointContent(
         version=snapshot.version,
@@ -323,7 +324,7 @@ def content_of_files(snapshot: Snapshot, state: LogState, at_ms: int) -> Checkpo
 
 
 def _small_content(snapshot: Snapshot, state: LogState, at_ms: int) -> CheckpointContent:
-    """What a checkpoint holds besides files and tombstones."""
+    """Everything in a checkpoint except files and tombstones."""
     return CheckpointContent(
         version=snapshot.version,
         configuration=snapshot.configuration,
@@ -344,7 +345,7 @@ def _content_of(snapshot: Snapshot, state: LogState, at_ms: int) -> CheckpointCo
 
 
 def _remembered(snapshot: Snapshot, state: LogState, at_ms: int) -> Sequence[SetTransaction]:
-    """The transactions that have not expired; those without a time never do (ledger D-62)."""
+    """Unexpired transactions; those without `lastUpdated` never expire (ledger D-62)."""
     retention_ms = snapshot.configuration.properties.set_transaction_retention_ms
     return [
         txn
@@ -356,7 +357,7 @@ def _remembered(snapshot: Snapshot, state: LogState, at_ms: int) -> Sequence[Set
 
 
 def _unexpired(snapshot: Snapshot, state: LogState, at_ms: int) -> pa.Table:
-    """The tombstones that vacuum and readers of old versions still need (ledger D-17)."""
+    """Unexpired tombstones, which vacuum and readers of old versions need (ledger D-17)."""
     tombstones = state.tombstones([field.name for field in REMOVE_TYPE])
     oldest_ms = at_ms - snapshot.configuration.properties.deleted_file_retention_ms
     times = compute.coalesce(tombstones.column("deletionTimestamp"), pa.scalar(0, pa.int64()))

@@ -1,7 +1,7 @@
-"""The version checksum of a commit: from the one before and what the commit did, or counted anew.
+"""Version checksums: derived from the previous checksum and the commit, or counted from all files.
 
-Owns when the first way may be gone. A checksum is help, never the truth: where anything is in
-doubt there is none.
+Owns when the incremental way is correct. A checksum is optional: if anything is in doubt, none is
+written.
 
 Protocol: Version Checksum File
 """
@@ -45,16 +45,16 @@ def write_checksum(
 
     Args:
         snapshot: the version.
-        previous: the checksum of the version before; None reads it where there is one.
-        whole: count all files where it cannot be carried on: worth it beside a checkpoint.
-        txn_id: the commit attempt's own name.
+        previous: the checksum of the version before; None reads it, if it exists.
+        whole: count all files if the incremental way is impossible: worth it beside a checkpoint.
+        txn_id: id of the transaction.
 
     Returns:
-        What was written, for the next commit; None if nothing was, since it is not known.
+        What was written, for the next commit; None if the checksum could not be determined.
 
     Protocol: Version Checksum File
-    Cost: incremental: the actions of one commit, and a request for the checksum before unless it
-    is handed in. Whole: two columns of all live files.
+    Cost: incremental: the actions of one commit, and a request for the previous checksum unless
+    it is given. Whole: two columns of all live files.
     """
     if previous is None and snapshot.version > 0 and not whole:
         previous = read_checksum(snapshot, snapshot.version - 1)
@@ -78,7 +78,7 @@ def write_checksum(
 
 
 def read_checksum(snapshot: Snapshot, version: int) -> VersionChecksum | None:
-    """The checksum of a version, or None if there is none or it is damaged. Cost: one request."""
+    """Read the checksum of a version; None if it is missing or damaged. Cost: one request."""
     try:
         return parse_checksum(snapshot.store.read(log_path(checksum_name(version))))
     except ObjectNotFoundError:
@@ -86,7 +86,7 @@ def read_checksum(snapshot: Snapshot, version: int) -> VersionChecksum | None:
 
 
 def count_checksum(snapshot: Snapshot) -> VersionChecksum:
-    """The checksum of a version, counted.
+    """Compute the checksum of a version from all its files.
 
     Cost: sizes and deletion vectors of all live files.
     """
@@ -110,7 +110,7 @@ def count_checksum(snapshot: Snapshot) -> VersionChecksum:
 
 
 class _VersionFacts:
-    """What a checksum counts of some files."""
+    """The totals of some files that a checksum holds."""
 
     def __init__(self, files: pa.Table) -> None:
         self.sizes: pa.ChunkedArray[Any] = files.column("size")
@@ -133,7 +133,7 @@ def _size_histogram(sizes: pa.ChunkedArray[Any]) -> dict[str, Any]:
 
 
 def _carried_on(previous: VersionChecksum, snapshot: Snapshot) -> VersionChecksum | None:
-    """The checksum after one more commit, or None where that cannot be told from the commit."""
+    """The checksum after one more commit; None if it cannot be derived from the commit alone."""
     adds, removes = snapshot.read_log(lambda state: _changes(state, snapshot.version))
     if not _are_plain(adds, removes):
         return None
@@ -141,7 +141,7 @@ def _carried_on(previous: VersionChecksum, snapshot: Snapshot) -> VersionChecksu
     num_files = previous.num_files + adds.num_rows - removes.num_rows
     size_bytes = previous.table_size_bytes + joined.size_bytes - left.size_bytes
     if num_files < 0 or size_bytes < 0:
-        return None  # the one before was wrong
+        return None  # the previous checksum was wrong
     remembered = snapshot.configuration.properties.set_transaction_retention_ms is None
     return VersionChecksum(
         table_size_bytes=size_bytes,
@@ -165,10 +165,10 @@ def _changes(state: LogState, version: int) -> tuple[pa.Table, pa.Table]:
 
 
 def _are_plain(adds: pa.Table, removes: pa.Table) -> bool:
-    """Whether every add is a new file and every remove a live one, by what they say.
+    """Whether every add is a new file and every remove a live one, judged by the actions alone.
 
-    Some commits tell of files again that are live (new statistics, first row ids), or remove what
-    never was one (vector files); they change no data, and do one of both only.
+    Some commits add live files again (new statistics, first row ids), or remove what never was a
+    live file (vector files). Such commits have no data change, and only adds or only removes.
     """
     if removes.column("size").null_count:
         return False

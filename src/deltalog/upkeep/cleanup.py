@@ -1,7 +1,7 @@
-"""Cleaning up the log: what no version of the retention period needs any more is deleted.
+"""Log clean-up: delete log files that no version within the retention period needs.
 
-Owns which files those are. Everything is kept from the newest checkpoint on that is not after the
-last expired commit, and nothing is deleted before that checkpoint was read.
+Owns which files those are. Everything from the newest checkpoint on that is not after the last
+expired commit is kept, and nothing is deleted before that checkpoint was verified by reading it.
 
 Protocol: Metadata Cleanup, Checkpoint Protection
 """
@@ -51,27 +51,26 @@ _CHECKPOINT_KINDS: Final = frozenset(
 def cleanup_metadata(
     snapshot: Snapshot, *, retention_ms: int | None = None, at_ms: int | None = None
 ) -> list[str]:
-    """Delete the log's files that only expired versions need.
+    """Delete the log files that only expired versions need.
 
-    Every version that was the table's at any moment of the retention period can be read
-    afterwards, and so can a few older ones: the period begins at midnight UTC, and ends of it are
-    cut only at checkpoints.
+    Every version that was current at any time within the retention period stays readable, and so
+    do a few older ones: the period begins at midnight UTC, and the log is cut only at checkpoints.
 
     Args:
         snapshot: the latest version.
         retention_ms: how long versions are kept; None is `delta.logRetentionDuration`.
-        at_ms: the moment to count from; None is now.
+        at_ms: the end of the retention period; None is now.
 
     Returns:
-        What was deleted, relative to the table's root.
+        The deleted paths, relative to the table's root.
 
     Raises:
-        DeltaProtocolError: the table needs a feature that deltalog cannot honour in writing.
-        InvalidInputError: a catalog decides about the table's log.
+        DeltaProtocolError: the table needs a feature that deltalog cannot write.
+        InvalidInputError: the table is catalog-managed.
 
     Protocol: Metadata Cleanup
-    Cost: one listing of the log; with sidecars one listing of these, and the small actions of
-    every checkpoint that stays.
+    Cost: one listing of the log; with sidecars also one listing of these, and the small actions
+    of every checkpoint that is kept.
     """
     _check_allowed(snapshot)
     store, properties = snapshot.store, snapshot.configuration.properties
@@ -83,8 +82,8 @@ def cleanup_metadata(
     boundary = _boundary(snapshot, listing, cutoff_ms)
     deleted: list[str] = []
     if boundary is not None and not _is_protected(snapshot, boundary.version):
-        # Commits go first: what is left of a cleanup that was torn never looks like a log
-        # that begins earlier than it does.
+        # Commits go first: an interrupted clean-up must never leave a log that seems to begin
+        # earlier than it does.
         checkpoints, others = _expired(store, boundary.version)
         for paths in (others, checkpoints):
             store.delete_many(paths)
@@ -115,7 +114,7 @@ def _midnight(time_ms: int) -> int:
 
 
 def _boundary(snapshot: Snapshot, listing: LogListing, cutoff_ms: int) -> CheckpointFiles | None:
-    """The checkpoint that every version within the retention period can start from."""
+    """The newest checkpoint from which every version within the retention period can be built."""
     last_expired = _last_expired_version(snapshot, listing, cutoff_ms)
     if last_expired is None:
         return None
@@ -132,13 +131,14 @@ def _boundary(snapshot: Snapshot, listing: LogListing, cutoff_ms: int) -> Checkp
 
 
 def _last_expired_version(snapshot: Snapshot, listing: LogListing, cutoff_ms: int) -> int | None:
-    """The last version that was committed at the cutoff or before; it is still needed."""
+    """The last version committed at the cutoff or before; it was current then, so it is kept."""
     times = file_times_ms(listing.commits.values())
     by_file = max((version for version, time in times.items() if time <= cutoff_ms), default=None)
     in_commit = snapshot.configuration.in_commit_timestamps
     if by_file is None or in_commit is None:
         return by_file
-    # A copied log has young files, and clocks differ: what either time protects is kept.
+    # File times of a copied log are newer than its commits, and clocks differ: a version is
+    # expired only if both times say so.
     try:
         by_commit = find_version_at(
             snapshot.store,
@@ -153,7 +153,7 @@ def _last_expired_version(snapshot: Snapshot, listing: LogListing, cutoff_ms: in
 
 
 def _is_protected(snapshot: Snapshot, boundary: int) -> bool:
-    """Whether cutting there would take a part of a history that may only go at once.
+    """Whether a cut there would delete only a part of a history that must be deleted as a whole.
 
     Protocol: Checkpoint Protection
     """
@@ -164,7 +164,7 @@ def _is_protected(snapshot: Snapshot, boundary: int) -> bool:
 
 
 def _expired(store: Store, boundary: int) -> tuple[list[str], list[str]]:
-    """The checkpoints before `boundary`, and everything else that goes with it."""
+    """The checkpoints before `boundary`, and all other log files to delete."""
     checkpoints: list[str] = []
     others: list[str] = []
     for info in store.list_from(LOG_DIRECTORY, ""):
@@ -172,7 +172,7 @@ def _expired(store: Store, boundary: int) -> tuple[list[str], list[str]]:
         if file is None:
             continue
         if file.kind is LogFileKind.COMPACTION:
-            # One that starts before the boundary cannot be used without commits that go.
+            # A log compaction that starts before the boundary needs commits that are deleted.
             if file.version <= boundary:
                 others.append(info.path)
         elif file.version < boundary:
@@ -191,7 +191,7 @@ def _staged_version(info: FileInfo) -> float:
 
 
 def _orphaned_sidecars(store: Store, older_than_ms: int) -> list[str]:
-    """Old sidecars that no checkpoint names.
+    """Find old sidecars that no checkpoint names.
 
     Protocol: Metadata Cleanup (sidecars younger than a day may belong to a checkpoint to come)
     """
@@ -203,7 +203,8 @@ def _orphaned_sidecars(store: Store, older_than_ms: int) -> list[str]:
     if not old:
         return []
     try:
-        # Listed after the sidecars, so that none becomes named in between; torn ones count too.
+        # Listed after the sidecars, so that none becomes named in between; incomplete checkpoints
+        # count, too.
         named = set(_named_sidecars(store, list_log(store, from_version=0).checkpoints))
     except CheckpointUnreadableError as error:
         logger.warning("keeping all sidecars of %s: %s", store.root, error)

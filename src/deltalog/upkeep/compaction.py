@@ -1,4 +1,4 @@
-"""Log compaction: what a run of commits leaves, in one file beside them.
+"""Log compaction: the reconciled actions of a range of commits, in one file beside them.
 
 Protocol: Log Compaction Files
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from deltalog.snapshot import Snapshot
     from deltalog.storage.store import Store
 
-# What tells the actions of a kind apart; of equals, the newest stays.
+# The key of each kind of action; of actions with equal keys, the newest is kept.
 _NAMES: Final = {
     "protocol": "",
     "metaData": "",
@@ -36,25 +36,25 @@ _NAMES: Final = {
 
 
 def compact_logs(snapshot: Snapshot, start: int, end: int) -> str:
-    """Write what the commits from `start` to `end` leave as one file; the commits stay.
+    """Write the reconciled actions of the commits `start` to `end` as one file; keep the commits.
 
-    Tombstones and removed domains are kept, since they hide what is older. The file holds no
+    Tombstones and removed domains are kept, since they cancel older actions. The file has no
     provenance and no change files: history and the change feed read the commits.
 
     Args:
         snapshot: of the table, at `end` or later.
         start: the first version.
-        end: the last one.
+        end: the last version, inclusive.
 
     Returns:
-        Where the file is, relative to the table's root.
+        The path of the file, relative to the table's root.
 
     Raises:
         InvalidInputError: there is no such range of published commits.
-        DeltaProtocolError: the table needs a feature that deltalog cannot honour in writing.
+        DeltaProtocolError: the table needs a feature that deltalog cannot write.
 
     Protocol: Log Compaction Files
-    Cost: each commit is read twice; the text of the live actions is in memory.
+    Cost: each commit is read twice; the reconciled actions are in memory as text.
     """
     store = snapshot.store
     check_writable(
@@ -71,7 +71,7 @@ def compact_logs(snapshot: Snapshot, start: int, end: int) -> str:
         )
     path = log_path(compaction_name(start, end))
     data = _compacted(store, _commits(store, start, end))
-    with contextlib.suppress(AlreadyExistsError):  # another writer's has the same meaning
+    with contextlib.suppress(AlreadyExistsError):  # another writer's file is equivalent
         store.put_if_absent(path, data)
     return path
 

@@ -1,7 +1,7 @@
-"""Verbs: what can be done to a table, one module each.
+"""Verbs: the operations on a table, one module each.
 
-A verb is a frozen value that holds its arguments as the user says them. It stages itself into a
-transaction and returns one typed outcome; nothing here commits.
+A verb is a frozen value that holds its arguments as the user gave them. It stages itself into a
+transaction and returns one typed outcome; only `verbs.do` commits.
 """
 
 from __future__ import annotations

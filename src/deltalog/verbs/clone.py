@@ -1,7 +1,7 @@
-"""Clone: another table with the rows of a version, by name only (shallow) or with copies (deep).
+"""Clone: a table with the files of another table's version, referenced (shallow) or copied (deep).
 
-Owns how files of one table are named in another, and what of a table goes along. Cloned again, a
-table gets the difference: files that it has are neither added nor copied once more.
+Owns how files of one table are referenced from another, and which metadata is taken over. Repeated
+clones are incremental: files that the clone has are neither added nor copied again.
 
 Protocol: Add File and Remove File (absolute paths), Deletion Vector Descriptor Schema, Row Tracking
 """
@@ -71,13 +71,13 @@ _COPIED_AT_ONCE: Final = 2  # whole files are in memory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cloned:
-    """What a clone did.
+    """The result of a clone.
 
     Args:
         num_source_files: logical files of the source.
         source_bytes: their size.
-        num_added_files: that the clone did not have before.
-        num_removed_files: that the clone had, and the source has no more.
+        num_added_files: files that the clone did not have before.
+        num_removed_files: files of the clone that are no longer in the source.
         removed_bytes: their size.
         num_copied_files: physical files that were copied.
         copied_bytes: their size.
@@ -92,11 +92,11 @@ class Cloned:
     copied_bytes: int = 0
 
     def result(self) -> None:
-        """Nothing: the clone is what callers get."""
+        """Return nothing: callers get the clone itself."""
         return
 
     def metrics(self) -> dict[str, int]:
-        """As the history tells them."""
+        """Return the metrics as Delta Spark's operationMetrics."""
         return {
             "sourceTableSize": self.source_bytes,
             "sourceNumOfFiles": self.num_source_files,
@@ -113,17 +113,17 @@ def cloned_configuration(
     target: TableConfiguration | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> TableConfiguration:
-    """Protocol and metadata of a clone: the source's, with an identity of its own.
+    """Return protocol and metadata of a clone: the source's, with a table id of its own.
 
-    Rows get ids of their own, too, so the columns that keep such ids in files are others.
+    The clone assigns its own row ids, so it also has its own materialized row id columns.
 
     Args:
         source: of the version that is cloned.
         target: of the table that the clone replaces; its features stay.
-        properties: set on the clone besides.
+        properties: set on the clone in addition.
 
     Raises:
-        InvalidInputError: a property is none.
+        InvalidInputError: a property is invalid.
     """
     protocol = source.protocol
     for feature in _TIED_FEATURES:
@@ -150,7 +150,7 @@ def cloned_configuration(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clone(Verb[Cloned]):
-    """Give the table the files of another one.
+    """Replace the files of the table by those of another table's version.
 
     Args:
         source: the version to clone; its store can be another one for a deep clone.
@@ -170,13 +170,14 @@ class Clone(Verb[Cloned]):
     doing: ClassVar[str] = "copying files"
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Cloned:
-        """Copy or name the files that are new, and take its configuration over.
+        """Copy or reference the new files, and take over the source's configuration.
 
         Raises:
-            InvalidInputError: a file stands in the way of a copy.
-            DeltaProtocolError: the source cannot be read.
+            InvalidInputError: another file exists at the path of a copy.
+            DeltaProtocolError: deltalog cannot read the source.
 
-        Cost: all columns of the source's files; for a deep clone each new file in memory once.
+        Cost: the log's columns of the source's files; a deep clone also copies each new file
+        through memory.
         """
         del engine
         if transaction.snapshot is not None:
@@ -255,12 +256,12 @@ class Clone(Verb[Cloned]):
 
 
 class _FileNames:
-    """How files of one table are named in another.
+    """The paths of one table's files in the log of another table.
 
     Args:
-        source: root of the table that has them.
-        target: root of the table that shall name them.
-        is_shallow: by their location; otherwise by the place that their copies get.
+        source: root of the table that has the files.
+        target: root of the clone.
+        is_shallow: absolute paths of the source's files; otherwise the paths of their copies.
     """
 
     def __init__(self, source: str, target: str, *, is_shallow: bool) -> None:
@@ -269,7 +270,7 @@ class _FileNames:
         self._is_shallow = is_shallow
 
     def of(self, files: pa.Table) -> pa.Table:
-        """The rows as the other table has them, with `FILE_SCHEMA`."""
+        """Return the files' rows for the clone's log, with `FILE_SCHEMA` and without row ids."""
         changed = {
             "path": self._paths(files.column("path")),
             "deletionVector": self._vectors(files.column("deletionVector")),
@@ -317,7 +318,10 @@ class _FileNames:
         return pa.array(renamed, pa.string())
 
     def _copy_of(self, path: str) -> str:
-        """Where the copy of a file goes: the same place, or for one from elsewhere a new name."""
+        """Return the path of a copy: the same, or a new name for a file outside of the source.
+
+        The new name is derived from the location, so that a repeated clone finds the copy.
+        """
         if not is_absolute(path):
             return path
         place = canonical_path(path, self._source)
@@ -328,7 +332,7 @@ class _FileNames:
     def _vectors(self, vectors: Any) -> Any:
         if vectors.null_count == len(vectors):
             return vectors
-        # Python sees only the files that have one.
+        # Only files with a vector are turned into Python objects.
         rows: list[Any] = vectors.filter(vectors.is_valid()).to_pylist()
         renamed = [
             None if found is None else deletion_vector_to_json(self._vector(found))
@@ -388,7 +392,7 @@ def _copy(
     copies: Mapping[str, _Copy],
     steps: Steps,
 ) -> _Copied:
-    """Copy files that are not there yet; those of an earlier attempt are taken as they are."""
+    """Copy files that the target does not have; copies of an earlier attempt are kept."""
     target = pending.store
 
     def copy(path: str, wanted: _Copy) -> tuple[str, int | None]:
@@ -419,16 +423,16 @@ def _copy(
             background.submit(partial(work, path, wanted))
         background.wait()
     except BaseException:
-        background.cancel()  # and wait: a copy that is under way would stay
+        background.cancel()  # and wait, so that running copies are recorded and cleaned up
         raise
     return _Copied(len(sizes), sum(sizes))
 
 
 def _is_copied(source: Store, path: str, target: Store, place: str) -> bool:
-    """Whether the copy is there.
+    """Whether the target has the copy: a file of that path and size.
 
     Raises:
-        InvalidInputError: something else is.
+        InvalidInputError: the file at that path has another size.
     """
     try:
         there = target.stat(place)
@@ -454,9 +458,9 @@ def _clone_clustering(pending: PendingTransaction, source: Snapshot) -> None:
 
 
 def _location(root: str) -> str:
-    """A root as an absolute URL: `/x` alone would be another file on another file system.
+    """Return a root as an absolute URL, as `/x` is relative to the reader's file system.
 
-    Local ones have one slash: Delta Spark does not know its files by `file:///x`.
+    Local roots get one slash: Delta Spark does not recognise its files as `file:///x`.
     """
     if root.startswith("/"):
         return f"file:{root}"

@@ -1,4 +1,4 @@
-"""Convert: Parquet files become a Delta table where they lie; no file is written but the log's.
+"""Convert: turn Parquet files into a Delta table in place, by writing only a log.
 
 Protocol: Add File and Remove File, Per-file Statistics, Column Mapping
 """
@@ -45,12 +45,12 @@ _READ_AHEAD: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversion:
-    """Parquet files as a table.
+    """A plan for a table of existing Parquet files.
 
     Args:
-        schema: of their rows, partition columns last.
+        schema: of the table, partition columns last.
         partition_columns: by name.
-        files: all of them.
+        files: of the table.
     """
 
     schema: StructType
@@ -64,18 +64,18 @@ def plan_conversion(
     partition_by: StructType | None = None,
     partition_strategy: PartitionStrategy | None = None,
 ) -> Conversion:
-    """What the Parquet files below a root are as a table. Nothing is written.
+    """Plan the conversion of the Parquet files below a root; nothing is written.
 
     Args:
-        context: of the table to be; its zone is that of times in directories.
-        partition_by: partition columns; None takes them from directories such as `p=1`.
-        partition_strategy: whether directories are `p=1` (`hive`, the default) or hold the values
-            alone, in the order of the columns (`directory`).
+        context: of the new table; its time zone applies to timestamps in directory names.
+        partition_by: partition columns; None infers them from directories such as `p=1`.
+        partition_strategy: whether directories are `p=1` (`hive`, the default) or hold only the
+            values, in the order of the columns (`directory`).
 
     Raises:
-        InvalidInputError: there are no such files, or their paths lack a partition column.
+        InvalidInputError: there are no Parquet files, or their paths lack a partition column.
         SchemaMismatchError: files have different types for the same column.
-        InvalidPartitionValueError: a directory's value is none of its column's type.
+        InvalidPartitionValueError: a directory's value does not parse as its column's type.
 
     Cost: one listing, and every footer.
     """
@@ -98,12 +98,12 @@ def plan_conversion(
 
 
 def configuration_in_place(wanted: TableConfiguration) -> TableConfiguration:
-    """The configuration of a new table, fit for files that are there already.
+    """Return a new table's configuration, adapted to existing files.
 
-    With column mapping, physical names are the names in the files.
+    With column mapping, the physical names are the column names in the files.
 
     Raises:
-        InvalidInputError: files would have to hold field ids, or rows were to be checked.
+        InvalidInputError: the column mapping mode is `id`, or there are constraints.
     """
     texts = wanted.metadata.configuration
     constraints = [key for key in texts if key.startswith(CONSTRAINT_PREFIX)]
@@ -129,27 +129,27 @@ def configuration_in_place(wanted: TableConfiguration) -> TableConfiguration:
 
 @dataclass(frozen=True, slots=True)
 class ConvertedFiles:
-    """What a conversion did: how many files the table has now."""
+    """The result of a conversion: the number of files."""
 
     num_files: int
 
     def metrics(self) -> dict[str, int]:
-        """As the history tells them."""
+        """Return the metrics as Delta Spark's operationMetrics."""
         return {"numConvertedFiles": self.num_files}
 
     def result(self) -> int:
-        """How many files."""
+        """Return the number of files."""
         return self.num_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Convert(Verb[ConvertedFiles]):
-    """Add Parquet files that are there already to a new table.
+    """Add existing Parquet files to a new table.
 
     Args:
         conversion: planned for the same store.
-        collect_stats: whether columns are read for their bounds; otherwise files only say how
-            many rows they have.
+        collect_stats: whether the columns are read to compute statistics; otherwise files only get
+            `numRecords`.
     """
 
     conversion: Conversion
@@ -158,9 +158,9 @@ class Convert(Verb[ConvertedFiles]):
     doing: ClassVar[str] = "reading files"
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> ConvertedFiles:
-        """Add them; the table has `configuration_in_place`.
+        """Add the files; the table must have the configuration of `configuration_in_place`.
 
-        Cost: without statistics none; with them, the columns that get some, of every file.
+        Cost: with statistics, the indexed columns of every file are read; otherwise no I/O.
         """
         del engine
         total = len(self.conversion.files)
@@ -201,7 +201,7 @@ def _add(file: ParquetFile, stats: str) -> AddFile:
 
 
 class _Collector:
-    """Reads files as scans of the table will, and collects what such scans may rely on."""
+    """Computes a file's statistics from the values that a scan of the table will read."""
 
     def __init__(self, pending: PendingTransaction) -> None:
         configuration = pending.configuration

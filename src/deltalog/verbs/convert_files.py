@@ -1,7 +1,7 @@
-"""Parquet files that are to become a table: what their footers and directories say.
+"""Schema and partition values of Parquet files that are to be converted.
 
-Owns the schema that files have together, and the partition values in their paths. Data is not
-read here.
+Owns merging the schemas of the footers, and parsing the partition values in paths. Reads no data
+pages.
 
 Protocol: Schema Serialization Format, Partition Value Serialization
 """
@@ -46,11 +46,11 @@ _SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetFile:
-    """A file that is to join a table.
+    """A Parquet file to add to the table.
 
     Args:
         info: path, size and time.
-        num_rows: as its footer has it.
+        num_rows: from its footer.
         partition_values: serialised, by logical name.
     """
 
@@ -60,7 +60,7 @@ class ParquetFile:
 
 
 def find_parquet_files(store: Store) -> list[FileInfo]:
-    """The Parquet files below the root, by path; hidden ones are left out.
+    """Return the Parquet files below the root, ordered by path, without hidden ones.
 
     Raises:
         InvalidInputError: there are none.
@@ -81,13 +81,13 @@ def find_parquet_files(store: Store) -> list[FileInfo]:
 
 
 def read_footers(store: Store, files: Sequence[FileInfo]) -> tuple[StructType, list[int]]:
-    """The schema that files have together, and how many rows each of them has.
+    """Return the merged schema of the files, and the number of rows of each.
 
-    Columns of the schema are nullable and in the order in which they are met.
+    Columns are nullable, in the order of their first appearance.
 
     Raises:
-        SchemaMismatchError: a column has one type here and another one there.
-        DataFileUnreadableError: a file is no Parquet.
+        SchemaMismatchError: a column has different types in two files.
+        DataFileUnreadableError: a file is not valid Parquet.
 
     Cost: a request or two per file, several at a time.
     """
@@ -108,12 +108,13 @@ def partition_fields(
     partition_by: StructType | None,
     strategy: PartitionStrategy | None,
 ) -> StructType:
-    """The partition columns: those that were given, or those that directories tell.
+    """Return the partition columns: those given, or those inferred from directory names.
 
-    A column is `date` or `long` if all its values are written as such are; else `string`.
+    A column is inferred as `long` or `date` if all its values are in canonical form for that type;
+    else as `string`.
 
     Raises:
-        InvalidInputError: `directory` needs a schema.
+        InvalidInputError: the strategy is `directory`, and no columns are given.
     """
     if partition_by is not None:
         return StructType([replace(field, nullable=True) for field in partition_by.fields])
@@ -136,11 +137,11 @@ def partition_values(
     *,
     time_zone: str,
 ) -> list[dict[str, str | None]]:
-    """The partition values of each file, serialised as the protocol has them.
+    """Return the partition values of each file, serialised by the protocol's rules.
 
     Raises:
-        InvalidInputError: a path lacks a partition column, or has more directories than that.
-        InvalidPartitionValueError: a value is none of its column's type.
+        InvalidInputError: the directories of a path do not match the partition columns.
+        InvalidPartitionValueError: a value does not parse as its column's type.
     """
     read = _by_position if strategy == "directory" else _by_name
     texts = [read(info, fields) for info in files]
@@ -162,14 +163,14 @@ def partition_values(
 
 
 def table_schema(data: StructType, partitions: StructType) -> StructType:
-    """The columns of the files, then those of the partitions."""
+    """Return the files' columns, followed by the partition columns."""
     names = {field.name.lower() for field in partitions.fields}
     own = [field for field in data.fields if field.name.lower() not in names]
     return StructType([*own, *partitions.fields])
 
 
 def _is_hidden(path: str) -> bool:
-    """Names that begin with `.` or `_`, unless they are partitions (`_p=1`)."""
+    """Whether a part of the path begins with `.` or `_`, unless it is a partition (`_p=1`)."""
     return any(part.startswith((".", "_")) and "=" not in part for part in path.split("/"))
 
 
@@ -178,7 +179,7 @@ def _directory(info: FileInfo) -> str:
 
 
 def _schema_text(footer: Any) -> str:
-    """The schema of one file as JSON: what Spark noted in the footer, or else what Parquet says."""
+    """Return a file's schema as JSON: Spark's from the footer metadata, or else Parquet's."""
     noted = (footer.metadata or {}).get(_SPARK_SCHEMA)
     if noted is not None:
         try:
@@ -191,7 +192,7 @@ def _schema_text(footer: Any) -> str:
     schema = from_arrow_schema(pa.schema([field.remove_metadata() for field in arrow]))
     columns = [footer.schema.column(number) for number in range(len(footer.schema))]
     legacy = {column.path.split(".")[0] for column in columns if column.physical_type == "INT96"}
-    # The old form of timestamps has no word for it, but is always an instant.
+    # INT96 has no annotation for it, but is always an instant, never a local time.
     fields = [
         loosened(StructType([field]), _bare, _as_instant).fields[0]
         if field.name in legacy

@@ -1,6 +1,6 @@
-"""Create and replace: what the first version of a table holds besides its metadata.
+"""Create a table, or replace one by a table without rows.
 
-What protocol and metadata may be is `table_change`'s to say.
+`table_change` decides which protocol and metadata a table may have.
 
 Protocol: Change Metadata, Domain Metadata
 """
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 def as_schema(schema: Any) -> StructType:
-    """A schema in any of the forms that callers use.
+    """Return a schema that is given as a Schema, a list of fields, or an Arrow schema.
 
     Raises:
-        InvalidInputError: it is none.
+        InvalidInputError: it is of another type.
     """
     if isinstance(schema, StructType):
         return schema
@@ -48,7 +48,7 @@ def as_schema(schema: Any) -> StructType:
 
 @dataclass(frozen=True, slots=True)
 class Create(Verb[Nothing]):
-    """Make a table of the transaction's configuration.
+    """Create a table with the transaction's configuration.
 
     Args:
         clustering_columns: names or paths; None is no clustering.
@@ -58,7 +58,7 @@ class Create(Verb[Nothing]):
     name: ClassVar[str] = "CREATE TABLE"
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Nothing:
-        """Add what a new table has besides its columns."""
+        """Stage the clustering columns and the operation parameters."""
         del engine
         _stage_new(transaction, self.clustering_columns)
         return Nothing()
@@ -66,10 +66,10 @@ class Create(Verb[Nothing]):
 
 @dataclass(frozen=True, slots=True)
 class Replace(Verb[Nothing]):
-    """Give an existing table another schema, properties and no rows; its history stays.
+    """Replace schema and properties of a table, and remove its rows; the history stays.
 
     Args:
-        wanted: what a new table would be.
+        wanted: the configuration that a new table would have.
         clustering_columns: names or paths; None is no clustering.
     """
 
@@ -89,7 +89,7 @@ class Replace(Verb[Nothing]):
             protocol=wanted.protocol,
             replaces_data=True,
         )
-        # The old name goes, too, where the new table has none.
+        # Name and description are replaced even if the new table has none.
         metadata = replace(
             changed.metadata, name=wanted.metadata.name, description=wanted.metadata.description
         )
@@ -120,9 +120,9 @@ def _stage_new(
 
 
 def _replaced_properties(current: TableConfiguration, wanted: TableConfiguration) -> dict[str, str]:
-    """What the new table asks for; what writers keep is the old table's, or made anew.
+    """Return the wanted properties, without those that writers maintain.
 
-    The times of commits go on (ledger B-22): the history is one.
+    In-commit timestamps stay enabled (ledger B-22), as the history continues.
     """
     key = TableProperties.enable_in_commit_timestamps.key
     kept = {key: "true"} if current.in_commit_timestamps is not None else {}

@@ -1,4 +1,4 @@
-"""Delete: the rows for which a predicate is true leave the table.
+"""Delete the rows for which a predicate is true.
 
 Protocol: Deletion Vectors, Add File and Remove File, Add CDC File
 """
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """What a deletion did."""
+    """The result of a DELETE."""
 
     changed: ChangedRows
 
     def metrics(self) -> dict[str, int]:
-        """As the history tells them; the rows only where they are known."""
+        """Return Delta Spark's operationMetrics; without numDeletedRows if it is unknown."""
         changed, files = self.changed, self.changed.files
         found = {
             "numDeletedRows": changed.rows.deleted_by_source,
@@ -42,7 +42,7 @@ class Deleted:
         return {name: value for name, value in found.items() if value is not None}
 
     def result(self) -> dict[str, Any]:
-        """Counts of rows and files, and times in milliseconds."""
+        """Return counts of rows and files, and durations in milliseconds."""
         changed, files = self.changed, self.changed.files
         return {
             "num_added_files": changed.num_added_files + files.num_vectors_added,
@@ -60,7 +60,7 @@ class Delete(Verb[Deleted]):
     """Delete rows.
 
     Args:
-        changes: of `rows.changes.deletion`.
+        changes: from `rows.changes.deletion`.
     """
 
     changes: RowChanges
@@ -70,7 +70,7 @@ class Delete(Verb[Deleted]):
 
     @classmethod
     def where(cls, predicate: Any, **options: Any) -> Delete:
-        """Delete the rows for which a predicate is true; None is all rows."""
+        """Return the verb for the rows for which a predicate is true; None is all rows."""
         return cls(deletion(predicate, **options))
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Deleted:
@@ -78,6 +78,6 @@ class Delete(Verb[Deleted]):
         return Deleted(engine.find_rows(transaction, self.changes).apply())
 
     def preview(self, transaction: PendingTransaction, engine: Engine) -> dict[str, Any]:
-        """Counts, and `files`: what would become of each file, and why."""
+        """Return the counts, and `files`: the decision for each file, with its reason."""
         found, files = engine.find_rows(transaction, self.changes).preview()
         return {**Deleted(found).result(), "files": files}

@@ -1,7 +1,8 @@
-"""How verbs are done: staged, committed, tried again, reported; for every door alike.
+"""Run verbs: stage, commit, retry after a conflict, and set the metrics.
 
 Owns the only calls of `transaction.commit` outside of its room, so that each commit is followed by
-the same steps, whichever door it came through. Metrics are set here and nowhere else.
+the same steps, whether it came from the API, SQL, Spark or the command line. Metrics are set only
+here.
 """
 
 from __future__ import annotations
@@ -41,18 +42,18 @@ def do(
     *,
     progress: Progress | None = None,
 ) -> Ran[OutcomeT_co]:
-    """Stage a verb on a version and commit it; stage it anew where a winner made it wrong.
+    """Stage a verb and commit it; stage it again if a concurrent commit conflicts with it.
 
     Args:
         verb: what is to be done.
-        load: the newest version; asked once for every evaluation.
+        load: returns the newest version; called once per attempt.
         engine: does the work on rows and files.
-        options: of the commit; a verb that cannot be staged again is not, whatever they say.
-        progress: True for a bar, or told how many files of how many are read; what it raises ends
-            the work, and leaves nothing behind.
+        options: of the commit; a verb that is not repeatable raises on a conflict in any case.
+        progress: True shows a progress bar; a function is called with the numbers of files read and
+            of all files. An exception from it ends the work, and new files are deleted.
 
     Raises:
-        DeltaError: whatever staging and committing raise.
+        DeltaError: from staging or committing.
     """
     with verb.opened(engine) as opened:
         return run(
@@ -73,7 +74,7 @@ def stage(
     *,
     progress: Progress | None = None,
 ) -> OutcomeT_co:
-    """Stage a verb with others into one transaction."""
+    """Stage a verb into a transaction that may hold others, and return its outcome."""
     with verb.opened(engine) as opened:
         return _stage(opened, transaction, engine, progress)
 
@@ -92,14 +93,14 @@ def _stage(
 
 
 def preview(verb: Verb[Any], snapshot: Snapshot, engine: Engine) -> dict[str, Any]:
-    """What a verb would do to a version, as its caller gets it; nothing is written."""
+    """Return the result of a dry run of a verb on a version; nothing is written."""
     transaction = PendingTransaction(snapshot.context, snapshot, operation=verb.name)
     with verb.opened(engine) as opened:
         return opened.preview(transaction, engine)
 
 
 def explain(verb: Verb[Any], snapshot: Snapshot, engine: Engine) -> str:
-    """How a verb would find the rows that it concerns; nothing is written."""
+    """Describe how a verb would find its rows; nothing is written."""
     transaction = PendingTransaction(snapshot.context, snapshot, operation=verb.name)
     with verb.opened(engine) as opened:
         return opened.explain(transaction, engine)
@@ -114,18 +115,18 @@ def make_table(
     *,
     progress: Progress | None = None,
 ) -> Ran[OutcomeT_co]:
-    """Do a verb as version 0 of a table that is not there yet.
+    """Create a table, with a verb that stages the contents of version 0.
 
     Args:
-        verb: what version 0 holds besides its configuration.
-        context: of the table that is to be.
-        configuration: of the table.
+        verb: stages the contents besides the configuration.
+        context: of the new table.
+        configuration: of the new table.
         engine: does the work on rows and files.
         options: of the commit.
         progress: as for `do`.
 
     Raises:
-        CommitFailedError: another writer made a table there.
+        CommitFailedError: another writer created a table at the location.
     """
     transaction = PendingTransaction(
         context,
@@ -143,7 +144,7 @@ def make_table(
 def commit_staged(
     transaction: PendingTransaction, engine: Engine, options: CommitOptions = USUAL
 ) -> Committed:
-    """Commit what verbs have staged; the files of a skipped commit are removed."""
+    """Commit a transaction with staged verbs; if the commit is skipped, delete its new files."""
     committed = commit(transaction, options, maintenance=EngineMaintenance(engine))
     if committed.skipped:
         discard(transaction)
@@ -152,22 +153,22 @@ def commit_staged(
 
 @dataclass(frozen=True, slots=True)
 class EngineMaintenance:
-    """The work after a commit that goes through files, done by the engine of the verb.
+    """Maintenance after a commit that reads or writes files, done by the verb's engine.
 
     Args:
-        engine: does it.
+        engine: of the verb.
     """
 
     engine: Engine
 
     def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
-        """As `Engine.write_checkpoint`."""
+        """Write a checkpoint, see `Engine.write_checkpoint`."""
         return self.engine.write_checkpoint(snapshot, at_ms)
 
     def compact(self, snapshot: Snapshot, hooks: PostCommitHookProperties) -> Snapshot:
-        """Put small files together where that is worth a commit; the version to go on with.
+        """Run auto-compaction if it is due, and return the newest version.
 
-        The commit before it stands, whatever happens here: a failure is logged.
+        The verb's commit is done already, so a failure is only logged.
         """
         try:
             if not is_auto_compaction_due(snapshot):

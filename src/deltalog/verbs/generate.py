@@ -1,7 +1,7 @@
-"""Generate: the list of live files, for engines that read Parquet files and no log.
+"""Generate symlink manifests: lists of live files for engines that cannot read the log.
 
-Owns the form of a symlink manifest: a text file per partition below `_symlink_format_manifest`,
-with the location of one data file a line. It is a copy that ages: each call writes it anew.
+Owns the form of a manifest: a text file per partition below `_symlink_format_manifest`, with the
+location of one data file per line. Commits do not update it; each call writes it again.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _DIRECTORY: Final = "_symlink_format_manifest"
 
 
 def generate_symlink_manifest(snapshot: Snapshot) -> list[str]:
-    """Write the manifests of a version, and remove those of partitions that are no more.
+    """Write the manifests of a version, and delete those of partitions that no longer exist.
 
     Returns:
         The paths of the manifests, relative to the root.
 
     Raises:
-        InvalidInputError: files have deletion vectors, which such an engine would not see.
+        InvalidInputError: files have deletion vectors, which such engines would ignore.
 
-    Cost: one small file per partition, and a listing of those that were there before.
+    Cost: one small file per partition, and a listing of the existing manifests.
     """
     configuration, store = snapshot.configuration, snapshot.store
     check_readable(
@@ -55,7 +55,7 @@ def generate_symlink_manifest(snapshot: Snapshot) -> list[str]:
 
 
 def _manifests(snapshot: Snapshot, files: pa.Table) -> dict[str, bytes]:
-    """What is to be written: path → content."""
+    """Return the manifests to write: path → content."""
     configuration = snapshot.configuration
     keys = configuration.physical_partition_columns
     if not keys:
@@ -77,7 +77,7 @@ def _manifests(snapshot: Snapshot, files: pa.Table) -> dict[str, bytes]:
 
 
 def _content(root: str, paths: Any) -> bytes:
-    """A location a line, not encoded; local ones as Hadoop writes them."""
+    """Return one decoded location per line; local ones as Hadoop writes them, `file:/x`."""
     texts: list[str] = paths.to_pylist()
     places = [join(root, decode_path(text)) for text in texts]
     lines = [f"file:{place}\n" if place.startswith("/") else f"{place}\n" for place in places]

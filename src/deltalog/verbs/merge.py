@@ -1,4 +1,4 @@
-"""Merge: rows of a source change, remove and add rows of the table.
+"""Merge the rows of a source into the table: update, delete and insert rows.
 
 Protocol: Deletion Vectors, Add CDC File, Row Tracking
 """
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What a merge did."""
+    """The result of a MERGE."""
 
     changed: ChangedRows
 
     @property
     def num_output_rows(self) -> int:
-        """Rows that were written."""
+        """The number of rows that were written."""
         rows = self.changed.rows
         return rows.inserted + rows.all_updated + self.changed.files.num_copied_rows
 
     def metrics(self) -> dict[str, int | str]:
-        """As the history tells them."""
+        """Return the metrics as Delta Spark's operationMetrics."""
         changed, rows, files = self.changed, self.changed.rows, self.changed.files
         return {
             "numSourceRows": changed.num_source_rows,
@@ -63,7 +63,7 @@ class Merged:
         }
 
     def result(self) -> dict[str, Any]:
-        """Counts of rows and files, and times in milliseconds."""
+        """Return counts of rows and files, and durations in milliseconds."""
         changed, rows, files = self.changed, self.changed.rows, self.changed.files
         return {
             "num_source_rows": changed.num_source_rows,
@@ -96,31 +96,31 @@ class Merge(Verb[Merged]):
     skips_empty: ClassVar[bool] = True
 
     def with_clause(self, clause: Clause) -> Merge:
-        """The same merge with one more clause."""
+        """Return the merge with one more clause."""
         clauses = (*self.changes.clauses, clause)
         return replace(self, changes=replace(self.changes, clauses=clauses))
 
     def with_source(self, source: Any) -> Merge:
-        """The same merge of other rows."""
+        """Return the merge with another source."""
         return replace(self, changes=replace(self.changes, source=source))
 
     @contextmanager
     def opened(self, engine: Engine) -> Iterator[Merge]:
-        """The same merge of rows that can be asked for more than once."""
+        """Yield the merge with its source opened, so that rows can be read more than once."""
         with engine.open_source(self.changes.source) as source:
             yield self.with_source(source)
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Merged:
-        """Match rows, write new ones and new versions, mask or rewrite the files of the old."""
+        """Match rows, write inserted and updated ones, and mask or rewrite the changed files."""
         return Merged(engine.find_rows(transaction, self.changes).apply())
 
     def preview(self, transaction: PendingTransaction, engine: Engine) -> dict[str, Any]:
-        """Counts, and `files`: what would become of each file, and why."""
+        """Return the counts, and `files`: the decision for each file, with its reason."""
         found, files = engine.find_rows(transaction, self.changes).preview()
         return {**Merged(found).result(), "files": files}
 
     def explain(self, transaction: PendingTransaction, engine: Engine) -> str:
-        """How rows would be matched: keys, conditions, and the files that would be read."""
+        """Describe how rows would be matched: keys, conditions, and the files to read."""
         return engine.find_rows(transaction, self.changes).explain()
 
 
@@ -132,14 +132,14 @@ def upsert(
     merge_schema: bool = False,
     use_deletion_vectors: bool | None = None,
 ) -> Merge:
-    """The merge that replaces rows of the table by rows with the same key, and adds the others.
+    """Return the merge that updates rows with the same key, and inserts the others.
 
     Args:
         source: the rows.
-        key: the columns that identify a row, in both.
-        null_safe: NULL is a key like any other; otherwise rows without a key are always added.
-        merge_schema: columns that only the source has are added to the table.
-        use_deletion_vectors: for files that keep rows; None does what the table has enabled.
+        key: the columns that identify a row, in source and table.
+        null_safe: NULL keys match each other; otherwise rows with a NULL key are always inserted.
+        merge_schema: add columns to the table that only the source has.
+        use_deletion_vectors: mask (True) or rewrite (False) files; None decides per file.
     """
     names = [key] if isinstance(key, str) else list(key)
     if not names:

@@ -1,7 +1,7 @@
-"""Which physical files a version still needs: data files, and the files of deletion vectors.
+"""The physical files that a version still needs: data files and deletion vector files.
 
-Owns the paths only, in canonical form. When a file may go is `vacuum`'s to say, whether one is
-there is `repair`'s and `restore`'s.
+Owns their canonical paths. `vacuum` decides when a file is deleted; `repair` and `restore` act on
+files that are missing.
 
 Protocol: Action Reconciliation, Deletion Vectors
 """
@@ -35,19 +35,19 @@ _VECTOR_FILE: Final = ("storageType", "pathOrInlineDv")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeededFiles:
-    """Files that must stay.
+    """Files that must not be deleted.
 
     Args:
         paths: canonical.
-        names: last parts of those that are outside of the table's root: who spells the root in a
-            way that nobody can tell from another place loses nothing.
+        names: file names of the paths outside of the table's root. Such a path may be an unknown
+            spelling of the root, so files with these names are kept, too.
     """
 
     paths: Paths
     names: Paths
 
     def are_needed(self, paths: Any) -> Any:
-        """Which of some canonical paths below the root must stay."""
+        """Return a mask of the canonical paths below the root that must not be deleted."""
         needed = compute.is_in(paths, value_set=self.paths)
         if not len(self.names):
             return needed
@@ -57,18 +57,18 @@ class NeededFiles:
 def needed_files(
     snapshot: Snapshot, *, cutoff_ms: int, keep_versions: Sequence[int] = ()
 ) -> NeededFiles:
-    """The files of live adds, of tombstones that have not expired, and of versions to be kept.
+    """Return the files of live adds, of unexpired tombstones, and of versions to keep.
 
-    A tombstone without a time has expired, and one from the very moment has not (ledger D-17).
+    A tombstone without a time has expired; one at exactly the cutoff has not (ledger D-17).
 
     Args:
         snapshot: the newest version.
-        cutoff_ms: tombstones from before have expired; milliseconds since 1970, UTC.
-        keep_versions: of the same table.
+        cutoff_ms: older tombstones have expired; milliseconds since 1970, UTC.
+        keep_versions: versions of the same table that must stay readable.
 
     Raises:
-        VersionNotFoundError, MalformedLogError: a version that is to be kept cannot be read.
-        DeltaProtocolError: a deletion vector is stored in a way that nobody knows.
+        VersionNotFoundError, MalformedLogError: a version to keep cannot be read.
+        DeltaProtocolError: a deletion vector has an unknown storage type.
 
     Cost: paths and deletion vectors of the log, once; Python touches only distinct vector files.
     """
@@ -85,10 +85,10 @@ def needed_files(
 
 
 def paths_of(files: pa.Table, root: str) -> Paths:
-    """Canonical paths of data files and of the files of their deletion vectors.
+    """Return canonical paths of data files and of their deletion vectors' files.
 
     Args:
-        files: with `FILE_COLUMNS` as they stand in the log.
+        files: with `FILE_COLUMNS` as in the log.
         root: the table's location.
     """
     data: Any = canonical_paths(files.column("path"), root)
@@ -98,7 +98,7 @@ def paths_of(files: pa.Table, root: str) -> Paths:
 
 
 def vector_paths(vectors: Any, root: str) -> Paths:
-    """Canonical paths of the files that hold deletion vectors, each once; inline ones have none."""
+    """Return distinct canonical paths of deletion vector files; inline vectors have none."""
     present = vectors.filter(vectors.is_valid())
     if not len(present):
         return pa.array([], pa.string())
@@ -110,23 +110,27 @@ def vector_paths(vectors: Any, root: str) -> Paths:
 
 
 def vector_path(row: dict[str, Any]) -> str | None:
-    """Decoded path of the file of one vector: a row of a `deletionVector` column, or its place."""
+    """Return the decoded path of one deletion vector's file; None if it is inline.
+
+    Args:
+        row: of a `deletionVector` column; `storageType` and `pathOrInlineDv` are enough.
+    """
     descriptor = descriptor_of({"offset": None, "sizeInBytes": 0, "cardinality": 0, **row})
     return None if descriptor is None else location(descriptor)
 
 
 def deletion_times(tombstones: pa.Table) -> Any:
-    """When each file was removed; 0 where nobody wrote it down (ledger D-17)."""
+    """Return the time of each removal; 0 if `deletionTimestamp` is absent (ledger D-17)."""
     return compute.coalesce(tombstones.column("deletionTimestamp"), pa.scalar(0, pa.int64()))
 
 
 def names_of(paths: Any) -> Any:
-    """The last part of every path."""
+    """Return the file name of each path."""
     return compute.replace_substring_regex(paths, "(?s)^.*/", "")
 
 
 def existing(snapshot: Snapshot, paths: Iterable[str]) -> set[str]:
-    """Those of some decoded paths at which the store has a file.
+    """Return the decoded paths at which the store has a file.
 
     Cost: one request each, several at a time.
     """
@@ -145,7 +149,7 @@ def existing(snapshot: Snapshot, paths: Iterable[str]) -> set[str]:
 
 
 def _changes_of(kept: Snapshot) -> pa.Table:
-    """What the change feed of one version needs besides: its change files, and what it removed."""
+    """Return the files that the change feed of a version also needs: cdc and removed files."""
     empty = kept.files(FILE_COLUMNS).slice(0, 0)
     if not kept.configuration.change_data_feed_enabled:
         return empty

@@ -1,6 +1,7 @@
-"""Repair: files that the log names and the store has lost leave the table.
+"""Repair: remove files from the table that the log references and the store no longer has.
 
-Owns the search. Rows of such files are gone whatever is done; without them the rest can be read.
+Owns the search. The rows of such files are lost in any case; without the files, the others can be
+read again.
 
 Protocol: Add File and Remove File
 """
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostFiles:
-    """Live files of which something is missing.
+    """Live files whose data file or deletion vector file is missing.
 
     Args:
-        files: rows of `snapshot.files` whose data file is no more.
-        without_vector: decoded paths of data files that are there, and whose deletion vector is
-            not: nobody can tell which of their rows are deleted.
+        files: rows of `snapshot.files` whose data file is missing.
+        without_vector: decoded paths of data files whose deletion vector file is missing, so that
+            it is unknown which of their rows are deleted.
     """
 
     files: pa.Table
@@ -39,12 +40,12 @@ class LostFiles:
 
     @property
     def paths(self) -> list[str]:
-        """Decoded paths of the data files that are no more."""
+        """Decoded paths of the missing data files."""
         texts: list[Any] = self.files.column("path").to_pylist()
         return [decode_path(text) for text in texts]
 
     def result(self) -> dict[str, Any]:
-        """As users get them."""
+        """Return the paths of removed files, and of files without their deletion vector."""
         return {
             "dry_run": False,
             "files_removed": self.paths,
@@ -52,7 +53,7 @@ class LostFiles:
         }
 
     def metrics(self) -> dict[str, int]:
-        """As the history tells them; nothing where nothing was removed."""
+        """Return the operationMetrics; empty if nothing was removed."""
         if not self.files.num_rows:
             return {}
         return {
@@ -62,10 +63,10 @@ class LostFiles:
 
 
 def find_lost_files(snapshot: Snapshot) -> LostFiles:
-    """The live files that the store does not have.
+    """Find the live files that the store does not have.
 
-    Cost: one listing of the table; a request for each file that it does not show, and for each
-    file elsewhere.
+    Cost: one listing of the table; a request for each file that is not in it, which includes all
+    files outside of the table's root, and for each deletion vector file.
     """
     files = snapshot.files()
     listed = pa.array([info.path for info in snapshot.store.list_all("")], pa.string())
@@ -73,7 +74,7 @@ def find_lost_files(snapshot: Snapshot) -> LostFiles:
     doubtful = files.filter(compute.invert(compute.is_in(paths, value_set=listed)))
     texts: list[Any] = doubtful.column("path").to_pylist()
     decoded = [decode_path(text) for text in texts]
-    there = existing(snapshot, decoded)  # a listing may be behind, or know other spellings
+    there = existing(snapshot, decoded)  # a listing may be stale, or spell paths differently
     lost = [path not in there for path in decoded]
     gone = doubtful.filter(pa.array(lost, pa.bool_()))
     return LostFiles(files=gone, without_vector=_without_vector(snapshot, files))
@@ -81,17 +82,17 @@ def find_lost_files(snapshot: Snapshot) -> LostFiles:
 
 @dataclass(frozen=True, slots=True)
 class Repair(Verb[LostFiles]):
-    """Remove the files that are no more.
+    """Remove the files whose data file is missing.
 
-    A file that only lacks its deletion vector stays: to remove it would lose rows, and to read it
-    without would bring deleted ones back.
+    A file that only lacks its deletion vector stays: removing it would lose rows, and removing the
+    vector would bring deleted rows back.
     """
 
     name: ClassVar[str] = "FSCK"
     skips_empty: ClassVar[bool] = True
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> LostFiles:
-        """Find and remove them."""
+        """Find and remove the files."""
         del engine
         lost = find_lost_files(transaction.base)
         if lost.files.num_rows:
@@ -100,7 +101,7 @@ class Repair(Verb[LostFiles]):
         return lost
 
     def preview(self, transaction: PendingTransaction, engine: Engine) -> dict[str, Any]:
-        """Find them."""
+        """Find the files."""
         del engine
         return {**find_lost_files(transaction.base).result(), "dry_run": True}
 

@@ -1,7 +1,7 @@
-"""Restore: the table becomes what it was at an older version, by a new one.
+"""Restore: commit a new version with the contents of an older one.
 
-Owns which files come back and which go: only the difference is committed. What was learnt since
-is kept where going back would break promises: features, and ids that were given.
+Owns which files are added and removed: only the difference is committed. State that must not go
+back is kept: features, column ids, and high water marks of identity columns.
 
 Protocol: Add File and Remove File, Column Mapping, Identity Columns
 """
@@ -42,16 +42,16 @@ _SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """What a restoration did.
+    """The result of a RESTORE.
 
     Args:
-        num_restored_files: logical files that came back.
+        num_restored_files: logical files that were added again.
         restored_bytes: their size.
-        num_removed_files: logical files that went.
+        num_removed_files: logical files that were removed.
         removed_bytes: their size.
-        num_files: that the table has now.
+        num_files: live files afterwards.
         num_bytes: their size.
-        num_missing_files: that should have come back, and are no more.
+        num_missing_files: files of the older version that no longer exist.
     """
 
     num_restored_files: int
@@ -63,7 +63,7 @@ class Restored:
     num_missing_files: int = 0
 
     def metrics(self) -> dict[str, int]:
-        """As the history tells them."""
+        """Return the metrics as Delta Spark's operationMetrics."""
         return {
             "numRestoredFiles": self.num_restored_files,
             "restoredFilesSize": self.restored_bytes,
@@ -74,7 +74,7 @@ class Restored:
         }
 
     def result(self) -> dict[str, Any]:
-        """As users get them: deltalake's keys, and more."""
+        """Return the metrics of the API: deltalake's keys, and some more."""
         return {
             "numRemovedFile": self.num_removed_files,
             "numRestoredFile": self.num_restored_files,
@@ -86,14 +86,14 @@ class Restored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restore(Verb[Restored]):
-    """Make the table what it was at an older version.
+    """Restore the table to an older version.
 
     Args:
-        target: an older version of it.
-        asked: the version or the moment that the user named.
-        ignore_missing_files: leave out files that are no more, instead of refusing.
-        protocol_downgrade_allowed: whether features that came later go; otherwise the protocol
-            only rises.
+        target: an older version of the table.
+        asked: the version or timestamp that the user gave.
+        ignore_missing_files: leave out files that no longer exist, instead of raising.
+        protocol_downgrade_allowed: whether the older protocol is restored as well; otherwise the
+            protocol is only upgraded.
     """
 
     target: Snapshot
@@ -103,7 +103,7 @@ class Restore(Verb[Restored]):
     name: ClassVar[str] = "RESTORE"
 
     def logged_parameters(self) -> dict[str, Any]:
-        """The version, or the moment."""
+        """Return the version or the timestamp."""
         is_version = isinstance(self.asked, int)
         return {
             "version": self.target.version if is_version else None,
@@ -111,12 +111,12 @@ class Restore(Verb[Restored]):
         }
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Restored:
-        """Add the files that came and went since, and set protocol and metadata back.
+        """Add the files that were removed since, remove newer ones, and restore the metadata.
 
         Raises:
             DataFileMissingError: vacuum has deleted files of that version.
 
-        Cost: paths and deletion vectors of both versions; a request for each file that comes back.
+        Cost: the log's columns of both versions; a request for each file that is added again.
         """
         del engine
         snapshot = transaction.base
@@ -159,15 +159,15 @@ class Restore(Verb[Restored]):
 
 
 def difference(now: pa.Table, then: pa.Table, root: str) -> tuple[pa.Table, pa.Table]:
-    """The logical files that only one of two versions has.
+    """Return the logical files that only one of two versions has.
 
     Args:
-        now: of the table as it is.
-        then: of the table as it shall be.
-        root: its location.
+        now: files of the current version.
+        then: files of the wanted version.
+        root: the table's location.
 
     Returns:
-        The rows of `then` that are new, and the rows of `now` that go.
+        The rows of `then` to add, and the rows of `now` to remove.
     """
     now_keys, then_keys = _keys(now, root), _keys(then, root)
     added = then.filter(compute.invert(compute.is_in(then_keys, value_set=now_keys)))
@@ -178,10 +178,10 @@ def difference(now: pa.Table, then: pa.Table, root: str) -> tuple[pa.Table, pa.T
 def restored_configuration(
     now: TableConfiguration, then: TableConfiguration, *, downgrades: bool = False
 ) -> TableConfiguration:
-    """Protocol and metadata of an older version, as they may come back.
+    """Return protocol and metadata of an older version, adapted for the new one.
 
-    Ids of columns and values of identity columns are never given twice, and history that needs
-    its checkpoints goes on to be protected.
+    Column ids and identity values must never be assigned twice, so their high water marks stay; and
+    so does the protection of checkpoints.
     """
     protocol = then.protocol if downgrades else _risen(now.protocol, then.protocol)
     texts = dict(then.metadata.configuration)
@@ -220,7 +220,7 @@ def _with_marks_of(schema: StructType, newer: StructType) -> StructType:
 
 
 def _restore_clustering(pending: PendingTransaction, now: Snapshot, then: Snapshot) -> None:
-    """The one domain that belongs to the version; row ids that were given stay given."""
+    """Restore the clustering domain only; the high water mark of row ids must not go back."""
     if not pending.configuration.supports("domainMetadata"):
         return
     current = now.domain_metadata.get(CLUSTERING_DOMAIN)
@@ -237,13 +237,13 @@ def _keys(files: pa.Table, root: str) -> Any:
 
 
 def _missing(target: Snapshot, files: pa.Table) -> set[str]:
-    """Decoded paths of data files, and of deletion vectors, that are no more."""
+    """Return the decoded paths of missing data files and deletion vector files."""
     named = {path for pair in _places(files) for path in pair if path is not None}
     return named - existing(target, named)
 
 
 def _places(files: pa.Table) -> list[tuple[str, str | None]]:
-    """Each file's decoded path, and that of its deletion vector's file."""
+    """Return each file's decoded path, and that of its deletion vector's file."""
     paths: list[Any] = files.column("path").to_pylist()
     vectors: list[Any] = files.column("deletionVector").to_pylist()
     return [

@@ -1,4 +1,4 @@
-"""Truncate: every row leaves the table, and nothing is read for it.
+"""Truncate: remove all files from the table, without reading them.
 
 Protocol: Add File and Remove File
 """
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncated:
-    """What a truncation did.
+    """The result of a TRUNCATE.
 
     Args:
-        num_removed_files: all that were live.
+        num_removed_files: all live files.
         num_removed_bytes: their size.
     """
 
@@ -30,7 +30,7 @@ class Truncated:
     num_removed_bytes: int
 
     def metrics(self) -> dict[str, int]:
-        """As the history tells them."""
+        """Return the metrics as Delta Spark's operationMetrics."""
         return {
             "numRemovedFiles": self.num_removed_files,
             "numRemovedBytes": self.num_removed_bytes,
@@ -38,7 +38,7 @@ class Truncated:
         }
 
     def result(self) -> dict[str, int]:
-        """As users get them."""
+        """Return the number and size of removed files."""
         return {
             "num_removed_files": self.num_removed_files,
             "num_removed_bytes": self.num_removed_bytes,
@@ -53,7 +53,7 @@ class Truncate(Verb[Truncated]):
     skips_empty: ClassVar[bool] = True
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Truncated:
-        """Remove them. Cost: the log's columns of files that removes need."""
+        """Stage the removal of all files. Cost: the log's columns that removes need."""
         del engine
         files = transaction.base.files()
         transaction.read(None)

@@ -1,4 +1,4 @@
-"""Update: the rows for which a predicate is true get new values.
+"""Update the rows for which a predicate is true.
 
 Protocol: Deletion Vectors, Add CDC File, Generated Columns, Row Tracking
 """
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Updated:
-    """What an update did."""
+    """The result of an UPDATE."""
 
     changed: ChangedRows
 
     def metrics(self) -> dict[str, int]:
-        """As the history tells them."""
+        """Return the metrics as Delta Spark's operationMetrics."""
         changed, files = self.changed, self.changed.files
         return {
             "numRemovedFiles": files.num_removed_files,
@@ -44,7 +44,7 @@ class Updated:
         }
 
     def result(self) -> dict[str, Any]:
-        """Counts of rows and files, and times in milliseconds."""
+        """Return counts of rows and files, and durations in milliseconds."""
         changed, files = self.changed, self.changed.files
         return {
             "num_added_files": changed.num_added_files,
@@ -60,10 +60,10 @@ class Updated:
 
 @dataclass(frozen=True, slots=True)
 class Update(Verb[Updated]):
-    """Give new values to rows.
+    """Update rows.
 
     Args:
-        changes: without a source, one clause that updates.
+        changes: without a source, with one UPDATE clause.
     """
 
     changes: RowChanges
@@ -73,7 +73,7 @@ class Update(Verb[Updated]):
 
     @classmethod
     def where(cls, predicate: Any, values: Mapping[Any, Any], **options: Any) -> Update:
-        """Give values to the rows for which a predicate is true; None is all rows.
+        """Return the verb for the rows for which a predicate is true; None is all rows.
 
         Args:
             predicate: which rows.
@@ -90,10 +90,10 @@ class Update(Verb[Updated]):
         return cls(RowChanges(condition=predicate, clauses=(clause,), **options))
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Updated:
-        """Find the rows, write their new versions, and mask or rewrite the files of the old."""
+        """Find the rows, write their new versions, and mask or rewrite the old files."""
         return Updated(engine.find_rows(transaction, self.changes).apply())
 
     def preview(self, transaction: PendingTransaction, engine: Engine) -> dict[str, Any]:
-        """Counts, and `files`: what would become of each file, and why."""
+        """Return the counts, and `files`: the decision for each file, with its reason."""
         found, files = engine.find_rows(transaction, self.changes).preview()
         return {**Updated(found).result(), "files": files}

@@ -1,8 +1,8 @@
-"""Vacuum: files that no version within reach needs any more are deleted.
+"""Vacuum: delete files that no version within the retention period needs.
 
-Owns what is deleted and when, and what the history says of it. Deletion comes last, after the plan
-was looked at once more with the newest version; whatever fails on the way leaves files behind, and
-never a table that lacks one.
+Owns which files are deleted, in which order of steps, and what is recorded in the history. Files
+are deleted last, after the plan was checked again with the newest version; so a failure can leave
+unneeded files behind, but never deletes a needed one.
 
 Protocol: Vacuum Protocol Check; otherwise Delta Spark's vacuum (ledger D-45 … D-49)
 """
@@ -64,18 +64,18 @@ _LAST_CUTOFF: Final = "deltalogCutoffMs"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VacuumPlan:
-    """What a vacuum will delete.
+    """The files that a vacuum will delete, and its parameters.
 
     Args:
         files: with `VACUUM_SCHEMA`; paths are relative to the root and decoded.
         mode: how they were found.
-        cutoff_ms: what was removed before is beyond reach; milliseconds since 1970, UTC.
-        keep_versions: versions that stay whole.
-        retention_ms: how long removed files stay, if the caller said so.
-        default_retention_ms: how long the table says they stay.
-        enforces_retention: whether a shorter time than the table's was to be refused.
-        swept_version: the newest version of which a lite vacuum then has deleted everything that
-            it removed; None if that can't be said.
+        cutoff_ms: files that were removed earlier may be deleted; milliseconds since 1970, UTC.
+        keep_versions: versions that stay readable.
+        retention_ms: how long removed files are kept, if the caller gave it.
+        default_retention_ms: how long the table's properties keep them.
+        enforces_retention: whether a retention shorter than the table's raises.
+        swept_version: the newest version up to which a lite vacuum has deleted all removed files
+            afterwards; None if unknown.
     """
 
     files: pa.Table
@@ -89,20 +89,20 @@ class VacuumPlan:
 
     @property
     def paths(self) -> list[str]:
-        """The files, as paths relative to the root."""
+        """The files' decoded paths, relative to the root."""
         return cast("list[str]", self.files.column("path").to_pylist())
 
     @property
     def size_bytes(self) -> int:
-        """Of the files whose size is known."""
+        """The size of the files together, as far as it is known."""
         return compute.sum(self.files.column("size_bytes")).as_py() or 0
 
     def metrics(self) -> dict[str, int]:
-        """As the history tells them."""
+        """Return the metrics as Delta Spark's operationMetrics."""
         return {"numFilesToDelete": self.files.num_rows, "sizeOfDataToDelete": self.size_bytes}
 
     def result(self) -> list[str]:
-        """The paths."""
+        """Return the paths."""
         return self.paths
 
 
@@ -117,27 +117,28 @@ def plan_vacuum(
     now_ms: int | None = None,
     engine: Engine,
 ) -> VacuumPlan:
-    """The files that may be deleted. Nothing is.
+    """Find the files that may be deleted; nothing is deleted.
 
     Args:
         snapshot: the newest version.
-        mode: `lite` goes by the log, `full` lists every file below the root and finds what failed
-            writes have left as well, `inventory` takes such a listing from the caller.
+        mode: `lite` uses the log only, `full` lists every file below the root and also finds files
+            of failed writes, `inventory` takes such a listing from the caller.
         inventory: for that mode; see `inventory_files`.
-        retention_hours: how long removed files stay; None is `delta.deletedFileRetentionDuration`.
-        enforce_retention_duration: whether a shorter time than the table's is refused.
+        retention_hours: how long removed files are kept; None is
+            `delta.deletedFileRetentionDuration`.
+        enforce_retention_duration: whether a retention shorter than the table's raises.
         keep_versions: versions that stay readable, whatever their age.
-        now_ms: milliseconds since 1970, UTC; None is the present.
+        now_ms: milliseconds since 1970, UTC; None is the current time.
         engine: lists files.
 
     Raises:
-        InvalidInputError: the time is negative, or shorter than the table's.
-        DeltaProtocolError: a writer of this table has to know more than deltalog does; also for
-            readers. Vacuum checks both, whether the table asks for it or not.
-        VersionNotFoundError: a version that is to be kept is not there.
+        InvalidInputError: the retention is negative, or shorter than the table's.
+        DeltaProtocolError: deltalog does not support a reader or writer feature of the table. Both
+            are checked, whether or not the table has the feature vacuumProtocolCheck.
+        VersionNotFoundError: a version to keep does not exist.
 
     Protocol: Vacuum Protocol Check
-    Cost: lite reads commits; full lists the whole table. A few bytes per file of the table.
+    Cost: lite reads commits; full lists the whole table. Memory: a few bytes per file.
     """
     check_writable(
         snapshot.configuration,
@@ -174,7 +175,7 @@ def plan_vacuum(
 
 
 def confirm_vacuum(plan: VacuumPlan, snapshot: Snapshot) -> VacuumPlan:
-    """The plan without the files that a version needs: one made meanwhile may have more.
+    """Return the plan without files that the newest version needs, such as restored ones.
 
     Args:
         plan: of the same table.
@@ -194,17 +195,17 @@ def delete_planned(
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> int:
-    """Delete the files of a plan; how many they were.
+    """Delete the files of a plan, and return their number.
 
     Args:
         store: of the table.
-        plan: confirmed.
-        engine: deletes.
-        progress: told after each batch how many files of how many are gone; what it raises ends
-            the deletion.
+        plan: from `confirm_vacuum`.
+        engine: deletes files.
+        progress: called after each batch with the numbers of deleted files and of all files; an
+            exception from it ends the deletion.
 
     Raises:
-        StorageError: a batch failed; what is left, the next vacuum finds.
+        StorageError: a batch failed; the next vacuum finds the files that are left.
 
     Cost: deletions in batches of `Engine.files_per_deletion`.
     """
@@ -218,9 +219,9 @@ def delete_planned(
 
 
 def remember_lite(store: Store, plan: VacuumPlan) -> None:
-    """Note how far a lite vacuum has swept, so that the next one need not read those commits.
+    """Record how far a lite vacuum came, so that the next one need not read those commits.
 
-    Nothing depends on it but time, so a failure is logged and no more.
+    The record only saves time, so a failure is only logged.
     """
     if plan.swept_version is None:
         return
@@ -236,13 +237,13 @@ def remember_lite(store: Store, plan: VacuumPlan) -> None:
 
 @dataclass(frozen=True, slots=True)
 class VacuumStart(Verb[VacuumPlan]):
-    """Say in the history what is about to be deleted."""
+    """Record in the history what will be deleted."""
 
     plan: VacuumPlan
     name: ClassVar[str] = START
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> VacuumPlan:
-        """Note how long files are kept."""
+        """Record the retention."""
         del engine
         plan = self.plan
         transaction.parameters |= {
@@ -256,27 +257,27 @@ class VacuumStart(Verb[VacuumPlan]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VacuumEnd(Verb["VacuumEnd"]):
-    """Say in the history how a vacuum went; the verb is its own outcome.
+    """Record in the history how a vacuum ended; the verb is its own outcome.
 
     Args:
-        num_deleted: files; None where it failed.
+        num_deleted: number of deleted files; None if the vacuum failed.
     """
 
     num_deleted: int | None
     name: ClassVar[str] = END
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Self:
-        """Note the status."""
+        """Record the status."""
         del engine
         transaction.parameters["status"] = "FAILED" if self.num_deleted is None else "COMPLETED"
         return self
 
     def metrics(self) -> dict[str, int]:
-        """How many files were deleted."""
+        """Return the number of deleted files as Delta Spark's operationMetrics."""
         return {} if self.num_deleted is None else {"numDeletedFiles": self.num_deleted}
 
     def result(self) -> int | None:
-        """How many files were deleted."""
+        """Return the number of deleted files."""
         return self.num_deleted
 
 
@@ -319,12 +320,12 @@ def _planned_lite(snapshot: Snapshot, plan: VacuumPlan) -> VacuumPlan:
     files, swept = removed_files(
         snapshot, cutoff_ms=plan.cutoff_ms, since=_last_lite(snapshot.store)
     )
-    # What is kept for a version is not swept: a later vacuum has to look at it again.
+    # Files that were kept for a version are left, so a later vacuum must read these commits again.
     return replace(plan, files=files, swept_version=None if plan.keep_versions else swept)
 
 
 def _last_lite(store: Store) -> LiteVacuum | None:
-    """How far an earlier lite vacuum came; None if nobody noted it, or nobody can read the note."""
+    """Return how far an earlier lite vacuum came; None if the record is absent or unreadable."""
     try:
         node = JsonObject(loads(store.read(_LAST_VACUUM_PATH), "note"), _LAST_VACUUM_PATH)
         return LiteVacuum(

@@ -1,7 +1,6 @@
-"""Files that vacuum looks at: a listing of the table's directory, an inventory, or the log alone.
+"""Candidates for vacuum: from a listing of the table's directory, an inventory, or the log.
 
-Owns which files are old enough to go. Which of them are still
-needed is `needed_files`' to say.
+Owns which files are old enough to be deleted. `needed_files` decides which are still needed.
 
 Protocol: none; Delta Spark's vacuum (ledger D-46, D-47, D-49)
 """
@@ -44,7 +43,7 @@ _VACUUM_FIELDS: Final[list[pa.Field[Any]]] = [
     pa.field("reason", pa.string(), nullable=False),
 ]
 VACUUM_SCHEMA: Final = pa.schema(_VACUUM_FIELDS)
-"""A file that vacuum deletes; the log alone tells neither all sizes nor any time."""
+"""A file that vacuum deletes; in lite mode, times and some sizes are NULL."""
 
 REMOVED: Final = "removed from the table"
 UNKNOWN: Final = "not in the log"
@@ -65,8 +64,9 @@ class LiteVacuum:
     """How far an earlier lite vacuum came.
 
     Args:
-        swept_version: everything that this version and older ones removed is deleted.
-        cutoff_ms: so is what was removed before; milliseconds since 1970, UTC. None if not known.
+        swept_version: all files that this version and older ones removed are deleted.
+        cutoff_ms: all files that were removed earlier are deleted; milliseconds since 1970, UTC;
+            None if unknown.
     """
 
     swept_version: int
@@ -76,12 +76,12 @@ class LiteVacuum:
 def inventory_files(
     inventory: pa.RecordBatchReader, store: Store, configuration: TableConfiguration
 ) -> pa.Table:
-    """The same from a table of files that someone else keeps, such as a bucket's inventory.
+    """Return a listing of files from a table of the caller, such as a bucket's inventory.
 
     Args:
         inventory: `path` (a location, or relative to the root; not percent-encoded), `length` in
-            bytes, `modificationTime` in milliseconds or as a timestamp, and maybe `isDir`. Files
-            elsewhere than below the root are left out.
+            bytes, `modificationTime` in milliseconds or as a timestamp, and optionally `isDir`.
+            Files outside of the root are left out.
         store: of the table.
         configuration: of the table.
 
@@ -118,9 +118,9 @@ def inventory_files(
 
 
 def old_files(snapshot: Snapshot, listed: pa.Table, *, cutoff_ms: int) -> pa.Table:
-    """Listed files that were last changed before a moment, with what they are.
+    """Return the listed files that were modified before the cutoff, each with a reason.
 
-    Whatever is younger may belong to a commit that is still to come.
+    Newer files may belong to a commit that is still in progress.
 
     Returns:
         A table with `VACUUM_SCHEMA`.
@@ -147,20 +147,20 @@ def old_files(snapshot: Snapshot, listed: pa.Table, *, cutoff_ms: int) -> pa.Tab
 def removed_files(
     snapshot: Snapshot, *, cutoff_ms: int, since: LiteVacuum | None
 ) -> tuple[pa.Table, int | None]:
-    """Files that the log says are gone: those of removes that have expired, and old change files.
+    """Return the files of expired removes in the log, and old change data files.
 
-    A checkpoint forgets tombstones that have expired, so the commits behind it are read, too.
+    Checkpoints leave out expired tombstones, so older commits are read as well.
 
     Args:
         snapshot: the newest version.
-        cutoff_ms: removes from before have expired; milliseconds since 1970, UTC.
-        since: an earlier vacuum of this kind, which deleted what had expired then.
+        cutoff_ms: earlier removes have expired; milliseconds since 1970, UTC.
+        since: an earlier lite vacuum, whose files are left out.
 
     Returns:
-        A table with `VACUUM_SCHEMA`, each path once, below the root; and the newest version whose
+        A table with `VACUUM_SCHEMA` of distinct paths below the root; and the newest version whose
         removes have all expired.
 
-    Cost: the commits that the log still has since then; no listing of data files.
+    Cost: the commits that the log has since that vacuum; no listing of data files.
     """
     listing = list_log(
         snapshot.store,
@@ -185,14 +185,14 @@ def removed_files(
         cdc.filter(is_old),
         may_repeat=older.removes.num_rows > 0,
     )
-    # The log may name a file of its own as removed: such a table is malformed, not to be destroyed.
+    # A malformed log may contain a `remove` for a file of `_delta_log` itself: never delete that.
     return visible(files, snapshot.configuration), max(old_versions, default=None)
 
 
 def _read_behind_checkpoint(snapshot: Snapshot, commits: Mapping[int, LogFile]) -> CommitTable:
-    """What commits behind the checkpoint say that it does not.
+    """Read actions of commits before the checkpoint that the checkpoint does not contain.
 
-    It has forgotten removes that had expired when it was written, and never knew change files.
+    These are removes that had expired when it was written, and all `cdc` actions.
     """
     checkpoint = snapshot.segment.checkpoint
     if checkpoint is None:
@@ -214,7 +214,7 @@ def _read_behind_checkpoint(snapshot: Snapshot, commits: Mapping[int, LogFile]) 
 
 
 def _lines_with(words: Sequence[bytes], data: bytes) -> bytes:
-    """The lines that hold any of some words: most commits have none, and need no parsing."""
+    """Return the lines that contain any of the words, to avoid parsing most commits."""
     if not any(word in data for word in words):
         return b""
     lines = data.split(b"\n")
@@ -225,7 +225,7 @@ def _expired(removes: pa.Table, cutoff_ms: int, since: LiteVacuum | None) -> pa.
     times = deletion_times(removes)
     expired = compute.less(times, pa.scalar(cutoff_ms, pa.int64()))
     if since is not None and since.cutoff_ms is not None:
-        # Without a time nobody knows whether they were there then.
+        # Removes without a time may be newer than the earlier vacuum, so they stay candidates.
         later = compute.greater_equal(times, pa.scalar(since.cutoff_ms, pa.int64()))
         timeless = removes.column("deletionTimestamp").is_null()
         expired = compute.and_(expired, compute.or_(later, timeless))
@@ -240,13 +240,13 @@ def _gone(root: str, removes: pa.Table, changes: pa.Table, *, may_repeat: bool) 
         _with_reason(vectors, pa.nulls(len(vectors), pa.int64()), VECTORS),
     ]
     files = pa.concat_tables(parts)
-    # Tombstones of one snapshot that have no vectors are different files.
+    # Tombstones of one snapshot have distinct paths unless deletion vectors tell them apart.
     has_vectors = removes.column("deletionVector").null_count < removes.num_rows
     return confined(_distinct(files) if may_repeat or has_vectors else files)
 
 
 def confined(files: pa.Table) -> pa.Table:
-    """Those of some canonical paths that surely are below the root."""
+    """Return the files whose canonical paths are certainly below the root."""
     paths = files.column("path")
     odd = compute.match_substring_regex(paths, r"^[A-Za-z][A-Za-z0-9+.-]*:/|\.\.|[\\\x00]|^/|^$")
     return files.filter(compute.invert(odd)) if compute.any(odd).as_py() else files
@@ -263,7 +263,7 @@ def _with_reason(paths: Any, sizes: Any, reason: str) -> pa.Table:
 
 
 def _distinct(files: pa.Table) -> pa.Table:
-    """Every path once."""
+    """Return the first row of each path."""
     codes: Any = files.column("path").combine_chunks().dictionary_encode().indices
     if not len(codes):
         return files

@@ -1,8 +1,8 @@
-"""What every verb is: a frozen value with a name that stages itself and tells its outcome.
+"""The base class of verbs: frozen values that stage themselves and return an outcome.
 
 A new verb is one module here: its arguments as fields, `stage`, and an outcome with the metrics of
-the history and the result that callers get. Dry run, progress, retries and what follows the commit
-are `verbs.do`'s, for all verbs alike.
+the history and the result for the caller. `verbs.do` owns dry runs, progress, retries and the steps
+after the commit, for all verbs.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ ResultT_co = TypeVar("ResultT_co", covariant=True)
 
 
 class Outcome(Protocol[ResultT_co]):
-    """What a verb did, and the result that callers get of it."""
+    """What a verb did: metrics for the history, and the result for the caller."""
 
     def metrics(self) -> Mapping[str, int | str]:
-        """As the history tells it: Delta Spark's `operationMetrics`."""
+        """Return the metrics as Delta Spark's `operationMetrics`."""
         ...
 
     def result(self) -> ResultT_co:
-        """As the caller gets it: deltalake's keys, and ours."""
+        """Return the result for the caller: deltalake's keys, and ours."""
         ...
 
 
@@ -44,25 +44,25 @@ T = TypeVar("T")
 
 
 class Nothing:
-    """The outcome of a verb that counts nothing and has nothing to tell."""
+    """The outcome of a verb without metrics and without a result."""
 
     def metrics(self) -> Mapping[str, int | str]:
-        """Nothing is counted."""
+        """Return no metrics."""
         return _NOTHING
 
     def result(self) -> None:
-        """Nothing is told."""
+        """Return nothing."""
         return
 
 
 class Verb(Generic[OutcomeT_co]):
-    """Something that can be done to a table, as the user says it.
+    """An operation on a table, with the arguments of the user.
 
     Attributes:
-        name: for the history of the table, in Delta Spark's words.
-        doing: what a progress bar says.
-        needs_latest: whether newer versions are looked for before it is staged.
-        skips_empty: whether there is no commit where nothing was staged.
+        name: the operation in the history, as Delta Spark names it.
+        doing: text of the progress bar.
+        needs_latest: whether the table is refreshed before the verb is staged.
+        skips_empty: whether the commit is skipped if nothing was staged.
     """
 
     __slots__ = ()
@@ -74,24 +74,24 @@ class Verb(Generic[OutcomeT_co]):
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether it may be staged again, on the version of a winner; a one-shot source cannot."""
+        """Whether the verb can be staged again after a conflict; not with a one-shot source."""
         return True
 
     def logged_parameters(self) -> Mapping[str, Any]:
-        """What the history says of the arguments; `stage` may add to it."""
+        """Return the operationParameters that follow from the arguments; `stage` may add more."""
         return _NOTHING
 
     def opened(self, engine: Engine) -> AbstractContextManager[Self]:
-        """The verb with what it reads from opened, which is let go of at the end.
+        """Return a context manager that yields the verb with its sources opened.
 
-        Whoever does the verb opens it once, however often it is staged then.
+        A verb is opened once, and may then be staged several times.
         """
         del engine
         return nullcontext(self)
 
     @abstractmethod
     def stage(self, transaction: PendingTransaction, engine: Engine) -> OutcomeT_co:
-        """Plan it into a transaction; files are written, nothing is committed.
+        """Stage the verb into a transaction; files are written, nothing is committed.
 
         Args:
             transaction: of the table.
@@ -99,10 +99,10 @@ class Verb(Generic[OutcomeT_co]):
         """
 
     def preview(self, transaction: PendingTransaction, engine: Engine) -> dict[str, Any]:
-        """What it would do, as callers get it; nothing is written.
+        """Return the result of a dry run; nothing is written.
 
         Raises:
-            InvalidInputError: it has no dry run.
+            InvalidInputError: the verb has no dry run.
         """
         del engine
         raise InvalidInputError(
@@ -110,10 +110,10 @@ class Verb(Generic[OutcomeT_co]):
         )
 
     def explain(self, transaction: PendingTransaction, engine: Engine) -> str:
-        """How it would find the rows that it concerns.
+        """Describe how the verb would find its rows.
 
         Raises:
-            InvalidInputError: it looks for none.
+            InvalidInputError: the verb does not search rows.
         """
         del engine
         raise InvalidInputError(
@@ -123,29 +123,29 @@ class Verb(Generic[OutcomeT_co]):
 
 @dataclass(frozen=True, slots=True)
 class Staged(Generic[T]):
-    """The outcome of an operation of the caller's own: what its `stage` gave."""
+    """The outcome of a caller's own operation: the return value of its `plan`."""
 
     value: T
 
     def metrics(self) -> Mapping[str, int | str]:
-        """None: such an operation sets its own."""
+        """Return no metrics: the operation sets them in the transaction."""
         return _NOTHING
 
     def result(self) -> T:
-        """What its `stage` gave."""
+        """Return the value."""
         return self.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation(Verb[Staged[T]]):
-    """An operation of the caller's own.
+    """A caller's own operation.
 
     Args:
         name: for the history.
-        plan: stages it; called again on the newest version if another writer won.
+        plan: stages it; called again on the newest version after a conflict.
         parameters: of the operation, for the history.
-        needs_latest: whether to look for newer versions first.
-        skips_empty: whether nothing is committed where nothing was staged.
+        needs_latest: whether the table is refreshed first.
+        skips_empty: whether the commit is skipped if nothing was staged.
     """
 
     name: str  # type: ignore[misc]  # the caller's
@@ -155,7 +155,7 @@ class Operation(Verb[Staged[T]]):
     skips_empty: bool = False  # type: ignore[misc]  # the caller's
 
     def logged_parameters(self) -> Mapping[str, Any]:
-        """The caller's."""
+        """Return the caller's parameters."""
         return self.parameters or _NOTHING
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Staged[T]:

@@ -1,7 +1,7 @@
-"""Write: new rows, beside those that are there or instead of them.
+"""Write new rows: append, or overwrite.
 
-Owns the four ways: append, overwrite, overwrite by predicate (`replaceWhere`), and overwrite of the
-partitions that the new rows fall into.
+Owns the four modes: append, overwrite, overwrite by predicate (`replaceWhere`), and overwrite of
+the partitions that the new rows belong to (dynamic partition overwrite).
 
 Protocol: Add File and Remove File, Add CDC File
 """
@@ -47,13 +47,13 @@ WriteMode = Literal["append", "overwrite"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsWritten:
-    """What a write did.
+    """The result of a write.
 
     Args:
         written: the new files.
-        removed: files that went, rows of `snapshot.files`; None where none could.
-        replaced: what became of rows that were replaced by predicate.
-        num_change_files: files for the change feed.
+        removed: removed files, rows of `snapshot.files`; None for an append or `replaceWhere`.
+        replaced: the deletion of rows that matched the predicate; None without a predicate.
+        num_change_files: change data files.
     """
 
     written: WrittenFiles
@@ -62,7 +62,7 @@ class RowsWritten:
     num_change_files: int = 0
 
     def metrics(self) -> dict[str, int | str]:
-        """As the history tells them; rows that were copied are output, too, as in Delta."""
+        """Return Delta Spark's operationMetrics; as there, copied rows count as output."""
         written, removed, replaced = self.written, self.removed, self.replaced
         found: dict[str, int | str] = {
             "numFiles": len(written.adds),
@@ -91,7 +91,7 @@ class RowsWritten:
         }
 
     def result(self) -> None:
-        """Nothing: the version is what callers get."""
+        """Return nothing: callers get the committed version."""
         return
 
 
@@ -101,15 +101,15 @@ class Write(Verb[RowsWritten]):
 
     Args:
         data: rows in any form that the engine opens.
-        mode: `append`, or `overwrite`: rows that are there go.
-        schema_mode: `merge` adds the columns that only the data has; `overwrite` gives the table
-            the data's schema (with mode `overwrite`, and without a predicate).
-        predicate: only rows for which it is true go, and every new row must match it.
+        mode: `append`, or `overwrite`, which removes existing rows.
+        schema_mode: `merge` adds the columns that only the data has; `overwrite` takes the schema
+            of the data (with mode `overwrite`, and without a predicate).
+        predicate: only rows for which it is true are replaced, and every new row must match it.
         parameters: values for `?` or `:name` in an SQL predicate.
-        dynamic: only the partitions go that new rows fall into.
+        dynamic: only the partitions are replaced that new rows belong to.
         partition_by: the new partition columns; with `schema_mode="overwrite"` only.
         files: how new files are written.
-        logged: for the history, instead of what the arguments say.
+        logged: operationParameters, instead of those that follow from the arguments.
         name: for the history.
     """
 
@@ -126,10 +126,10 @@ class Write(Verb[RowsWritten]):
     doing: ClassVar[str] = "writing"
 
     def __post_init__(self) -> None:
-        """Refuse what does not go together.
+        """Check that the arguments can be combined.
 
         Raises:
-            InvalidInputError: an unknown mode, or options of another mode.
+            InvalidInputError: a mode is unknown, or an option belongs to another mode.
         """
         check_given(self.predicate)
         for name, value, known in (
@@ -165,7 +165,7 @@ class Write(Verb[RowsWritten]):
 
     @property
     def needs_latest(self) -> bool:  # type: ignore[override]  # it depends on the mode
-        """Whether newer versions are looked for first: an append looks at nothing."""
+        """Whether the table is refreshed first; an append does not depend on existing rows."""
         return self.mode == "overwrite"
 
     @property
@@ -174,7 +174,7 @@ class Write(Verb[RowsWritten]):
         return is_rereadable(self.data)
 
     def logged_parameters(self) -> Mapping[str, Any]:
-        """Mode, partition columns and predicate."""
+        """Return mode, partition columns and predicate."""
         if self.logged is not None:
             return self.logged
         found = {"mode": self.mode.capitalize(), "partitionBy": list(self.partition_by or ())}
@@ -184,10 +184,10 @@ class Write(Verb[RowsWritten]):
         """Write the rows, and remove what they replace.
 
         Raises:
-            SchemaMismatchError, ConstraintViolationError: the rows do not fit, or do not match the
-                predicate; nothing is left behind.
+            SchemaMismatchError, ConstraintViolationError: the rows do not fit the table, or do not
+                match the predicate; no new file is left behind.
 
-        Cost: one pass over the rows; an append looks at no file of the table.
+        Cost: one pass over the rows; an append reads no file of the table.
         """
         rows = engine.open_rows(self.data)
         replaces = self.mode == "overwrite" and transaction.snapshot is not None
@@ -279,11 +279,11 @@ class Write(Verb[RowsWritten]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitFiles(Verb[RowsWritten]):
-    """Add files that workers have written.
+    """Commit files that workers have written.
 
     Args:
-        parts: what each worker gave.
-        mode: `overwrite` removes every file that is there.
+        parts: the result of each worker.
+        mode: `overwrite` removes all existing files.
     """
 
     parts: Sequence[WrittenFiles]
@@ -293,19 +293,19 @@ class CommitFiles(Verb[RowsWritten]):
 
     @property
     def is_repeatable(self) -> bool:
-        """Never: the files fit the version that they were written for."""
+        """False: files are only valid for the configuration that they were written for."""
         return False
 
     def logged_parameters(self) -> Mapping[str, Any]:
-        """The mode."""
+        """Return the mode."""
         return {"mode": self.mode.capitalize(), "partitionBy": []}
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> RowsWritten:
         """Add the files.
 
         Raises:
-            InvalidInputError: they were written for another table, or for a schema or rules that
-                the table has no more.
+            InvalidInputError: they were written for another table, or for another schema,
+                properties, constraints or protocol than the table has now.
         """
         del engine
         if self.mode not in {"append", "overwrite"}:
@@ -323,7 +323,7 @@ class CommitFiles(Verb[RowsWritten]):
                 "write them again"
             )
         transaction.add_files(written)
-        # They stay when this commit fails: the caller may commit them again.
+        # Not deleted if this commit fails, as the caller may commit the files again.
         transaction.own_paths.clear()
         removed = None
         if self.mode == "overwrite":
@@ -334,7 +334,7 @@ class CommitFiles(Verb[RowsWritten]):
 
 
 def with_columns_of(configuration: TableConfiguration, schema: pa.Schema) -> TableConfiguration:
-    """The configuration with the columns that only the data has.
+    """Return the configuration with the columns that only the data has.
 
     Raises:
         SchemaMismatchError: a column has another type than the table's.
@@ -350,7 +350,7 @@ def with_columns_of(configuration: TableConfiguration, schema: pa.Schema) -> Tab
 
 
 def _check_clustering(transaction: PendingTransaction) -> None:
-    """Refuse a schema without the columns that the table is clustered by."""
+    """Raise if the new schema lacks clustering columns, or they cannot cluster any more."""
     clustered = clustering_columns(transaction.base.domain_metadata)
     if not clustered:
         return
@@ -373,13 +373,13 @@ def _check_clustering(transaction: PendingTransaction) -> None:
 
 
 def _files_in_partitions(snapshot: Snapshot, written: WrittenFiles) -> pa.Table:
-    """The live files whose partition has a new file."""
+    """Return the live files whose partition has a new file."""
     files, zone = snapshot.files(), snapshot.context.time_zone
     new = pa.array([list(add.partition_values.items()) for add in written.adds], STRING_MAP)
     configuration = snapshot.configuration
     fields = configuration.partition_schema.fields
-    # Values, not texts: writers spell them differently. A partition is one number, made of the
-    # place of each of its values among the new ones.
+    # Compares parsed values, as writers serialise the same value differently. A partition is one
+    # number, made of the index of each of its values among the new files' distinct values.
     codes: Any = pa.repeat(pa.scalar(0, pa.int64()), files.num_rows)
     new_codes: Any = pa.repeat(pa.scalar(0, pa.int64()), len(new))
     for column, name in zip(fields, configuration.physical_partition_columns, strict=True):

@@ -1,10 +1,10 @@
-"""Data in, data files and their add actions out: the worker's side of every write.
+"""Write rows to data files, and return their add actions: the worker's side of every write.
 
-`write_files` is the whole walk: `source` (anything that holds rows → batches), `enforce` (the
+`write_files` does all steps: `source` (anything that holds rows → batches), `enforce` (the
 table's schema, constraints, generated, identity and default columns), `encode` (logical →
-physical), `partition`, `files` (batches → Parquet files and statistics). What it gives,
-`WrittenFiles`, can be pickled or made JSON and committed elsewhere; until then nothing of it is
-visible in the table. Knows nothing of transactions.
+physical), `partition`, `files` (batches → Parquet files and statistics). The result,
+`WrittenFiles`, can be pickled or serialised as JSON and committed by another process; until then
+the files are not part of the table. Knows nothing of transactions.
 
 Protocol: Data Files, Add File and Remove File, Add CDC File, Requirements for Writers
 """

@@ -1,4 +1,4 @@
-"""Changed rows as files of the change data feed.
+"""Write changed rows as change data files.
 
 Protocol: Change Data Files, Add CDC File
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ChangeWriter:
-    """Writes changed rows; a context manager that removes its files on error.
+    """Writes changed rows to change data files; on error, the context manager deletes its files.
 
     Args:
         spec: of the table.
@@ -43,19 +43,19 @@ class ChangeWriter:
         )
 
     def write(self, batch: pa.RecordBatch, change_type: str | Array) -> None:
-        """Take changed rows.
+        """Add changed rows.
 
         Args:
             batch: in the table's logical schema.
-            change_type: `insert`, `update_preimage`, `update_postimage` or `delete`: of all rows,
-                or of each.
+            change_type: `insert`, `update_preimage`, `update_postimage` or `delete`; one for all
+                rows, or one per row.
         """
         if isinstance(change_type, str):
             change_type = pa.repeat(pa.scalar(change_type), batch.num_rows)
         self._parts.write(self._layout.encode(batch, extra=[change_type]), batch)
 
     def finish(self) -> tuple[AddCDCFile, ...]:
-        """Close all files, and name them."""
+        """Close all files, and return their `cdc` actions."""
         return tuple(
             AddCDCFile(
                 path=part.path,
@@ -66,7 +66,7 @@ class ChangeWriter:
         )
 
     def abandon(self) -> None:
-        """Remove what was written."""
+        """Delete the files that were written."""
         self._parts.abandon()
 
     def __enter__(self) -> Self:

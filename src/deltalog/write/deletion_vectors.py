@@ -1,6 +1,6 @@
-"""Deletion vectors of existing files, written: one file for all of a commit, or inline.
+"""Write deletion vectors of existing files: one file for all vectors of a commit, or inline.
 
-Owns where new vectors are put and what else changes in the add actions that carry them.
+Owns where new vectors are stored, and the other changes of their add actions.
 
 Protocol: Deletion Vectors, Deletion Vector Descriptor Schema, Per-file Statistics (`tightBounds`)
 """
@@ -34,8 +34,8 @@ class MaskedFiles:
     """Existing files with new deletion vectors.
 
     Args:
-        files: `FILE_SCHEMA`, to be added again.
-        paths: vector files that were written for them; nothing else names them yet.
+        files: rows to add again, with `FILE_SCHEMA`.
+        paths: vector files that were written, not referenced by a commit yet.
         num_bytes: size of those.
     """
 
@@ -52,16 +52,16 @@ def write_deletion_vectors(
     *,
     prefix: str = "",
 ) -> MaskedFiles:
-    """Give files new deletion vectors.
+    """Write new deletion vectors, and return the files' rows with them.
 
     Args:
         store: of the table.
         files: rows of `snapshot.files`, all columns.
-        bitmaps: for each file, all rows that are deleted: those of its old vector too.
-        num_records: for each file, its physical rows; the log must tell them beside a vector.
+        bitmaps: for each file, all deleted rows, including those of its old vector.
+        num_records: for each file, its physical rows; `numRecords` is required with a vector.
         prefix: directory for the vector file, in tables with random file prefixes.
 
-    Cost: one request, unless the vectors are few and small enough to go into the log.
+    Cost: one request, or none if the vectors are few and small enough to be inline.
     """
     descriptors: Sequence[DeletionVectorDescriptor]
     paths: tuple[str, ...] = ()
@@ -93,7 +93,7 @@ def write_deletion_vectors(
 
 
 def _fit_into_log(bitmaps: Sequence[DeletionBitmap]) -> bool:
-    """Whether vectors are few and small enough to be texts in the log."""
+    """Whether the vectors are few and small enough to be inline in the log."""
     total = 0
     for bitmap in bitmaps:
         size = len(bitmap.encode()) * 5 // 4  # as Z85

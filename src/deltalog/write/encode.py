@@ -1,8 +1,8 @@
-"""Logical rows as they stand in data files.
+"""Convert logical rows to the physical columns of data files.
 
 Owns physical names and field ids at every depth, which columns a file has (no partition columns
-unless they are materialised, nothing of type void, hidden columns of row tracking), and variants
-as their two binaries.
+unless they are materialised, no void columns, hidden columns of row tracking), and the storage of
+variants as two binary fields.
 
 Protocol: Column Mapping (Writer Requirements), Materialize Partition Columns, Row Tracking,
 Variant Encoding
@@ -40,21 +40,21 @@ if TYPE_CHECKING:
 
 _NESTED_IDS_KEY: Final = "delta.columnMapping.nested.ids"
 _FIELD_ID: Final = "PARQUET:field_id"
-# Each of these asks that files hold the partition columns, after the others.
+# Each of these requires partition columns in data files, after the other columns.
 _MATERIALISING: Final = ("icebergCompatV1", "icebergCompatV2", "icebergCompatV3")
 
 
 def physical_arrow_schema(
     configuration: TableConfiguration, *, with_row_ids: bool = False
 ) -> pa.Schema:
-    """The Arrow schema of a table's new data files; the Parquet schema follows from it.
+    """Return the Arrow schema of a table's new data files; the Parquet schema follows from it.
 
-    Every column may be NULL there, as the reference writes it: that a table refuses NULL is its
-    schema's word, and may change.
+    Every column is nullable, as Delta Spark writes it: NOT NULL is a property of the table's schema
+    and may be dropped later.
 
     Args:
         configuration: of the table.
-        with_row_ids: whether the hidden columns of row tracking are there.
+        with_row_ids: whether to include the hidden columns of row tracking.
     """
     return Layout(configuration).arrow_schema(with_row_ids=with_row_ids)
 
@@ -66,15 +66,15 @@ def to_physical(
     row_ids: Array | None = None,
     row_commit_versions: Array | None = None,
 ) -> pa.RecordBatch:
-    """Logical rows with the columns, names and types of data files.
+    """Return logical rows with the columns, names and types of data files.
 
     Args:
         batch: in the table's logical schema.
         configuration: of the table.
-        row_ids: kept row ids, NULL for rows that are new; None leaves the hidden columns out.
-        row_commit_versions: kept row commit versions, NULL for rows that changed.
+        row_ids: kept row ids, NULL for new rows; None leaves the hidden columns out.
+        row_commit_versions: kept row commit versions, NULL for changed rows.
 
-    Cost: nothing is copied but variants and structs that hold a void.
+    Cost: only variants, and structs with void fields, are copied.
     """
     layout = Layout(configuration)
     return layout.encode(batch, row_ids=row_ids, row_commit_versions=row_commit_versions)
@@ -87,14 +87,15 @@ class _Column(NamedTuple):
 
 
 class Layout:
-    """What data files of a table look like; made once, used for every batch.
+    """The physical columns of a table's data files; made once, used for every batch.
 
     Args:
         configuration: of the table.
-        extra: columns that only these files have, after all others.
+        extra: additional columns, after all others.
 
     Raises:
-        InvalidInputError: no file could hold the schema: all is void, or a list or map is of void.
+        InvalidInputError: Parquet cannot hold the schema: all columns are void, or a list or map
+            has void elements.
     """
 
     def __init__(
@@ -121,14 +122,14 @@ class Layout:
         self._plain = pa.schema([*(column.field for column in self._columns), *extra])
 
     def arrow_schema(self, *, with_row_ids: bool = False) -> pa.Schema:
-        """The schema of a file."""
+        """Return the Arrow schema of a file."""
         if not with_row_ids:
             return self._plain
         hidden: list[pa.Field[Any]] = [pa.field(name, pa.int64()) for name in self._hidden]
         return pa.schema([*self._plain, *hidden])
 
     def leaves(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Every leaf column: its path by logical names, and Parquet's dotted path."""
+        """Yield for each leaf column its path by logical names, and Parquet's dotted path."""
         for column in self._columns:
             yield from _leaves(column.source, column.field.type, (column.name,), column.field.name)
 
@@ -140,7 +141,7 @@ class Layout:
         row_commit_versions: Array | None = None,
         extra: Sequence[Array] = (),
     ) -> pa.RecordBatch:
-        """The batch as a file has it; see `to_physical`."""
+        """Return the batch with physical columns; see `to_physical`."""
         arrays = [
             _physical_array(batch.column(column.name), column.source, column.field.type)
             for column in self._columns
@@ -148,7 +149,7 @@ class Layout:
         arrays += extra
         with_row_ids = row_ids is not None or row_commit_versions is not None
         if with_row_ids:
-            # The draft's dialect has no commit versions.
+            # Row ids of the draft specification have no commit versions.
             kept = (row_ids, row_commit_versions)[: len(self._hidden)]
             arrays += [_hidden_array(values, batch.num_rows) for values in kept]
         return pa.RecordBatch.from_arrays(
@@ -157,9 +158,9 @@ class Layout:
 
 
 def is_materialising(configuration: TableConfiguration) -> bool:
-    """Whether data files hold the partition columns too."""
+    """Whether data files also hold the partition columns."""
     return (
-        # Listed is enough for the one, the others are put to use by a property.
+        # This feature is active when supported; the others only if a property enables them.
         configuration.supports("materializePartitionColumns")
         or any(configuration.is_active(feature) for feature in _MATERIALISING)
         or configuration.properties.write_partition_columns_to_parquet is True
@@ -184,7 +185,7 @@ def _physical_type(
     def part(name: str, inner: DataType, *, nullable: bool = True) -> pa.Field[Any]:
         if _is_void(inner):
             raise InvalidInputError(f"column {path!r}: a list or a map cannot be of void")
-        # Iceberg's readers want ids of elements, keys and values as well.
+        # IcebergCompatV2 and V3 require field ids of elements, keys and values as well.
         here = f"{path}.{name}"
         arrow_type = _physical_type(inner, mode, nested_ids, here)
         return pa.field(name, arrow_type, nullable, _id_metadata(nested_ids.get(here)))
@@ -243,7 +244,7 @@ def _physical_array(array: Array, source: DataType, target: Any) -> Array:
 
 
 def _variant_parts(array: Array) -> Array:
-    """Both binaries of each variant; where it is NULL they must not be."""
+    """Return variants as structs of two required binaries; these are empty below a NULL struct."""
     parts = [field_of(array, field.name) for field in VARIANT_STORAGE]
     is_there = array.is_valid()
     if any(pc.any(pc.and_(is_there, part.is_null())).as_py() for part in parts):
@@ -255,7 +256,7 @@ def _variant_parts(array: Array) -> Array:
 
 
 def _needs_copy(data_type: DataType) -> bool:
-    """Whether a file has other buffers than Arrow: fewer fields, or no extension type."""
+    """Whether the physical array needs other buffers: it has void fields or variants."""
     match data_type:
         case StructType():
             return any(_needs_copy(field.type) for field in data_type)
@@ -268,7 +269,7 @@ def _needs_copy(data_type: DataType) -> bool:
 
 
 def _span(array: Array, values: Array) -> tuple[Array, Array]:
-    """Offsets from 0 on, and just the values that they span: the array may be a slice."""
+    """Return offsets from 0, and only the values that they span: the array may be a slice."""
     offsets = array.offsets
     first, last = offsets[0].as_py(), offsets[-1].as_py()
     return pc.subtract(offsets, offsets[0]), values.slice(first, last - first)

@@ -1,8 +1,8 @@
-"""The table's rules on rows that come in.
+"""Complete new rows, and check them against the table's constraints.
 
-Owns the order in which rows are completed and checked: columns are matched (`fit`), defaults,
-identity values and generated columns are filled in, and what the table refuses is refused. Rules
-in SQL are evaluated over whole batches; one that deltalog cannot evaluate refuses the write.
+Owns the order of steps: columns are matched (`fit`); defaults, identity values and generated
+columns are filled in; then NOT NULL, lengths, invariants and CHECK constraints are checked. SQL
+expressions are evaluated over whole batches; if deltalog cannot evaluate one, the write fails.
 
 Protocol: Column Invariants, CHECK Constraints, Generated Columns, Identity Columns, Default Columns
 """
@@ -59,26 +59,26 @@ class _Rule(NamedTuple):
 
 
 class Enforcer:
-    """Makes rows fit a table, batch after batch.
+    """Completes and checks the rows of a write, batch after batch.
 
     Args:
         configuration: of the table.
         source: schema of the data.
-        table: where the table is, for messages.
-        time_zone: of times without a zone that go into `timestamp` columns.
-        identity_starts: identity column → first value to give, instead of the next one.
-        now_ms: the moment that `current_timestamp()` means in a default; None is now.
+        table: location of the table, for messages.
+        time_zone: applied to values of `timestamp_ntz` that go into `timestamp` columns.
+        identity_starts: identity column → first value to assign, instead of the next one.
+        now_ms: the value of `current_timestamp()` in a default; None is the current time.
         keeps_identities: the rows were in the table before, and keep their identity values.
 
     Attributes:
-        schema: of the batches that `apply` gives.
-        identity_marks: identity column → the last value given so far.
-        identity_starts: identity column → the first value given so far.
+        schema: of the batches that `apply` returns.
+        identity_marks: identity column → the last value assigned so far.
+        identity_starts: identity column → the first value assigned so far.
 
     Raises:
-        SchemaMismatchError: columns are missing, too many, or of a type that does not fit.
-        InvalidInputError: values are given for an identity column that takes none.
-        UnsupportedFeatureError: a rule cannot be evaluated; the message names it.
+        SchemaMismatchError: columns are missing, unknown, or of a type that does not fit.
+        InvalidInputError: the data has values for an identity column that is always generated.
+        UnsupportedFeatureError: an expression cannot be evaluated; the message contains it.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Enforcer:
 
     @classmethod
     def of_spec(cls, spec: WriteSpec, source: pa.Schema) -> Self:
-        """What a worker enforces on data of the schema `source`."""
+        """Return the enforcer of a write spec, for data of the schema `source`."""
         return cls(
             spec.configuration,
             source,
@@ -146,17 +146,17 @@ class Enforcer:
         )
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows in the table's columns, order and types, completed and checked.
+        """Return the rows in the table's schema, completed and checked.
 
-        Call it with the batches in order: identity values go on from one to the next.
+        Must be called with the batches in order: identity values continue from one to the next.
 
         Raises:
             SchemaMismatchError: a value does not fit its column.
-            ConstraintViolationError: rows break a rule.
-            InvalidInputError: a rule cannot be computed for a row (overflow, a failed cast), or
-                an identity column has no values left.
+            ConstraintViolationError: rows violate a constraint.
+            InvalidInputError: an expression fails for a row (overflow, a failed cast), or an
+                identity column has no values left.
 
-        Cost: no copy of columns that fit; one pass of kernels per rule.
+        Cost: columns of the right type are not copied; one pass of kernels per rule.
         """
         num_rows = batch.num_rows
         found = self._fit.apply(batch)
@@ -194,7 +194,7 @@ class Enforcer:
             )
 
     def _default(self, name: str, text: str, now: datetime) -> Any:
-        """The value of a default, which is the same in all rows."""
+        """Evaluate a default to the constant that all rows get."""
         what = f"the default of column {name!r} ({text})"
         field = find_field(self._logical, (name,))
         with _naming(self._table, what, "allowColumnDefaults"):
@@ -203,14 +203,14 @@ class Enforcer:
             return evaluate(resolved, one_row)[0]
 
     def _generation(self, name: str, text: str) -> Expression:
-        """What computes a generated column."""
+        """Resolve the expression of a generated column, with a cast to the column's type."""
         field = find_field(self._logical, (name,))
         what = f"the expression of the generated column {name!r} ({text})"
         with _naming(self._table, what, "generatedColumns"):
             return resolve(self._parse(text).cast(field.type), self._logical)
 
     def _verification(self, name: str, text: str) -> _Rule:
-        """That values of a generated column are those that would be computed."""
+        """Return the rule that given values of a generated column equal the computed ones."""
         what = f"generated column {name!r} ({text})"
         with _naming(self._table, what, "generatedColumns"):
             is_same = Column((name,)).equals_null_safe(self._parse(text))
@@ -261,8 +261,8 @@ class Enforcer:
                 continue
             is_null: Array = pc.is_null(values)
             if rows is not None:
-                # A struct that must have a field must be there itself, as in the reference; but
-                # not as an element of a list, where the reference knows no NOT NULL at all.
+                # As in Delta Spark, a NOT NULL field makes its struct NOT NULL as well; but not if
+                # the struct is an element of a list, where Delta Spark does not check NOT NULL.
                 parents, _ = values_at(column, path[1:-1])
                 if pa.types.is_struct(parents.type):
                     is_null = pc.and_(is_null, pc.is_valid(parents))
@@ -311,7 +311,7 @@ def _generated(configuration: TableConfiguration) -> dict[str, str]:
 
 
 def _defaults(configuration: TableConfiguration) -> dict[str, str]:
-    """Defaults of whole columns; a struct that is given is given whole, as in the reference."""
+    """Return defaults of top-level columns; as in Delta Spark, fields of structs get none."""
     if not configuration.supports("allowColumnDefaults"):
         return {}
     found = default_expressions(configuration.schema)
@@ -348,7 +348,7 @@ def _violation(
 
 @contextlib.contextmanager
 def _naming(table: str, what: str, feature: str) -> Iterator[None]:
-    """Refuses the write, and names the rule, where a rule cannot be understood."""
+    """Turn an error of parsing a rule into an UnsupportedFeatureError that names the rule."""
     try:
         yield
     except InvalidInputError as error:
@@ -363,7 +363,7 @@ def _naming(table: str, what: str, feature: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _noting(what: str) -> Iterator[None]:
-    """Says, where a value cannot be computed, which rule wanted it."""
+    """Add a note to an error of evaluation, with the rule that was evaluated."""
     try:
         yield
     except DeltaError as error:

@@ -1,6 +1,6 @@
-"""Rows of a table as new data files, and the add actions that name them.
+"""Write rows to new data files, and return their add actions.
 
-This is the worker's side: nothing here commits, and a write that fails leaves no file.
+This is the worker's side: nothing here commits, and a failed write deletes its files.
 
 Protocol: Add File and Remove File
 """
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 
 
 def write_files(spec: WriteSpec, data: object) -> WrittenFiles:
-    """Write rows as data files that a commit can then name.
+    """Write rows to data files, for a later commit.
 
-    Rows are checked and completed by the table's rules. The data may be larger than memory.
+    Rows are completed and checked by the table's rules. The data may be larger than memory.
 
     Args:
         spec: of the table.
-        data: whatever `open_source` takes.
+        data: anything that `open_source` takes.
 
     Raises:
         SchemaMismatchError: the data's columns or types do not fit the table.
-        ConstraintViolationError: a row breaks a rule of the table.
-        UnsupportedFeatureError: deltalog cannot evaluate a rule of the table.
-        StorageError: the store failed. Whatever happens, the files of this call are removed.
+        ConstraintViolationError: a row violates a constraint of the table.
+        UnsupportedFeatureError: deltalog cannot evaluate an expression of the table.
+        StorageError: the store failed. After any error, the files of this call are deleted.
 
-    Cost: one pass over the data; some row groups in memory; a request per file off local disks.
+    Cost: one pass over the data; some row groups in memory; on object stores, a request per file.
     """
     reader = open_source(data)
     with FileWriter(spec) as writer:
@@ -59,11 +59,11 @@ def write_files(spec: WriteSpec, data: object) -> WrittenFiles:
 
 
 class FileWriter:
-    """Writes rows that already fit the table; a context manager that removes its files on error.
+    """Writes rows that already fit the table; on error, the context manager deletes its files.
 
     Args:
         spec: of the table.
-        limits: how much is held in memory; None is what suits most machines.
+        limits: how much is held in memory; None uses the defaults.
     """
 
     def __init__(self, spec: WriteSpec, *, limits: WriteLimits | None = None) -> None:
@@ -78,12 +78,12 @@ class FileWriter:
         row_ids: Array | None = None,
         row_commit_versions: Array | None = None,
     ) -> None:
-        """Take rows.
+        """Add rows.
 
         Args:
-            batch: in the table's logical schema, as `Enforcer.apply` gives it.
-            row_ids: kept row ids, NULL for rows that are new.
-            row_commit_versions: kept row commit versions, NULL for rows that changed.
+            batch: in the table's logical schema, as `Enforcer.apply` returns it.
+            row_ids: kept row ids, NULL for new rows.
+            row_commit_versions: kept row commit versions, NULL for changed rows.
         """
         physical = self._layout.encode(
             batch, row_ids=row_ids, row_commit_versions=row_commit_versions
@@ -96,11 +96,11 @@ class FileWriter:
         identity_marks: Mapping[str, int] | None = None,
         identity_starts: Mapping[str, int] | None = None,
     ) -> WrittenFiles:
-        """Close all files.
+        """Close all files, and return their add actions.
 
         Args:
-            identity_marks: the last values that were given, for the commit to remember.
-            identity_starts: the first ones.
+            identity_marks: the last assigned identity values, for the high water marks.
+            identity_starts: the first assigned identity values.
         """
         parts = self._parts.finish()
         configuration = self._spec.configuration
@@ -116,7 +116,7 @@ class FileWriter:
         )
 
     def abandon(self) -> None:
-        """Remove what was written."""
+        """Delete the files that were written."""
         self._parts.abandon()
 
     def _add(self, part: FinishedFile) -> AddFile:
@@ -138,6 +138,6 @@ class FileWriter:
 
 
 def partition_values(spec: WriteSpec, part: FinishedFile) -> dict[str, str | None]:
-    """Physical name of each partition column → the file's serialised value."""
+    """Return a file's `partitionValues`: physical column name → serialised value."""
     columns = spec.configuration.physical_partition_columns
     return dict(zip(columns, part.values, strict=True))

@@ -1,7 +1,7 @@
-"""The columns of data, matched to those of a table.
+"""Match the columns of data with those of a table.
 
-Owns matching (names without case, at every depth), which types may go into which, and what the
-data lacks or has too much. Values of missing columns and the table's rules are `enforce`'s affair.
+Owns matching by name (ignoring case, at every depth), which types can be stored in which, and the
+errors for missing and unknown columns. `enforce` fills in missing columns and checks constraints.
 
 Protocol: Schema Serialization Format
 """
@@ -42,7 +42,7 @@ _UTC: Final = "UTC"
 
 @dataclass(slots=True)
 class _Problems:
-    """Everything that is wrong with the data's columns, so that one error can tell all."""
+    """All problems of the data's columns, collected for a single error."""
 
     extra: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
@@ -72,20 +72,20 @@ class _Problems:
 
 
 class Fit:
-    """How the columns of some data become those of a table.
+    """Converts batches of one schema to the columns of a table.
 
     Args:
         source: schema of the data.
         schema: logical schema of the table.
-        optional: columns that the data may lack although they must not be NULL.
-        time_zone: of times without a zone that go into `timestamp` columns.
+        optional: NOT NULL columns that the data may lack, as their values are filled in.
+        time_zone: applied to values of `timestamp_ntz` that go into `timestamp` columns.
 
     Attributes:
         missing: columns of the table that the data lacks, in the table's order.
 
     Raises:
-        SchemaMismatchError: columns are too many, missing, there twice, or of a type that the
-            column cannot take; the message names them all.
+        SchemaMismatchError: columns are unknown, missing, duplicate, or of a type that cannot be
+            stored in the column; the message lists all problems.
     """
 
     def __init__(
@@ -122,12 +122,12 @@ class Fit:
         return tuple(name for name, *_ in self._columns)
 
     def apply(self, batch: pa.RecordBatch) -> dict[str, Array]:
-        """Column of the table → the batch's values in the column's Arrow type.
+        """Return the batch's values by column of the table, in the columns' Arrow types.
 
         Raises:
-            SchemaMismatchError: a value does not fit its column exactly.
+            SchemaMismatchError: a value cannot be converted without loss.
 
-        Cost: what has its type already is not copied.
+        Cost: columns of the right type are not copied.
         """
         return {
             name: self._convert(batch.column(number), spelled, target, name)
@@ -156,7 +156,7 @@ def _match_struct(
     problems: _Problems,
     optional: frozenset[str] = frozenset(),
 ) -> dict[str, int]:
-    """Name in the table → place in the data."""
+    """Return the index in the data for each column name of the table."""
     places: dict[str, int] = {}
     known = {field.name.lower(): field for field in table}
     for place, column in enumerate(incoming):
@@ -198,7 +198,10 @@ def _match_type(incoming: DataType, table: DataType, path: Path, problems: _Prob
 def _check_nested_moments(
     incoming: StructType, table: StructType, supplied: dict[str, int], problems: _Problems
 ) -> None:
-    """A zone is put on top-level columns only; deeper, UTC would be taken silently."""
+    """Report nested `timestamp_ntz` values: they would silently be taken as UTC.
+
+    Only top-level columns are converted with the time zone.
+    """
     for column in table:
         place = supplied.get(column.name)
         if place is None or isinstance(column.type, PrimitiveType):
@@ -212,7 +215,7 @@ def _check_nested_moments(
 
 
 def _holds(data_type: DataType, *, has_zone: bool) -> bool:
-    """Whether moments with a zone, or those without one, are in a type."""
+    """Whether a type contains timestamps with (or without) a time zone."""
     return any(
         isinstance(found, PrimitiveType) and found.primitive.has_zone is has_zone
         for _, found in walk_types(data_type)
@@ -220,7 +223,7 @@ def _holds(data_type: DataType, *, has_zone: bool) -> bool:
 
 
 def _respelled(arrow_type: Any, table: DataType) -> Any:
-    """The Arrow type with the table's spelling of nested names."""
+    """Return the Arrow type with nested names in the table's spelling."""
     match table:
         case StructType() if pa.types.is_struct(arrow_type):
             known = {field.name.lower(): field for field in table}

@@ -1,4 +1,4 @@
-"""Parts of nested columns: which must not be NULL, and their values with the rows of each."""
+"""Access to nested columns: paths that must not be NULL, and the values at a path."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Path = tuple[str, ...]
 
 
 def values_at(array: Array, path: Sequence[str]) -> tuple[Array, Array | None]:
-    """The values at a path below a column, and the row of each.
+    """Return the values at a path below a column, and the row of each.
 
     A field of a struct that is NULL is NULL. A list or a map that is NULL or empty has no values.
 
@@ -28,7 +28,7 @@ def values_at(array: Array, path: Sequence[str]) -> tuple[Array, Array | None]:
         path: below the column; `element`, `key` and `value` step into lists and maps.
 
     Returns:
-        The values; and their row numbers, or None where there is one value per row.
+        The values; and their row numbers, or None if there is one value per row.
     """
     rows: Array | None = None
     for name in path:
@@ -44,7 +44,7 @@ def values_at(array: Array, path: Sequence[str]) -> tuple[Array, Array | None]:
 
 
 def not_null_paths(schema: StructType) -> Iterator[Path]:
-    """What must not be NULL: fields, elements, keys and values."""
+    """Yield the paths that must not be NULL: fields, elements, keys and values."""
     for field in schema:
         if not field.nullable:
             yield (field.name,)
@@ -52,13 +52,13 @@ def not_null_paths(schema: StructType) -> Iterator[Path]:
 
 
 def field_of(array: Array, name: str) -> Array:
-    """The field of a struct; NULL where the struct is NULL."""
-    # By its place: Arrow reads a name such as `.x` as a path.
+    """Return the field of a struct; NULL where the struct is NULL."""
+    # By index: Arrow parses a name such as `.x` as a path.
     return pc.struct_field(array, [array.type.get_field_index(name)])
 
 
 def rows_where(mask: Array, rows: Array | None) -> Array:
-    """The distinct rows whose values a mask marks, ascending.
+    """Return the distinct rows whose values are marked, ascending.
 
     Args:
         mask: one boolean per value; NULL counts as false.
@@ -72,16 +72,16 @@ def rows_where(mask: Array, rows: Array | None) -> Array:
 
 
 def _entries(maps: Array) -> Array:
-    """The maps as lists of structs; nothing is copied."""
+    """Return maps as lists of structs, without a copy."""
     kind = maps.type
     entry = pa.struct([pa.field("key", kind.key_type), pa.field("value", kind.item_type)])
     return maps.view(pa.list_(entry))
 
 
 def _parents(lists: Array) -> Array:
-    """The place of the list that each value of `lists.flatten()` is in.
+    """Return for each value of `lists.flatten()` the index of its list.
 
-    Arrow's own kernel counts what lies behind a NULL list too, which flattening leaves out.
+    Unlike `flatten`, Arrow's kernel `list_parent_indices` counts values behind a NULL list.
     """
     lengths: Array = pc.fill_null(pc.list_value_length(lists), pa.scalar(0, pa.int32()))
     ends = pc.cumulative_sum(lengths.cast(pa.int64()))

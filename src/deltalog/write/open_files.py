@@ -1,7 +1,7 @@
-"""Parquet files that grow in the background, one after another.
+"""Write Parquet files in the background, one after another.
 
-Owns when a file is opened and closed, its name, and that its statistics are collected while it is
-written. Which rows go into it is decided in `parts`.
+Owns when a file is opened and closed, its name, and collecting its statistics while it is written.
+`rows_to_files` decides which rows go into it.
 
 Protocol: Data Files, Per-file Statistics
 """
@@ -47,13 +47,13 @@ MAX_ROW_GROUP_ROWS: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedFile:
-    """A file that was written.
+    """A complete file.
 
     Args:
-        number: files of one write are numbered in the order in which they were opened.
+        number: the files of a write are numbered in the order in which they were opened.
         path: relative to the root, decoded.
         values: serialised partition values, in the order of partitioning.
-        stats: JSON; None for files of changed rows.
+        stats: JSON; None for change data files.
     """
 
     number: int
@@ -67,19 +67,19 @@ class FinishedFile:
 
 @dataclass(slots=True)
 class FilePlan:
-    """What all files of one write have in common.
+    """The settings that all files of one write share, and the list of these files.
 
     Args:
-        spec: where to and how.
-        layout: of the files.
-        directory: below which they are; empty is the table's root.
+        spec: of the write.
+        layout: physical columns of the files.
+        directory: of the files; empty is the table's root.
         prefix: of their names.
-        has_stats: whether their statistics are collected.
-        row_group_rows: the most rows of a row group.
+        has_stats: whether statistics are collected.
+        row_group_rows: the greatest number of rows of a row group.
 
     Attributes:
-        finished: files that are complete, in any order.
-        opened: paths of all files that were begun.
+        finished: complete files, in any order.
+        opened: paths of all files that were opened, for deletion after a failure.
     """
 
     spec: WriteSpec
@@ -97,7 +97,7 @@ class FilePlan:
     _schema: StructType = field(init=False)
 
     def __post_init__(self) -> None:
-        """Work out what does not change from file to file."""
+        """Compute what is the same for all files."""
         table, writer = self.spec.configuration, self.spec.writer_properties
         if writer is not None and writer.max_row_group_size is not None:
             self.row_group_rows = writer.max_row_group_size
@@ -109,16 +109,16 @@ class FilePlan:
 
     @property
     def store(self) -> Store:
-        """Where the files go."""
+        """The store of the table."""
         return self.spec.store
 
     def look_at(self, rows: pa.Table) -> None:
-        """Choose what depends on the data by the first rows of it; before any file is opened."""
+        """Choose the dictionary-encoded columns by the first rows, before a file is opened."""
         if "use_dictionary" not in self.options:
             self.options["use_dictionary"] = dictionary_leaves(rows, self._leaves)
 
     def next_path(self, values: Values) -> tuple[int, str]:
-        """A number and a name that no file has."""
+        """Return a new file's number and unique path, and record the path as opened."""
         number = next(self._numbers)
         name = f"{self.prefix}-{number:05d}-{uuid.uuid4()}-c000{self._suffix}"
         directories = (self.directory, _directory(self.spec.configuration, values))
@@ -127,7 +127,7 @@ class FilePlan:
         return number, path
 
     def collector(self) -> StatsCollector:
-        """A new file's statistics."""
+        """Return a statistics collector for a new file."""
         table = self.spec.configuration
         properties = table.properties
         chosen = properties.data_skipping_stats_columns
@@ -142,13 +142,13 @@ class FilePlan:
 
 
 class FileQueue:
-    """One file after another for rows of one partition; `run` is called from any thread.
+    """Writes rows of one partition to one file after another, in the order of `put`.
 
-    Rows are written in the order in which they were put.
+    `put` is called by one thread, `run` by any.
 
     Args:
         plan: of the write.
-        values: the partition.
+        values: serialised partition values.
         schema: of the rows.
 
     Attributes:
@@ -160,26 +160,27 @@ class FileQueue:
         self._values = values
         self._schema = schema
         self._lock = threading.Lock()
-        # None ends the file.
+        # None closes the file.
         self._work: deque[pa.Table | None] = deque()
         self._file: _GrowingFile | None = None
         self.size_bytes = 0
-        # Two counters, so that each has one thread at a time that changes it.
+        # Two counters instead of one: `put` changes the first without the lock, `run` the second
+        # under it, so no update is lost.
         self._num_put = 0
         self._num_done = 0
 
     @property
     def queued(self) -> int:
-        """How many pieces of work wait or are under way."""
+        """How many pieces of work are waiting or running."""
         return self._num_put - self._num_done
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is open and nothing to be done."""
+        """Whether no file is open and no work is waiting."""
         return self._file is None and self.queued == 0
 
     def put(self, rows: pa.Table | None) -> None:
-        """Queue rows, or the end of the file; `run` must be called once for each."""
+        """Queue rows, or None to close the file; `run` must be called once for each."""
         self._num_put += 1
         self._work.append(rows)
 
@@ -196,7 +197,7 @@ class FileQueue:
                 self._num_done += 1
 
     def abandon(self) -> None:
-        """Leave nothing of the open file."""
+        """Discard the queue and the open file."""
         with self._lock:
             self._work.clear()
             if self._file is not None:
@@ -227,7 +228,7 @@ class _GrowingFile:
         self.sink = ParquetSink(plan.store, self._path, schema, **plan.options)
 
     def write(self, rows: pa.Table) -> int:
-        """Append rows, one row group mostly; the file's size so far."""
+        """Append rows, usually as one row group, and return the file's size so far."""
         if self._stats is not None:
             self._stats.update(rows)
         self.sink.write(rows, row_group_size=self._row_group_rows)
@@ -252,10 +253,10 @@ class _GrowingFile:
 
 
 def _directory(configuration: TableConfiguration, values: Values) -> str:
-    """Where files of a partition go; readers take nothing from it.
+    """Return the directory for files of a partition; readers must not parse it.
 
-    Under column mapping a random directory, as the reference has it: one that is named by columns
-    would tell names that may change.
+    With column mapping it is random, as in Delta Spark: Hive directories would contain column
+    names, which may change.
     """
     properties = configuration.properties
     if properties.randomize_file_prefixes or (
@@ -271,12 +272,12 @@ def _directory(configuration: TableConfiguration, values: Values) -> str:
 
 
 def random_prefix(properties: TableProperties) -> str:
-    """A directory that spreads files over a store."""
+    """Return a random directory name, which spreads files over the prefixes of a store."""
     return "".join(secrets.choice(_ALPHANUMERIC) for _ in range(properties.random_prefix_length))
 
 
 def _moment(text: str | None) -> str | None:
-    """`2024-01-31T00:00:00.500000Z` as engines name directories: `2024-01-31 00:00:00.5`."""
+    """Return `2024-01-31T00:00:00.500000Z` in the form of directories: `2024-01-31 00:00:00.5`."""
     if text is None:
         return None
     return text.removesuffix("Z").replace("T", " ").rstrip("0").removesuffix(".")
@@ -287,7 +288,7 @@ def _physical_paths(
 ) -> list[tuple[str, ...]]:
     found = []
     for path in columns:
-        # A column that was dropped may still stand in the property.
+        # The property may still contain a dropped column.
         with contextlib.suppress(InvalidInputError):
             found.append(
                 column_mapping.physical_path(table.schema, path, table.column_mapping_mode)
@@ -296,7 +297,7 @@ def _physical_paths(
 
 
 def _without_void(schema: StructType) -> StructType:
-    """The columns that files have."""
+    """Return the schema without void columns, which files do not have."""
     return StructType(
         [
             replace(column, type=_without_void(column.type))

@@ -1,6 +1,6 @@
-"""How Parquet files are written: deltalake's names, in terms of pyarrow.
+"""Parquet writer options under deltalake's names, translated to pyarrow's.
 
-Owns the writer's options and how the table's properties complete them.
+Owns the options, and the defaults from table properties.
 
 Protocol: Table Properties (`delta.parquet.compression.codec`)
 """
@@ -29,8 +29,8 @@ class BloomFilterProperties:
 
     Args:
         set_bloom_filter_enabled: whether it has one.
-        fpp: how often a filter may wrongly say yes, between 0 and 1.
-        ndv: how many distinct values to expect in a row group.
+        fpp: false positive probability, between 0 and 1.
+        ndv: expected number of distinct values in a row group.
     """
 
     set_bloom_filter_enabled: bool | None
@@ -38,21 +38,21 @@ class BloomFilterProperties:
     ndv: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a probability that is none."""
+        """Raise for a probability out of range."""
         if self.fpp is not None and not 0 < self.fpp < 1:
             raise InvalidInputError(f"fpp: expected a number between 0 and 1, found {self.fpp!r}")
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnProperties:
-    """How one column is written.
+    """Options of one column.
 
     Args:
-        dictionary_enabled: whether repeated values are kept once.
+        dictionary_enabled: whether to use dictionary encoding.
         statistics_enabled: `NONE`, `CHUNK` or `PAGE`: the Parquet footer's statistics, which Delta
-            does not use. Floating-point columns have none: Arrow leaves NaN out of bounds.
+            does not use. Floating-point columns have none, as Arrow ignores NaN in bounds.
         bloom_filter_properties: a Bloom filter.
-        encoding: of values that are in no dictionary: `PLAIN`, `DELTA_BINARY_PACKED`, …
+        encoding: without a dictionary: `PLAIN`, `DELTA_BINARY_PACKED`, …
     """
 
     dictionary_enabled: bool | None = None
@@ -61,7 +61,7 @@ class ColumnProperties:
     encoding: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what contradicts itself, and words that mean nothing."""
+        """Raise for unknown words and contradictory options."""
         _check_word("statistics_enabled", self.statistics_enabled, _STATISTICS)
         _check_word("encoding", self.encoding, _ENCODINGS)
         if self.encoding is not None and self.dictionary_enabled:
@@ -73,18 +73,19 @@ class ColumnProperties:
 
 @dataclass(frozen=True, slots=True)
 class WriterProperties:
-    """How Parquet files are written; None is the table's or pyarrow's way.
+    """Options of Parquet files; None uses the table's property or pyarrow's default.
 
     Args:
         data_page_size_limit: bytes of a data page.
-        dictionary_page_size_limit: bytes of a dictionary; a larger one is given up.
+        dictionary_page_size_limit: bytes of a dictionary; beyond it, values are encoded plainly.
         data_page_row_count_limit: rows of a data page.
         write_batch_size: values that are encoded at a time.
         max_row_group_size: rows of a row group.
         compression: `UNCOMPRESSED`, `SNAPPY`, `GZIP`, `BROTLI`, `LZ4`, `ZSTD` or `LZ4_RAW`.
         compression_level: of `GZIP`, `BROTLI` and `ZSTD`.
-        statistics_truncate_length: accepted for deltalake's sake: pyarrow leaves long values out
-            of the footer's statistics, and Delta's own are cut by a table property.
+        statistics_truncate_length: accepted for compatibility with deltalake, without effect:
+            pyarrow leaves long values out of the footer, and a table property truncates Delta's
+            statistics.
         default_column_properties: of columns that `column_properties` does not name.
         column_properties: by column name; a dotted path names a field of a struct.
     """
@@ -101,7 +102,7 @@ class WriterProperties:
     column_properties: Mapping[str, ColumnProperties] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse numbers that are no sizes, and compressions that there are not."""
+        """Raise for invalid sizes, and unknown compressions and levels."""
         for name in _SIZES:
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or value < 1):
@@ -111,10 +112,10 @@ class WriterProperties:
 
 
 def codec_of(writer: WriterProperties | None, table: TableProperties) -> str:
-    """The compression of data files, in pyarrow's words.
+    """Return pyarrow's name of the compression of data files.
 
     Raises:
-        InvalidInputError: the table's property names none that can be written.
+        InvalidInputError: the table's property is not a supported codec.
     """
     text = writer.compression if writer is not None else None
     if text is None:
@@ -124,7 +125,7 @@ def codec_of(writer: WriterProperties | None, table: TableProperties) -> str:
 
 
 def file_suffix(codec: str) -> str:
-    """The end of a data file's name, as engines show the compression there."""
+    """Return the suffix of data files, which contains the compression, as other engines do."""
     return f"{_SUFFIXES.get(codec, f'.{codec}')}.parquet"
 
 
@@ -133,23 +134,24 @@ def parquet_options(
     table: TableProperties,
     leaves: Sequence[tuple[Leaf, str]] = (),
 ) -> dict[str, Any]:
-    """The arguments of `pyarrow.parquet.ParquetWriter`.
+    """Return the arguments for `pyarrow.parquet.ParquetWriter`.
 
     Args:
-        writer: what the caller asked for.
+        writer: options of the caller.
         table: properties of the table.
-        leaves: path by logical names → Parquet's dotted path, of every leaf column; options of
-            single columns are looked up there.
+        leaves: path by logical names → Parquet's dotted path, for every leaf column; used to
+            resolve options of single columns.
 
     Raises:
-        InvalidInputError: an option names no column, or is none that pyarrow has.
+        InvalidInputError: an option is for an unknown column, or not supported by pyarrow.
     """
     codec = codec_of(writer, table)
     options: dict[str, Any] = {
         "compression": codec,
-        # Not the Arrow schema: it would hold logical names and types that readers must not use.
+        # Without the Arrow schema: it would contain logical names and types, which readers must
+        # not use.
         "store_schema": False,
-        # Small decimals as integers, as Spark writes and every reader knows.
+        # Small decimals as integers, as Spark writes them and every reader supports.
         "store_decimal_as_integer": True,
     }
     if writer is None:
@@ -170,10 +172,10 @@ def parquet_options(
 
 
 def dictionary_leaves(rows: pa.Table, leaves: Sequence[tuple[Leaf, str]]) -> list[str]:
-    """The leaf columns that a dictionary is worth its time for, judged by some of the rows.
+    """Return the leaf columns to write with a dictionary, judged by a sample of the rows.
 
-    Where nearly all values differ, a dictionary makes files larger, and costs more than all the
-    rest of the encoding.
+    If nearly all values differ, a dictionary makes files larger, and costs more time than the rest
+    of the encoding.
 
     Args:
         rows: the first ones of a write, with physical names.
@@ -287,8 +289,8 @@ def _upper(text: str | None) -> str | None:
 
 
 _DEFAULT_CODEC: Final = "SNAPPY"
-# Nine tenths of so many rows differ where there are some 80,000 values: about what the largest
-# dictionary holds.
+# If 90 % of this many random rows are distinct, the column has some 80,000 different values, about
+# as many as fit into a dictionary page.
 _SAMPLE_ROWS: Final = 16_384
 _MIN_SAMPLE_ROWS: Final = 1_000
 _MOST_DISTINCT: Final = 0.9
@@ -317,7 +319,7 @@ _CODECS: Final[Mapping[str, str]] = {
     "GZIP": "gzip",
     "BROTLI": "brotli",
     "ZSTD": "zstd",
-    # Both are LZ4's raw blocks: the framing that Hadoop wrote under the name is deprecated.
+    # Both are raw LZ4 blocks: Parquet deprecated its codec LZ4 with Hadoop's framing.
     "LZ4": "lz4",
     "LZ4_RAW": "lz4",
 }

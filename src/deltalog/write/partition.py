@@ -1,7 +1,7 @@
-"""Rows by the values of their partition columns.
+"""Group rows by the values of their partition columns.
 
-Owns which rows belong together: those whose partition values have the same text in the log, so
-that an empty text and NULL are one partition.
+Rows belong to one partition if their values have the same serialised form in the log, so that an
+empty string and NULL are one partition.
 
 Protocol: Partition Value Serialization
 """
@@ -29,8 +29,8 @@ class Group(NamedTuple):
     """The rows of one partition.
 
     Args:
-        values: the serialised partition values, in the order of partitioning.
-        rows: their positions in the batch, ascending; None is all.
+        values: serialised partition values, in the order of the partition columns.
+        rows: positions in the batch, ascending; None is all.
     """
 
     values: Values
@@ -38,7 +38,7 @@ class Group(NamedTuple):
 
 
 def split(batch: pa.RecordBatch, columns: Sequence[Field]) -> list[Group]:
-    """The batch's rows, grouped by partition.
+    """Group the rows of a batch by partition.
 
     Args:
         batch: in the table's logical schema.
@@ -81,7 +81,7 @@ def _grouped(codes: Array, texts: Sequence[Values]) -> list[Group]:
 
 
 def _numbered(array: Array, field: Field) -> tuple[Array, list[str | None]]:
-    """A number for every row, and the text that each number stands for."""
+    """Return a number for every row, and the serialised value for each number."""
     encoded: Array = pc.dictionary_encode(array, null_encoding="encode")
     numbers: dict[str | None, int] = {}
     try:

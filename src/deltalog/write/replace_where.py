@@ -1,6 +1,6 @@
-"""New rows that must all match a predicate: the writing half of an overwrite by predicate.
+"""Write rows that must all match a predicate: the writing half of `replaceWhere`.
 
-Owns the check. What the rows replace is the operation's affair.
+Owns the check. The verb deletes the rows that are replaced.
 
 Protocol: Add CDC File
 """
@@ -33,17 +33,17 @@ _EXAMPLES: Final = 5
 def write_where(
     spec: WriteSpec, rows: pa.RecordBatchReader, predicate: Expression, *, tells_changes: bool
 ) -> WrittenFiles:
-    """Write rows as `write_files` does, if every one of them matches.
+    """Write rows as `write_files` does, and raise if one of them does not match.
 
     Args:
         spec: of the table.
         rows: read once.
         predicate: resolved against the table's schema.
-        tells_changes: whether files for the change feed are written as well.
+        tells_changes: whether change data files are written as well.
 
     Raises:
-        ConstraintViolationError: a row does not match, or breaks a rule of the table.
-        SchemaMismatchError: the rows do not fit the table. Whatever happens, no file is left.
+        ConstraintViolationError: a row does not match, or violates a constraint of the table.
+        SchemaMismatchError: the rows do not fit the table. After any error, no file is left.
     """
     with FileWriter(spec) as writer, ChangeWriter(spec) as changes:
         enforcer = Enforcer.of_spec(spec, rows.schema)
@@ -60,9 +60,9 @@ def write_where(
 def _matching(
     batches: Iterable[pa.RecordBatch], predicate: Expression, table: str
 ) -> Iterator[pa.RecordBatch]:
-    """The batches, as long as every row matches.
+    """Yield the batches; raise if a row does not match.
 
-    A row for which the predicate is unknown does not match: it would not be replaced next time.
+    NULL counts as no match, as the same overwrite would not replace such a row the next time.
     """
     for batch in batches:
         mask: Any = filter_mask(predicate, batch)

@@ -1,9 +1,9 @@
-"""Rows into files: how many at a time, which file takes them, and how much may wait in memory.
+"""Distribute rows to files: row groups, files per partition, and limits on memory.
 
-Row groups are gathered here and encoded in the background, several files at a time where there
-are rows enough. Memory is bounded whatever the data: rows wait up to a budget, then the partitions
-with the most of them are written out; files stay open up to a number, and off local disks, where
-an open file is held in memory, up to a size.
+Row groups are collected here and encoded in the background, in several files at a time if there are
+enough rows. Memory is bounded: rows wait up to a limit, then the partitions with the most rows are
+written; the number of open files is limited and, on object stores, where an open file is held in
+memory, also their size.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _FILES_AT_ONCE: Final = max(1, min(8, os.cpu_count() or 1))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteLimits:
-    """How much a writer holds at a time.
+    """Limits on the memory and open files of a writer.
 
     Args:
         row_group_bytes: of a row group, in memory.
         waiting_bytes: of all rows that wait for their row group to be full.
-        open_files: how many; those that were not written to for the longest time are closed.
-        open_bytes: of all open files where they are held in memory.
-        files_at_once: how many files of one partition grow at the same time.
-        split_bytes: fewer than these stay in one file: two small files cost readers more than a
+        open_files: the number; the least recently written ones are closed.
+        open_bytes: of all open files, if they are held in memory.
+        files_at_once: how many files of one partition are written at the same time.
+        split_bytes: less data stays in one file: two small files cost readers more than a second
             core saves.
     """
 
@@ -56,11 +56,11 @@ class WriteLimits:
 
 
 class RowsToFiles:
-    """Writes physical rows of any partitions; see `FilePlan` for what the files are.
+    """Writes physical rows of any partitions to the files of a `FilePlan`.
 
     Args:
         plan: of the write.
-        limits: how much is held.
+        limits: on memory and open files.
     """
 
     def __init__(self, plan: FilePlan, limits: WriteLimits) -> None:
@@ -75,21 +75,21 @@ class RowsToFiles:
         self._gathered_bytes = 0
         self._waiting_bytes = 0
         self._sent_bytes = 0
-        # Closed by `_close`, but not yet by the background.
+        # `_close` was called, but the background has not closed the file yet.
         self._closing: deque[FileQueue] = deque()
         self._max_rows = plan.row_group_rows
         target = max(1, plan.spec.target_file_size_bytes)
-        # Small files have small row groups, so that a file does not pass its size by far.
+        # Small target sizes need small row groups, or files would exceed the target by far.
         self._max_bytes = min(limits.row_group_bytes, max(1, target // 2))
         self._is_native = getattr(plan.store, "native_path", None) is not None
         fitting = limits.files_at_once if self._is_native else limits.open_bytes // target
         self._num_queues = max(1, min(limits.files_at_once, fitting))
 
     def write(self, physical: pa.RecordBatch, logical: pa.RecordBatch) -> None:
-        """Take rows.
+        """Add rows.
 
         Args:
-            physical: as they stand in files.
+            physical: with the columns of files.
             logical: the same rows with their partition columns.
         """
         for rows, start in self._pieces(physical):
@@ -99,7 +99,7 @@ class RowsToFiles:
                 self._add((), rows)
 
     def finish(self) -> tuple[FinishedFile, ...]:
-        """Write what waits, and close all files; they come in the order they were begun."""
+        """Write all waiting rows, close all files, and return these in the order of opening."""
         self._split_gathered()
         for key in sorted(self._waiting, key=lambda key: -self._waiting[key].num_bytes):
             self._send(key)
@@ -110,7 +110,7 @@ class RowsToFiles:
         return tuple(sorted(self._plan.finished, key=lambda file: file.number))
 
     def abandon(self) -> None:
-        """Leave nothing behind: what was opened is deleted, as far as the store allows."""
+        """Delete all files that were opened; a failure of the store is only logged."""
         self._background.cancel()
         for queue in (*self._closing, *self._all_queues()):
             queue.abandon()
@@ -125,18 +125,18 @@ class RowsToFiles:
                 )
 
     def _pieces(self, batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, int]]:
-        """Slices of at most a row group."""
+        """Yield slices of at most one row group, with their first rows."""
         rows = batch.num_rows
         if not rows:
             return
         most = min(self._max_rows, max(1, rows * self._max_bytes // max(1, batch.nbytes)))
-        # Even slices: not a full one and a crumb.
+        # Slices of equal size, instead of full ones and a small rest.
         size = -(-rows // -(-rows // most))
         for start in range(0, rows, size):
             yield batch.slice(start, size), start
 
     def _gather(self, physical: pa.RecordBatch, logical: pa.RecordBatch) -> None:
-        """Hold rows until there are enough of them to be worth sorting by partition."""
+        """Collect rows, so that many at a time are split by partition."""
         self._gathered.append((physical, logical))
         self._gathered_rows += physical.num_rows
         self._gathered_bytes += physical.nbytes
@@ -154,7 +154,7 @@ class RowsToFiles:
             physical = _joined([gathered[n][0] for n in numbers])
             logical = _joined([gathered[n][1].select(names) for n in numbers])
             for group in split(logical, self._columns):
-                # A copy of its own: a slice would keep the rows of all partitions in memory.
+                # A copy, as a slice would keep the rows of all partitions in memory.
                 rows = physical if group.rows is None else physical.take(group.rows)
                 self._add(group.values, rows)
 
@@ -176,14 +176,14 @@ class RowsToFiles:
             self._relieve()
 
     def _relieve(self) -> None:
-        """Write out the partitions that hold the most memory, half of it."""
+        """Write the partitions with the most waiting bytes, down to half of the limit."""
         for key in sorted(self._waiting, key=lambda key: -self._waiting[key].num_bytes):
             if self._waiting_bytes <= self._limits.waiting_bytes // 2:
                 break
             self._send(key)
 
     def _send(self, key: _Key) -> None:
-        """Hand what waits for a partition to one of its queues, as one row group."""
+        """Pass the waiting rows of a partition to one of its queues, as one row group."""
         waiting = self._waiting.pop(key, None)
         if waiting is None:
             return
@@ -212,7 +212,7 @@ class RowsToFiles:
         self._background.submit(queue.run)
 
     def _close_some(self, used: _Key) -> None:
-        """Close the files that were not written to for the longest time, if there are too many."""
+        """Close the least recently written files, if there are too many."""
         for key in list(self._queues):
             queues = list(self._all_queues())
             size = 0 if self._is_native else sum(queue.size_bytes for queue in queues)
@@ -222,7 +222,7 @@ class RowsToFiles:
                 self._close(key)
 
     def _close(self, key: _Key) -> None:
-        """End the files of a partition; rows that still come make new ones."""
+        """Close the files of a partition; later rows open new ones."""
         for queue in self._queues.pop(key, []):
             self._closing.append(queue)
             self._put(queue, None)
@@ -235,7 +235,7 @@ class RowsToFiles:
 
 
 class _WaitingRows:
-    """Rows of one partition that wait."""
+    """Waiting rows of one partition."""
 
     def __init__(self) -> None:
         self.batches: list[pa.RecordBatch] = []

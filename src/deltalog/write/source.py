@@ -1,7 +1,7 @@
-"""Anything that holds rows, as a stream of Arrow batches.
+"""Open data of any supported type as a stream of Arrow batches.
 
-Owns which kinds of data a write takes, and how each becomes batches without being held whole.
-What the columns mean for the table is `enforce`'s affair.
+Owns which types of data a write takes, and how each is streamed without holding it whole. `enforce`
+matches the columns with the table.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ACCEPTED = (
 
 
 def open_source(data: object) -> pa.RecordBatchReader:
-    """The rows of `data` as batches, one after another.
+    """Return a reader of the rows of `data`.
 
     Args:
         data: a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, a pandas (its index is
@@ -34,17 +34,16 @@ def open_source(data: object) -> pa.RecordBatchReader:
             of one schema. No rows and no schema at all give a reader without columns.
 
     Raises:
-        InvalidInputError: the data is none of these.
+        InvalidInputError: the data is of another type.
         SchemaMismatchError: batches differ in their schema (on reading).
 
-    Cost: nothing is read ahead but the first batch of an iterable; lists of dicts are converted
-        whole.
+    Cost: only the first batch of an iterable is read ahead; lists of dicts are converted whole.
     """
     if _is_pandas(data):
-        # pandas' own stream would carry its index along as a column.
+        # pandas' own Arrow stream would contain the index as a column.
         return pa.Table.from_pandas(data, preserve_index=False).to_reader()
     if isinstance(data, pa.RecordBatchReader):
-        # Through Arrow's C interface an error of its source would lose its type.
+        # Arrow's C interface would lose the type of an error raised by the source.
         return data
     if hasattr(data, "__arrow_c_stream__"):
         return _stream_of(data)
@@ -63,9 +62,9 @@ def open_source(data: object) -> pa.RecordBatchReader:
 
 
 def is_rereadable(data: object) -> bool:
-    """Whether `open_source` can be called again and gives the same rows.
+    """Whether `open_source` can be called again, with the same rows.
 
-    What is not known to last counts as read once.
+    False for unknown types.
     """
     if isinstance(data, pa.Table | pa.RecordBatch | list | tuple) or _is_pandas(data):
         return True
@@ -108,7 +107,7 @@ def _read_items(items: Iterable[Any]) -> pa.RecordBatchReader:
     batches = _batches(rest)
     head = next(batches, None)
     if head is None:
-        # Tables without rows have a schema all the same.
+        # Tables without rows still have a schema.
         return pa.RecordBatchReader.from_batches(_schema_of(first), [])
     return pa.RecordBatchReader.from_batches(
         head.schema, _same_schema(itertools.chain([head], batches), head.schema)
@@ -142,7 +141,7 @@ def _same_schema(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterat
 
 
 def _table_of_dicts(rows: Sequence[Any]) -> pa.Table:
-    """The rows as a table; Arrow by itself would take the columns of the first row only."""
+    """Return dicts as a table with the keys of all rows; Arrow uses those of the first only."""
     names: dict[str, None] = {}
     for number, row in enumerate(rows):
         if not isinstance(row, Mapping):

@@ -1,4 +1,4 @@
-"""What a worker must know to write files of a table."""
+"""The settings with which a worker writes data files of a table."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ DEFAULT_TARGET_FILE_SIZE_BYTES: Final = 128 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteSpec:
-    """Where rows go, and by which rules; it can be pickled.
+    """The settings with which a worker writes data files of a table; it can be pickled.
 
     Args:
         store: of the table.
         configuration: protocol and metadata that the rows must fit.
         time_zone: of timestamps without a zone.
         target_file_size_bytes: a file that has reached it is closed, and another one opened.
-        writer_properties: how Parquet is written; what is None follows the table's properties.
-        identity_starts: identity column → the first value to give; what is not named goes on
-            after the column's high water mark. For several workers that write at once.
+        writer_properties: Parquet options; None uses the table's properties.
+        identity_starts: identity column → the first value to assign, for workers that write at the
+            same time; other columns continue after their high water mark.
         data_change: False if the rows were in the table before.
-        now_ms: the moment that `current_timestamp()` means; None is when the write begins.
+        now_ms: the value of `current_timestamp()`; None is the start of the write.
     """
 
     store: Store

@@ -1,6 +1,6 @@
-"""What a write has left in the store, waiting for a commit.
+"""Files that were written but not committed.
 
-Owns the form in which that travels between processes.
+Owns their serialised form, for passing them between processes.
 """
 
 from __future__ import annotations
@@ -25,20 +25,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenFiles:
-    """Data files that no commit names yet; `vacuum` removes them if none ever does.
+    """Data files that are not committed yet; if they never are, `vacuum` deletes them.
 
-    It can be pickled, and `to_json` is for other ways.
+    It can be pickled, or serialised with `to_json`.
 
     Args:
         adds: one action per data file.
-        cdc: one action per file of changed rows.
-        identity_marks: identity column → the last value that was given.
-        identity_starts: identity column → the first one.
+        cdc: one action per change data file.
+        identity_marks: identity column → the last assigned value.
+        identity_starts: identity column → the first assigned value.
         num_rows: rows in the data files.
         num_bytes: size of all files.
         table_id: of the table that they were written for.
-        schema_string: the schema that the rows fit, as the log has it.
-        rules: a digest of what else they were written by, see `rules_of`; empty is unknown.
+        schema_string: the table's `schemaString` when they were written.
+        rules: digest of the other settings when they were written, see `rules_of`; empty is
+            unknown.
     """
 
     adds: tuple[AddFile, ...]
@@ -60,7 +61,7 @@ class WrittenFiles:
         )
 
     def to_json(self) -> str:
-        """This as one line of JSON."""
+        """Return one line of JSON."""
         actions: list[Action] = [*self.adds, *self.cdc]
         return dumps(
             {
@@ -77,10 +78,10 @@ class WrittenFiles:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """What `to_json` made a text of.
+        """Parse the JSON of `to_json`.
 
         Raises:
-            MalformedLogError: the text is none of `to_json`'s.
+            MalformedLogError: the text is not in that form.
         """
         where = "written files"
         node = JsonObject(loads(text, where), where)
@@ -99,11 +100,11 @@ class WrittenFiles:
 
     @classmethod
     def merge(cls, parts: Iterable[WrittenFiles]) -> WrittenFiles:
-        """What several workers wrote for the same commit, as one.
+        """Merge the files of several workers for one commit.
 
         Raises:
-            InvalidInputError: there are none, or they were written for different tables or
-                schemas, or several of them gave the same values of an identity column.
+            InvalidInputError: there are no parts, they were written for different tables or
+                schemas, or workers assigned the same values of an identity column.
         """
         found = list(parts)
         if not found:
@@ -138,9 +139,9 @@ class WrittenFiles:
 
 
 def rules_of(configuration: TableConfiguration) -> str:
-    """A digest of what files are written by besides the schema: partitions, properties, protocol.
+    """Return a digest of partition columns, properties and protocol, by which files are written.
 
-    Constraints are properties: rows that were checked by other ones were not checked.
+    Properties include constraints: rows that were checked against others must not be committed.
     """
     metadata, protocol = configuration.metadata, configuration.protocol
     facts = [
@@ -155,7 +156,7 @@ def rules_of(configuration: TableConfiguration) -> str:
 def _merge_identities(
     parts: Sequence[WrittenFiles],
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """The first and the last values of all parts, which must not overlap."""
+    """Return the first and last identity values of all parts, whose ranges must not overlap."""
     starts: dict[str, int] = {}
     marks: dict[str, int] = {}
     if not any(part.identity_marks for part in parts):

@@ -1,6 +1,6 @@
-"""The doctor: is a table what the protocol says, and will readers and writers get on with it.
+"""The doctor: checks whether a table conforms to the protocol and works with readers and writers.
 
-Each file looks at one side of the table and says what it finds; nothing is changed.
+Each file checks one aspect of the table and reports findings; nothing is changed.
 """
 
 from __future__ import annotations

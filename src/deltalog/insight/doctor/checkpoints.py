@@ -1,4 +1,4 @@
-"""Checkpoints, `_last_checkpoint` and checksums against the log that they stand for.
+"""Check checkpoints, `_last_checkpoint` and checksums against the log.
 
 Protocol: Checkpoints, Last Checkpoint File, Version Checksum File
 """
@@ -30,7 +30,7 @@ _ADVICE: Final = "no reader needs it: delete it, create_checkpoint() writes it a
 
 
 def check_hint(patient: Patient) -> Iterator[Finding]:
-    """`_last_checkpoint`: is it whole, and does it name what is there."""
+    """Check that `_last_checkpoint` is valid and names the newest checkpoint."""
     newest = max((found.version for found in patient.listing.checkpoints), default=None)
     try:
         data = patient.store.read(LAST_CHECKPOINT_PATH)
@@ -58,7 +58,7 @@ def _hint(message: str) -> Finding:
 
 
 def check_checkpoints(patient: Patient) -> Iterator[Finding]:
-    """Whether the newest checkpoints hold what the log before them says."""
+    """Check that the newest checkpoints agree with the log before them."""
     for files in patient.listing.checkpoints[-_MOST:]:
         try:
             differences = list(_differences(patient, files))
@@ -94,7 +94,7 @@ def _differences(patient: Patient, files: CheckpointFiles) -> Iterator[str]:
     try:
         told = _facts(LogState(store, build_segment(listing, version, unreadable=others)))
     except DeltaError:
-        return  # what was before is gone: that is what checkpoints are for
+        return  # the log before was cleaned up: there is nothing to compare with
     for name, value in facts.items():
         if name == "files":
             extra, missing = value - told[name], told[name] - value
@@ -111,7 +111,10 @@ def _short(value: object) -> str:
 
 
 def _facts(state: LogState) -> dict[str, Any]:
-    """What two ways to one version must agree upon; transactions may have expired in one."""
+    """The facts that must be equal, whichever files a version is built from.
+
+    Transactions are left out: they may have expired in one of them.
+    """
     protocol, metadata = state.read_protocol_and_metadata()
     live = state.files(["path", "deletionVector"])
     keys = file_keys(live.column("path"), live.column("deletionVector"), state.store.root)
@@ -124,7 +127,7 @@ def _facts(state: LogState) -> dict[str, Any]:
 
 
 def check_checksum(patient: Patient) -> Iterator[Finding]:
-    """Whether the version's `.crc` says what the log says."""
+    """Check that the version's `.crc` agrees with the log."""
     snapshot = patient.snapshot
     info = snapshot.segment.checksum
     if info is None:
@@ -134,7 +137,7 @@ def check_checksum(patient: Patient) -> Iterator[Finding]:
     counted = count_checksum(snapshot)
     advice = "Spark fails or recounts because of it; delete the file"
     if stated is None:
-        old = _is_of_old_form(data)  # old Spark counted only
+        old = _is_of_old_form(data)  # old versions of Spark wrote only counts
         what = "lacks protocol or metadata, as those of old writers do" if old else "is damaged"
         yield Finding(
             check="checksum",

@@ -1,4 +1,4 @@
-"""The examination: every check in turn, of a table that can be opened and of one that cannot.
+"""Run the checks, on a table that can be opened and on one that cannot.
 
 Owns which checks there are and their order.
 
@@ -49,14 +49,14 @@ if TYPE_CHECKING:
 
     Check = Callable[[Patient], Iterator[Finding]]
 
-# The log alone.
+# Checks of the log alone.
 _OF_LOGS: Final[Mapping[str, Check]] = {
     "gaps": check_gaps,
     "commits": check_commits,
     "last-checkpoint": check_hint,
     "checkpoints": check_checkpoints,
 }
-# What the log says, for which the table must open.
+# Checks for which the table must open.
 _OF_TABLES: Final[Mapping[str, Check]] = {
     "length": check_length,
     "access": check_access,
@@ -85,20 +85,20 @@ def examine(
     now_ms: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
-    """Look at a table from all sides; nothing is changed.
+    """Examine a table with all or some checks; nothing is changed.
 
     Args:
         context: of the table.
-        snapshot: the version to look at; None opens the latest.
+        snapshot: the version to examine; None opens the latest.
         checks: names of `CHECKS`; None is all.
         num_samples: how many data files and deletion vectors are read, evenly spread.
         num_commits: how many of the newest commits are read.
-        now_ms: milliseconds since 1970, UTC; None is the present.
-        progress: told after each check how many of how many are done.
+        now_ms: milliseconds since 1970, UTC; None is now.
+        progress: called after each check with the number done and the total.
 
     Raises:
         TableNotFoundError: there is no log.
-        InvalidInputError: there is no such check.
+        InvalidInputError: an unknown check.
 
     Cost: two listings, the newest commits, the columns of the newest checkpoints, and the samples.
     """

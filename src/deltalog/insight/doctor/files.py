@@ -1,4 +1,4 @@
-"""Data files and deletion vectors: are they there, whole, and where they should be.
+"""Check that data files and deletion vectors exist, are intact, and lie where they should.
 
 Protocol: Add File and Remove File, Deletion Vectors, Row Tracking, Partition Value Serialization
 """
@@ -31,7 +31,7 @@ _NUM_RECORDS: Final = "numRecords"
 
 
 def check_paths(patient: Patient) -> Iterator[Finding]:
-    """Files that are gone, have another size, lie elsewhere, or where none may."""
+    """Check live files: missing, of another size, outside the table, or where none may be."""
     snapshot = patient.snapshot
     files = snapshot.files(["path", "size"])
     sizes: list[Any] = files.column("size").to_pylist()
@@ -88,13 +88,13 @@ def check_paths(patient: Patient) -> Iterator[Finding]:
 
 
 def check_orphans(patient: Patient) -> Iterator[Finding]:
-    """Files that no version needs any more."""
+    """Report files that no version needs."""
     try:
         unneeded = plan_vacuum(
             patient.snapshot, mode="full", now_ms=patient.now_ms, engine=LocalEngine()
         ).files
     except UnsupportedFeatureError:
-        return  # `access` tells that
+        return  # `check_access` reports that
     if unneeded.num_rows:
         size = compute.sum(unneeded.column("size_bytes")).as_py() or 0
         yield Finding(
@@ -107,7 +107,7 @@ def check_orphans(patient: Patient) -> Iterator[Finding]:
 
 
 def check_partition_values(patient: Patient) -> Iterator[Finding]:
-    """Partition values that are none of the column's type."""
+    """Check that partition values can be parsed as the column's type."""
     snapshot = patient.snapshot
     configuration = snapshot.configuration
     if not configuration.partition_columns:
@@ -128,7 +128,7 @@ def check_partition_values(patient: Patient) -> Iterator[Finding]:
 
 
 def check_vectors(patient: Patient) -> Iterator[Finding]:
-    """Deletion vectors: readable, of the size and the count that the log says, within the file."""
+    """Check deletion vectors: readable, size and count as in the log, rows within the file."""
     snapshot = patient.snapshot
     files = snapshot.files(["path", "deletionVector"])
     rows = snapshot.stats(pa.schema([(_NUM_RECORDS, pa.int64())])).column(_NUM_RECORDS)
@@ -142,7 +142,7 @@ def check_vectors(patient: Patient) -> Iterator[Finding]:
             "have the table feature",
             advice="add_feature('deletionVectors')",
         )
-    # A vector costs a request: as many as other samples would cost bytes.
+    # Each vector costs a request, so they are sampled like data files.
     chosen: list[dict[str, Any]] = patient.sample(files).to_pylist()
     for problems in map_in_pool(lambda row: _vector_problems(patient, row), chosen):
         yield from problems
@@ -190,7 +190,7 @@ def _vector_problems(patient: Patient, row: dict[str, Any]) -> list[Finding]:
 
 
 def check_row_ids(patient: Patient) -> Iterator[Finding]:
-    """Row ids: every file has some, none has another's, and none is beyond the high water mark."""
+    """Check row ids: every file has them, without overlaps, and below the high water mark."""
     snapshot = patient.snapshot
     if not snapshot.configuration.row_ids_enabled:
         return

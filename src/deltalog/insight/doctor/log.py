@@ -1,4 +1,4 @@
-"""The files of the log: are they all there, do they hold what the protocol allows, are they many.
+"""Check the files of the log: complete, allowed by the protocol, not too many.
 
 Protocol: Delta Log Entries, Action Reconciliation, In-Commit Timestamps
 """
@@ -26,7 +26,7 @@ _TOGETHER: Final = 100
 
 
 def check_gaps(patient: Patient) -> Iterator[Finding]:
-    """Commits that are missing between others, and checkpoints that are not whole."""
+    """Check for gaps between commits, and for incomplete checkpoints."""
     versions = list(patient.listing.commits)
     for before, after in pairwise(versions):
         if after != before + 1:
@@ -56,7 +56,7 @@ def check_gaps(patient: Patient) -> Iterator[Finding]:
 
 
 def check_length(patient: Patient) -> Iterator[Finding]:
-    """A log that has grown long, or keeps what has expired."""
+    """Check for many commits after the newest checkpoint, and for expired commits."""
     snapshot = patient.snapshot
     properties = snapshot.configuration.properties
     num_commits = len(snapshot.segment.commits)
@@ -86,7 +86,7 @@ def check_length(patient: Patient) -> Iterator[Finding]:
 
 
 def check_commits(patient: Patient) -> Iterator[Finding]:
-    """What commits say: lines that cannot be read, files named twice, times that go back."""
+    """Check commits: unreadable lines, files named twice, timestamps that go back."""
     files = list(patient.listing.commits.values())[-patient.num_commits :]
     infos: dict[int, Mapping[str, Any]] = {}
     for start in range(0, len(files), _TOGETHER):
@@ -95,7 +95,7 @@ def check_commits(patient: Patient) -> Iterator[Finding]:
             tables = [read_commits(patient.store, some, commit_infos=True)]
         except DeltaError:
             tables = []
-            for file in some:  # which of them is it
+            for file in some:  # one by one, to find out which is damaged
                 try:
                     tables.append(read_commits(patient.store, [file], commit_infos=True))
                 except MalformedLogError as error:
@@ -114,7 +114,7 @@ def check_commits(patient: Patient) -> Iterator[Finding]:
 
 
 def _repeated(patient: Patient, table: CommitTable) -> Iterator[Finding]:
-    """Files that a commit names more often than the protocol allows (ledger B-02, B-03)."""
+    """Check for files that a commit names too often for the protocol (ledger B-02, B-03)."""
     root = patient.store.root
     keys = []
     for kind, files in (("add", table.adds), ("remove", table.removes)):
@@ -154,7 +154,7 @@ def _repeated(patient: Patient, table: CommitTable) -> Iterator[Finding]:
 
 
 def _own_times(patient: Patient, infos: Mapping[int, Mapping[str, Any]]) -> Iterator[Finding]:
-    """In-commit timestamps that are missing or go back."""
+    """Check for in-commit timestamps that are missing or go back."""
     if patient.opened is None:
         return
     own = patient.snapshot.configuration.in_commit_timestamps
@@ -176,7 +176,7 @@ def _own_times(patient: Patient, infos: Mapping[int, Mapping[str, Any]]) -> Iter
 
 
 def check_live_paths(patient: Patient) -> Iterator[Finding]:
-    """Files that are live more than once, with different deletion vectors (ledger B-02)."""
+    """Check for files live more than once, with different deletion vectors (ledger B-02)."""
     paths = patient.snapshot.files(["path"]).column("path")
     counts = compute.value_counts(paths)
     for found in counts.to_pylist() if len(counts) < len(paths) else ():

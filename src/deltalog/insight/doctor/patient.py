@@ -1,4 +1,4 @@
-"""What the checks look at: one table, and how closely.
+"""The input of the checks: one table, and how thoroughly to examine it.
 
 Protocol: none
 """
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 MANY: Final = 20
-"""So many findings of one kind are told one by one; then how many more there are."""
+"""Most findings of one kind that are reported one by one; the rest is only counted."""
 
 
 @dataclass(frozen=True)
 class Patient:
-    """A table that is looked at.
+    """A table to examine.
 
     Args:
         store: of the table.
         listing: the whole log.
         opened: the version; None if it cannot be opened.
-        now_ms: the present moment.
+        now_ms: the current time.
         num_samples: how many data files are read.
         num_commits: how many of the newest commits are read.
     """
@@ -55,16 +55,16 @@ class Patient:
 
     @cached_property
     def log_files(self) -> Sequence[FileInfo]:
-        """Everything directly in the log's directory. Cost: one listing."""
+        """The files directly in the log's directory. Cost: one listing."""
         return list(self.store.list_from(LOG_DIRECTORY, ""))
 
     @cached_property
     def all_files(self) -> dict[str, int]:
-        """Sizes of all files of the table, the log's too, by path. Cost: one listing."""
+        """Sizes of all files of the table, including the log, by path. Cost: one listing."""
         return {info.path: info.size_bytes for info in self.store.list_all("")}
 
     def sample(self, files: pa.Table) -> pa.Table:
-        """Some of the rows, evenly spread, the first and the last among them."""
+        """A sample of the rows, evenly spread, with the first and the last."""
         count = files.num_rows
         if count <= self.num_samples:
             return files
@@ -76,5 +76,5 @@ class Patient:
 
 
 def decoded(column: Any) -> list[str]:
-    """The paths of a column as they stand in the log, decoded."""
+    """Decode a column of paths as they stand in the log."""
     return [decode_path(text) for text in column.to_pylist()]

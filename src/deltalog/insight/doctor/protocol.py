@@ -1,4 +1,4 @@
-"""Protocol, metadata and schema: do they go together, and who can read and write such a table.
+"""Check protocol, metadata and schema: are they consistent, and who can read and write the table.
 
 Protocol: Table Features, Column Mapping, Change Metadata
 """
@@ -30,7 +30,7 @@ _MAX_COLUMN_ID: Final = "delta.columnMapping.maxColumnId"
 
 
 def check_access(patient: Patient) -> Iterator[Finding]:
-    """Whether deltalog can read and write the table, and which other engines can."""
+    """Report whether deltalog can read and write the table, and which other engines can."""
     snapshot = patient.snapshot
     configuration, table = snapshot.configuration, patient.store.root
     has_tail = snapshot.log_tail is not None
@@ -50,7 +50,7 @@ def check_access(patient: Patient) -> Iterator[Finding]:
 
 
 def check_features(patient: Patient) -> Iterator[Finding]:
-    """Features that are unknown, listed in the wrong place, or lack what they need."""
+    """Check for features that are unknown, in only one list, or lack a required feature."""
     configuration = patient.snapshot.configuration
     for name in misplaced_reader_features(configuration.protocol):
         yield Finding(
@@ -92,7 +92,7 @@ def check_features(patient: Patient) -> Iterator[Finding]:
 
 
 def check_properties(patient: Patient) -> Iterator[Finding]:
-    """Properties that nobody knows, or whose value is none."""
+    """Check for unknown properties and invalid values."""
     for key, text in patient.snapshot.metadata.configuration.items():
         try:
             known = PROPERTIES.get(canonical_key(key))
@@ -115,7 +115,7 @@ def check_properties(patient: Patient) -> Iterator[Finding]:
 
 
 def check_schema(patient: Patient) -> Iterator[Finding]:
-    """Partition columns and column mapping against the schema."""
+    """Check partition columns and column mapping against the schema."""
     configuration = patient.snapshot.configuration
     try:
         _ = configuration.partition_schema

@@ -1,6 +1,6 @@
-"""What a doctor says: findings, and the report that holds them.
+"""Findings of the doctor, and the report that holds them.
 
-Owns their order and their words for people. What is looked at is the business of the checks.
+Owns the order of findings and how they are printed. What to report is decided by the checks.
 
 Protocol: none
 """
@@ -16,10 +16,10 @@ import pyarrow as pa
 
 
 class Severity(StrEnum):
-    """How bad it is."""
+    """Severity of a finding."""
 
     ERROR = "error"  # rows or versions cannot be read, or are wrong
-    WARNING = "warning"  # some reader or writer will stumble, or it will get worse
+    WARNING = "warning"  # some readers or writers will fail, or it will get worse
     INFO = "info"  # worth knowing
 
 
@@ -28,15 +28,15 @@ _ORDER = list(Severity)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that was found.
+    """One finding.
 
     Args:
-        check: which check found it: a stable name.
+        check: name of the check that found it; stable.
         severity: how bad it is.
-        message: what is the case.
+        message: what was found.
         advice: what to do about it; None if nothing has to be done.
-        path: the file that it is about.
-        version: the version that it is about.
+        path: the file concerned.
+        version: the version concerned.
     """
 
     check: str
@@ -47,20 +47,20 @@ class Finding:
     version: int | None = None
 
     def __str__(self) -> str:
-        """A line, and another with the advice."""
+        """One line, and another with the advice."""
         line = f"{self.severity.upper():7} {self.check}: {self.message}"
         return line if self.advice is None else f"{line}\n        → {self.advice}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What an examination found.
+    """The result of an examination.
 
     Args:
         table: its location.
-        version: that was looked at; None if no version can be opened.
+        version: the version examined; None if none can be opened.
         findings: the worst first.
-        checks: names of the checks that were made.
+        checks: names of the checks that ran.
     """
 
     table: str
@@ -70,7 +70,7 @@ class Report:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether nothing was found that somebody has to do something about."""
+        """Whether no finding calls for action."""
         return all(finding.severity is Severity.INFO for finding in self.findings)
 
     @property
@@ -79,7 +79,7 @@ class Report:
         return self.findings[0].severity if self.findings else None
 
     def of(self, check: str) -> tuple[Finding, ...]:
-        """What one check found."""
+        """The findings of one check."""
         return tuple(finding for finding in self.findings if finding.check == check)
 
     def to_table(self) -> pa.Table:
@@ -94,7 +94,7 @@ class Report:
 
     @property
     def summary(self) -> str:
-        """A line: how many findings of which kind."""
+        """One line: the number of findings of each severity."""
         at = "no version" if self.version is None else f"version {self.version}"
         counts = Counter(finding.severity for finding in self.findings)
         told = [
@@ -119,5 +119,5 @@ class Report:
 
 
 def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
-    """The worst first; else as they were found."""
+    """Sort the worst first; findings of equal severity keep their order."""
     return tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.severity)))

@@ -1,4 +1,4 @@
-"""Statistics against the rows of some data files: wrong ones make queries lose rows.
+"""Check statistics against the rows of some data files: wrong ones make queries lose rows.
 
 Protocol: Per-file Statistics
 """
@@ -33,7 +33,7 @@ _ADVICE: Final = "queries may lose rows: optimize.compact or an update of all ro
 
 @dataclass(slots=True)
 class _Leaf:
-    """What was seen of one column in one file."""
+    """The facts observed about one column of one file."""
 
     path: tuple[str, ...]
     physical: tuple[str, ...]
@@ -47,7 +47,7 @@ class _Leaf:
         return ".".join(self.path)
 
     def look_at(self, batch: pa.RecordBatch) -> None:
-        """Take more rows."""
+        """Observe more rows."""
         column: Any = batch.column(self.path[0])
         for name in self.path[1:]:
             column = column.flatten()[column.type.get_field_index(name)]
@@ -67,7 +67,7 @@ class _Leaf:
 
 
 def check_statistics(patient: Patient) -> Iterator[Finding]:
-    """Counts and bounds of some files against their rows, deleted ones too."""
+    """Check counts and bounds of some files against their rows, including deleted rows."""
     snapshot = patient.snapshot
     configuration = snapshot.configuration
     keys = set(configuration.partition_columns)
@@ -104,7 +104,7 @@ def check_statistics(patient: Patient) -> Iterator[Finding]:
 
 
 def _read(patient: Patient, row: dict[str, Any], leaves: Sequence[_Leaf]) -> int:
-    """Go through the physical rows of a file; how many there are."""
+    """Observe the physical rows of a file; return their number."""
     snapshot = patient.snapshot
     names = list(dict.fromkeys(leaf.path[0] for leaf in leaves))
     spec = read_spec(snapshot, columns=names, predicate=None)
@@ -136,7 +136,7 @@ def _problems(stats: pa.Table, leaves: Sequence[_Leaf], num_rows: int) -> Iterat
 
 
 def _value(stats: pa.Table, path: tuple[str, ...], correct: Any = None) -> Any:
-    """One statistic as a scalar, or None if it is not known."""
+    """One statistic as a scalar; None if it is missing."""
     if path[0] not in stats.column_names:
         return None
     column: Any = stats.column(path[0]).combine_chunks()

@@ -1,4 +1,4 @@
-"""The rows of a merge: the source, its keys, the pairs, and what becomes of them."""
+"""MERGE over rows: the source, the join with the table, and the rows to write."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a merge writes: new versions of rows, and new rows.
+"""Compute the rows that a merge writes: updated rows and inserted rows.
 
-Owns the second half of a merge: all columns of the rows that were found are read, and each clause
-makes new versions of its rows.
+Owns the second half of a merge: the matching rows are read with all columns, and each clause
+computes the new versions of its rows.
 
 Protocol: Add CDC File, Row Tracking, Identity Columns
 """
@@ -37,17 +37,17 @@ if TYPE_CHECKING:
 
 
 class MergeChange:
-    """What clauses make of rows of the table; a `rows.apply.RowUpdate`.
+    """Computes the new versions of matching rows by their clauses; a `rows.apply.RowUpdate`.
 
     Args:
         spec: of the new files.
         plan: of the merge.
-        source: its rows.
-        matches: rows that change, and why.
+        source: the source's rows.
+        matches: the rows that change, each with its clause and its source row.
 
     Attributes:
-        columns: those in which new versions may differ from the old ones.
-        reads: those of the old versions that new ones are made of.
+        columns: the columns that may differ between old and new versions.
+        reads: the old columns that new versions are computed from.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class MergeChange:
         self.reads = {name for maker in makers for name in maker.reads}
 
     def __call__(self, file: int, first: int, old: pa.RecordBatch) -> Changed:
-        """The new versions of rows."""
+        """Return the new versions of rows."""
         codes = self._matches.codes[file].slice(first, old.num_rows)
         sources = self._matches.sources[file].slice(first, old.num_rows)
         parts: list[pa.RecordBatch] = []
@@ -100,7 +100,7 @@ class MergeChange:
 
 
 class _Maker:
-    """New versions of rows by one clause."""
+    """Computes new versions of rows by one UPDATE clause."""
 
     def __init__(self, spec: WriteSpec, assigned: Assignments, source: MergeSource) -> None:
         self._assigned = assigned
@@ -116,11 +116,11 @@ class _Maker:
         self.reads = (set(configuration.schema.names) - replaced) | set(self._target_names)
 
     def make(self, old: pa.RecordBatch, sources: Array) -> pa.RecordBatch:
-        """The new versions.
+        """Return the new versions.
 
         Args:
-            old: rows as they are.
-            sources: for each, the row of the source.
+            old: rows before the change.
+            sources: for each, the number of its source row.
         """
         parts: dict[str, Array] = {"": pa.nulls(old.num_rows)}
         if self._target_names:
@@ -133,13 +133,13 @@ class _Maker:
 
 
 class Inserts:
-    """The rows of the source that match nothing, as new rows of the table.
+    """Inserts the source rows that match no row of the table.
 
     Args:
         spec: of the new files.
         plan: of the merge.
-        source: its rows.
-        matched: those that match.
+        source: the source's rows.
+        matched: numbers of the source rows that match.
     """
 
     def __init__(
@@ -157,6 +157,7 @@ class Inserts:
         """Write the new rows."""
         has_ids = self._spec.configuration.row_ids_enabled
         for rows in self._rows():
+            # The same file may hold copied rows with materialized ids: NULL means the default.
             ids = pa.nulls(rows.num_rows, pa.int64()) if has_ids else None
             writer.write(rows, row_ids=ids, row_commit_versions=ids)
             if changes is not None:
@@ -164,7 +165,7 @@ class Inserts:
             self.num_rows += rows.num_rows
 
     def count(self) -> int:
-        """How many rows would be new; nothing is computed but the clauses' conditions."""
+        """Count the rows that would be inserted; only the clauses' conditions are evaluated."""
         return sum(
             picked.num_rows
             for place in range(len(self._steps))
@@ -189,7 +190,7 @@ class Inserts:
             self.identity_starts = {**enforcer.identity_starts, **self.identity_starts}
 
     def _next_identities(self) -> dict[str, int]:
-        """Where the numbers of the next clause begin: clauses share the columns' sequences."""
+        """First identity values of the next clause: clauses share the columns' sequences."""
         known = {
             column.name: column for column in identity_columns(self._spec.configuration.schema)
         }
@@ -198,7 +199,7 @@ class Inserts:
         } or dict(self._spec.identity_starts)
 
     def _picked(self, place: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Columns of the rows that a clause takes: those that no clause before it took."""
+        """Yield columns of the rows that a clause inserts: its condition is the first true one."""
         conditions = [step.condition for step in self._steps[: place + 1]]
         used = {
             path[1]

@@ -1,7 +1,7 @@
-"""Rows of the table and of a source that a merge concerns, and what becomes of them.
+"""Run a MERGE in this process: find matching rows, apply clauses, stage files.
 
-Owns the order of a merge in this process: the source is kept, its keys bound the files that are
-read, clauses decide about pairs and rows, and files are changed as for any other change of rows.
+Owns the order of the steps: the source's keys limit the files that are read, clauses are chosen for
+pairs and single rows, and files are changed as by UPDATE and DELETE.
 
 Protocol: Deletion Vectors, Add CDC File, Row Tracking
 """
@@ -41,18 +41,18 @@ if TYPE_CHECKING:
 
 
 class MergedRows:
-    """What a merge concerns: rows of the source, and rows of the table that match or do not.
+    """The rows of a merge, ready to be applied, previewed or explained; a `FoundRows`.
 
     Args:
-        transaction: of an existing table.
-        changes: with a source: a `MergeSource`, whose rows may be asked for again.
+        transaction: on an existing table.
+        changes: with a `MergeSource` as the source, as its rows are read more than once.
 
     Raises:
-        InvalidInputError: clauses, names or types do not go together.
+        InvalidInputError: clauses, names or types are invalid.
         SchemaMismatchError: the source has columns that the table lacks.
         AmbiguousMergeError: several rows of the source would change the same row.
 
-    Cost: `find_matches`, when it is first needed.
+    Cost: that of `find_matches`, on the first use of its result.
     """
 
     def __init__(self, transaction: PendingTransaction, changes: RowChanges) -> None:
@@ -78,7 +78,8 @@ class MergedRows:
         transaction, watch = self._transaction, Stopwatch()
         matches = find_matches(self._snapshot, self._plan, self._source, steps=transaction.steps)
         self._scan_ms = watch.elapsed_ms()
-        # A row of the source that matches is not inserted: so much of the files was looked at.
+        # For conflict detection: a matched source row is not inserted, so the merge also depends
+        # on files with matching rows that it does not change.
         if not matches.concerned.is_none:
             alone = _is_row_local(self._plan)
             transaction.read(matches.concerned.files, matches.matched_files, is_row_local=alone)
@@ -117,13 +118,13 @@ class MergedRows:
         )
 
     def apply(self) -> ChangedRows:
-        """Write what changes, and stage it.
+        """Write the changed and inserted rows, and stage the files.
 
         Raises:
-            ConstraintViolationError: new rows break a rule of the table; nothing is left behind.
+            ConstraintViolationError: new rows violate a constraint; no new file is left behind.
 
-        Cost: all columns of the row groups with rows that change, or of the files that hold them
-        where there are no deletion vectors. The table is streamed.
+        Cost: all columns of the row groups with changed rows in masked files, and of the whole of
+        rewritten files. The table is streamed.
         """
         transaction, plan, matches = self._transaction, self._plan, self._matches
         found, decisions, watch = self._found, self._decisions, Stopwatch()
@@ -161,7 +162,7 @@ class MergedRows:
         )
 
     def preview(self) -> tuple[ChangedRows, pa.Table]:
-        """What `apply` would do, and for each file what and why; values are not checked."""
+        """Return the result of `apply` and the decision per file; values are not checked."""
         matching, spec = self._matches.matching, self._changes.files.spec_for(self._transaction)
         inserts = Inserts(spec, self._plan, self._source, self._matches.matched_sources)
         found = replace(
@@ -172,7 +173,7 @@ class MergedRows:
         return found, explain_decisions(matching, self._decisions)
 
     def explain(self) -> str:
-        """Keys, conditions and files, as text; nothing is read but the source's keys."""
+        """Describe keys, conditions and files as text; only the source's keys are read."""
         snapshot, source, plan = self._snapshot, self._source, self._plan
         condition = plan.condition
         into = f"{snapshot.store.root}, version {snapshot.version}"
@@ -212,7 +213,11 @@ class MergedRows:
 
     @property
     def _tells_changes(self) -> bool:
-        """Whether the change feed needs files: adds and removes tell of new and gone rows alone."""
+        """Whether change data files are needed.
+
+        Inserts and deletes follow from `add`, `remove` and deletion vectors, unless a rewritten
+        file holds copied rows too.
+        """
         rows = self._found.rows
         return self._snapshot.configuration.change_data_feed_enabled and bool(
             rows.all_updated or (rows.all_deleted and FileDecision.REWRITTEN in self._decisions)
@@ -220,10 +225,11 @@ class MergedRows:
 
 
 def _is_row_local(plan: MergePlan) -> bool:
-    """Whether rows of the table that match and stay as they are decide nothing.
+    """Whether the result depends only on the table rows that the merge changes.
 
-    A row of the source is inserted where nothing matches it: then it must be known that what does
-    match is still there. Where all of that changes, the rows that change are known anyhow.
+    With INSERT clauses it also depends on matching rows that stay unchanged: if another writer
+    deletes one, its source row would have to be inserted. A MATCHED clause without a condition
+    changes all matching rows, so that none stays unchanged.
     """
     return not plan.not_matched or any(step.condition is None for step in plan.matched)
 

@@ -1,8 +1,8 @@
-"""Rows of two sides that have equal keys.
+"""Equi-join: find the rows of two sides that have equal keys.
 
-Owns the look-up: each distinct key of the source is a number, and a row of the target finds the
-number of its key. Only key columns are held. Floating-point zeros are one value and so are NaNs,
-as in Spark.
+Owns the index: each distinct key of the source has a number, and rows of the target look up the
+number of their key. Only key columns are held in memory. -0.0 equals 0.0 and NaN equals NaN, as in
+Spark.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _WINDOW_PLACES: Final = 1 << 25
 
 
 class KeyIndex:
-    """The keys of all rows of one side.
+    """An index of the keys of one side's rows.
 
     Args:
-        columns: the parts of the key, row by row.
-        null_safe: for each part, whether NULL equals NULL; otherwise it equals nothing.
+        columns: the parts of the key, with one value per row.
+        null_safe: for each part, whether NULL equals NULL (`<=>`) or nothing (`=`).
     """
 
     def __init__(self, columns: Sequence[Array], null_safe: Sequence[bool]) -> None:
@@ -62,13 +62,13 @@ class KeyIndex:
             self._lists = pa.LargeListArray.from_arrays(offsets, rows.take(order))
 
     def match(self, columns: Sequence[Array]) -> tuple[Array, Array]:
-        """All pairs of equal keys.
+        """Return all pairs of rows with equal keys.
 
         Args:
-            columns: the parts of the other side's keys, row by row.
+            columns: the parts of the other side's keys, with one value per row.
 
         Returns:
-            Row numbers of the other side, ascending, and of this one.
+            Row numbers of the other side, ascending, and of the indexed side.
         """
         base, codes = self._look_up(columns)
         positions = compute.indices_nonzero(codes.is_valid()).cast(pa.int64())
@@ -83,11 +83,11 @@ class KeyIndex:
 
     @property
     def is_cheap(self) -> bool:
-        """Whether a look-up costs nothing but the rows that are looked up."""
+        """Whether a look-up has no fixed cost, so that small batches need not be joined."""
         return len(self._steps) == 1 and self._ranges[0] is not None and self._ranges[0].is_small
 
     def _look_up(self, columns: Sequence[Array]) -> tuple[Array | None, Array]:
-        """The rows that may have a key (None is all), and the number of each one's key."""
+        """Return the rows that may have a key (None is all), and for each its key's number."""
         base: Array | None = None
         for values, known in zip(columns, self._ranges, strict=True):
             if known is not None:
@@ -106,15 +106,15 @@ class KeyIndex:
 
 
 class _Range:
-    """Whole numbers that lie close together: places in a table, many times faster than a hash.
+    """A direct-address table for integers in a narrow range, many times faster than a hash.
 
     Args:
-        distinct: the numbers, none NULL.
-        low: the least of them.
+        distinct: the integers, none NULL.
+        low: the smallest of them.
         high: the greatest.
 
     Attributes:
-        is_small: whether the table tells which number it is, not only that it is there.
+        is_small: whether the table holds key numbers, and not only a bit per integer.
     """
 
     def __init__(self, distinct: Array, low: int, high: int) -> None:
@@ -122,7 +122,7 @@ class _Range:
         self._first = pa.scalar(low, pa.int64())
         places = self._places(distinct)
         self.is_small = high - low < _WINDOW_PLACES
-        # Some at a time: the kernel needs four bytes where a bit is left.
+        # In windows, to bound memory: the kernel needs four bytes per place, the result one bit.
         windows = [
             _placed(places, first, min(_WINDOW_PLACES, high - low + 1 - first))
             for first in range(0, high - low + 1, _WINDOW_PLACES)
@@ -133,7 +133,7 @@ class _Range:
 
     @classmethod
     def of(cls, distinct: Array) -> _Range | None:
-        """None where the numbers lie too far apart, or are no whole numbers."""
+        """Return the table; None if the range is too wide or the values are no integers."""
         if not pa.types.is_integer(distinct.type) or not len(distinct) or distinct.null_count:
             return None
         ends = compute.min_max(distinct).as_py()
@@ -142,7 +142,7 @@ class _Range:
         return cls(distinct, ends["min"], ends["max"])
 
     def rows(self, values: Array) -> Array:
-        """The rows whose value is there."""
+        """Return the numbers of the rows whose value is in the table."""
         inside = compute.and_(
             compute.greater_equal(values, self._low), compute.less_equal(values, self._high)
         )
@@ -156,7 +156,7 @@ class _Range:
         return found if rows is None else rows.take(found)
 
     def codes(self, values: Array) -> Array:
-        """The place of each value among the numbers; all of them are there."""
+        """Return the key number of each value; all values must be in the table."""
         return self._codes.take(self._places(values))
 
     def _places(self, values: Array) -> Array:
@@ -166,7 +166,7 @@ class _Range:
 def cross(
     num_rows: int, num_others: int, *, most: int = _CROSS_PAIRS
 ) -> Iterator[tuple[Array, Array]]:
-    """Every pair of two sides' rows, some at a time."""
+    """Yield every pair of two sides' rows, at most about `most` at a time."""
     if not num_rows or not num_others:
         return
     step = max(1, most // num_rows)
@@ -179,17 +179,17 @@ def cross(
 
 
 def _placed(places: Array, first: int, count: int) -> Array:
-    """For each of some places in a row, which of the given ones it is; NULL for none."""
+    """Invert `places` for the range that starts at `first`: index of each place, NULL if none."""
     inside = compute.subtract(places, first)
     near = compute.and_(compute.greater_equal(inside, 0), compute.less(inside, count))
-    # All keep their numbers: those outside are sent to a place that is cut off.
+    # Places outside go to an extra last place, which is cut off; filtering would renumber the rest.
     inside = compute.if_else(near, inside, count)
     options = compute.InversePermutationOptions(max_index=count, output_type=pa.int32())
     return compute.call_function("inverse_permutation", [inside], options).slice(0, count)
 
 
 def _normal(values: Array) -> Array:
-    """Values of which equal ones have the same bits."""
+    """Return the values with -0.0 as 0.0, as `unique` and `index_in` compare bits."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if pa.types.is_floating(values.type):
@@ -202,5 +202,5 @@ def _codes(values: Array, distinct: Array) -> Array:
 
 
 def _combined(codes: Array, more: Array, distinct: Array) -> Array:
-    """One number for two; NULL where either is."""
+    """Combine two numbers into one; NULL if either is NULL."""
     return compute.add(compute.multiply(codes, max(1, len(distinct))), more)

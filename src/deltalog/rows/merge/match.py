@@ -1,7 +1,7 @@
-"""Which rows of the table change, and because of which rows of the source.
+"""Find the table rows that a merge changes, each with its clause and its source row.
 
-Owns the first half of a merge: which files are read, only for the columns that decide, and the
-rows that were found in them. What makes rows match is `pairs`.
+Owns the first half of a merge: pruning files, reading the columns of conditions and keys, and
+collecting the matching rows. `pairs` evaluates which rows match.
 """
 
 from __future__ import annotations
@@ -41,16 +41,15 @@ _MAX_ROWS: Final = 1 << 22
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matches:
-    """Rows of the table that change.
+    """The table rows that a merge changes.
 
     Args:
         matching: their files and positions, ascending in each file.
-        codes: for each file and row, the clause: its place among those for pairs, or after
-            these among those for rows without a pair.
-        sources: for each file and row, the row of the source; NULL where there is none.
-        matched_files: files with a row that matches, whether it changes or not.
-        matched_sources: rows of the source that match.
-        concerned: what was read of the table.
+        codes: for each file and row, the index of its clause in `plan.matched + plan.by_source`.
+        sources: for each file and row, the number of its source row; NULL if there is none.
+        matched_files: files with a row that matches, changed or not.
+        matched_sources: numbers of the source rows that match; only with INSERT clauses.
+        concerned: the range of rows that was read.
         num_files: live files.
     """
 
@@ -70,25 +69,25 @@ def find_matches(
     *,
     steps: Steps | None = None,
 ) -> Matches:
-    """Look up the rows of the table in the source.
+    """Join the table with the source, and choose a clause for each row.
 
     Args:
         snapshot: of the table.
         plan: of the merge.
-        source: its rows.
-        steps: counts the files that are read.
+        source: the source's rows.
+        steps: progress, counted in files read.
 
     Raises:
         AmbiguousMergeError: several rows of the source would change the same row.
 
-    Cost: the deciding columns of the files that the source's keys leave. The source's keys are
-    held, and about 20 bytes for each row that changes.
+    Cost: `plan.target_columns` of the files that pruning by the source's keys left. Memory: the
+    source's keys, and about 20 bytes for each row that changes.
     """
     return _PairFinder(snapshot, plan, source, steps or Steps(None)).run()
 
 
 def rows_in_range(plan: MergePlan, source: MergeSource) -> MergeRange:
-    """The rows of the table that a merge may concern."""
+    """Return the range of table rows that a merge may match or change."""
     pairs = Pairs(plan, source, "the table")
     return range_of(plan, pairs.keys, pairs.num_source)
 
@@ -178,7 +177,7 @@ class _PairFinder:
         )
 
     def _batches(self, candidates: pa.Table) -> Iterator[pa.RecordBatch]:
-        """The deciding columns, in batches large enough to be worth a look-up of all keys."""
+        """Yield the deciding columns, in batches that are large compared to the source's keys."""
         least = 1
         if not self._pairs.is_cheap:
             num_source = self._pairs.num_source
@@ -197,7 +196,7 @@ class _PairFinder:
             yield _joined(waiting)
 
     def _tasks(self, candidates: pa.Table) -> Iterator[ScanTask]:
-        # Where the keys' range has spared no file, it will spare few rows and costs a comparison.
+        # If the keys' range pruned no file, it would filter few rows, at the cost of comparisons.
         spares = candidates.num_rows < self._snapshot.num_files or candidates.num_rows == 1
         spec = read_spec(
             self._snapshot,

@@ -1,9 +1,9 @@
-"""Rows of a batch and rows of the source: which of them match, and which clause is theirs.
+"""Match the rows of a batch with the source, and choose the clause of each pair.
 
-Owns the evaluation of pairs: keys are looked up, the rest of the condition and the clauses' own
-conditions are evaluated on what is left. Nothing is read here, so that several batches can be
-looked at at once. A row that several rows of the source would change is an error that shows its
-keys.
+Owns the evaluation of pairs: keys are looked up, then the rest of the condition and the clauses'
+conditions are evaluated on the remaining pairs. Does no I/O on the table, so that several batches
+can be matched at once. A table row that several source rows would change is an error that shows
+both sides.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _EXAMPLES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """What one batch gave: rows that change, in the order of the table."""
+    """The changed rows of one batch, in the order of the table."""
 
     files: Array
     rows: Array
@@ -48,16 +48,16 @@ class Hits:
 
 
 class Pairs:
-    """The source of a merge, ready to be looked up.
+    """Matches batches of the table with the source, whose keys it has indexed.
 
     Args:
         plan: of the merge.
-        source: its rows.
-        table: where the table is, for messages.
+        source: the source's rows.
+        table: location of the table, for messages.
 
     Attributes:
-        keys: the values of each key in the rows of the source that may match.
-        num_source: how many those are.
+        keys: the values of each key in the source rows that may match.
+        num_source: the number of these rows.
     """
 
     def __init__(self, plan: MergePlan, source: MergeSource, table: str) -> None:
@@ -72,11 +72,11 @@ class Pairs:
 
     @property
     def is_cheap(self) -> bool:
-        """Whether small batches cost no more than their rows."""
+        """Whether a look-up has no fixed cost, so that small batches need not be joined."""
         return self._index is None or self._index.is_cheap
 
     def match(self, batch: pa.RecordBatch) -> Hits:
-        """What becomes of the rows of one batch; called from several threads."""
+        """Return the changed rows of one batch; called from several threads."""
         plan = self._plan
         positions, sources = self._pairs(batch)
         codes = self._codes(plan.matched, batch, positions, sources, first=0)
@@ -106,14 +106,14 @@ class Pairs:
         )
 
     def _pairs(self, batch: pa.RecordBatch) -> tuple[Array, Array]:
-        """Rows of the batch, ascending, and the rows of the source that they match."""
+        """Return the matching pairs: rows of the batch, ascending, and rows of the source."""
         condition = self._plan.condition
         if not self.num_source or condition.is_never:
             return pa.array([], pa.int64()), pa.array([], pa.int64())
         base: Array = None
         rows = batch
         if self._plan.by_source and condition.target_only:
-            # Rows were read that match nothing: they may be clauses' of rows without a pair.
+            # With NOT MATCHED BY SOURCE clauses, the scan did not filter by these conditions.
             mask = filter_mask(conjunction(condition.target_only), batch)
             base = compute.indices_nonzero(mask).cast(pa.int64())
             rows = batch.filter(mask)
@@ -129,20 +129,20 @@ class Pairs:
         return where, numbers
 
     def _candidates(self, rows: pa.RecordBatch) -> Iterator[tuple[Array, Array]]:
-        """Pairs whose keys are equal; every pair where there are no keys."""
+        """Yield pairs with equal keys, or every pair if the condition has no keys."""
         plan = self._plan
         if self._index is not None:
             yield self._index.match([evaluate(key.target, rows) for key in plan.condition.keys])
         elif plan.condition.residual or plan.matched or plan.by_source:
             yield from cross(rows.num_rows, self.num_source)
         elif rows.num_rows:
-            # All rows of the source match the first row already, and nobody asks which others.
+            # Only inserts: every source row matches the first row already, and one match is enough.
             yield from cross(1, self.num_source)
 
     def _remaining(
         self, batch: pa.RecordBatch, where: Array, numbers: Array
     ) -> tuple[Array, Array]:
-        """The pairs for which the rest of the condition is true."""
+        """Return the pairs for which the rest of the condition is true."""
         residual = self._plan.condition.residual
         if not residual or not len(where):
             return where, numbers
@@ -160,7 +160,7 @@ class Pairs:
         *,
         first: int,
     ) -> Array:
-        """The first clause whose condition is true for each row or pair; NULL for none."""
+        """Return for each row or pair the first clause whose condition is true; NULL if none."""
         codes = pa.nulls(len(where), pa.int8())
         open_rows: Array = None  # places in `codes` that no clause has taken; None is all
         for place, step in enumerate(steps):
@@ -187,7 +187,7 @@ class Pairs:
     def _scope(
         self, batch: pa.RecordBatch, where: Array, numbers: Array, expressions: Sequence[Any]
     ) -> pa.RecordBatch:
-        """Rows and pairs as expressions see them."""
+        """Return pairs as a batch of the structs `target` and `source`, with the used columns."""
         parts: dict[str, Array] = {}
         names = self._plan.columns(TARGET, expressions)
         if names:
@@ -202,7 +202,7 @@ class Pairs:
     def _single(
         self, batch: pa.RecordBatch, where: Array, codes: Array, numbers: Array
     ) -> tuple[Array, Array, Array]:
-        """Each row once; several pairs may only agree on deleting it."""
+        """Return each row once; raise if a row has several pairs and one of them is no delete."""
         if len(where) < 2:
             return where, codes, numbers
         again = compute.equal(where.slice(1), where.slice(0, len(where) - 1))
@@ -241,7 +241,7 @@ class Pairs:
 
 
 def _keys_of(plan: MergePlan, source: MergeSource) -> tuple[Array, list[Array]]:
-    """The rows of the source that may match, and their keys."""
+    """Return the numbers of the source rows that may match, and their keys."""
     condition = plan.condition
     only = list(condition.source_only)
     names = sorted(
@@ -270,7 +270,7 @@ def _kind(expression: Expression, source: MergeSource) -> Any:
 
 
 def _without(positions: Array, num_rows: int) -> Array:
-    """The rows of a batch that are not among some."""
+    """Return the row numbers below `num_rows` that are not in `positions`."""
     taken = keep_mask(DeletionBitmap.from_arrow(positions), 0, num_rows)
     if taken is None:
         return arrow.arange(0, num_rows)
@@ -278,7 +278,7 @@ def _without(positions: Array, num_rows: int) -> Array:
 
 
 def _scatter(values: Array, places: Array, count: int) -> Array:
-    """Booleans at their places, false elsewhere."""
+    """Return a mask of `count` booleans: `values` at `places`, false elsewhere."""
     chosen = places.filter(values)
     mask = keep_mask(DeletionBitmap.from_arrow(chosen.cast(pa.int64())), 0, count)
     if mask is None:

@@ -1,7 +1,7 @@
-"""A merge, understood: every name found, every type settled, the condition taken apart.
+"""Plan a merge: resolve names and types, split the condition, evolve the schema.
 
-Owns which parts of the condition are equal keys, which concern one side alone and which are left
-for pairs of rows, and how the table's schema grows.
+Owns which conjuncts of the condition are equi-join keys, which use one side only and which are
+evaluated on pairs of rows; and which columns the table gains. Does no I/O.
 
 Protocol: Schema Serialization Format, Type Widening
 """
@@ -53,7 +53,7 @@ _SIDES: dict[When, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Two values of which equal ones make a pair.
+    """An equality of the condition that can be looked up: `target = source`.
 
     Args:
         target: over the table's columns.
@@ -68,14 +68,14 @@ class Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeCondition:
-    """When two rows match: all of this is true.
+    """The condition of a merge, split into conjuncts by the sides that they use.
 
     Args:
-        keys: pairs of values that must be equal.
-        target_only: over the table's columns.
-        source_only: over the source's columns.
-        residual: over both.
-        is_never: some part is never true, whatever the rows.
+        keys: equi-join keys.
+        target_only: conjuncts over the table's columns.
+        source_only: conjuncts over the source's columns.
+        residual: the other conjuncts, over both sides.
+        is_never: a constant conjunct is not true, so that no rows match.
     """
 
     keys: tuple[Key, ...]
@@ -87,12 +87,12 @@ class MergeCondition:
 
 @dataclass(frozen=True, slots=True)
 class MergeStep:
-    """One clause, understood.
+    """One clause, resolved.
 
     Args:
-        clause: as the caller said it.
-        condition: resolved over `Names.schema`; None is always.
-        assigned: what columns become; None for a deletion.
+        clause: as the caller gave it.
+        condition: resolved over `Names.schema`; None is always true.
+        assigned: the new values of columns; None for DELETE.
     """
 
     clause: Clause
@@ -102,16 +102,16 @@ class MergeStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergePlan:
-    """A merge, understood.
+    """A merge with all names and types resolved.
 
     Args:
-        merge: as the caller said it.
-        configuration: of the table, as it will be.
-        names: of both sides, the table's as they were.
+        merge: as the caller gave it.
+        configuration: of the table after the merge, with new columns.
+        names: of both sides, with the table's schema before the merge.
         condition: when rows match.
-        matched: clauses for pairs.
-        not_matched: clauses for rows of the source.
-        by_source: clauses for rows of the table.
+        matched: WHEN MATCHED clauses.
+        not_matched: WHEN NOT MATCHED clauses.
+        by_source: WHEN NOT MATCHED BY SOURCE clauses.
     """
 
     merge: RowChanges
@@ -133,7 +133,7 @@ class MergePlan:
         found = _columns_of(TARGET, [*self.condition.residual, *(s.condition for s in steps)])
         alone = [key.target for key in self.condition.keys]
         if self.by_source:
-            # Rows are read that do not match, and must be told from those that do.
+            # These clauses need rows that do not match, so this part cannot be left to the scan.
             alone += self.condition.target_only
         return sorted({*found, *(path[0] for part in alone for path in columns(part))})
 
@@ -152,23 +152,23 @@ def plan_merge(
     time_zone: str,
     now: datetime,
 ) -> MergePlan:
-    """Understand a merge.
+    """Resolve a merge against the schemas of both sides.
 
     Args:
-        merge: as the caller said it.
+        merge: as the caller gave it.
         configuration: of the table.
         source: schema of the source.
-        time_zone: of timestamps without a zone that go into `timestamp` columns.
-        now: the moment that `current_timestamp()` means.
+        time_zone: applied to values of `timestamp_ntz` that go into `timestamp` columns.
+        now: the value of `current_timestamp()`.
 
     Raises:
-        InvalidInputError: a clause or a name means nothing, or types do not fit.
+        InvalidInputError: a clause or a name is invalid, or types do not match.
         SchemaMismatchError: the source has columns that the table lacks, or cannot be merged.
     """
     merge.check()
     after = evolved(merge, configuration, source)
     names = _names(merge, configuration.schema, source)
-    # New columns may be assigned, and be read as the NULL that they were.
+    # Values may use columns that this merge adds, which are NULL so far; conditions may not.
     later = names if after is configuration else _names(merge, after.schema, source)
     planner = _Planner(merge, after.schema, source, names, later, time_zone, now)
     return MergePlan(
@@ -185,16 +185,16 @@ def plan_merge(
 def plan_condition(
     merge: RowChanges, target: StructType, source: StructType, *, now: datetime
 ) -> MergeCondition:
-    """Take the condition of a merge apart.
+    """Resolve the condition of a merge, and split it by sides.
 
     Args:
-        merge: as the caller said it.
+        merge: as the caller gave it.
         target: schema of the table.
         source: schema of the source.
-        now: the moment that `current_timestamp()` means.
+        now: the value of `current_timestamp()`.
 
     Raises:
-        InvalidInputError: it is not understood.
+        InvalidInputError: the condition is invalid.
     """
     names = _names(merge, target, source)
     return _taken_apart(_resolved(names, merge.condition, BOTH, now), names.schema)
@@ -300,15 +300,15 @@ class _Planner:
 
 
 def col_of(name: str) -> Expression:
-    """A column of the source."""
+    """Return the expression for a column of the source."""
     return Column((SOURCE, name))
 
 
 def star_columns(clause: Clause, source: StructType) -> list[str]:
-    """The columns of the source that a clause without values takes.
+    """Return the source columns that a `*` clause takes.
 
     Raises:
-        InvalidInputError: it leaves out a column that the source does not have.
+        InvalidInputError: `except_columns` names a column that the source does not have.
     """
     left_out = {find_field(source, (name.strip("`"),)).name for name in clause.except_columns}
     return [name for name in source.names if name not in left_out]
@@ -325,7 +325,7 @@ def _names(merge: RowChanges, target: StructType, source: StructType) -> Names:
 
 
 def _inserted(target: StructType, values: Mapping[Any, object], scope: Scope) -> Assignments:
-    """What columns of new rows become; identity columns are the enforcer's to judge."""
+    """Return the assignments of an INSERT; the enforcer checks identity columns."""
     nodes = {}
     for key, value in values.items():
         path = key if isinstance(key, tuple) else (key,)
@@ -338,7 +338,7 @@ def _inserted(target: StructType, values: Mapping[Any, object], scope: Scope) ->
 
 
 def _key(part: Expression, schema: StructType) -> Key | None:
-    """The part of the condition as a key, if it is one that can be looked up."""
+    """Return a conjunct as a key if it equates a value of each side; else None."""
     if not isinstance(part, Comparison) or part.operator not in {"=", "<=>"}:
         return None
     left, right = sides_of(columns(part.left)), sides_of(columns(part.right))
@@ -367,7 +367,7 @@ def _columns_of(side: str, expressions: Collection[Expression | None]) -> list[s
 def evolved(
     merge: RowChanges, configuration: TableConfiguration, source: StructType
 ) -> TableConfiguration:
-    """The configuration with the columns that clauses bring from the source.
+    """Return the configuration with the columns that the merge adds from the source.
 
     Raises:
         SchemaMismatchError: the source has columns that the table lacks, or cannot be merged.
@@ -393,7 +393,7 @@ def evolved(
 
 
 def _wanted(merge: RowChanges, target: StructType, source: StructType) -> list[str]:
-    """The columns of the source whose shape the table must have."""
+    """Return the source columns that the table must have, or gains with `merge_schema`."""
     found: dict[str, None] = {}
     known = {name.lower() for name in target.names}
     theirs = {name.lower(): name for name in source.names}

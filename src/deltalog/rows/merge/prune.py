@@ -1,7 +1,7 @@
-"""Which rows of the table a merge may concern, known before any of them is read.
+"""Predicates that prune the table's files for a merge, made from the source's keys.
 
-Owns what the source's keys say of the table: few of them are a set, many are ranges with gaps.
-Conditions on the table's columns alone count as well.
+Few distinct keys become an `IN` list, many become ranges with gaps. Conditions on the table's
+columns alone are added.
 
 Protocol: Per-file Statistics, Partition Values
 """
@@ -35,13 +35,13 @@ _MAX_RANGES: Final = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeRange:
-    """The rows of the table that a merge may concern.
+    """Predicates over the table's columns, true for all rows that a merge may match or change.
 
     Args:
-        files: for whole files, over the table's columns; None is every row.
-        rows: the same or less, but cheap for every row.
-        always: what the condition and the clauses say of the table's columns alone.
-        is_none: no row is concerned.
+        files: prunes files; None keeps every row.
+        rows: filters rows; the same or looser, but cheap to evaluate per row.
+        always: the part that does not depend on the source's keys.
+        is_none: no row can match or change.
     """
 
     files: Expression | None
@@ -51,12 +51,12 @@ class MergeRange:
 
 
 def range_of(plan: MergePlan, keys: Sequence[Array], num_source_rows: int) -> MergeRange:
-    """What to read of the table.
+    """Return the predicates that limit what a merge reads of the table.
 
     Args:
         plan: of the merge.
-        keys: the values of each key in the rows of the source that may match.
-        num_source_rows: how many those are.
+        keys: the values of each key in the source rows that may match.
+        num_source_rows: the number of these rows.
     """
     condition = plan.condition
     may_match = bool(num_source_rows) and not condition.is_never
@@ -102,21 +102,21 @@ def _is_partition(key: Key, plan: MergePlan) -> bool:
 
 
 def _is_empty(key: Key, values: Array) -> bool:
-    """Whether no value of the source can equal anything."""
+    """Whether all values are NULL and the key is not null-safe, so that no row matches."""
     return not key.null_safe and values.null_count == len(values)
 
 
 def _claims(
     key: Key, values: Array, *, partitioned: bool
 ) -> tuple[Expression | None, Expression | None]:
-    """What must be true of the table's value, for files and for rows."""
+    """Return predicates on the table's side of a key, for files and for rows."""
     data_type = from_arrow_type(values.type)
     if pa.types.is_floating(values.type) and compute.any(compute.is_nan(values)).as_py():
         return None, None
     try:
         found = _of_values(key.target, values, data_type, partitioned=partitioned)
     except (pa.ArrowException, ValueError, OverflowError):
-        # A value that Python cannot hold, such as a year after 9999.
+        # Python cannot represent a value, such as a year after 9999: prune nothing.
         return None, None
     if found is None:
         empty = IsNull(key.target) if key.null_safe else None
@@ -157,7 +157,7 @@ def _between(target: Expression, low: Any, high: Any, data_type: DataType) -> Ex
 
 
 def _ranges(distinct: Array) -> list[tuple[Any, Any]]:
-    """Ranges that hold all values, apart from each other where the gaps are widest."""
+    """Return ranges that cover all values, split at the widest gaps."""
     kind = distinct.type
     if not (pa.types.is_integer(kind) or pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
         return []
@@ -174,7 +174,7 @@ def _ranges(distinct: Array) -> list[tuple[Any, Any]]:
         k=_MAX_RANGES - 1,
         sort_keys=[("gap", "descending")],
     )
-    # Even spread leaves no gap that could spare a file.
+    # A gap that is not much wider than the mean is unlikely to prune a file.
     mean = (numbers[-1].as_py() - numbers[0].as_py()) / max(1, len(gaps))
     cuts = sorted(
         at

@@ -1,6 +1,6 @@
-"""The names that a merge's SQL may use, and which side each of them means.
+"""Resolve the column names in a merge's SQL to the table or the source.
 
-Owns aliases and ambiguity. Inside, the two rows are the structs `target` and `source`.
+Owns aliases and ambiguity. Resolved expressions see two structs, `target` and `source`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ BOTH: Final = (TARGET, SOURCE)
 
 
 class Names:
-    """Columns of both sides.
+    """The columns and aliases of both sides.
 
     Args:
         target: schema of the table.
         source: schema of the source.
-        target_alias: what SQL calls the table besides `target`.
-        source_alias: what SQL calls the source besides `source`.
+        target_alias: of the table in SQL, besides the name `target`.
+        source_alias: of the source in SQL, besides the name `source`.
         parameters: values for `:name` in SQL.
 
     Attributes:
@@ -63,14 +63,14 @@ class Names:
         self._shown = {SOURCE: source_alias or SOURCE, TARGET: target_alias or TARGET}
 
     def parse(self, sql: str | Expression, sides: Collection[str] = BOTH) -> Expression:
-        """SQL or an expression, over `schema`.
+        """Parse SQL, or take an expression, and qualify its columns with their sides.
 
         Args:
-            sql: what the caller wrote.
-            sides: those that have a row where it is evaluated.
+            sql: as the caller gave it.
+            sides: the sides that have a row where the expression is evaluated.
 
         Raises:
-            InvalidInputError: a column is unknown or ambiguous, or of a side without a row.
+            InvalidInputError: a column is unknown or ambiguous, or its side has no row.
         """
         if isinstance(sql, str):
             names = {name for side in sides for name in self._sides[side].names}
@@ -80,10 +80,10 @@ class Names:
         return map_columns(parsed, lambda column: self._place(column, sides))
 
     def target_path(self, key: str | tuple[str, ...], parts: tuple[str, ...]) -> tuple[str, ...]:
-        """The path of a column that is assigned, without the table's alias.
+        """Return the path of an assigned column, without the table's alias.
 
         Raises:
-            InvalidInputError: it belongs to the source.
+            InvalidInputError: the column belongs to the source.
         """
         known = {name.lower() for name in self._sides[TARGET].names}
         side = self._aliases.get(parts[0].lower())
@@ -132,10 +132,10 @@ class Names:
 
 
 def sides_of(paths: Collection[tuple[str, ...]]) -> set[str]:
-    """Which sides the columns of an expression are of."""
+    """Return the sides that the columns of an expression belong to."""
     return {path[0] for path in paths}
 
 
 def without_side(expression: Expression) -> Expression:
-    """An expression over one side alone, as one over that side's own columns."""
+    """Return an expression over one side with the side's name removed from its columns."""
     return map_columns(expression, lambda column: Column(column.path[1:]))

@@ -1,7 +1,7 @@
-"""The rows of a merge's source, which are asked for more than once.
+"""Hold the rows of a merge's source, which are read more than once.
 
-Owns where they are kept meanwhile: in memory if they are few, else in a temporary file of Arrow
-batches, which is mapped. Rows are addressed by their number.
+Small sources are held in memory, larger ones in a temporary Arrow file that is memory-mapped. Rows
+are addressed by their number.
 """
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ _BATCH_ROWS: Final = 1 << 18
 
 
 class MergeSource:
-    """The rows of a source; a context manager that removes what it has written.
+    """The rows of a source; a context manager that removes its temporary file.
 
     Args:
         data: anything that a write takes.
-        memory_bytes: how much of it is kept in memory; what is more goes to a temporary file.
+        memory_bytes: a larger source goes to a temporary file.
 
     Attributes:
-        schema: logical types of the columns.
+        schema: of the source.
 
     Raises:
-        InvalidInputError: the data is none, or two of its columns have the same name.
+        InvalidInputError: `data` is not of a supported type, or two columns have the same name
+            ignoring case.
     """
 
     def __init__(self, data: object, *, memory_bytes: int = MEMORY_BYTES) -> None:
@@ -54,7 +55,7 @@ class MergeSource:
         self._arrow = pa.schema(
             [field.with_nullable(nullable=True) for field in to_arrow_schema(self.schema)]
         )
-        # What is in memory already need not leave it.
+        # The caller holds tables and batches in memory anyway: spilling them would free nothing.
         budget = None if isinstance(data, pa.Table | pa.RecordBatch) else memory_bytes
         batches = self._gather(reader, budget)
         if sum(batch.nbytes for batch in batches) <= memory_bytes:
@@ -67,21 +68,21 @@ class MergeSource:
 
     @property
     def num_rows(self) -> int:
-        """How many rows."""
+        """The number of rows."""
         return self._starts[-1]
 
     def batches(self, names: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Some columns of all rows, each batch with the number of its first row."""
+        """Yield the first row number of each batch, and the batch with these columns."""
         for start, batch in zip(self._starts, self._batches, strict=False):
             columns = batch.select(list(names))
             for offset in range(0, batch.num_rows, _BATCH_ROWS):
                 yield start + offset, columns.slice(offset, _BATCH_ROWS)
 
     def take(self, rows: Array, names: Sequence[str]) -> pa.RecordBatch:
-        """Some columns of some rows, in the order asked for.
+        """Return rows by number, in the given order.
 
         Args:
-            rows: their numbers, none NULL.
+            rows: row numbers, none NULL.
             names: of columns.
         """
         names = list(names)
@@ -102,7 +103,7 @@ class MergeSource:
         return whole
 
     def close(self) -> None:
-        """Let go of the rows."""
+        """Release the rows, and remove the temporary file."""
         self._batches = []
         self._starts = [0]
         if self._spilled is not None:
@@ -110,7 +111,7 @@ class MergeSource:
             self._spilled = None
 
     def __enter__(self) -> Self:
-        """Itself; `close` is called at the end."""
+        """Return itself; `close` is called at the end."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -143,7 +144,7 @@ class MergeSource:
 
 
 def _position(ascending: Array, row: int) -> int:
-    """How many of ascending numbers are below one."""
+    """Count the numbers below `row`, by binary search."""
     low, high = 0, len(ascending)
     while low < high:
         middle = (low + high) // 2

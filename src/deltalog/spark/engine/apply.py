@@ -1,9 +1,9 @@
-"""Changes of rows, planned on the driver and applied by tasks.
+"""Row changes (DELETE, UPDATE, MERGE), planned on the driver and applied by tasks.
 
-Owns what is common to deletes, updates and merges: a frame says for each row which step is done to
-it, tasks write new versions and report where the old ones are, and the driver decides what becomes
-of the files that hold them. It writes deletion vectors itself, since they are small; rows that stay
-are copied by tasks. No row passes through the driver.
+Owns what the three have in common: a frame says for each row which step applies to it, tasks write
+new row versions and report the positions of the old ones, and the driver decides per file: drop,
+mask with a deletion vector, or rewrite. The driver writes deletion vectors, since they are small;
+tasks copy the remaining rows of rewritten files. No row passes through the driver.
 
 Protocol: Deletion Vectors, Add File and Remove File, Add CDC File
 """
@@ -63,18 +63,18 @@ if TYPE_CHECKING:
 
 _IDS: Final = (metadata_columns.ROW_ID, metadata_columns.ROW_COMMIT_VERSION)
 TARGET: Final = "__deltalog_target"
-"""The struct of a row of the table."""
+"""Column with the row of the table, a struct."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """Rows of the table that may be concerned.
+    """Rows of the table that may be changed.
 
     Args:
-        frame: the table's columns, `FILE`, `ROW`, and `ROW_ID` where the table has row ids.
-        condition: true of every row that may be concerned; None is any row.
-        pruned: the files that hold them.
-        files: those, as rows of `snapshot.files`.
+        frame: the table's columns, `FILE`, `ROW`, and `ROW_ID` if the table has row ids.
+        condition: true for every row that may be changed; None is all rows.
+        pruned: the result of pruning files.
+        files: the files that are left, as rows of `snapshot.files`.
     """
 
     frame: DataFrame
@@ -84,12 +84,12 @@ class Candidates:
 
 
 def find_candidates(scan: SparkScan, condition: Expression | None, alias: str | None) -> Candidates:
-    """Find rows of a version, as a frame that says where each of them is.
+    """Plan a frame of the rows that may be changed, with file and position of each.
 
     Args:
         scan: of the version, without conditions.
-        condition: true of every row that may be concerned; None is any row.
-        alias: under which Spark's conditions know the table.
+        condition: true for every row that may be changed; None is all rows.
+        alias: of the table, in Spark's conditions.
     """
     snapshot = scan.snapshot
     ids = _IDS[:1] if snapshot.configuration.row_ids_enabled else ()
@@ -126,14 +126,14 @@ def row_struct(names: Sequence[str]) -> Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameChanges:
-    """Rows that change, as a frame: what the engine of a cluster finds; see `FoundRows`.
+    """Rows to change, as a frame: the `FoundRows` of the Spark engine.
 
     Args:
         transaction: of an existing table.
-        changes: as the user said it; steps are its clauses in their order.
-        candidates: rows of the table that may be concerned.
-        frame: for each row that changes: `STEP`, `FILE` and `ROW`, and what the step needs.
-        watch: runs since the search began.
+        changes: as requested; steps are its clauses in order.
+        candidates: rows of the table that may be changed.
+        frame: for each row to change: `STEP`, `FILE` and `ROW`, and what the step needs.
+        watch: measures the time since the search began.
         num_source_rows: rows of the source.
     """
 
@@ -145,7 +145,7 @@ class FrameChanges:
     num_source_rows: int = 0
 
     def apply(self) -> ChangedRows:
-        """Let tasks write what changes, and stage it.
+        """Let tasks write the changes, and stage them.
 
         Raises:
             AmbiguousMergeError: several rows of the source would change the same row.
@@ -159,7 +159,7 @@ class FrameChanges:
         decisions = self._decide(matching)
         stage_files(transaction, matching, decisions)
         copied = self._copy(spec, matching, decisions)
-        # A row of the source is inserted where nothing matches it: so much was looked at.
+        # An insert depends on the absence of a match, so it is not local to a row.
         inserts = bool(self.changes.of(When.NOT_MATCHED))
         files = self.candidates.files if inserts else matching.files
         transaction.read(self.candidates.condition, files, is_row_local=not inserts)
@@ -172,7 +172,7 @@ class FrameChanges:
         )
 
     def preview(self) -> tuple[ChangedRows, pa.Table]:
-        """Count what `apply` would do; tasks evaluate conditions, and no new values."""
+        """Count what `apply` would do; tasks evaluate conditions, but no new values."""
         wanted = [name for name in (STEP, FILE, ROW) if name in self.frame.columns]
         spec = self.changes.files.spec_for(self.transaction)
         done = self._run(spec, self.frame.select(*wanted), writes=False)
@@ -182,7 +182,7 @@ class FrameChanges:
         return found, explain_decisions(matching, decisions)
 
     def explain(self) -> str:
-        """Explain which files are read, and what becomes of those with rows that change."""
+        """Explain which files are read, and how files with changed rows are handled."""
         snapshot = self.transaction.base
         choice = explain_choice(snapshot, asked=self.changes.use_deletion_vectors)
         lines = [
@@ -240,7 +240,7 @@ class FrameChanges:
     def _copy(
         self, spec: WriteSpec, matching: MatchingFiles, decisions: Sequence[FileDecision]
     ) -> RowsDone:
-        """Let tasks write the rows that stay of files that are rewritten, and stage them."""
+        """Let tasks copy the remaining rows of rewritten files, and stage the new files."""
         cut = [n for n, decision in enumerate(decisions) if decision is FileDecision.REWRITTEN]
         if not cut:
             return RowsDone(written=no_files(spec), counts=(0,))
@@ -290,10 +290,10 @@ class FrameChanges:
 
 
 def united(spec: WriteSpec, messages: Iterable[bytes]) -> RowsDone:
-    """Return what all tasks have done together.
+    """Combine the reports of all tasks.
 
     Raises:
-        DeltaError: what is wrong with the rows of some task; the others' files are removed.
+        DeltaError: a task found an error in its rows; the files of the others are deleted.
     """
     parts: list[RowsDone] = decode_all(messages, spec.store, lambda part: part.written.paths)
     if not parts:

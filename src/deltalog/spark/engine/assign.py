@@ -1,7 +1,7 @@
-"""New values of columns as Spark columns: `column = value` of updates and merges.
+"""Assignments of updates and merges (`column = value`) as Spark columns.
 
-Owns what may be assigned, and how a value gets into its column's type. Spark evaluates the values,
-so they may be anything that Spark knows.
+Owns what may be assigned, and how a value is cast to its column's type. Spark evaluates the values,
+so they may use anything that Spark supports.
 
 Protocol: Generated Columns, Identity Columns
 """
@@ -53,7 +53,7 @@ def parse_assignments(
 
 
 def assigned_path(schema: StructType, key: str, alias: str | None) -> Path:
-    """Return the path of a column that is assigned, in the schema's spelling."""
+    """Resolve the path of an assigned column, in the schema's spelling."""
     names = {name.lower() for name in schema.names}
     if not isinstance(key, str):
         raise InvalidInputError(f"cannot assign {key!r}: expected the name of a column")
@@ -89,7 +89,7 @@ def new_struct(
         configuration: of the table, as it will be.
         assigned: values by path.
         old: the columns of the old version.
-        before: the schema of that; None is the table's.
+        before: schema of the old version; None is the table's.
     """
     schema = configuration.schema
     generated: Iterable[str] = (
@@ -109,7 +109,7 @@ def new_struct(
 def _assigned(
     field: Field, path: Path, values: Mapping[Path, Column], old: Column, known: Field | None
 ) -> Column:
-    """Return a column of which something is assigned; a struct that was NULL becomes one."""
+    """Return a column with its assignments; a NULL struct becomes a struct."""
     is_touched = any(other[: len(path)] == path for other in values)
     if path in values:
         found = _cast(values[path], field.type)
@@ -121,7 +121,7 @@ def _assigned(
                 for one in field.type
             )
         )
-    elif known is None:  # it comes with the statement
+    elif known is None:  # a column that the statement adds
         found = F.lit(None).cast(to_spark_type(field.type))
     else:
         found = old
@@ -131,7 +131,7 @@ def _assigned(
 def keeping(
     new: Column, theirs: StructType, old_row: Column, mine: StructType, path: Path
 ) -> Column:
-    """Return a value of a merge's source; struct fields that the source lacks keep their values.
+    """Return a value of a merge's source in which fields that the source lacks keep their values.
 
     Args:
         new: the column of the source.
@@ -182,9 +182,9 @@ def _named(struct: DataType | None, name: str) -> Field | None:
 def checked_values(
     schema: StructType, values: Mapping[Path, Column], spark: SparkSession
 ) -> dict[Path, Column]:
-    """Return the values, with an error where one does not fit the type of its column.
+    """Return the values, with an error for a value that does not fit its column's type.
 
-    As in Delta: in sessions without ANSI, too, whose casts would give whatever fits.
+    As in Delta: also in sessions without ANSI, whose casts would give NULL or wrap around.
     """
     if is_ansi(spark):
         return dict(values)
@@ -202,7 +202,7 @@ def _or_error(schema: StructType, path: Path, value: Column) -> Column:
 
 
 def as_type_of(schema: StructType, path: Path, value: Column) -> Column:
-    """Return a value in the type of its column; nested ones are fitted by name when written."""
+    """Cast a value to its column's type; nested values are matched by name when written."""
     return _cast(value, find_field(schema, path).type)
 
 

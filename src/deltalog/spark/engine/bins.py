@@ -1,6 +1,6 @@
-"""Bins of files that tasks rewrite, one task for each bin.
+"""Rewriting bins of files, one task for each bin.
 
-Owns how a bin travels. Which files are in it, and how its rows are arranged, the verb says.
+Owns how a bin is sent to its task. The verb decides which files are in it and how rows are ordered.
 
 Protocol: none
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinSpec:
-    """What tasks must know to rewrite bins.
+    """What tasks need to rewrite bins.
 
     Args:
         snapshot: of the table.
@@ -46,7 +46,7 @@ class BinSpec:
 
 
 def rewrite_by_tasks(spark: SparkSession, job: BinRewrite) -> list[Rewritten]:
-    """Rewrite all bins of a job, whatever its interval: one Spark job does them at once."""
+    """Rewrite all bins in one Spark job; the job's commit interval does not apply."""
     transaction = job.transaction
     spec = BinSpec(
         snapshot=transaction.base,
@@ -74,4 +74,4 @@ def rewrite_task(spec: BinSpec, number: int) -> Rewritten:
 
 
 def _show_nothing() -> None:
-    """Progress is Spark's to show."""
+    """Show nothing: Spark shows the progress."""

@@ -1,9 +1,8 @@
-"""Checkpoints whose files tasks write, of tables with more files than a driver should go through.
+"""Checkpoints written by tasks, for tables with more files than a driver should read.
 
-Owns how the work is shared out: sidecars are written where the files are read; the parts of a
-multi-part checkpoint are ranges of paths, so rows go through one shuffle. What the rows are, how
-they are laid out, when the checkpoint counts, that it is read back and what points to it is the
-core's.
+Owns the distribution of the work: sidecars are written by the task that reads the files; the parts
+of a multi-part checkpoint are ranges of paths, so rows go through one shuffle. Contents, layout,
+verification and `_last_checkpoint` are left to the core.
 
 Protocol: none; Checkpoints, V2 Spec and Multi-part checkpoint are the core's
 """
@@ -61,10 +60,10 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 PART_ROWS: Final = 1_000_000
-"""Files of a part, unless it is said otherwise."""
+"""Default for the most files of a part."""
 _PART: Final = "__deltalog_part"
 _KIND: Final = "__deltalog_kind"
-# As `file_rows` gives them.
+# In the order of `file_rows`.
 _REMOVES: Final = 0
 _ADDS: Final = 1
 
@@ -79,28 +78,29 @@ def checkpoint(
     part_files: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> CheckpointInfo:
-    """Write a checkpoint of a table by tasks, unless there is one, and point to it.
+    """Write a checkpoint of a table by tasks, unless it exists, and update `_last_checkpoint`.
 
-    Tables whose `delta.checkpointPolicy` is `v2` get sidecars; other tables that support V2
-    checkpoints too, since a classic checkpoint of theirs must be one file. All others get a
-    multi-part checkpoint.
+    Tables whose `delta.checkpointPolicy` is `v2` get sidecars; so do other tables that support V2
+    checkpoints, since their classic checkpoints must be one file. All others get a multi-part
+    checkpoint.
 
     Args:
         spark: the session, classic or remote.
         table: its location, which may end in `@v3`.
-        version: to write it of; None is the latest.
+        version: of the checkpoint; None is the latest.
         part_files: most files of a part or a sidecar, 1,000,000 by default.
         storage_options: credentials and settings for the store.
 
     Returns:
-        What was written, or found: `version`, `num_adds`, `num_removes`, `size_bytes`, `files`.
+        The checkpoint, written or found: `version`, `num_adds`, `num_removes`, `size_bytes`,
+        `files`.
 
     Raises:
         TableNotFoundError: there is no table.
-        DeltaProtocolError: the table needs a feature that deltalog cannot honour in writing.
+        DeltaProtocolError: the table needs a feature that deltalog cannot write.
 
-    Cost: a job over the checkpoint before; two small ones and a shuffle for parts. The driver
-    holds what is newer than that checkpoint.
+        Cost: a job over the previous checkpoint; for parts also two small jobs and a shuffle. The
+        driver holds the commits after that checkpoint.
     """
     snapshot = open_table(
         table, storage_options, version=version, time_zone=session_time_zone(spark)
@@ -122,10 +122,11 @@ def checkpoint_on_cluster(
     Args:
         spark: the session.
         snapshot: the version.
-        layout: None is what `checkpoint` says.
+        layout: None chooses as `checkpoint` does.
         part_files: most files of a part or a sidecar.
-        at_ms: the moment that expires tombstones and application transactions; None is now.
-        share_bytes: of the checkpoint before that a task reads.
+        at_ms: the time at which expiry of tombstones and application transactions is judged; None
+            is now.
+        share_bytes: how much of the previous checkpoint a task reads.
     """
     if layout is None:
         layout = layout_of(snapshot.configuration)
@@ -142,7 +143,7 @@ def checkpoint_on_cluster(
 
 
 class _CheckpointTasks:
-    """The part of a checkpoint that goes through all files, as jobs; see `CheckpointWork`."""
+    """The work on a checkpoint that reads all files, as Spark jobs; see `CheckpointWork`."""
 
     def __init__(self, spark: SparkSession, snapshot: Snapshot, share_bytes: int) -> None:
         self._spark = spark
@@ -196,7 +197,7 @@ class _CheckpointTasks:
         messages = run_tasks(frame, partial(_write_parts, store, content, paths), self._what)
         found = {part: one for message in messages for part, one in decode_message(message).items()}
         for part in range(parts):
-            if part not in found:  # no row fell into it
+            if part not in found:  # a part without rows
                 found[part] = _write_part(store, content, paths, part, iter(()))
         return WrittenCheckpoint(
             files=CheckpointFiles(
@@ -220,7 +221,7 @@ def _write_sidecars(cut: CutSnapshot, at_ms: int, part_rows: int, number: int) -
 
 
 def _schema_of(rows: ActionRows) -> pa.Schema:
-    """Return the schema of rows on their way to the part that they belong to."""
+    """Return the schema of rows in the shuffle that brings them to their part."""
     kinds = [rows.schema.field(kind) for kind in FILE_KINDS]
     return pa.schema([pa.field(_PART, pa.int64()), pa.field(_KIND, pa.int64()), *kinds])
 
@@ -232,7 +233,7 @@ def _rows_frame(
     starts: Sequence[str],
     at_ms: int,
 ) -> DataFrame:
-    """Return the rows of all tombstones and files, each with its part."""
+    """Return the rows of all tombstones and files, each with the number of its part."""
     schema = from_arrow_schema(_schema_of(classic_rows(content)))
 
     def find(number: int) -> Iterator[pa.RecordBatch]:
@@ -259,7 +260,7 @@ def _write_parts(
     paths: Sequence[str],
     batches: Iterable[pa.RecordBatch],
 ) -> dict[int, CheckpointPart]:
-    """Write the parts whose rows this task has; they come part by part."""
+    """Write the parts whose rows this task gets; rows are ordered by part."""
     return {
         part: _write_part(store, content, paths, part, ((kind, rows) for _, kind, rows in runs))
         for part, runs in groupby(_runs(batches), key=itemgetter(0))
@@ -267,7 +268,7 @@ def _write_parts(
 
 
 def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, pa.RecordBatch]]:
-    """Cut batches where another part or another kind of action begins."""
+    """Split batches where another part or another kind of action begins."""
     for batch in batches:
         parts, kinds = batch.column(_PART), batch.column(_KIND)
         keys = compute.add(compute.multiply(parts, len(FILE_KINDS)), kinds)
@@ -283,7 +284,7 @@ def _write_part(
     part: int,
     runs: Iterator[tuple[int, pa.RecordBatch]],
 ) -> CheckpointPart:
-    """Write a part; return its file, and how many rows of each kind it has."""
+    """Write a part; return its file, and the number of rows of each kind."""
     rows, counts, path = classic_rows(content), [0] * len(FILE_KINDS), paths[part]
 
     def tables(file: RowFile) -> Iterator[pa.Table]:
@@ -302,13 +303,13 @@ def _write_part(
             for table in tables(file):
                 file.write(table)
     except AlreadyExistsError:
-        # Another attempt of this task was quicker; which rows are in a part is told by the paths.
+        # Another attempt of this task was faster; a part's rows depend on paths alone: it is equal.
         return store.stat(path), counts
     return file.info, counts
 
 
 def _as_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
-    """Return rows that came through Spark in the types of a checkpoint."""
+    """Cast rows from Spark's types back to those of a checkpoint."""
     columns: list[Any] = [
         conform(batch.column(field.name), field.type)
         if field.name in FILE_KINDS

@@ -1,7 +1,7 @@
-"""The engine of a cluster: tasks of a Spark session go through rows and files, the driver plans.
+"""The Spark engine: tasks of a session process rows and files, the driver plans.
 
-Owns which work goes to tasks. What the log alone decides, and what is small, is done in this
-process as `LocalEngine` does it.
+Owns which work goes to tasks. What the log alone decides, and small work, is done in this process
+as by `LocalEngine`.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 
 
 class SparkEngine(LocalEngine):
-    """Does work on rows and files by tasks of a session; see `Engine`.
+    """Processes rows and files by tasks of a session; see `Engine`.
 
     Args:
         spark: the session, classic or remote.
         objection: why Spark's own Parquet reader is not to be used; None if it is.
-        gathers: whether rows to write are gathered by partition first; None does what the table
-            says.
+        gathers: whether rows to write are gathered by partition first; None follows the table's
+            property.
     """
 
     files_per_deletion = 200_000
@@ -72,7 +72,7 @@ class SparkEngine(LocalEngine):
         )
 
     def open_rows(self, data: Any) -> RowSource:
-        """Open a data frame, which stays where it is, or anything that `LocalEngine` opens."""
+        """Open a data frame, which stays on the cluster, or anything that `LocalEngine` opens."""
         if isinstance(data, DataFrame):
             return SparkRows(data, gathers=self._gathers)
         return super().open_rows(data)
@@ -82,7 +82,7 @@ class SparkEngine(LocalEngine):
         return _persisted(data) if isinstance(data, DataFrame) else super().open_source(data)
 
     def find_rows(self, transaction: PendingTransaction, changes: RowChanges) -> FoundRows:
-        """Find rows by tasks, unless the log tells; of a source that is no data frame, here."""
+        """Find rows by tasks; locally if the log decides, or the source is no data frame."""
         source = changes.source
         if source is not None and not isinstance(source, DataFrame):
             return super().find_rows(transaction, changes)
@@ -113,24 +113,24 @@ class SparkEngine(LocalEngine):
         return rewrite_by_tasks(self._spark, job) if job.bins else []
 
     def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
-        """Write the checkpoint of a large version by tasks, of a small one here."""
+        """Write the checkpoint of a large version by tasks, that of a small one locally."""
         if not holds_more_files(snapshot, most_files_here(self._spark)):
             return super().write_checkpoint(snapshot, at_ms)
         checkpoint_on_cluster(self._spark, snapshot, at_ms=at_ms)
         return False
 
     def list_files(self, store: Store, configuration: TableConfiguration) -> pa.Table:
-        """List the first directories here, and all that is below by tasks."""
+        """List the first directory levels locally, and everything below by tasks."""
         return list_by_tasks(self._spark, store, configuration)
 
     def delete_files(self, store: Store, paths: Sequence[str]) -> None:
-        """Delete files by tasks where there are many."""
+        """Delete files, by tasks if there are many."""
         delete_by_tasks(self._spark, store, paths)
 
 
 @contextmanager
 def _persisted(frame: DataFrame) -> Iterator[DataFrame]:
-    """Let a frame be computed once: what it gives a second time may be something else."""
+    """Persist a frame: computed a second time, it may give other rows."""
     kept = frame.persist()
     try:
         yield kept

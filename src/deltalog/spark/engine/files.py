@@ -1,8 +1,8 @@
-"""The work that a vacuum does on files, done by tasks: listing directories, deleting files.
+"""Vacuum's work on files, done by tasks: listing directories, deleting files.
 
-Owns how it is shared out, and that a task works only where it sees the table: one that runs on
-another machine may see another directory of that name, or none. Before it does anything it looks
-for a file of the log, as the driver sees it; what it must leave undone the driver does.
+Owns the distribution, and the rule that a task works only if it sees the table: on another machine
+a local path may be another directory, or none. A task first looks for a file of the log as the
+driver sees it; if it is not there, the driver does the task's work.
 
 Protocol: none
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 FILES_PER_TASK: Final = "spark.deltalog.vacuum.filesPerTask"
-"""The session's setting: files that a task deletes; no more of them are deleted by the driver."""
+"""Session setting: files that a task deletes; up to this number the driver deletes them."""
 _FILES_PER_TASK: Final = 5_000
 _MOST_TASKS: Final = 256
 _LOG: Final = "_delta_log"
@@ -41,7 +41,7 @@ _LOG: Final = "_delta_log"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepSpec:
-    """What tasks must know to list directories or to delete files.
+    """What tasks need to list directories or to delete files.
 
     Args:
         store: of the table.
@@ -65,12 +65,11 @@ class SweepSpec:
 
 
 def list_by_tasks(spark: SparkSession, store: Store, configuration: TableConfiguration) -> pa.Table:
-    """List the files of a table as `engine.listing.listed_files` does.
+    """List the files of a table like `engine.listing.listed_files`.
 
-    Cost: the driver lists what lies directly in the table's directory, and tasks all that is
-    below; without directories nothing is.
+    Cost: the driver lists the first levels of directories, and tasks everything below.
     """
-    files_per_task(spark)  # what is wrong with it is told before anything is listed
+    files_per_task(spark)  # raises for a wrong setting before anything is listed
     witness = _witness(store)
     if witness is None or not isinstance(store, LevelStore):
         return listed_files(store, configuration)
@@ -95,7 +94,7 @@ def list_by_tasks(spark: SparkSession, store: Store, configuration: TableConfigu
 
 
 def delete_by_tasks(spark: SparkSession, store: Store, paths: Sequence[str]) -> None:
-    """Delete files; gone ones are no error.
+    """Delete files; missing ones are no error.
 
     Raises:
         StorageError: some could not be deleted.
@@ -123,7 +122,7 @@ def delete_by_tasks(spark: SparkSession, store: Store, paths: Sequence[str]) -> 
 
 
 def _witness(store: Store) -> FileInfo | None:
-    """Return the newest commit that stands in the log; None if a catalog has all of them."""
+    """Return the newest published commit; None if there is none."""
     try:
         commits = list_log(store, hint=read_hint(store)).commits
         return store.stat(commit_path(max(commits))) if commits else None
@@ -135,7 +134,7 @@ def list_task(spec: SweepSpec, number: int) -> pa.Table | tuple[str, ...]:
     """List the directories of a task.
 
     Returns:
-        A table as of `listed_files`, or the directories, which are left to do.
+        A table as of `listed_files`, or the directories, if the driver has to list them.
     """
     wanted = spec.groups[number]
     if not spec.is_there or spec.configuration is None:
@@ -147,7 +146,7 @@ def delete_task(spec: SweepSpec, batches: Iterable[pa.RecordBatch]) -> list[str]
     """Delete the files of a task.
 
     Returns:
-        The paths that are left to do, or an error, with which Spark shall not try again.
+        The paths that the driver has to delete, or an error that Spark must not retry.
     """
     paths = [str(path) for batch in batches for path in batch.column(0).to_pylist()]
     if not paths or not spec.is_there:
@@ -163,7 +162,7 @@ def _first_levels(store: LevelStore) -> tuple[list[FileInfo], list[str]]:
     """Return the files of the first levels, and the directories below which tasks list."""
     files, level = store.list_level("")
     level = [name for name in level if name != _LOG]
-    while len(level) == 1:  # one task would do all
+    while len(level) == 1:  # a single task would do all the work
         infos, level = store.list_level(level[0])
         files += infos
     return files, level

@@ -1,8 +1,8 @@
-"""MERGE by tasks: one join of the table and a source decides about all rows.
+"""MERGE by tasks: one join of the table with a source decides about all rows.
 
 Owns the translation of clauses into columns over the joined frame. Spark evaluates conditions and
-values. The part of the condition that we understand ourselves, and the bounds of the source's keys,
-decide which files of the table are read.
+values. The part of the condition that deltalog can parse and the bounds of the source's keys prune
+the files of the table.
 
 Protocol: Schema Serialization Format, Type Widening
 """
@@ -63,18 +63,18 @@ if TYPE_CHECKING:
     from deltalog.transaction import PendingTransaction
 
 SOURCE: Final = "__deltalog_source"
-"""The struct of a row of the source."""
+"""Column with the row of the source, a struct."""
 _STRUCTS: Final = {scope.TARGET: TARGET, scope.SOURCE: SOURCE}
 _ONLY: Final = {When.NOT_MATCHED: SOURCE, When.NOT_MATCHED_BY_SOURCE: TARGET}
 _BOUNDED: Final = (int, str, date, Decimal)
 _NEW_ROW: Final = "__deltalog_new_row"
-"""Tells rows apart that are in no file yet."""
+"""Column that identifies rows that are in no file yet."""
 
 
 def merged_rows(
     scan: SparkScan, transaction: PendingTransaction, changes: RowChanges
 ) -> FrameChanges:
-    """Find the rows of the table and of a source that a merge concerns.
+    """Find the rows of the table and of a source that a merge changes or inserts.
 
     Args:
         scan: of the transaction's version.
@@ -84,8 +84,8 @@ def merged_rows(
     Raises:
         InvalidInputError: clauses and columns do not go together.
 
-    Cost: one job over the source. When rows are applied one join, which reads of the table the
-    columns that decide and, where rows are updated, all.
+    Cost: one job over the source. When rows are applied, one join, which reads the table's
+    columns in conditions, or all columns if rows are updated.
     """
     changes.check()
     watch, before, frame = Stopwatch(), scan.snapshot.configuration, changes.source
@@ -116,7 +116,7 @@ def merged_rows(
 def _known_condition(
     changes: RowChanges, snapshot: Snapshot, source: StructType
 ) -> MergeCondition | None:
-    """Return what of the condition means to us what it means to Spark; None if nothing does."""
+    """Return the part of the condition that means the same to deltalog as to Spark, or None."""
     whole, schema = changes.condition, snapshot.configuration.schema
     is_text = isinstance(whole, str)
     if not isinstance(whole, str | Expression) or asks_the_clock(whole):
@@ -145,7 +145,7 @@ def _known_condition(
 def _source_alias(
     condition: str, mine: str | None, schema: StructType, source: StructType
 ) -> str | None:
-    """Return what a condition calls the source: the alias is part of its frame, and hidden."""
+    """Find the source's alias, which is hidden in its frame, by looking at the condition."""
     known = {name.lower() for name in (*schema.names, *source.names, mine or "")}
     paths = columns(parse_sql(condition))
     others = {path[0] for path in paths if len(path) > 1 and path[0].lower() not in known}
@@ -155,7 +155,7 @@ def _source_alias(
 def _reach(
     changes: RowChanges, known: MergeCondition | None, schema: StructType
 ) -> tuple[Expression | None, int]:
-    """Return what holds of every row of the table that is concerned, and count the source's rows.
+    """Return a predicate that every affected row of the table meets, and the source's row count.
 
     Cost: one job over the source.
     """
@@ -178,12 +178,12 @@ def _reach(
 
 
 class _JoinPlan:
-    """The clauses of a merge over the joined frame, where rows of both sides are structs, too.
+    """The clauses of a merge over the joined frame, which also has each side's row as a struct.
 
     Args:
         changes: the merge.
         before: the table.
-        after: the table, as it will be.
+        after: the table after the merge.
         source: schema of the source.
     """
 
@@ -202,9 +202,9 @@ class _JoinPlan:
         self._shared = mine & {name.lower() for name in source.names}
 
     def check_sides(self, target: DataFrame, source: DataFrame) -> None:
-        """Let Spark refuse what names the other side where there is no row of it.
+        """Let Spark refuse clauses that name a side of which they have no row.
 
-        In the joined frame that side's columns are there, and NULL.
+        In the joined frame this would go unnoticed: that side's columns exist, and are NULL.
         """
         for when, frame in ((When.NOT_MATCHED, source), (When.NOT_MATCHED_BY_SOURCE, target)):
             said = [
@@ -214,7 +214,7 @@ class _JoinPlan:
                 if value is not None
             ]
             if said:
-                _ = frame.select(*said).schema  # which analyzes it, on Connect too
+                _ = frame.select(*said).schema  # forces the analysis, also on Connect
 
     def decided(self, target: DataFrame, source: DataFrame) -> DataFrame:
         """Return the rows that change, each with its step, its place and its new values."""
@@ -228,7 +228,7 @@ class _JoinPlan:
         frame = rows.where(F.col(STEP).isNotNull()).select(*found)
         if not changes.of(When.MATCHED) or not changes.allows_repeats:
             return frame
-        # Several rows of the source may agree that a row goes; it goes once.
+        # Several rows of the source may delete the same row; it is deleted once.
         new = F.when(F.col(ROW).isNull(), F.monotonically_increasing_id())
         return frame.withColumn(_NEW_ROW, new).dropDuplicates([FILE, ROW, _NEW_ROW]).drop(_NEW_ROW)
 
@@ -243,7 +243,7 @@ class _JoinPlan:
         return target.join(source, on, "right" if inserts else "inner")
 
     def _step(self) -> Column:
-        """Return the number of the step that is done to a row; NULL for none."""
+        """Return the number of the step that applies to a row; NULL for none."""
         mine, theirs = F.col(ROW).isNotNull(), F.col(SOURCE).isNotNull()
         held = {
             When.MATCHED: mine & theirs,
@@ -262,14 +262,14 @@ class _JoinPlan:
     def _column(self, value: Any, when: When) -> Column:
         """Return a condition or a value over the joined frame.
 
-        Where there is a row of one side only, its columns need no name before them. In expressions
-        of ours `target` and `source` name the sides; in a text that is up to the frames' aliases.
+        If there is a row of one side only, its columns need no qualifier. deltalog's expressions
+        qualify with `target` and `source`, SQL texts with the frames' aliases.
         """
         side, is_text = _ONLY.get(when), isinstance(value, str)
         if is_text and side is not None:
             try:
                 value = parse_sql(text := value)
-            except DeltaError:  # Spark may know what we do not
+            except DeltaError:  # Spark may understand it
                 return as_value(text)
             if not any(path[0].lower() in self._shared for path in columns(value)):
                 return as_value(text)
@@ -285,7 +285,7 @@ class _JoinPlan:
         return as_value(map_columns(value, place))
 
     def _new_values(self) -> list[Column]:
-        """Return the struct of new values of each step that has some; NULL in other rows."""
+        """Return, for each step with new values, their struct; NULL in rows of other steps."""
         found = []
         for number, clause in enumerate(self._changes.ordered):
             if clause.action is Action.DELETE:
@@ -349,7 +349,7 @@ class _JoinPlan:
 
 
 def _filled_in(configuration: TableConfiguration) -> set[str]:
-    """Return the columns that the table itself gives a value."""
+    """Return the columns whose values the table itself fills in."""
     schema = configuration.schema
     defaults = default_expressions(schema) if configuration.supports("allowColumnDefaults") else {}
     return {

@@ -1,7 +1,7 @@
-"""The live paths of given ranks, exact, without sorting all paths in one place.
+"""Find the live paths at given ranks, exactly, without sorting all paths in one process.
 
-Owns the two rounds: of every piece some paths in order bound where a place lies, then only the
-paths within these bounds come here.
+Owns the two rounds: first, samples of every piece's sorted paths bound the path of each rank; then
+only the paths within these bounds come to the driver.
 
 Protocol: Multi-part checkpoint (equal ranges for whoever writes the parts of a version)
 """
@@ -28,12 +28,12 @@ _SAMPLES: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """A sample of a piece's sorted paths, with the first and the last of them.
+    """A sample of a piece's sorted paths, including the first and the last.
 
     Args:
         paths: ascending.
-        places: of each among the piece's paths.
-        count: how many paths the piece has.
+        places: rank of each among the piece's paths.
+        count: number of paths of the piece.
     """
 
     paths: list[str]
@@ -41,26 +41,26 @@ class _Sample:
     count: int
 
     def fewest_below(self, path: str) -> int:
-        """Return how many paths of the piece are smaller, at least."""
+        """Return the least number of paths of the piece that are smaller."""
         found = bisect_left(self.paths, path)
         return self.places[found - 1] + 1 if found else 0
 
     def most_below(self, path: str) -> int:
-        """Return how many paths of the piece are smaller, at most."""
+        """Return the greatest number of paths of the piece that may be smaller."""
         found = bisect_left(self.paths, path)
         return self.places[found] if found < len(self.paths) else self.count
 
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """A range of paths from `low` to below `high`; an end that is None is open."""
+    """A range of paths from `low` to below `high`; None is unbounded."""
 
     low: str | None
     high: str | None
 
 
 class Ask(Protocol):
-    """Lets tasks evaluate a function of every piece of a version."""
+    """Evaluates a function of every piece of a version by tasks."""
 
     def __call__(self, look: Callable[[int], Any]) -> list[Any]:
         """Return the results for all pieces."""
@@ -70,16 +70,16 @@ class Ask(Protocol):
 def paths_at(
     ask: Ask, cut: CutSnapshot, places: Sequence[int], num_files: int, *, samples: int = _SAMPLES
 ) -> list[str]:
-    """Return the live paths of given ranks.
+    """Return the live paths at given ranks.
 
     Args:
-        ask: has the pieces looked at.
+        ask: evaluates functions of the pieces.
         cut: the version.
-        places: ascending, from 0.
-        num_files: how many files are live.
+        places: the ranks, ascending, from 0.
+        num_files: number of live files.
         samples: of a piece; more make the first round longer and the second one shorter.
 
-    Cost: two jobs over the checkpoint's paths; some thousand paths for each piece come here.
+    Cost: two jobs over the checkpoint's paths; some thousand paths per piece come to the driver.
     """
     if not places or not num_files:
         return [AFTER_ALL_PATHS] * len(places)

@@ -1,8 +1,8 @@
-"""What tasks do with rows that change: the executors' half of deletes, updates and merges.
+"""The executors' half of deletes, updates and merges: what tasks do with changed rows.
 
-Spark has decided about each row before: it comes with the number of the step that is done to it,
-where its old version lies, and its new values. Here rows are checked by the table's rules and
-written, change files are written, and the places of old versions are gathered.
+Spark has decided about each row before: it comes with the number of its step, the position of its
+old version, and its new values. Owns the checking and writing of rows, the writing of change files,
+and the collection of old versions' positions.
 
 Protocol: Deletion Vectors, Add CDC File, Row Tracking, Identity Columns
 """
@@ -38,26 +38,26 @@ if TYPE_CHECKING:
 
 
 STEP: Final = "__deltalog_step"
-"""The column that says what is done to a row: a place among the steps."""
+"""Column with the number of the step that applies to a row."""
 FILE: Final = "__deltalog_path"
-"""The column that names the file of a row's old version."""
+"""Column with the path of the file of a row's old version."""
 ROW: Final = "__deltalog_position"
-"""The column that says where in its file that is."""
+"""Column with the position of the old version in its file."""
 ROW_ID: Final = "__deltalog_row_id"
 OLD: Final = "__deltalog_old"
-"""The old version, as a struct, where the change feed is told."""
+"""Column with the old version, a struct, if change files are written."""
 NEW: Final = "__deltalog_new_"
-"""With the number of a step behind it: the new version, as a struct."""
+"""Prefix, followed by the number of a step: column with the new version, a struct."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowSpec:
-    """What tasks must know to change rows.
+    """What tasks need to change rows.
 
     Args:
         spec: of the table.
-        steps: what is done to rows, by number.
-        tells_changes: whether files for the change feed are written.
+        steps: by number.
+        tells_changes: whether change files are written.
         writes: whether new versions are written; otherwise rows are only counted and located.
     """
 
@@ -69,12 +69,12 @@ class RowSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsDone:
-    """What a task, or all tasks together, has done to rows.
+    """The report of a task, or of all tasks together.
 
     Args:
         written: new files.
         counts: rows by step.
-        places: file → how many rows of it were named, and which.
+        places: file → number of row changes, and the distinct positions: fewer if a row repeats.
     """
 
     written: WrittenFiles
@@ -155,7 +155,7 @@ class _RowWork:
         return found
 
     def _note(self, rows: pa.RecordBatch) -> None:
-        """Note where the old versions of rows are."""
+        """Collect the positions of old versions."""
         names: Array = rows.column(FILE).dictionary_encode()
         places = rows.column(ROW)
         for code, name in enumerate(names.dictionary.to_pylist()):
@@ -196,7 +196,7 @@ class _RowWork:
 
 
 def _along(step: int) -> Callable[[int], int]:
-    """Return the sort key by which identity values ascend."""
+    """Return the sort key that puts identity values in order of assignment."""
     return lambda value: value if step > 0 else -value
 
 
@@ -207,11 +207,11 @@ def _joined(parts: Sequence[Array]) -> tuple[int, DeletionBitmap]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopySpec:
-    """Files of which rows are written once more.
+    """Files whose remaining rows are copied.
 
     Args:
         spec: of the table.
-        groups: for each Spark task: files, and the rows that are left out.
+        groups: for each Spark task: files, and the rows to leave out of each.
     """
 
     spec: WriteSpec
@@ -219,7 +219,7 @@ class CopySpec:
 
 
 def copy_task(spec: CopySpec, number: int) -> RowsDone:
-    """Write the rows that stay of a group's files; runs in a task, and gives one count."""
+    """Copy the remaining rows of a group's files; runs in a task, and reports one count."""
     copied, schema = 0, spec.spec.configuration.arrow_schema
     with FileWriter(spec.spec) as writer:
         for rows in read_tasks([_without(*one) for one in spec.groups[number]]):

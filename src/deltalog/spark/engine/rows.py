@@ -1,4 +1,4 @@
-"""Rows of a data frame, written by the tasks that compute them.
+"""Write the rows of a data frame by the tasks that compute them.
 
 Protocol: none
 """
@@ -30,7 +30,7 @@ class SparkRows:
 
     Args:
         frame: the rows.
-        gathers: whether they are gathered by partition first; None does what the table says.
+        gathers: whether they are gathered by partition first; None follows the table's property.
     """
 
     def __init__(self, frame: DataFrame, *, gathers: bool | None) -> None:
@@ -39,10 +39,10 @@ class SparkRows:
         self._gathers = gathers
 
     def write(self, task: WriteTask) -> WrittenFiles:
-        """Write them by one job.
+        """Write the rows in one job.
 
         Raises:
-            SchemaMismatchError: they do not fit the table; no task has run yet.
+            SchemaMismatchError: the rows do not fit the table; no task has run yet.
         """
         Enforcer.of_spec(task.spec, self.schema)
         what = f"writing to {task.spec.store.root}"

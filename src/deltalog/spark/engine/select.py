@@ -1,8 +1,8 @@
-"""DELETE and UPDATE by tasks: the rows of a table that a condition selects.
+"""DELETE and UPDATE by tasks: find the rows of a table that a condition selects.
 
-Owns who does it: where the log alone decides which files go, no job is run. Spark evaluates the
-condition, which may be anything that Spark knows; the part of it that we understand ourselves
-prunes files, and tells other writers what was read.
+Owns whether a job is needed: none is run if the log alone decides which files to remove. Spark
+evaluates the condition, which may use anything that Spark supports; the part that deltalog can
+parse prunes files and goes into the read set.
 
 Protocol: Generated Columns, Identity Columns
 """
@@ -47,8 +47,8 @@ def selected_rows(
     Raises:
         InvalidInputError: a column does not exist or cannot be assigned.
 
-    Cost: none before rows are applied; then the condition's columns of the files that pruning
-    leaves are read by tasks. Nothing where the log alone tells.
+    Cost: none before rows are applied; then tasks read the condition's columns of the files that
+    survive pruning. No job if the log alone decides.
     """
     watch, snapshot, condition = Stopwatch(), scan.snapshot, changes.condition
     (clause,) = changes.clauses
@@ -83,14 +83,14 @@ def selected_rows(
             frame=candidates.frame.where(understood.column).select(*columns),
             watch=watch,
         )
-    # As Delta Spark does: as the user wrote it.
+    # As in Delta Spark, the history has the condition as the user wrote it.
     transaction.parameters["predicate"] = [] if condition is None else [logged_condition(condition)]
     return found
 
 
 def _is_exact(snapshot: Snapshot, condition: Expression) -> bool:
-    """Whether the log alone tells which files match, and that all of their rows do."""
-    # Which columns there are decides it, not which files.
+    """Whether the log alone decides which files match, with all of their rows."""
+    # That depends on the condition's columns, not on the files.
     none = FILE_SCHEMA.empty_table().column("partitionValues")
     return judge(
         condition,

@@ -1,7 +1,7 @@
-"""The part of a write that one Spark task does.
+"""The part of a write that runs in a Spark task.
 
-Owns the ranges of identity values that tasks get. No commit names what a task has written before
-the driver does; if the task fails, or another attempt of it wins, nobody ever reads its files.
+Owns the ranges of identity values for tasks. Only the driver's commit makes a task's files part of
+the table; if the task fails, or another attempt of it wins, its files are never read.
 
 Protocol: Identity Columns
 """
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from deltalog.write.spec import WriteSpec
 
 RANGE: Final = 1 << 30
-"""Identity values that one task may give; those that it does not need are a gap."""
+"""Identity values reserved for a task; those that it does not use are a gap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteTask:
-    """What a task must know to write its rows.
+    """What a task needs to write its rows.
 
     Args:
         spec: of the table.
         predicate: which every row must match.
-        tells_changes: whether files for the change feed are written as well.
+        tells_changes: whether change files are written as well.
     """
 
     spec: WriteSpec
@@ -51,7 +51,7 @@ def write_task(task: WriteTask, batches: Iterable[pa.RecordBatch]) -> WrittenFil
 
     Raises:
         SchemaMismatchError, ConstraintViolationError: the rows do not fit; no file is left.
-        StorageError: the store failed; Spark may try again.
+        StorageError: the store failed; Spark may retry the task.
     """
     reader = iter(batches)
     first = next((batch for batch in reader if batch.num_rows), None)
@@ -68,7 +68,7 @@ def write_task(task: WriteTask, batches: Iterable[pa.RecordBatch]) -> WrittenFil
 
 
 def written_by(spec: WriteSpec, messages: Sequence[bytes]) -> WrittenFiles:
-    """Return the files of all tasks.
+    """Combine the files of all tasks.
 
     Raises:
         DeltaError: what is wrong with the rows of some task; the others' files are removed.
@@ -78,11 +78,11 @@ def written_by(spec: WriteSpec, messages: Sequence[bytes]) -> WrittenFiles:
 
 
 def no_files(spec: WriteSpec) -> WrittenFiles:
-    """Return what a write without rows leaves."""
+    """Return the result of a write without rows."""
     return FileWriter(spec).finish()
 
 
 def identity_starts(spec: WriteSpec, place: int) -> dict[str, int]:
-    """Return where each identity column starts in the range of a place among the tasks."""
+    """Return the first value of each identity column for the task of a number."""
     columns = identity_columns(spec.configuration.schema)
     return {one.name: one.next_value + place * RANGE * one.step for one in columns}

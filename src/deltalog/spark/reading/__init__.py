@@ -1,4 +1,4 @@
-"""Reading tables on Spark: by its Parquet reader where that is exact, else by Python workers."""
+"""Read tables on Spark: by its Parquet reader where that is exact, else by Python workers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The batch reader of the format `deltalog`: files to Arrow batches, in Spark's Python workers.
 
-Owns one read: the scan it stands for, its splits, and the filters that Spark hands in.
+Owns one read: its scan, its splits, and the filters that Spark pushes down.
 
 Protocol: none
 """
@@ -84,7 +84,7 @@ def with_metadata_struct(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def rows_schema(schema: StructType, metadata_columns: Sequence[str]) -> StructType:
-    """Return the schema of rows, with the struct `_metadata` if any part of it is asked for."""
+    """Return the schema of rows, with the struct `_metadata` if any part of it is selected."""
     if not metadata_columns:
         return schema
     if METADATA in (name.lower() for name in schema.names):
@@ -99,9 +99,9 @@ def rows_schema(schema: StructType, metadata_columns: Sequence[str]) -> StructTy
 
 
 def resolve(options: ReadOptions) -> tuple[ReadOptions, StructType]:
-    """Return the options with the version pinned that is to be read, and the schema of the rows.
+    """Return the options with the version pinned, and the schema of the rows.
 
-    Later looks at the same frame read the same version, whatever was committed meanwhile.
+    Later evaluations of the same frame read the same version, whatever was committed meanwhile.
     """
     snapshot = _snapshot(options)
     path = without_version(options.path, options.storage)
@@ -120,7 +120,7 @@ def resolve(options: ReadOptions) -> tuple[ReadOptions, StructType]:
 
 
 def change_fields() -> list[Field]:
-    """Return the columns that a change feed has besides the table's."""
+    """Return the columns that a change feed adds to the table's."""
     return [Field(name, from_arrow_type(kind)) for name, kind in CHANGE_COLUMNS.items()]
 
 
@@ -137,7 +137,7 @@ def _snapshot(options: ReadOptions) -> Snapshot:
 def _changes(
     options: ReadOptions, latest: Snapshot, predicate: Expression | None = None
 ) -> Changes:
-    """Open the change feed that is asked for; an end after the latest version is the latest."""
+    """Open the requested change feed; an end after the latest version becomes the latest."""
     if options.metadata_columns:
         raise InvalidInputError("cannot add metadata columns to a change feed: it has none")
     end = _bound(options.end, options.time_zone)
@@ -154,10 +154,10 @@ def _bound(bound: int | str | None, time_zone: str) -> int | Moment | None:
 
 
 def check_columns(shown: StructType, asked: spark_types.StructType, path: str) -> StructType:
-    """Return the columns that Spark asks for, in its order.
+    """Return the columns that Spark requests, in its order.
 
     Raises:
-        InvalidInputError: one of them is not there, or of another type.
+        InvalidInputError: one of them does not exist, or has another type.
     """
     known = {field.name: field for field in shown}
     theirs = {field.name: field.dataType for field in to_spark_schema(shown).fields}
@@ -172,7 +172,7 @@ def check_columns(shown: StructType, asked: spark_types.StructType, path: str) -
 
 
 class TaskReader(InEnvelope):
-    """The half of a reader that travels to workers: its partitions are files.
+    """The part of a reader that is sent to workers; its partitions are files.
 
     Attributes:
         _rows: the schema of the rows.
@@ -186,15 +186,15 @@ class TaskReader(InEnvelope):
         return read_partition(partition, self._rows)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Keep only what workers need: they get their files with each partition."""
+        """Pickle only what workers need: they get their files with each partition."""
         return {"_rows": self._rows}
 
 
 class PushFilters:
-    """`pushFilters` of a reader, which Spark calls only where its session pushes filters down.
+    """`pushFilters` of a reader, overridden only in sessions that push filters down.
 
-    In sessions that do not, PySpark refuses readers that override the method at all. It looks at
-    `__func__` to know.
+    In other sessions PySpark refuses readers that override the method, which it detects by
+    `__func__`.
     """
 
     __func__ = staticmethod(DataSourceReader.pushFilters)
@@ -203,13 +203,13 @@ class PushFilters:
         self._reader = reader
 
     def __call__(self, filters: list[datasource.Filter]) -> list[datasource.Filter]:
-        """Hand the filters on; Spark evaluates all of them again."""
+        """Pass the filters to the reader; Spark evaluates all of them again."""
         self._reader.take(filters)
         return filters
 
 
 class FilteringReader(TaskReader, DataSourceReader):
-    """A batch reader that filters may prune."""
+    """A batch reader that filters can prune."""
 
     @property
     def pushFilters(self) -> Any:  # noqa: N802  # PySpark's name
@@ -225,8 +225,8 @@ class BatchReader(FilteringReader):
     """Reads one version of a table, or a range of its change feed.
 
     Args:
-        options: what is to be read.
-        columns: the schema that Spark asks for.
+        options: what to read.
+        columns: the schema that Spark requests.
     """
 
     def __init__(self, options: ReadOptions, columns: spark_types.StructType) -> None:

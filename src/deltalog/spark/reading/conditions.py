@@ -1,7 +1,7 @@
-"""Conditions as Spark evaluates them, and what of them may prune files before Spark starts.
+"""Conditions for Spark, and the parts of them that can prune files before Spark starts.
 
-Owns the difference between the two: Spark reads texts in the session's time zone and knows
-functions that we do not, so of a text only that prunes which means the same here.
+Owns the difference between the two: Spark reads SQL texts in the session's time zone and has
+functions that deltalog lacks, so only parts that mean the same in both may prune.
 
 Protocol: none
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from deltalog.schema import StructType
 
 _UTC: Final = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "+00:00", "UCT", "Zulu"})
-# A date, or one with a time of day, that does not end in a zone.
+# A date, possibly with a time of day, without a zone at the end.
 _WITHOUT_ZONE: Final = re.compile(r"'\s*\d+-\d+(?:-[\d]+(?:[T ][\d:.]*)?)?\s*'")
 _ASKS_THE_CLOCK: Final = re.compile(r"(?i)current_|\bnow\b|localtimestamp|curdate")
 
@@ -44,10 +44,10 @@ class RowCondition:
 
     Args:
         column: what Spark evaluates.
-        pruning: true of every row for which the condition is; None if nothing is known.
-        used: top-level columns that the condition reads; None if that is not known.
-        text: for people.
-        is_known: `pruning` is the whole condition.
+        pruning: true for every row for which the condition is true; None if nothing is known.
+        used: top-level columns that the condition reads; None if they are not known.
+        text: for messages.
+        is_known: whether `pruning` is the whole condition.
     """
 
     column: Column
@@ -60,19 +60,19 @@ class RowCondition:
 def as_spark_condition(
     condition: Any, schema: StructType, time_zone: str, *, alias: str | None = None
 ) -> RowCondition:
-    """Return a condition that callers give in any form.
+    """Return a condition from any form in which callers give it.
 
-    What asks for the time of day and is understood here gets the present one for good: rows must
-    not be looked for later in files that were chosen by it.
+    Functions of the current time are replaced by their value, if deltalog can parse the condition:
+    otherwise rows would be filtered at a later time than files were pruned.
 
     Args:
         condition: Spark SQL, a Spark column, an expression, or deltalake's filter tuples.
         schema: of the table.
         time_zone: of the session.
-        alias: under which a text may know the table.
+        alias: of the table, in SQL texts.
 
     Raises:
-        InvalidInputError: it is none of these. What is wrong in a SQL text is Spark's to say.
+        InvalidInputError: it is none of these. Errors in a SQL text are left to Spark.
     """
     if isinstance(condition, Column):
         return RowCondition(column=condition, pruning=None, used=None, text=str(condition))
@@ -102,7 +102,7 @@ def as_spark_condition(
 
 
 def _of_text(text: str, schema: StructType, alias: str | None) -> Expression | None:
-    """Parse a condition on the rows of one table; None where only Spark understands it."""
+    """Parse a condition on the rows of one table; None if only Spark can."""
     try:
         if alias is None:
             return as_condition(schema, text, now=utc_moment(now_ms()))
@@ -123,16 +123,16 @@ def _without(alias: str, column: Name) -> Name:
 
 
 def check_zone(text: str, whole: Expression, schema: StructType, time_zone: str) -> None:
-    """Refuse a text that we evaluate ourselves and that Spark would understand otherwise.
+    """Refuse a text that deltalog evaluates itself, and that has another meaning to Spark.
 
     Args:
         text: as the user wrote it.
-        whole: what we understand of it, resolved; moments without a zone are UTC to us.
+        whole: the text parsed and resolved; timestamps without a zone are taken as UTC.
         schema: of the table.
         time_zone: of the session.
 
     Raises:
-        InvalidInputError: what it means depends on the session's zone.
+        InvalidInputError: its meaning depends on the session's zone.
     """
     if time_zone in _UTC:
         return
@@ -159,15 +159,15 @@ def _used(expression: Expression) -> frozenset[str]:
 
 
 def asks_the_clock(condition: object) -> bool:
-    """Whether a condition asks for the time of day."""
+    """Whether a condition uses the current time."""
     text = to_sql(condition) if isinstance(condition, Expression) else str(condition)
     return _ASKS_THE_CLOCK.search(text) is not None
 
 
 def knows_no_zone(part: Expression, schema: StructType, time_zone: str, *, is_text: bool) -> bool:
-    """Whether a part of a condition means in a time zone what it means in UTC.
+    """Whether a part of a condition means the same in a time zone as in UTC.
 
-    In a text, what is compared with a moment may be a text of the session's zone.
+    In SQL, a timestamp may be compared with a text, which Spark reads in the session's zone.
     """
     if time_zone in _UTC:
         return True

@@ -1,7 +1,7 @@
 """Keys that identify the file of each row in Spark's frames.
 
-Owns the choice: a file's length is one number, and joins by it take a fraction of the time of
-joins by a name. It serves only where no two files have the same, and where the log tells it right.
+Owns the choice: a file's length is a number, and joins by it take a fraction of the time of joins
+by name. It is used only if no two files have the same length, and the log has the right lengths.
 
 Protocol: none
 """
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 KEY: Final = "__deltalog_file"
-"""The column that tells the file of a row."""
+"""Column that identifies the file of a row."""
 MOST_LOOKED_AT: Final = 1000
-"""Files of which the lengths are looked up; it takes a request for each."""
+"""Most files whose lengths are looked up; each takes a request."""
 _MOST_NUMBERS: Final = 1 << 24
 
 

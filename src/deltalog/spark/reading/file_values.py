@@ -1,7 +1,7 @@
-"""Columns that are constant within a file, beside those that Spark reads from it.
+"""Columns that are constant within a file, which Spark does not read from it.
 
-Owns partition values, the start of a file's row ids, and what the log tells of a file. They come
-as a small table that is broadcast, or as literals where all files share them.
+Owns partition values, the base row id, and the file's facts in the log. They are joined from a
+small table that is broadcast, or are literals if all files share them.
 
 Protocol: Partition Value Serialization, Row Tracking
 """

@@ -1,7 +1,7 @@
-"""The filters that Spark hands to a Python source, as conditions of ours.
+"""Translate the filters that Spark pushes to a Python source.
 
-Owns which of them can be told. Spark evaluates all of them again, so that they may only leave out
-rows for which they are not true.
+Owns which of them can be translated. Spark evaluates all of them again, so a translation may keep
+too many rows, but never drop a row for which a filter is true.
 
 Protocol: none
 """
@@ -39,10 +39,10 @@ _TEXTS: Final = {
 
 
 def as_predicate(filters: Iterable[datasource.Filter], schema: StructType) -> Expression | None:
-    """Return the filters that we can express as one condition; None if there are none.
+    """Combine the filters that can be translated into one condition; None if there are none.
 
     Args:
-        filters: which all hold for the rows wanted.
+        filters: all of them hold for the requested rows.
         schema: of the table.
     """
     found = []
@@ -52,7 +52,7 @@ def as_predicate(filters: Iterable[datasource.Filter], schema: StructType) -> Ex
             continue
         try:
             found.append(resolve_predicate(expression, schema))
-        except InvalidInputError:  # of a column that the table lacks, or of a type we do not know
+        except InvalidInputError:  # a column that the table lacks, or an unsupported type
             continue
     return reduce(and_, found) if found else None
 

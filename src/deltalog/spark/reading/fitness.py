@@ -1,6 +1,6 @@
 """Which files Spark's own Parquet reader reads exactly as the table means them.
 
-Owns the reasons why it would not: `explain` tells them, and such files go to our reader.
+Owns the reasons against it: `explain` shows them, and such files are left to our reader.
 
 Protocol: Column Mapping (Reader Requirements for Column Mapping)
 """
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 _SCHEME: Final = r"^[A-Za-z][A-Za-z0-9+.-]*:/+"
-# Spark leaves out files whose names start with a dot or an underscore, without a word. Brackets
-# and the like are patterns to it, and a colon ends a scheme wherever Hadoop finds one.
+# Spark silently skips files whose names start with a dot or an underscore. It takes brackets and
+# the like for glob patterns, and Hadoop takes a colon for the end of a scheme.
 _ODD_NAME: Final = r"(?:^|/)[_.][^/]*$|[^A-Za-z0-9._=/-][^/]*$|\._COPYING_$"
 _ODD_DIRECTORY: Final = r"[{}\[\]*?\\:\x00-\x1f]"
 _FIELD_ID: Final = b"PARQUET:field_id"
 MOST_FOOTERS: Final = 1000
-"""Files of which the footers are looked at here; more than that are left to our reader."""
+"""Most files whose footers the driver reads; if there are more, all are left to our reader."""
 
 
 def objection_to_place(root: str) -> str | None:
@@ -72,7 +72,7 @@ def _is_narrow(change: TypeChange) -> bool:
 
 
 def are_unfit_by_name(locations: StringColumn) -> pa.BooleanArray:
-    """Mark files whose names Spark passes over, or takes for patterns."""
+    """Mark files whose names Spark skips, or takes for patterns."""
     paths = compute.replace_substring_regex(locations, _SCHEME, "")
     odd: Any = compute.or_(
         compute.match_substring_regex(paths, _ODD_NAME),
@@ -82,9 +82,9 @@ def are_unfit_by_name(locations: StringColumn) -> pa.BooleanArray:
 
 
 def are_unfit_by_id(store: Store, spec: ReadSpec, files: pa.Table) -> pa.BooleanArray:
-    """Mark files of a table with column ids in which names do not lead to the right columns.
+    """Mark files of a table with column ids in which names lead to other columns than ids.
 
-    Spark finds columns by their ids only in sessions that are set up for it, and else by names.
+    Spark finds columns by id only in sessions configured for it, and otherwise by name.
 
     Args:
         store: of the table.

@@ -1,8 +1,8 @@
-"""Tables whose directories hold the partition values, so that Spark may read them from there.
+"""Detect tables in Hive layout, whose partition values Spark may read from directory names.
 
-The protocol reads nothing from directories, and Spark would read whatever stands there. So this
-holds only where every directory is exactly what the log's values give, in types whose texts Spark
-reads as we do. Spark then prunes partitions by itself, also those that a join finds.
+By the protocol, directory names mean nothing, but Spark would trust them. So this applies only if
+every directory name is exactly what the log's values give, in types that Spark parses as deltalog
+does. Spark then prunes partitions itself, also dynamically by a join.
 
 Protocol: Partition Value Serialization
 """
@@ -34,7 +34,7 @@ _TEXTS: Final[dict[DataType, str]] = {
 def hive_partitions(
     configuration: TableConfiguration, files: pa.Table, root: str
 ) -> StructType | None:
-    """Return the partition columns as directories name them, if Spark may read them from there.
+    """Return the partition columns as directories name them; None if Spark must not read them.
 
     Args:
         configuration: of the table.
@@ -50,7 +50,7 @@ def hive_partitions(
     prefix = f"{root.rstrip('/')}/"
     where = files.column("location")
     if not compute.all(compute.starts_with(where, prefix)).as_py():
-        return None  # files of another table, of which this is a shallow clone
+        return None  # a shallow clone, with files of another table
     inner = compute.utf8_slice_codeunits(where, len(prefix))
     columns = {"": compute.replace_substring_regex(inner, "/[^/]*$", "")}
     for name, pattern in zip(names, map(_TEXTS.__getitem__, types), strict=True):

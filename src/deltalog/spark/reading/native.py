@@ -1,8 +1,8 @@
 """A scan as DataFrames over Spark's own Parquet reader, where that is exact.
 
-Owns the translation into Spark's operators. Files are planned apart: those that Spark reads as
-they are, those with deletion vectors (an anti-join against the deleted positions), and those that
-are left to our reader. Conditions, projections and aggregates on the frame reach Spark's reader.
+Owns the translation into Spark's operators. Files are planned in three groups: files that Spark
+reads as they are, files with deletion vectors (anti-joined with the deleted positions), and files
+left to our reader. Conditions, projections and aggregates on the frame reach Spark's reader.
 
 Protocol: Column Mapping, Deletion Vectors, Row Tracking, Partition Value Serialization
 """
@@ -65,10 +65,10 @@ if TYPE_CHECKING:
 
 _FLOATS: Final = (FLOAT, DOUBLE)
 _MOST_NAMESAKES: Final = 4
-"""Files of one name, in several directories, up to which they are told apart by planning each
-among others."""
-# What a session may have set otherwise: dates as the files' writers meant them, and no file is
-# passed over because it is torn or gone.
+"""Most files of one name, in several directories, that are read by Spark: each namesake goes into
+another group."""
+# Override settings of the session: rebase dates as each file's writer meant them, and never skip
+# corrupt or missing files.
 _READER_OPTIONS: Final = {
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
@@ -85,11 +85,11 @@ class NativePlan:
 
     Args:
         scan: what is read.
-        groups: files that Spark reads, with or without deletion vectors each; no two of a group
-            have one name.
+        groups: files that Spark reads; in each group all or none have deletion vectors, and no two
+            have the same name.
         unfit: files that our reader reads.
-        reasons: why, with how many files each.
-        num_vectors: files with deletion vectors among the groups.
+        reasons: why, each with the number of files.
+        num_vectors: number of files with deletion vectors in the groups.
     """
 
     scan: Scan
@@ -114,7 +114,7 @@ def plan_native(scan: Scan, *, objection: str | None = None) -> NativePlan:
 
     Args:
         scan: what is read.
-        objection: why Spark is not to read any.
+        objection: why Spark must not read any file.
 
     Cost: the log's columns for the files that survive pruning.
     """
@@ -142,7 +142,7 @@ def plan_native(scan: Scan, *, objection: str | None = None) -> NativePlan:
     groups, rest, num_vectors = [], [files.filter(odd)], 0
     for mask in (compute.and_(fit, compute.invert(has_vector)), compute.and_(fit, has_vector)):
         some, namesakes = _by_name(files.filter(mask))
-        num_vectors = sum(group.num_rows for group in some)  # the second kind is the last
+        num_vectors = sum(group.num_rows for group in some)  # files with vectors come last
         groups += some
         rest.append(namesakes)
         if namesakes.num_rows:
@@ -194,7 +194,7 @@ def _by_name(files: pa.Table) -> tuple[list[pa.Table], pa.Table]:
 
 
 def native_frame(spark: SparkSession, plan: NativePlan) -> DataFrame:
-    """Return the rows of a plan's files; the predicate has pruned files, and filters no row.
+    """Return all rows of a plan's files: the predicate has pruned files, but filters no rows.
 
     Args:
         spark: the session.
@@ -302,10 +302,10 @@ def _shown(field: Field, mode: Mode) -> Column:
 
 
 def _with_every_nan(column: Column, kind: DataType) -> Column:
-    """Return the column in a form in which Spark pushes no condition on floats to Parquet.
+    """Return the column in a form for which Spark pushes no condition on floats to Parquet.
 
-    To Spark NaN is the greatest number, and some writers leave it out of a footer's bounds: Spark's
-    reader would pass over row groups that hold it.
+    Spark orders NaN as the greatest number, and some writers leave it out of a footer's bounds:
+    Spark's reader would skip row groups that hold it.
     """
     if kind in _FLOATS:
         return F.nanvl(column, F.lit(math.nan).cast(to_spark_type(kind)))
@@ -320,7 +320,7 @@ def _with_every_nan(column: Column, kind: DataType) -> Column:
 
 
 def _kept_columns(spec: ReadSpec) -> tuple[str | None, str | None]:
-    """Return the columns of row ids and commit versions in rewritten files, if asked for."""
+    """Return the materialized columns of row ids and commit versions, if selected."""
     asked = spec.metadata_columns
     return (
         spec.row_id_column if metadata_columns.ROW_ID in asked else None,

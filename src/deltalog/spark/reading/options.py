@@ -1,7 +1,7 @@
-"""What `option(…)` may say, under Delta's names; case does not matter.
+"""Options of reads (`option(…)`), with Delta's names, ignoring case.
 
-Owns the names, their values' forms, and the error that names what was probably meant. Options that
-start with `storage.` and those with a cloud's prefix (`aws_`, `azure_`, `google_`) go to the store.
+Owns the names, the parsing of values, and the error that suggests a similar name. Options that
+start with `storage.` or a cloud's prefix (`aws_`, `azure_`, `google_`) are passed to the store.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 STORAGE_PREFIX: Final = "storage."
-# What pipelines say to any source, and what means nothing when a Delta table is read.
+# Options that pipelines give to any source, and that have no meaning for a Delta table.
 _WITHOUT_EFFECT: Final = frozenset({"mergeschema", "inferschema", "overwriteschema"})
 MAX_PARTITION_BYTES: Final = 128 << 20
 """As `spark.sql.files.maxPartitionBytes` by default."""
 MAX_FILES_PER_TRIGGER: Final = 1000
 """As Delta's, where neither limit is given."""
-# What Delta knows and this request cannot have, with what to do instead.
+# Delta's options that this request cannot have, with what to do instead.
 _ELSEWHERE: Final = {
     "versionasof": "it goes with batch reads; a stream takes startingVersion",
     "timestampasof": "it goes with batch reads; a stream takes startingTimestamp",
@@ -74,8 +74,8 @@ class TableOptions:
     Args:
         path: the table's location, which may end in `@v3` for a batch.
         storage: credentials and settings for the store.
-        changes: the change data feed is read.
-        start: first version whose changes come, a moment, or for a stream `latest`; a stream
+        changes: whether the change data feed is read.
+        start: the first version or moment of the changes, or for a stream `latest`; a stream
             without it begins with all rows.
         metadata_columns: names of `METADATA_COLUMNS` to add, as the struct `_metadata`.
         max_partition_bytes: size of the splits that one task reads.
@@ -114,13 +114,13 @@ class StreamOptions(TableOptions):
 
     Args:
         max_files: most files of a batch; None for no limit.
-        max_bytes: most bytes of a batch, but for a batch of one file.
-        ignore_deletes: commits that only delete are passed over.
-        ignore_changes: rows of rewritten files come again.
-        skip_change_commits: commits that delete or rewrite are passed over.
-        fail_on_data_loss: commits that were cleaned up before they were read are an error.
-        in_event_time_order: the rows of the first version come in one batch, so that none of them
-            is late for a watermark.
+        max_bytes: most bytes of a batch; a single file may be larger.
+        ignore_deletes: skip commits that only delete.
+        ignore_changes: return the rows of rewritten files again.
+        skip_change_commits: skip commits that delete or rewrite.
+        fail_on_data_loss: raise if commits were cleaned up before they were read.
+        in_event_time_order: return the rows of the first version in one batch, so that none of
+            them is late for a watermark.
     """
 
     max_files: int | None = MAX_FILES_PER_TRIGGER
@@ -133,15 +133,15 @@ class StreamOptions(TableOptions):
 
 
 class Options:
-    """A user's options, taken one by one; what nobody takes is an error.
+    """A user's options, read one by one; unknown names are errors.
 
     Args:
         given: as the user wrote them.
-        known: the names that mean something here.
+        known: the names that are allowed.
     """
 
     others: ClassVar[str] = f", or {STORAGE_PREFIX}… for the store"
-    """What else is taken, for the error."""
+    """Other options that are allowed, for the error."""
 
     def __init__(self, given: Mapping[str, str], known: Collection[str]) -> None:
         self._names = {name.lower(): name for name in known}
@@ -211,7 +211,7 @@ class Options:
         return tuple(part.strip() for part in text.split(",") if part.strip())
 
     def one_of(self, *names: str) -> str | None:
-        """The one of these options that is given; an error if there are two."""
+        """The name of the option that is given, of several; an error if there are two."""
         given = [name for name in names if self.text(name) is not None]
         if len(given) > 1:
             raise InvalidInputError(f"cannot take both {given[0]} and {given[1]}: give one of them")
@@ -222,8 +222,7 @@ def parse_read_options(given: Mapping[str, str]) -> ReadOptions:
     """Parse the options of a batch read.
 
     Raises:
-        InvalidInputError: an option that is not known, a value that is none, options that
-            contradict each other.
+        InvalidInputError: an unknown option, an invalid value, options that contradict each other.
     """
     options = Options(given, BATCH_OPTIONS)
     found = _read_options(options)
@@ -252,8 +251,7 @@ def parse_stream_options(given: Mapping[str, str]) -> StreamOptions:
     """Parse the options of a streaming read.
 
     Raises:
-        InvalidInputError: an option that is not known, a value that is none, options that
-            contradict each other.
+        InvalidInputError: an unknown option, an invalid value, options that contradict each other.
     """
     options = Options(given, STREAM_OPTIONS)
     max_files, max_bytes = options.number("maxFilesPerTrigger"), options.size("maxBytesPerTrigger")

@@ -1,7 +1,7 @@
-"""Deleted rows as a DataFrame of positions, against which a scan is anti-joined.
+"""Deleted rows as a DataFrame of positions, with which a scan is anti-joined.
 
-Owns where the deletion vectors are read (here, or on the cluster when they name many rows) and
-how Spark is told to join.
+Owns where the deletion vectors are read (on the driver, or by tasks if they mark many rows), and
+the join strategy.
 
 Protocol: Deletion Vectors
 """
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 ROW: Final = "__deltalog_row"
-"""The column that says where in its file a row is."""
+"""Column with the position of a row in its file."""
 _POSITION: Final = "__deltalog_position"
 MOST_READ_HERE: Final = 200_000
-"""Deleted rows up to which the driver reads the vectors itself: 3 MB."""
+"""Most deleted rows for which the driver reads the vectors itself: 3 MB."""
 MOST_BROADCAST: Final = 10_000_000
-"""Deleted rows up to which every executor gets all positions."""
+"""Most deleted rows for which all positions are broadcast to every executor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class _Vector:
 
     Args:
         descriptor: of the deletion vector.
-        key: that tells the file apart.
+        key: that identifies the file.
         modulus: of the keys, if they are numbers.
     """
 

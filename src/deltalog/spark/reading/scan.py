@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SparkScan:
-    """A read of one version that is not a DataFrame yet: conditions prune files first.
+    """A read of one version before it is a DataFrame, so that conditions can prune files.
 
     Args:
         spark: the session.
@@ -51,11 +51,11 @@ class SparkScan:
         columns: top-level columns to show; None is all.
         conditions: which all hold for the rows shown.
         metadata_columns: names of `METADATA_COLUMNS`, shown as the struct `_metadata`.
-        objection: why Spark's own Parquet reader is not to be used; None if it is.
-        most_files: of a version up to which the driver reads the state, and of a scan up to which
-            it lists them.
-        lists_files: whether all files that are left come to the driver with all that the log
-            says of them, however many they are: a change of them needs it.
+        objection: why Spark's own Parquet reader must not be used; None if it may.
+        most_files: most files of a version whose state the driver reads, and of a scan that it
+            lists.
+        lists_files: whether all files that survive pruning come to the driver, with all columns
+            and whatever their number: row changes need it.
     """
 
     spark: SparkSession
@@ -68,7 +68,7 @@ class SparkScan:
     lists_files: bool = False
 
     def select(self, *columns: str) -> SparkScan:
-        """The same, of these columns only."""
+        """The same scan of these columns only."""
         schema = self.snapshot.configuration.schema
         found = tuple(self._top_level(schema, name) for name in as_columns(columns) or ())
         return replace(self, columns=found)
@@ -79,7 +79,7 @@ class SparkScan:
         return str(path[0])
 
     def where(self, condition: Any) -> SparkScan:
-        """The same, of rows for which a condition is true.
+        """The same scan of rows for which a condition is also true.
 
         Args:
             condition: Spark SQL, an expression, deltalake's filter tuples; a Spark column too, but
@@ -90,7 +90,7 @@ class SparkScan:
         return replace(self, conditions=(*self.conditions, more))
 
     def explain(self) -> str:
-        """Which files are read, by whom, and why the others are not, as text.
+        """Explain which files are read, by which reader, and why others are not, as text.
 
         Cost: that of planning.
         """
@@ -104,9 +104,9 @@ class SparkScan:
         return "\n".join([*lines, *(f"  {line}" for line in plan.explain())])
 
     def files(self) -> DataFrame:
-        """The files that would be read, a row each: what the log says of them.
+        """The files that would be read, a row each.
 
-        Its columns are those of an `add` action, and `numRecords`; NULL is what nobody tells.
+        Columns are those of an `add` action, and `numRecords`; unknown values are NULL.
 
         Cost: tasks read the checkpoint, whatever its size; the driver the commits after it.
         """
@@ -173,7 +173,7 @@ class SparkScan:
         return plan_native(scan, objection=self.objection)
 
     def _read_columns(self) -> list[str]:
-        """What is shown and what conditions need; metadata columns come last."""
+        """The columns to output and those that conditions need; metadata columns come last."""
         schema = self.snapshot.configuration.schema
         used: set[str] = set()
         shown = list(schema.names if self.columns is None else self.columns)
@@ -199,7 +199,7 @@ def scan(
     native: bool | None = None,
     state_on_spark_files: int | None = None,
 ) -> SparkScan:
-    """A read of a version of a table, to which conditions may be added before files are planned.
+    """Begin a read of a table, to which conditions can be added before files are planned.
 
     Args:
         spark: the session, classic or remote.
@@ -210,8 +210,8 @@ def scan(
         storage_options: credentials and settings for the log, and for files that are read by
             Python workers.
         native: whether Spark's own Parquet reader is used where it is exact. None uses it unless
-            storage options are given: Spark does not know those.
-        state_on_spark_files: above so many files the table's state is read and pruned by tasks,
+            storage options are given, since Spark does not get those.
+        state_on_spark_files: above this number of files, tasks read and prune the table's state,
             so that the driver's memory does not grow with it. None is the session's setting
             `spark.deltalog.stateOnSparkFiles`, or 200,000.
 
@@ -245,7 +245,7 @@ def read(
     native: bool | None = None,
     state_on_spark_files: int | None = None,
 ) -> DataFrame:
-    """A version of a table as a DataFrame.
+    """Read a version of a table as a DataFrame.
 
     Args:
         spark: the session, classic or remote.
@@ -263,7 +263,7 @@ def read(
     Raises:
         TableNotFoundError: there is no table.
         VersionNotFoundError: there is no such version; a moment after the last commit has none.
-        UnsupportedFeatureError: the table's rows can't be honoured.
+        UnsupportedFeatureError: deltalog cannot read the table's rows.
     """
     found = scan(
         spark,
@@ -289,13 +289,13 @@ def objection_to_native(
     *,
     native: bool | None,
 ) -> str | None:
-    """Say why Spark's own Parquet reader is not to be used; None if it is.
+    """Say why Spark's own Parquet reader must not be used; None if it may.
 
     Args:
         table: as the caller names it.
         store: of the table.
-        storage_options: of that.
-        native: what the caller asks for.
+        storage_options: of the store.
+        native: the caller's choice.
     """
     if native is not None:
         return None if native else "native=False asks for it"

@@ -1,4 +1,4 @@
-"""Files shared out among tasks so that each has about the same to do.
+"""Splits: distribute files among tasks so that each has about the same work.
 
 Protocol: none
 """
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
     from deltalog.scan import ScanTask
 
 OPEN_COST_BYTES: Final = 1 << 20
-"""What opening a file costs, in bytes read meanwhile.
+"""The cost of opening a file, in bytes that could be read in that time.
 
-Spark's own estimate is 4 MiB, for tasks of its own: a task of a Python worker costs tens of
-milliseconds besides, so small files go into fewer of them.
+Spark's own estimate is 4 MiB. Tasks in Python workers cost tens of milliseconds more, so here
+small files are put into fewer tasks.
 """
 _FEWEST_BYTES: Final = 32 << 20
 _MANY: Final = 64
-"""Splits that keep a usual cluster busy: a table that has more bytes has fuller splits."""
+"""Number of splits that keeps a usual cluster busy; with more bytes, splits grow first."""
 
 
 def split_tasks(
     tasks: Sequence[ScanTask], max_bytes: int, *, in_order: bool = False
 ) -> list[list[ScanTask]]:
-    """The tasks in groups of about the same size, none empty.
+    """Group tasks by about the same size; no group is empty.
 
     Args:
         tasks: one per file.
-        max_bytes: the most that a group holds, but for one that is a single file.
-        in_order: neighbours stay together.
+        max_bytes: most bytes of a group; a single file may be larger.
+        in_order: keep the order of files, so that neighbours stay together.
     """
     costs = [(task.size_bytes or 0) + OPEN_COST_BYTES for task in tasks]
     wanted = min(max_bytes, max(_FEWEST_BYTES, sum(costs) // _MANY))
@@ -54,7 +54,7 @@ def _runs(tasks: Sequence[ScanTask], costs: Sequence[int], wanted: int) -> list[
 
 
 def _balanced(tasks: Sequence[ScanTask], costs: Sequence[int], count: int) -> list[list[ScanTask]]:
-    """The largest first, each to the group that has least so far."""
+    """Assign the largest first, each to the group that has the least so far."""
     groups: list[list[ScanTask]] = [[] for _ in range(min(count, len(tasks)))]
     least = [(0, number) for number in range(len(groups))]
     for position in sorted(range(len(tasks)), key=lambda at: -costs[at]):

@@ -1,8 +1,7 @@
-"""The live files of a version on the cluster: tasks read the checkpoint, the driver does not.
+"""Pruning by tasks: tasks read the checkpoint of a large table, the driver does not.
 
-Owns when that is done, how pieces of a version travel, and how files are pruned there. What a
-piece holds, which of its files are live and which may hold matching rows is decided by the core:
-tasks ask it as anybody does.
+Owns when that is done, how pieces of a version are sent, and how their files are pruned. What a
+piece holds, which of its files are live and which may hold matching rows is decided by the core.
 
 Protocol: none; Action Reconciliation and Per-file Statistics are the core's
 """
@@ -33,17 +32,17 @@ if TYPE_CHECKING:
     from deltalog.snapshot.state import LogState
 
 MOST_FILES_HERE: Final = "spark.deltalog.stateOnSparkFiles"
-"""The session's setting: the driver reads the state of versions with up to so many files."""
+"""Session setting: most files of a version whose state the driver reads."""
 DEFAULT_FILES_HERE: Final = 200_000
 NUM_RECORDS: Final = "numRecords"
 
 
 def most_files_here(spark: SparkSession, asked: int | None = None) -> int:
-    """Up to how many files of a version the driver reads the state itself.
+    """Return the most files of a version whose state the driver reads itself.
 
     Args:
-        spark: the session, whose setting counts.
-        asked: instead of the setting.
+        spark: the session, whose setting is the default.
+        asked: overrides the setting.
 
     Raises:
         InvalidInputError: the setting is no whole number.
@@ -60,13 +59,13 @@ def most_files_here(spark: SparkSession, asked: int | None = None) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneSpec:
-    """What tasks must know to prune the files of pieces.
+    """What tasks need to prune the files of pieces.
 
     Args:
         cut: of the version.
         predicate: resolved; None keeps all files.
-        names: columns of the files that are left.
-        most_rows: files of a piece up to which they are handed over; more stay where they are.
+        names: columns of the remaining files.
+        most_rows: most files of a piece that are sent to the driver; of more, only counts are.
     """
 
     cut: CutSnapshot
@@ -81,7 +80,7 @@ class PieceAccount:
 
     Args:
         number: of the piece.
-        files: `names` of what is left, and `numRecords`; None if they are too many.
+        files: `names` and `numRecords` of the remaining files; None if they are too many.
     """
 
     number: int
@@ -109,9 +108,9 @@ class PrunedOnCluster(Pruned):
     """The outcome of pruning all pieces, on the driver.
 
     Args:
-        left: the files with `numRecords`; None where they are too many for the driver.
-        num_left: how many.
-        left_bytes: their size.
+        left: the remaining files with `numRecords`; None if they are too many for the driver.
+        num_left: their number.
+        left_bytes: their total size.
     """
 
     left: pa.Table | None = field(default=None, kw_only=True)
@@ -119,11 +118,11 @@ class PrunedOnCluster(Pruned):
     left_bytes: int = field(default=0, kw_only=True)
 
     def files(self, names: Sequence[str]) -> pa.Table:
-        """Columns of the files that are left."""
+        """Columns of the remaining files."""
         return self._here().select(list(names))
 
     def num_records(self) -> pa.ChunkedArray[Any]:
-        """Physical rows of each file that is left; NULL where the log does not tell."""
+        """Physical rows of each remaining file; NULL without statistics."""
         counts: pa.ChunkedArray[Any] = self._here().column(NUM_RECORDS)
         return counts
 
@@ -145,21 +144,21 @@ def prune_on_cluster(
     most_files: int | None = None,
     share_bytes: int = SHARE_BYTES,
 ) -> PrunedOnCluster:
-    """Find the files that may hold rows for which `predicate` is true; `scan.prune` by tasks.
+    """Prune files by tasks: `scan.prune` for versions with very many files.
 
     Args:
         spark: the session.
         snapshot: whose files.
         predicate: resolved against the snapshot's schema; None keeps all files.
-        names: columns of `FILE_SCHEMA` to bring here.
-        most_files: up to how many files come here; None brings all that are left.
-        share_bytes: of the checkpoint that a task reads.
+        names: columns of `FILE_SCHEMA` to bring to the driver.
+        most_files: most remaining files that come to the driver; None brings all.
+        share_bytes: how much of the checkpoint a task reads.
 
     Raises:
-        CheckpointUnreadableError: the checkpoint is damaged, and nothing stands in for it.
+        CheckpointUnreadableError: the checkpoint is damaged, and no other files can replace it.
 
-    Cost: a job over the checkpoint: the columns that the predicate needs, and of the files that
-    are left the others. The driver reads the commits after it, and holds the files that are left.
+        Cost: a job over the checkpoint: the columns that the predicate needs, and `names` of the
+        remaining files. The driver reads the commits after it, and holds the remaining files.
     """
 
     def run(state: LogState) -> PrunedOnCluster:
@@ -168,7 +167,7 @@ def prune_on_cluster(
             cut=cut,
             predicate=predicate,
             names=tuple(names),
-            # So that all pieces together are not more than that.
+            # All pieces together must not exceed `most_files`.
             most_rows=None if most_files is None else most_files // cut.num_pieces,
         )
         accounts = _ask(spark, spec, range(cut.num_pieces))
@@ -191,12 +190,12 @@ def on_pieces(
     Args:
         spark: the session.
         numbers: of the pieces.
-        work: gives an answer for a piece.
-        what: the job is, for Spark's UI.
+        work: returns the result for a piece.
+        what: describes the job, for Spark's UI.
 
     Raises:
-        CheckpointUnreadableError, ObjectNotFoundError: the log cannot be read so; there may be
-            another way, which `Snapshot.read_log` finds.
+        CheckpointUnreadableError, ObjectNotFoundError: these log files cannot be read;
+            `Snapshot.read_log` falls back to others.
     """
     given = list(numbers)
     messages = run_numbered(spark, len(given), partial(_answer, given, work), what)
@@ -207,7 +206,7 @@ def _answer(numbers: Sequence[int], work: Callable[[int], Any], place: int) -> A
     try:
         return work(numbers[place])
     except (CheckpointUnreadableError, ObjectNotFoundError) as error:
-        return error  # to be raised on the driver: Spark would only try again
+        return error  # to be raised on the driver: if raised here, Spark would retry the task
 
 
 def _ask(spark: SparkSession, spec: PruneSpec, numbers: Sequence[int]) -> list[PieceAccount]:
@@ -219,7 +218,7 @@ def _ask(spark: SparkSession, spec: PruneSpec, numbers: Sequence[int]) -> list[P
 def prune_piece(spec: PruneSpec, number: int) -> PieceAccount:
     """Prune the files of a piece; runs in a task.
 
-    Cost: a row group in memory at a time, and the files that are left.
+    Cost: one row group in memory at a time, and the remaining files.
     """
     account = PieceAccount(number=number)
     tables: list[pa.Table] = []
@@ -239,12 +238,12 @@ def prune_piece(spec: PruneSpec, number: int) -> PieceAccount:
 
 
 def files_of(pruned: Pruned, names: Sequence[str]) -> pa.Table:
-    """Columns of the files that are left, and their `numRecords`."""
+    """Columns of the remaining files, and their `numRecords`."""
     return pruned.files(names).append_column(NUM_RECORDS, pruned.num_records())
 
 
 def united(snapshot: Snapshot, accounts: Sequence[PieceAccount]) -> PrunedOnCluster:
-    """Put the outcomes of all pieces together."""
+    """Combine the outcomes of all pieces."""
     tables = [one.files for one in accounts if one.files is not None]
     is_here = len(tables) == len(accounts)
     return PrunedOnCluster(

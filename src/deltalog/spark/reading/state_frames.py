@@ -1,7 +1,7 @@
-"""The live files of a version as a DataFrame, and its rows where the files are too many to list.
+"""The live files of a version as a DataFrame, and its rows if the files are too many to list.
 
-Owns the plan for those: tasks find the files of a piece, Spark spreads them anew, and Python
-workers read them. So the driver never has the list, which Spark's own Parquet reader must be given.
+Owns the plan for the latter: tasks find the files of a piece, Spark repartitions them, and Python
+workers read them. The driver never holds the list, which Spark's own Parquet reader would need.
 
 Protocol: none
 """
@@ -49,16 +49,16 @@ def files_frame(
     names: Sequence[str] = tuple(FILE_SCHEMA.names),
     share_bytes: int = SHARE_BYTES,
 ) -> DataFrame:
-    """The files that may hold rows for which `predicate` is true, a row each.
+    """Return a row for each file that may hold rows for which `predicate` is true.
 
     Args:
         spark: the session.
         snapshot: whose files.
         predicate: resolved against the snapshot's schema; None keeps all files.
-        names: columns of `FILE_SCHEMA`; `numRecords` comes behind them.
-        share_bytes: of the checkpoint that a task reads.
+        names: columns of `FILE_SCHEMA`; `numRecords` is appended.
+        share_bytes: how much of the checkpoint a task reads.
 
-    Cost: none here but the commits after the checkpoint; then a task for each share.
+        Cost: on the driver the commits after the checkpoint; then a task for each share.
     """
     cut = snapshot.read_log(lambda state: cut_snapshot(snapshot, state, share_bytes=share_bytes))
     schema = _schema(names)
@@ -83,8 +83,8 @@ class ClusterPlan:
 
     Args:
         scan: what is read.
-        pruned: how many files there are.
-        most_files: how many the driver takes.
+        pruned: has the number of files.
+        most_files: most files that the driver lists.
     """
 
     scan: Scan
@@ -100,7 +100,7 @@ class ClusterPlan:
 
 
 def cluster_frame(spark: SparkSession, plan: ClusterPlan) -> DataFrame:
-    """Return the rows of a plan's files; the predicate has pruned files, and filters no row.
+    """Return all rows of a plan's files: the predicate has pruned files, but filters no rows.
 
     Args:
         spark: the session.

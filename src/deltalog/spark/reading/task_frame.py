@@ -1,7 +1,7 @@
 """A DataFrame whose rows Python workers read from scan tasks.
 
-Owns how tasks travel: each Spark task gets one group of them, inside the function it runs. So a
-plan needs no format to be registered, and works on remote sessions alike.
+Owns how scan tasks are sent: each Spark task gets one group of them in the function that it runs.
+So no format has to be registered, and remote sessions work as well.
 
 Protocol: none
 """
@@ -33,14 +33,14 @@ def task_frame(
     max_bytes: int,
     in_order: bool = False,
 ) -> DataFrame:
-    """The rows of some tasks.
+    """Return the rows of scan tasks as a DataFrame.
 
     Args:
         spark: the session.
-        tasks: files, each with what is to be read of it.
+        tasks: the files to read.
         rows: the schema of the rows, with metadata columns as the struct `_metadata`.
         max_bytes: of a split.
-        in_order: neighbouring files stay together.
+        in_order: keep the order of files, so that neighbours stay together.
 
     Raises:
         WorkerMismatchError: workers lack this deltalog.

@@ -1,4 +1,4 @@
-"""What everything on Spark needs of a session: settings, locations, types, workers."""
+"""Session services for the other Spark packages: settings, locations, types, workers, jobs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What must be installed for this package, and its errors: a PySpark that knows what it builds on.
+"""Check that the installed PySpark is recent enough; errors about the installation.
 
-Looked at before any other file of the package is loaded: with an older PySpark these fail one after
-another over names that it lacks.
+Runs before any other file of the package is imported: with an older PySpark their imports fail with
+unhelpful errors.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ OLDEST_PYSPARK: Final = (4, 1)
 
 
 class InstallationError(DeltaError, ImportError):
-    """What is installed for Spark does not go with this deltalog."""
+    """The installation for Spark does not fit this deltalog."""
 
     code = "installation"
 
@@ -38,7 +38,7 @@ def check_pyspark(version: str) -> None:
     """Refuse a PySpark that is too old.
 
     Args:
-        version: such as `4.2.0`, `4.1.0.dev3`; what is no version is let through.
+        version: such as `4.2.0`, `4.1.0.dev3`; anything that cannot be parsed is accepted.
 
     Raises:
         UnsupportedPySparkError: it is older than `OLDEST_PYSPARK`.

@@ -1,6 +1,6 @@
-"""Names of tables: a location in quotes, a view of ours, or a table of the catalog.
+"""Resolve table names: a quoted location, a view made by deltalog, or a table of the catalog.
 
-Owns where each of them says that the table is. deltalog asks the catalog and writes nothing to it.
+Owns how the location is found for each. deltalog reads the catalog, but writes nothing to it.
 
 Protocol: none
 """
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _VIEW: Final = "spark.deltalog.view."
-"""Begins the session's settings that say which table a view shows."""
+"""Prefix of the session settings that record which table a view shows."""
 
 
 def find_location(spark: SparkSession, name: str) -> str:
-    """Return the location of the table of a name.
+    """Return the location of a table by its name.
 
     Raises:
-        TableNotFoundError: there is no such table, or the catalog does not say where it is.
+        TableNotFoundError: there is no such table, or the catalog has no location for it.
     """
     return location_of(name) or _view_location(spark, name) or _catalog_location(spark, name)
 
 
 def note_view(spark: SparkSession, name: str, location: str) -> None:
-    """Note in the session which table a view shows."""
+    """Record in the session which table a view shows."""
     spark.conf.set(_VIEW + name.lower(), location)
 
 
@@ -41,7 +41,7 @@ def location_of(identifier: str) -> str | None:
 
 
 def _view_location(spark: SparkSession, name: str) -> str | None:
-    """Return the location of the table that a view of ours shows."""
+    """Return the location of the table that a view shows, if deltalog made the view."""
     known = spark.conf.get(_VIEW + name.lower(), None)
     return known if known and spark.catalog.tableExists(name) else None
 
@@ -50,7 +50,7 @@ def _catalog_location(spark: SparkSession, name: str) -> str:
     """Return the location of a table of the catalog.
 
     Raises:
-        TableNotFoundError: it does not.
+        TableNotFoundError: there is no such table, or it has no location.
     """
     try:
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()

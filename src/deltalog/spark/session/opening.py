@@ -1,7 +1,7 @@
-"""From a location and options to the snapshot that Spark is to read.
+"""Open the snapshot that Spark is to read, from a location and options.
 
-Owns Delta Spark's rules where they differ from ours: a moment after the last commit is an error,
-and moments without a zone are the session's.
+Owns Delta Spark's rules where they differ from the core's: a timestamp after the last commit is an
+error, and timestamps without a zone are in the session's zone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from deltalog.snapshot import Snapshot
     from deltalog.storage.store import Store
 
-# Java's names for fixed offsets: +2, GMT+02:00, UTC-8.
+# Java's forms of fixed offsets: +2, GMT+02:00, UTC-8.
 _OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -39,7 +39,7 @@ def open_table(
     timestamp: str | datetime | None = None,
     time_zone: str,
 ) -> Snapshot:
-    """Load the version of a table that is asked for.
+    """Load the requested version of a table.
 
     Args:
         table: its location, which may end in `@v3`, or a store.
@@ -71,12 +71,12 @@ def open_table(
 def open_latest(
     table: str | PurePath | Store, storage: Mapping[str, Any] | None = None, *, doing: str
 ) -> Store:
-    """Open the store of a table, or of the place where it is to be.
+    """Open the store of a table that exists or will be created, for its latest version.
 
     Args:
         table: its location, or a store.
         storage: options for the store.
-        doing: what is done that concerns the latest version, such as `write to`.
+        doing: the operation, for the error, such as `write to`.
 
     Raises:
         InvalidInputError: the location names a version.
@@ -91,7 +91,7 @@ def open_latest(
 
 
 def without_version(path: str, storage: Mapping[str, Any] | None) -> str:
-    """Return the location without the version that it may end in."""
+    """Return the location without a version at its end."""
     _, at = open_table_store(path, storage or None, None)
     return path if at is None else parse_table_uri(path).uri
 
@@ -109,7 +109,7 @@ def moment_ms(moment: str | datetime, time_zone: str) -> int:
 
 
 def moment_text(moment: str | datetime, time_zone: str) -> str:
-    """Return a moment as the core reads it; without a zone it is in `time_zone`."""
+    """Return a moment as text for the core; without a zone it is in `time_zone`."""
     seconds, millis = divmod(moment_ms(moment, time_zone), 1000)
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{millis:03}Z"
 

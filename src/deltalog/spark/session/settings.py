@@ -1,6 +1,6 @@
-"""Delta's settings of a session, for code that runs where the session is.
+"""Delta's session settings, for code that runs where the session is.
 
-A format's reader and writer have no session, and know none of them.
+A format's reader and writer have no session, so these settings do not apply to them.
 
 Protocol: none
 """
@@ -24,7 +24,7 @@ RETENTION_CHECK: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 @contextmanager
 def session_defaults(spark: SparkSession) -> Iterator[None]:
-    """Give every table that is made in this block the properties that the session's settings say.
+    """Give every table created in this block the default properties of the session's settings.
 
     Raises:
         InvalidInputError: a setting names no table property.
@@ -41,10 +41,10 @@ def session_user_metadata(spark: SparkSession) -> str | None:
 
 
 def is_ansi(spark: SparkSession) -> bool:
-    """Whether the session's casts end with an error where a value does not fit."""
+    """Whether the session's casts raise an error for a value that does not fit."""
     return (spark.conf.get("spark.sql.ansi.enabled", None) or "true").strip().lower() != "false"
 
 
 def enforces_retention(spark: SparkSession) -> bool:
-    """Whether a vacuum refuses a shorter time than the table's."""
+    """Whether a vacuum refuses a retention shorter than the table's."""
     return (spark.conf.get(RETENTION_CHECK, None) or "true").strip().lower() != "false"

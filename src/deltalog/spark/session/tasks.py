@@ -1,7 +1,7 @@
-"""Jobs whose tasks do work of ours on their rows, and what each of them reports to the driver.
+"""Spark jobs whose tasks run our functions, and the messages in which they report to the driver.
 
-Owns that an error in the data is reported once: Spark would try a task that fails again, and fail
-again. So such an error is an ordinary message, and is raised on the driver.
+Owns the reporting of errors: Spark would retry a task that fails, but an error in the data would
+only occur again. So such an error is returned as a message, and raised on the driver.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _DESCRIPTION: Final = "spark.job.description"
 
 
 def encode_message(content: object) -> bytes:
-    """Encode what a task reports."""
+    """Encode a task's report."""
     return pickle.dumps(content)
 
 
 def decode_message(message: bytes) -> Any:
-    """Return what a task has reported.
+    """Decode a task's report.
 
     Raises:
         DeltaError: the task has reported an error.
@@ -48,10 +48,10 @@ def decode_message(message: bytes) -> Any:
 
 
 def report(work: Callable[[], object]) -> bytes:
-    """Encode the result of a task's work, or what is wrong with its data.
+    """Encode the result of a task's work, or the error that it found in its data.
 
     Raises:
-        StorageError: the store failed; Spark may try the task again.
+        StorageError: the store failed; Spark may retry the task.
     """
     try:
         return encode_message(work())
@@ -62,7 +62,7 @@ def report(work: Callable[[], object]) -> bytes:
 def decode_all(
     messages: Iterable[bytes], store: Store, paths: Callable[[Any], Iterable[str]]
 ) -> list[Any]:
-    """Return what all tasks of a job have reported.
+    """Decode the reports of all tasks of a job.
 
     Args:
         messages: of `report`.
@@ -70,7 +70,7 @@ def decode_all(
         paths: of the files in a task's report.
 
     Raises:
-        DeltaError: some task found errors in its data; the files of the others are removed.
+        DeltaError: a task found errors in its data; the files of the others are deleted.
     """
     reports, errors = [], []
     for message in messages:
@@ -93,12 +93,12 @@ def task_number() -> int:
 def run_tasks(
     frame: DataFrame, work: Callable[[Iterable[pa.RecordBatch]], object], what: str
 ) -> list[bytes]:
-    """Run a job whose tasks hand their rows to `work`; return their messages, and no rows.
+    """Run a job whose tasks pass their rows to `work`; return their messages.
 
     Args:
         frame: the rows.
-        work: what a task does; its result is the task's message, and so is a wrong in its data.
-        what: the job is, for Spark's UI.
+        work: runs in each task; its result, or an error in the data, is the task's message.
+        what: describes the job, for Spark's UI.
 
     Raises:
         WorkerMismatchError: workers lack this deltalog; raised before the job where possible.
@@ -117,7 +117,7 @@ def run_tasks(
 def run_numbered(
     spark: SparkSession, count: int, work: Callable[[int], object], what: str
 ) -> list[bytes]:
-    """Run a job of so many tasks, each of which gets its number; return their messages in order."""
+    """Run a job of numbered tasks, each of which gets its number; return messages in order."""
     numbers = spark.range(0, count, 1, count)
     return run_tasks(numbers, lambda batches: work(*_numbers(batches)), what)
 
@@ -128,7 +128,7 @@ def numbered_frame(
     work: Callable[[int], Iterable[pa.RecordBatch]],
     schema: spark_types.StructType | str,
 ) -> DataFrame:
-    """Return the rows that so many tasks make of their numbers.
+    """Return a frame of the rows that numbered tasks make, each from its number.
 
     Raises:
         WorkerMismatchError: workers lack this deltalog.
@@ -150,7 +150,7 @@ def _numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
 
 @contextmanager
 def described(spark: SparkSession, what: str) -> Iterator[None]:
-    """Describe the jobs of this block in Spark's UI; remote sessions have no place for it."""
+    """Describe the jobs of this block in Spark's UI; remote sessions do not support it."""
     try:
         context = spark.sparkContext
     except (AttributeError, PySparkException):

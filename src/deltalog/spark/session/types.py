@@ -1,6 +1,6 @@
-"""Schemas and types of tables as Spark's, and batches in the Arrow types that Spark takes.
+"""Convert schemas and types to Spark's, and batches to the Arrow types that Spark accepts.
 
-Owns nothing but the form: what a column means is the core's.
+Owns the form only; the meaning of columns is the core's.
 
 Protocol: Schema Serialization Format (which is Spark's own)
 """
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def to_spark_schema(schema: StructType) -> spark_types.StructType:
-    """Return the schema as Spark shows it: every column may be NULL, comments are kept.
+    """Return the schema for Spark: every column nullable, comments kept.
 
     Files are not checked when they are read, so Spark must not rely on NOT NULL.
     """
@@ -66,7 +66,7 @@ def schema_of(columns: spark_types.StructType) -> StructType:
     """Return the schema of a data frame; every column may be NULL, as in Delta's writes.
 
     Raises:
-        UnsupportedTypeError: tables have no such type.
+        UnsupportedTypeError: Delta has no such type.
         InvalidInputError: names differ by case only.
     """
     seen: dict[str, str] = {}
@@ -93,13 +93,13 @@ def _in_spark(kind: DataType) -> DataType:
 
 
 def to_spark_arrow(schema: StructType) -> pa.Schema:
-    """Return the Arrow schema in which Spark takes the rows of `to_spark_schema(schema)`."""
+    """Return the Arrow schema in which Spark accepts the rows of `to_spark_schema(schema)`."""
     arrow = to_arrow_schema(as_nullable(schema))
     return pa.schema([pa.field(field.name, _without_extension(field.type)) for field in arrow])
 
 
 def _without_extension(kind: Any) -> Any:
-    """Return the type with variants as Spark has them: the value before the metadata."""
+    """Return the type with variants in Spark's form: the value before the metadata."""
     if isinstance(kind, VariantExtensionType):
         return pa.struct(
             [
@@ -124,7 +124,7 @@ def _without_extension(kind: Any) -> Any:
 def as_spark_batches(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """Return batches of a scan in the types that Spark takes.
+    """Convert batches of a scan to the types that Spark accepts.
 
     Args:
         batches: columns of the same names, in any order.
@@ -167,7 +167,7 @@ def to_spark_type(kind: DataType) -> spark_types.DataType:
 
 
 def has_structs(kind: DataType) -> bool:
-    """Return whether there are names within the type."""
+    """Whether the type contains a struct, at any depth."""
     return any(isinstance(found, StructType) for _, found in walk_types(kind))
 
 

@@ -1,8 +1,8 @@
-"""The Python workers of a cluster: whether they have the deltalog that the driver has.
+"""Check that Python workers have the driver's version of deltalog, and send work to them.
 
-Owns how work travels to them. All of it is in an envelope that brings its own opener along: the
-opener needs nothing of deltalog, so it can say that deltalog is missing, or is another one, before
-anything is loaded that would fail in some other way.
+Owns how work is pickled. Everything is in an envelope that includes its own opener. The opener does
+not import deltalog, so it can report a missing or different version before unpickling would fail in
+some obscure way.
 
 Protocol: none
 """
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 CHECK_WORKERS: Final = "spark.deltalog.checkWorkers"
-"""The session's setting that spares the job by which workers are looked at; `false` does."""
+"""Session setting: `false` skips the job that checks the workers."""
 _PROBES: Final = 4
-"""Tasks of that job: Spark spreads them over executors."""
+"""Number of tasks of that job, which Spark distributes over executors."""
 _MISMATCH: Final = re.compile(r"deltalog cannot work on this Python worker: ([^\n]+)")
 _MISSING: Final = re.compile(r"No module named '?(deltalog[\w.]*)")
 _serializer: Final[Any] = CloudPickleSerializer()  # it has no types
@@ -36,16 +36,16 @@ _checked: set[str] = set()
 
 
 class InEnvelope:
-    """An object that is sent to workers; `__getstate__` of subclasses says what of it."""
+    """Base of objects sent to workers; `__getstate__` of subclasses decides what is sent."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle with the opener, which only cloudpickle can: as PySpark does it."""
+        """Pickle with the opener, a nested function, which needs cloudpickle, as PySpark uses."""
         content = _serializer.dumps((type(self), self.__getstate__()))
         return _opener(), (__version__, content)
 
 
 class _SentFunction(InEnvelope):
-    """A function that does what a task has to do."""
+    """A task's function."""
 
     def __init__(self, do: Callable[[Any], Any]) -> None:
         self.do = do
@@ -56,16 +56,16 @@ def mapped(
     work: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
     schema: Any,
 ) -> DataFrame:
-    """`frame.mapInArrow(work, schema)` for work of ours.
+    """`frame.mapInArrow(work, schema)` for functions that need deltalog on workers.
 
     Args:
         frame: the rows that tasks get.
-        work: what they do with them.
-        schema: of what they give.
+        work: maps their batches.
+        schema: of the result.
     """
     names = frame.columns
     if any("." in name or "`" in name for name in names):
-        # PySpark looks columns up by their names without quoting them.
+        # PySpark looks up columns by name without quoting, which fails for names such as `a.b`.
         frame = frame.toDF(*(f"c{number}" for number in range(len(names))))
         sent = _SentFunction(_naming(names, work))
     else:
@@ -87,12 +87,12 @@ def _naming(
 
 
 def check_workers(spark: SparkSession) -> None:
-    """Look, once in an application, whether workers have this deltalog.
+    """Check, once per application, that workers have this version of deltalog.
 
-    Executors that come later are not looked at; their tasks say so themselves.
+    Executors that start later are not checked; their tasks report a mismatch themselves.
 
     Raises:
-        WorkerMismatchError: some worker has none, or another one.
+        WorkerMismatchError: a worker has no deltalog, or another version.
 
     Cost: one job of a few tasks without data; none if `CHECK_WORKERS` is `false`.
     """
@@ -107,7 +107,7 @@ def check_workers(spark: SparkSession) -> None:
 
 @contextmanager
 def naming_workers() -> Iterator[None]:
-    """Name the installation of workers where a job of this block fails because of it.
+    """Raise a clear error if a job of this block fails because of a worker's installation.
 
     Raises:
         WorkerMismatchError: instead of Spark's own error.
@@ -154,7 +154,7 @@ def _opener() -> Callable[[str, bytes], Any]:
         except ImportError as error:
             found = f"none ({error})"
         if found != version:
-            # One line: the driver finds it in the middle of Spark's report.
+            # One line, because the driver finds it by a pattern within Spark's report.
             raise RuntimeError(
                 "deltalog cannot work on this Python worker: expected deltalog "
                 f"{version}, as the driver has, found {found} in {sys.executable}; "

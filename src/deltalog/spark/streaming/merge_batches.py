@@ -1,6 +1,6 @@
-"""Merging a stream into a table, for `foreachBatch`.
+"""Merge a stream into a table with `foreachBatch`.
 
-Owns that a batch is merged once, however often Spark hands it over.
+Owns idempotence: a batch is merged once, however often Spark repeats it.
 
 Protocol: Transaction Identifiers
 """
@@ -28,14 +28,14 @@ def merge_batches(
     prepare: Callable[[DataFrame], DataFrame] | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Callable[[DataFrame, int], None]:
-    """Return the function for `foreachBatch` that merges each batch into a table, once.
+    """Return a function for `foreachBatch` that merges each batch into a table exactly once.
 
     Args:
-        table: its location; conditions call it `t`.
-        condition: Spark SQL, which rows match; batches are called `s`.
+        table: its location; its alias in conditions is `t`.
+        condition: Spark SQL, which rows match; the alias of batches is `s`.
         clauses: adds them, such as `lambda m: m.whenMatchedUpdateAll().whenNotMatchedInsertAll()`.
-        app_id: of the query, and of no other: with the batch's number it is recorded in the table,
-            so that a batch that comes again is skipped.
+        app_id: unique for the query: it is recorded in the table with the batch's number, so that
+            a repeated batch is skipped.
         prepare: makes the source of a batch, such as `lambda df: df.dropDuplicates(["id"])`: a
             batch may hold several rows of a key, and a merge takes one.
         storage_options: credentials and settings for the store.

@@ -1,7 +1,7 @@
-"""The micro-batches of a stream: limits, offsets, and the files of one that was planned.
+"""Micro-batches of streaming reads: limits, offsets, and the files of a planned batch.
 
-Owns what the streams of our own tables and of shared ones have in common. All rows of a stream are
-shown in the schema that it started with.
+Owns what streams of Delta tables and of shared tables have in common. All rows of a stream have the
+schema with which it started.
 
 Protocol: none
 """
@@ -36,10 +36,10 @@ _START: Final = "start"
 
 
 class MicroBatchReader(TaskReader, DataSourceStreamReader, AvailableNow):
-    """Follows something in micro-batches.
+    """Base of streaming readers.
 
     Attributes:
-        _stream: how much a batch takes.
+        _stream: options with the limits of a batch.
         _planned: start, end and files of the batch that was planned last.
     """
 
@@ -47,11 +47,11 @@ class MicroBatchReader(TaskReader, DataSourceStreamReader, AvailableNow):
     _planned: tuple[dict[str, Any], dict[str, Any], list[ScanTask]] | None = None
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802  # PySpark's name
-        """Return what the options say of the size of a batch."""
+        """Return the batch limit from the options."""
         return default_limit(self._stream.max_files, self._stream.max_bytes)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[TaskPartition]:
-        """Return the files of a batch in balanced splits, the same whenever it is asked for."""
+        """Return the files of a batch in balanced splits, always the same for the same batch."""
         if self._planned is not None and self._planned[:2] == (start, end):
             tasks = self._planned[2]
         else:
@@ -65,16 +65,16 @@ class MicroBatchReader(TaskReader, DataSourceStreamReader, AvailableNow):
 
 
 def shown_alike(task: ScanTask, spec: ReadSpec, schema: StructType, mode: Mode) -> ScanTask:
-    """Return the task with its rows in the schema that a stream started with.
+    """Return the task with its rows in the schema with which the stream started.
 
     Args:
-        task: as its own version's schema has it.
+        task: with the schema of its own version.
         spec: how the stream's rows are read.
         schema: of the table when the stream started.
         mode: the table's column mapping.
 
     Raises:
-        IncompatibleChangesError: they cannot be shown so without being changed.
+        IncompatibleChangesError: the rows cannot be read in that schema.
     """
     own = task.spec
     then = StructType([*own.data_columns, *own.partition_columns])
@@ -89,21 +89,22 @@ def shown_alike(task: ScanTask, spec: ReadSpec, schema: StructType, mode: Mode) 
 
 
 def first(offset: dict[str, Any]) -> dict[str, Any]:
-    """Mark an offset as the start of a query that never ran."""
+    """Mark an offset as the start of a new query."""
     return {**offset, _IS_FIRST: True}
 
 
 def ending(start: Mapping[str, Any], end: dict[str, Any]) -> dict[str, Any]:
-    """Return the end of a batch; that of a query's first batch says where it started."""
+    """Return the end offset of a batch; that of a query's first batch also holds its start."""
     return {**end, _START: dict(start)} if start.get(_IS_FIRST) else end
 
 
 def beginning(start: dict[str, Any], end: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the start of a batch that was planned before.
+    """Return the start offset of a batch that was planned before.
 
-    Spark notes ends only. A query that stopped before its first batch was done asks anew where a
-    query starts, and by then that may be behind the end that it has noted: all rows of the batch
-    would be lost. Without a note it is as in Delta: the version before the end, whole.
+    Spark records end offsets only. A query that stopped during its first batch asks again for the
+    initial offset, which by then may be after the recorded end: all rows of the batch would be
+    lost. So the end holds the start, too. If it does not, the batch is as in Delta: the version
+    before the end, as a whole.
     """
     if not start.get(_IS_FIRST):
         return start
@@ -123,11 +124,11 @@ def beginning(start: dict[str, Any], end: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def encode_offset(offset: Offset) -> dict[str, Any]:
-    """Return an offset as Spark keeps it."""
+    """Encode an offset as Spark stores it."""
     found: dict[str, Any] = loads(offset.to_json().encode())
     return found
 
 
 def decode_offset(given: Mapping[str, Any]) -> Offset:
-    """Return the offset that Spark has kept."""
+    """Decode an offset that Spark has stored."""
     return Offset.from_json(dumps(given))

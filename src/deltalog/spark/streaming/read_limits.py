@@ -1,6 +1,6 @@
 """Limits of micro-batches, in the classes of the installed PySpark.
 
-Owns the difference between PySpark 4.1, which has no such words, and later ones.
+Owns the difference between PySpark 4.1, which has no such classes, and later versions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["AvailableNow", "default_limit", "is_everything"]
 
 
 def default_limit(max_files: int | None, max_bytes: int | None) -> Any:
-    """Return the limit that the options of a stream set; of two, Spark is told the first."""
+    """Return the limit that the options of a stream set; of two, Spark gets the first."""
     from pyspark.sql.streaming import datasource  # noqa: PLC0415  # PySpark 4.1 has it not
 
     if max_files is not None:
@@ -33,5 +33,5 @@ def default_limit(max_files: int | None, max_bytes: int | None) -> Any:
 
 
 def is_everything(limit: Any) -> bool:
-    """Whether Spark asks for all that there is, whatever the options say."""
+    """Whether Spark requests everything available, whatever the options say."""
     return limit is None or type(limit).__name__ == "ReadAllAvailable"

@@ -1,8 +1,8 @@
-"""The stream writer of the format `deltalog`: each batch of a query gets into the table once.
+"""The stream writer of the format `deltalog`: writes each batch of a query exactly once.
 
-Owns how a batch is told from its repetition: the commit records the query and the number of the
-batch as an application's transaction, so a batch that Spark runs again after a crash is skipped.
-Commits are made by another object than tasks have been planned by, so tasks bring the plan along.
+Owns how a repeated batch is detected: the commit records the query and the batch number as an
+application transaction, so a batch that Spark runs again after a crash is skipped. The object that
+commits is not the one that planned the tasks, so tasks send the plan along.
 
 Protocol: Transaction Identifiers
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 _QUERY: Final = "sql.streaming.queryId"
-"""The local property by which Spark names the query to its tasks."""
+"""The local property in which Spark passes the query id to tasks."""
 
 
 class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
@@ -42,7 +42,7 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
     Args:
         store: of the table.
         columns: of the stream.
-        options: of the write; an application in them stands for the query.
+        options: of the write; an application in them replaces the query's id.
 
     Raises:
         SchemaMismatchError, InvalidInputError: the write cannot be; no task has run yet.
@@ -61,7 +61,7 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
         return TaskMessage(message, query=query, plan=encode_message(self._plan))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # PySpark's
-        """Make what all tasks of a batch have written a version of the table, once."""
+        """Commit what all tasks of a batch have written, exactly once."""
         found = [message for message in messages if isinstance(message, TaskMessage)]
         if not found:
             return
@@ -69,7 +69,7 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
         plan.commit(written_by(plan.task.spec, messages_of(messages)))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # PySpark's
-        """Remove what tasks have written, if some task has failed."""
+        """Delete what tasks have written, if some task has failed."""
         del batchId
         if any(message is None for message in messages):
             remove_files(self._plan.context.store, messages_of(messages))

@@ -1,7 +1,7 @@
-"""The streaming reader of the format `deltalog`: what is in a table, then what comes.
+"""The streaming reader of the format `deltalog`: a table's rows, then new ones.
 
-Owns how Spark's micro-batches ask for it. Which rows come when, and offsets, are those of
-`insight.follow`; all rows of a stream are shown in the schema that it started with.
+Owns the translation to Spark's micro-batches. Which rows come when, and offsets, are those of
+`insight.follow`; all rows of a stream have the schema with which it started.
 
 Protocol: Change Data Files
 """
@@ -44,15 +44,15 @@ _ALL: Final = 1 << 62
 
 
 class StreamReader(MicroBatchReader):
-    """Follows a table.
+    """Reads a table as a stream.
 
     Args:
-        options: what is followed and how.
-        columns: the schema that Spark asks for.
-        version: the one whose schema the stream shows; None is the latest.
+        options: what is read and how.
+        columns: the schema that Spark requests.
+        version: whose schema the stream has; None is the latest.
 
     Raises:
-        InvalidInputError: the location names a version: that one never changes.
+        InvalidInputError: the location names a version, which never changes.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class StreamReader(MicroBatchReader):
     def _shown_snapshot(
         self, columns: spark_types.StructType, version: int | None
     ) -> tuple[Snapshot, StructType]:
-        """Return snapshot and schema that the stream shows; if gone, today's with its columns."""
+        """Return the stream's snapshot and schema; if cleaned up, the latest with its columns."""
         try:
             shown = self._open(version)
         except DeltaError:
@@ -91,11 +91,11 @@ class StreamReader(MicroBatchReader):
         if not self._options.changes:
             columns = [*names, *self._options.metadata_columns]
             return read_spec(shown, columns=columns, predicate=None)
-        beyond = shown.version + 1  # no version at all: only the columns are asked for
+        beyond = shown.version + 1  # an empty range: only the columns are needed
         return open_changes(shown, start=beyond, columns=names, allow_out_of_range=True).spec
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # PySpark's name
-        """Return where a query starts that never ran."""
+        """Return where a new query starts."""
         start: Any = self._options.start
         if isinstance(start, str) and start != "latest":
             start = Moment(moment_ms(start, self._options.time_zone))
@@ -107,7 +107,7 @@ class StreamReader(MicroBatchReader):
     ) -> dict[str, Any]:
         """Return the end of the next batch.
 
-        PySpark 4.1 says neither where it starts nor what limits it: then all that is there comes.
+        PySpark 4.1 passes neither start nor limit: then the batch takes everything available.
         """
         if start is None:
             latest = self._open()
@@ -117,7 +117,7 @@ class StreamReader(MicroBatchReader):
             self._follower = self._follow(
                 decode_offset(start), everything=everything, until=self._target
             )
-        self._place = None  # until this went well
+        self._place = None  # set again only on success
         tasks, offset = self._next_tasks(self._follower, everything=everything)
         end = ending(start, encode_offset(offset)) if tasks else dict(start)
         if not tasks or offset == self._follower.offset:
@@ -133,7 +133,7 @@ class StreamReader(MicroBatchReader):
         return tasks
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # PySpark's name
-        """Let the stream end with what is there now."""
+        """Let the stream end with what is available now."""
         latest = self._open()
         self._target = Offset(table_id=latest.metadata.id, version=latest.version + 1)
         self._follower = None
@@ -153,11 +153,11 @@ class StreamReader(MicroBatchReader):
             ignore_deletes=given.ignore_deletes,
             ignore_changes=given.ignore_changes,
             skip_change_commits=given.skip_change_commits,
-            on_schema_change="evolve",  # `shown_alike` says what may be shown
+            on_schema_change="evolve",  # `shown_alike` checks the schema
         )
 
     def _follow(self, start: Offset, *, everything: bool, until: Offset | None) -> Follower:
-        """Return a follower from an offset on, over lost commits if the options say so."""
+        """Return a follower from an offset on; skips lost commits if the options allow it."""
         if start.is_starting_version and self._options.in_event_time_order:
             everything = True
         latest = self._open()
@@ -167,16 +167,16 @@ class StreamReader(MicroBatchReader):
         return Follower(latest, start=start, options=options, until=until)
 
     def _next_tasks(self, follower: Follower, *, everything: bool) -> tuple[list[ScanTask], Offset]:
-        """Return the files of the next batch, and its end: before a step that cannot be read.
+        """Return the files of the next batch, and its end, which is before any unreadable step.
 
-        Everything is many steps where schemas change in between.
+        `everything` may take many steps, since a step ends where the schema changes.
         """
         tasks: list[ScanTask] = []
         while True:
             before = follower.offset
             try:
                 found = self._step_tasks(follower)
-            except DeltaError:  # it comes again with the next batch
+            except DeltaError:  # the next batch raises it again
                 if not tasks:
                     raise
                 return tasks, before
@@ -192,13 +192,13 @@ class StreamReader(MicroBatchReader):
 
 
 def _what_is_left(latest: Snapshot, start: Offset) -> Offset:
-    """Return the offset, or the first later one whose commits are still there."""
+    """Return the offset, or the first later one whose commits still exist."""
     listing = list_log(latest.store, from_version=start.version)
     left = sorted(version for version in listing.commits if version >= start.version)
     if not left or left[0] == start.version:
         return start
     for version in left:
-        with contextlib.suppress(DeltaError):  # of a version before the first checkpoint
+        with contextlib.suppress(DeltaError):  # a version before the first checkpoint
             load_snapshot(latest.context, version=version)
             return Offset(table_id=start.table_id, version=version)
     return start

@@ -1,7 +1,7 @@
-"""`deltalog.spark.write`: a data frame into a table, in any mode.
+"""`deltalog.spark.write`: write a data frame to a table, in any mode.
 
-Owns the driver's side: tasks write files, and one commit names them. Unlike a format's writer it
-may run jobs of its own, so it knows all modes, and begins anew where another writer won.
+Owns the driver's side: tasks write files, and one commit adds them. Unlike a format's writer it can
+run jobs of its own, so it supports all modes, and runs again if a conflicting commit won.
 
 Protocol: none
 """
@@ -57,7 +57,7 @@ def write(  # noqa: PLR0913  # each is the caller's choice
     optimize_write: bool | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> int | None:
-    """Write a data frame to a table; it is made if it is not there.
+    """Write a data frame to a table, which is created if it does not exist.
 
     Args:
         frame: of any session, classic or remote.
@@ -69,28 +69,28 @@ def write(  # noqa: PLR0913  # each is the caller's choice
         overwrite_schema: with mode `overwrite`: the table gets the frame's schema.
         replace_where: with mode `overwrite`: only rows for which it is true are replaced, and
             every new row must match it.
-        partition_overwrite: `dynamic` with mode `overwrite`: only the partitions are replaced that
-            new rows fall into.
+        partition_overwrite: `dynamic` with mode `overwrite`: only partitions that get new rows are
+            replaced.
         properties: of a new table, such as `{"delta.enableChangeDataFeed": "true"}`; the
             session's `spark.databricks.delta.properties.defaults.…` come behind them.
-        txn: an application and its version: a write that is there already is skipped.
+        txn: an application and its version: a write that the table has recorded is skipped.
         user_metadata: a text for the history; None is the session's
             `spark.databricks.delta.commitInfo.userMetadata`.
         target_file_size: bytes; None follows `delta.targetFileSize`, then 128 MiB.
-        optimize_write: gather the rows of each partition in few tasks first; None does what the
-            table's `delta.autoOptimize.optimizeWrite` says.
+        optimize_write: gather the rows of each partition in few tasks first; None follows the
+            table's `delta.autoOptimize.optimizeWrite`.
         storage_options: credentials and settings for the store.
 
     Returns:
-        The version that was made; None if nothing had to be written.
+        The new version; None if nothing had to be written.
 
     Raises:
         TableExistsError: mode `error`, and there is a table.
-        SchemaMismatchError: the frame does not fit the table; told before any task runs.
+        SchemaMismatchError: the frame does not fit the table; raised before any task runs.
         ConstraintViolationError: rows break a rule of the table.
         CommitFailedError: another writer won; the table is as it was.
 
-    Cost: one job; the rows pass no other process than the tasks that compute them.
+    Cost: one job; rows are written by the tasks that compute them.
     """
     for name, value, known in (
         ("mode", mode, _MODES),
@@ -123,7 +123,7 @@ def write(  # noqa: PLR0913  # each is the caller's choice
         except CommitConflictError:
             if mode in _ERRORS:
                 raise
-            # Somebody else made a table there first: the write goes on as a write to that one.
+            # Another writer created the table first: go on as a write to that one.
     if mode == "ignore":
         return None
     if mode in _ERRORS:

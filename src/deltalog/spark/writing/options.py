@@ -1,6 +1,6 @@
-"""What `option(…)` may say of a write, under Delta's names; case does not matter.
+"""Options of writes (`option(…)`), with Delta's names, ignoring case.
 
-Owns which of them go together. What `delta.` properties mean is the core's.
+Owns which of them go together. `delta.` properties are interpreted by the core.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WRITING: Final = (
     "targetFileSize",
     "timeZone",
 )
-# What a stream's writer is told besides; Spark reads these itself.
+# Other options that a stream's writer gets; Spark reads these itself.
 _OF_STREAMS: Final = ("checkpointLocation", "queryName", "truncate")
 
 
@@ -45,11 +45,11 @@ class WriteOptions:
     Args:
         mode: `append`, or `overwrite`.
         partition_by: partition columns of a new table, or of one that is overwritten whole.
-        merge_schema: columns that only the data has are added to the table.
+        merge_schema: add columns that only the data has to the table.
         overwrite_schema: the table gets the data's schema.
-        replace_where: only rows for which it is true are replaced.
-        dynamic: only the partitions are replaced that new rows fall into.
-        app: makes a write that is repeated happen once.
+        replace_where: replace only rows for which it is true.
+        dynamic: replace only partitions that get new rows.
+        app: makes the write idempotent.
         batch: the query of a stream and the number of its batch, for the history.
         user_metadata: a text for the history.
         target_file_size_bytes: None follows the table.
@@ -71,7 +71,7 @@ class WriteOptions:
     properties: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse what does not go together."""
+        """Refuse options that contradict each other."""
         overwrites = self.mode == "overwrite"
         for name, given in (
             ("replaceWhere", self.replace_where is not None),
@@ -91,7 +91,7 @@ class WriteOptions:
 
     @property
     def replaces_partitions(self) -> bool:
-        """Whether the new rows decide what is replaced; `replaceWhere` comes first, as in Delta."""
+        """Whether new rows decide what is replaced; `replaceWhere` has precedence, as in Delta."""
         return self.mode == "overwrite" and self.dynamic and self.replace_where is None
 
     @property
@@ -114,12 +114,12 @@ class WriteOptions:
         return CommitProperties(custom_metadata=custom, app_transactions=apps)
 
     def arguments(self, configuration: TableConfiguration) -> dict[str, Any]:
-        """Return the arguments of the core's `Write`, but for the rows.
+        """Return the arguments of the core's `Write`, except the rows.
 
         Args:
             configuration: of the table that is written to.
         """
-        # As in Delta: a table without partitions is replaced whole.
+        # As in Delta: an unpartitioned table is replaced as a whole.
         return {
             "mode": self.mode,
             "schema_mode": self.schema_mode,
@@ -133,7 +133,7 @@ class WriteOptions:
 
     @property
     def logged(self) -> dict[str, Any]:
-        """Return the parameters of the operation, as the history shows them."""
+        """Return the operation's parameters for the history."""
         if self.batch is not None:
             query, number = self.batch
             output = "Append" if self.mode == "append" else "Complete"
@@ -154,7 +154,7 @@ def parse_write_options(
 
     Args:
         given: as the user wrote them.
-        overwrite: whether the mode says so.
+        overwrite: whether the mode is `overwrite`.
         streams: whether a stream is written.
 
     Raises:
@@ -207,7 +207,7 @@ def _app(options: Options) -> AppTransaction | None:
 
 
 def _stream_app(options: Options) -> AppTransaction | None:
-    """Return the application of a query; its versions are the numbers of batches."""
+    """Return the application of a query, whose versions are the batch numbers."""
     name = options.text("txnAppId")
     if options.text("txnVersion") is not None:
         raise InvalidInputError(

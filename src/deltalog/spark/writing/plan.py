@@ -1,8 +1,8 @@
-"""A write, understood on the driver: which table it makes or changes, and how tasks write.
+"""Plan a write on the driver: which table it creates or changes, and how tasks write.
 
-Owns the two halves of a write that Spark runs in different processes: `plan_write` says what tasks
-need, `WritePlan.commit` takes what they have written. Each does the verb `Write` with an engine
-that lacks the other half.
+Owns the two halves of a write that Spark runs in different processes: `plan_write` returns what
+tasks need, `WritePlan.commit` commits what they have written. Each does the verb `Write` with an
+engine that does only its half.
 
 Protocol: none
 """
@@ -50,26 +50,26 @@ if TYPE_CHECKING:
 
 
 def open_to_write(table: str | PurePath | Store, storage: Mapping[str, Any] | None = None) -> Store:
-    """Open the store of a table, or of the place where it is to be.
+    """Open the store of a table that exists or will be created.
 
     Raises:
-        InvalidInputError: a version is named.
+        InvalidInputError: the location names a version.
     """
     return open_latest(table, storage, doing="write to")
 
 
 class PlanningEngine(LocalEngine):
-    """Notes how rows are to be written; finds, deletes and writes nothing.
+    """Records how rows are to be written; finds, deletes and writes nothing.
 
     Attributes:
-        task: how rows are to be written, once a verb has said it.
+        task: how rows are to be written; set when a verb requests it.
     """
 
     def __init__(self) -> None:
         self.task: WriteTask | None = None
 
     def find_rows(self, transaction: PendingTransaction, changes: RowChanges) -> FoundRows:
-        """Find nothing: what is replaced is looked up when the write is committed."""
+        """Find nothing: rows to replace are found when the write is committed."""
         del transaction, changes
         return NothingFound()
 
@@ -81,7 +81,7 @@ class PlanningEngine(LocalEngine):
         predicate: Expression | None = None,
         tells_changes: bool = False,
     ) -> WrittenFiles:
-        """Note what is asked for."""
+        """Record the request."""
         del rows, tells_changes  # the deletion that decides about change files is yet to come
         feed = predicate is not None and spec.configuration.change_data_feed_enabled
         self.task = WriteTask(spec=spec, predicate=predicate, tells_changes=feed)
@@ -96,16 +96,16 @@ class NothingFound:
         return ChangedRows(rows=Counts())
 
     def preview(self) -> Any:
-        """Refuse: nobody asks while a write is planned."""
+        """Refuse: a planned write has no preview."""
         raise InvalidInputError("cannot preview a write that is only planned")
 
     def explain(self) -> str:
-        """Say that nothing is looked for."""
+        """Explain that no rows are searched for."""
         return "no rows are looked for while a write is planned"
 
 
 class CommittingEngine(LocalEngine):
-    """Gives the files that tasks have written where rows are to be written.
+    """Returns the files that tasks have written instead of writing rows.
 
     Args:
         written: the files of all tasks.
@@ -122,8 +122,8 @@ class CommittingEngine(LocalEngine):
         predicate: Expression | None = None,
         tells_changes: bool = False,
     ) -> WrittenFiles:
-        """Return the files; those for a change feed that need not tell anything are removed."""
-        del rows, predicate  # the tasks have seen to it
+        """Return the files; change files that turn out unnecessary are deleted."""
+        del rows, predicate  # the tasks have written and checked the rows
         if tells_changes or not self._written.cdc:
             return self._written
         spec.store.delete_many([action.path for action in self._written.cdc])
@@ -132,16 +132,16 @@ class CommittingEngine(LocalEngine):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedWrite(Write):
-    """A write whose files were written before, for a table as it will be.
+    """A write whose files exist already.
 
     Args:
-        configuration: of the table, with the physical names that the files have.
+        configuration: of the table after the write, with the physical names in the files.
     """
 
     configuration: TableConfiguration
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> RowsWritten:
-        """Change the table as it was planned, and add the files."""
+        """Change the table as planned, and add the files."""
         if transaction.configuration.metadata != self.configuration.metadata:
             transaction.set_configuration(self.configuration)
         return Write.stage(self, transaction, engine)
@@ -149,16 +149,16 @@ class PlannedWrite(Write):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritePlan:
-    """A write that is about to happen; it can be pickled.
+    """A planned write; picklable.
 
     Args:
         context: of the table.
-        version: that the write stands on; None if it makes the table.
-        configuration: of the table, as it will be.
+        version: that the write is based on; None if it creates the table.
+        configuration: of the table after the write.
         options: of the write.
         schema: of the data.
-        task: what tasks must know.
-        is_done: the application's transaction is there already.
+        task: what tasks need.
+        is_done: whether the application transaction is recorded already.
     """
 
     context: TableContext
@@ -170,10 +170,10 @@ class WritePlan:
     is_done: bool = False
 
     def commit(self, written: WrittenFiles) -> int | None:
-        """Commit what tasks have written, with all that follows a commit.
+        """Commit what tasks have written, and run the post-commit steps.
 
         Returns:
-            The version; None if it was there already: then the files are removed.
+            The version; None if the write was recorded already: then the files are deleted.
 
         Raises:
             CommitFailedError: another writer won.
@@ -181,7 +181,7 @@ class WritePlan:
         engine = CommittingEngine(written)
         options = CommitOptions(
             properties=self.options.commit_properties,
-            on_conflict="raise",  # tasks have written for this version, and cannot begin anew
+            on_conflict="raise",  # tasks have written for this version, and cannot run again
         )
         settled = replace(self.options, merge_schema=False, overwrite_schema=False)
         write = PlannedWrite(
@@ -202,10 +202,10 @@ class WritePlan:
 
 
 def plan_write(store: Store, columns: spark_types.StructType, options: WriteOptions) -> WritePlan:
-    """Plan a write before any of its rows is computed.
+    """Plan a write before any of its rows are computed.
 
     Args:
-        store: of the table, or where it is to be.
+        store: of the table, which may not exist yet.
         columns: of the data.
         options: of the write.
 
@@ -248,7 +248,7 @@ def plan_write(store: Store, columns: spark_types.StructType, options: WriteOpti
 def new_configuration(
     store: Store, source: StructType, options: WriteOptions
 ) -> TableConfiguration:
-    """Return protocol and metadata of a table that a write makes."""
+    """Return protocol and metadata of a table that a write creates."""
     if not source.names:
         raise InvalidInputError(
             f"cannot make a table at {store.root} of the data: it has no columns"
@@ -281,7 +281,7 @@ def check_options(snapshot: Snapshot, options: WriteOptions) -> None:
 
 
 def is_recorded(snapshot: Snapshot, options: WriteOptions) -> bool:
-    """Whether the application's transaction is in the table already."""
+    """Whether the table has recorded the application transaction already."""
     if options.app is None:
         return False
     known = snapshot.app_transactions.get(options.app.app_id)

@@ -1,7 +1,7 @@
 """The batch writer of the format `deltalog`.
 
-Owns how PySpark's Python Data Source API drives a write: this object is made in one process, its
-`write` runs in tasks, and its `commit` in yet another process.
+Owns how PySpark's Python Data Source API drives a write: the writer is made in one process, its
+`write` runs in tasks, and its `commit` in a third process.
 
 Protocol: none
 """
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 @dataclass
 class TaskMessage(WriterCommitMessage):
-    """What a task reports to the driver when it is done.
+    """The report of a finished task to the driver.
 
     Args:
         message: of `write_task`.
-        query: of a stream, as Spark calls it.
-        plan: of a stream's batch, as a message.
+        query: Spark's id of the query, for streams.
+        plan: encoded, for a stream's batch.
     """
 
     message: bytes
@@ -68,16 +68,16 @@ class BatchWriter(InEnvelope, DataSourceArrowWriter):
         return TaskMessage(report(lambda: write_task(self._plan.task, iterator)))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Make what all tasks have written a version of the table."""
+        """Commit what all tasks have written as a new version of the table."""
         plan = self._plan
         written = written_by(plan.task.spec, messages_of(messages))
         if not plan.is_done:
             plan.commit(written)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Remove what tasks have written, if some task has failed.
+        """Delete what tasks have written, if some task has failed.
 
-        If none has, the commit did, and removed the files unless they may be in the table.
+        If no task failed, the commit did; it has deleted the files unless they may be in the table.
         """
         if all(message is not None for message in messages):
             return
@@ -85,15 +85,15 @@ class BatchWriter(InEnvelope, DataSourceArrowWriter):
 
 
 def messages_of(messages: Sequence[WriterCommitMessage | None]) -> list[bytes]:
-    """Return the messages of the tasks that got that far."""
+    """Return the messages of the tasks that finished."""
     return [message.message for message in messages if isinstance(message, TaskMessage)]
 
 
 def remove_files(store: Store, messages: Sequence[bytes]) -> None:
-    """Remove what tasks have written."""
+    """Delete what tasks have written."""
     for message in messages:
         try:
             written = decode_message(message)
-        except DeltaError:  # of a task that has removed its own files
+        except DeltaError:  # of a task that has deleted its own files
             continue
         store.delete_many(list(written.paths))

@@ -1,7 +1,7 @@
 """Verbs that change a table's metadata.
 
-A verb changes protocol and metadata through `table_change`, and checks the existing rows where a
-rule is new. `drop_feature` takes several commits; it is no verb, but does some.
+A verb changes protocol and metadata through `table_change`, and checks the existing rows against a
+new constraint. `drop_feature` takes several commits: it is a function that runs several verbs.
 
 Protocol: Change Metadata, Protocol Evolution
 """

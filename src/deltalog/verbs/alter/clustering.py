@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SetClusteringColumns(Alteration):
-    """Cluster new files by other columns; existing files stay until they are rewritten.
+    """Set the clustering columns; existing files keep their order until they are rewritten.
 
     Args:
-        columns: names or paths; None or none ends clustering.
+        columns: names or paths; None or an empty sequence ends clustering.
     """
 
     columns: Sequence[str | Path] | None
@@ -42,7 +42,7 @@ class SetClusteringColumns(Alteration):
         """Set the metadata domain, and add the table feature.
 
         Raises:
-            InvalidInputError: the table is partitioned, or a column has no minimum and maximum.
+            InvalidInputError: the table is partitioned, or a column has no min and max statistics.
         """
         snapshot = transaction.snapshot
         known = {} if snapshot is None else dict(snapshot.domain_metadata)
@@ -62,10 +62,10 @@ class SetClusteringColumns(Alteration):
 def clustering_domain(
     configuration: TableConfiguration, columns: Sequence[str | Path]
 ) -> DomainMetadata:
-    """Return the metadata domain that names the clustering columns; a new table has it, too.
+    """Return the metadata domain `delta.clustering` for these columns, by physical names.
 
     Raises:
-        InvalidInputError: a column cannot cluster.
+        InvalidInputError: a column cannot be a clustering column.
     """
     paths = check_clustering_columns(
         columns, configuration.schema, configuration.partition_columns, configuration.properties

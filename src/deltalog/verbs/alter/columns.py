@@ -1,6 +1,6 @@
 """Verbs that add, rename, move, drop and change columns.
 
-Everything here changes metadata only; no file is written.
+All of them change metadata only; no data file is written.
 
 Protocol: Change Metadata, Column Mapping, Type Widening
 """
@@ -44,7 +44,7 @@ class AddColumns(Alteration):
     """Add columns, or fields of the struct at `parent`; existing rows have NULL in them.
 
     Args:
-        fields: one after the other, from `where` on.
+        fields: in order; the first is placed at `where`, the others follow it.
         parent: path of a struct; empty is the table itself.
         where: `first`, `last` or `("after", name)`.
     """
@@ -58,7 +58,8 @@ class AddColumns(Alteration):
         """Change the schema.
 
         Raises:
-            InvalidInputError: a name is taken, or a column is NOT NULL or has a value of its own.
+            InvalidInputError: a name is taken, or a column is NOT NULL, generated, an identity
+                column, or has a default.
         """
         if not self.fields:
             raise InvalidInputError("there are no columns to add")
@@ -79,7 +80,7 @@ class AddColumns(Alteration):
 
 @dataclass(frozen=True, slots=True)
 class RenameColumn(Alteration):
-    """Show a column or nested field by another name; files keep theirs."""
+    """Rename a column or nested field; its physical name in files stays."""
 
     column: str | Path
     new_name: str
@@ -89,8 +90,8 @@ class RenameColumn(Alteration):
         """Change the schema, and the properties that name the column.
 
         Raises:
-            InvalidInputError: the table has no column mapping, the name is taken, or a rule of
-                the table names the column.
+            InvalidInputError: the table has no column mapping, the name is taken, or a constraint
+                or generated column uses the column.
         """
         _check_mapped(transaction, "rename")
         before = transaction.configuration
@@ -105,7 +106,7 @@ class RenameColumn(Alteration):
 
 @dataclass(frozen=True, slots=True)
 class DropColumns(Alteration):
-    """Leave columns or nested fields out from now on; their values stay in existing files."""
+    """Drop columns or nested fields from the schema; existing files keep the values."""
 
     columns: Sequence[str | Path]
     name: ClassVar[str] = "DROP COLUMNS"
@@ -114,8 +115,8 @@ class DropColumns(Alteration):
         """Change the schema, and the properties that name the columns.
 
         Raises:
-            InvalidInputError: the table has no column mapping, or partitions, clusters or rules
-                depend on a column.
+            InvalidInputError: the table has no column mapping, or partitioning, clustering, a
+                constraint or a generated column uses a column.
         """
         if not self.columns:
             raise InvalidInputError("there are no columns to drop")
@@ -153,22 +154,22 @@ class _ColumnChange(Alteration):
 
 @dataclass(frozen=True, slots=True)
 class MoveColumn(_ColumnChange):
-    """Show a column or nested field at another place in its struct."""
+    """Move a column or nested field within its struct."""
 
     where: Where
 
     def logged_parameters(self) -> dict[str, str]:
-        """The place, as SQL says it."""
+        """Return the position in SQL's words."""
         return {"position": _position(self.where)}
 
     def changed(self, transaction: PendingTransaction) -> StructType:
-        """Return the schema with the other order."""
+        """Return the schema in the new order."""
         return alter.move_column(transaction.configuration.schema, self.column, self.where)
 
 
 @dataclass(frozen=True, slots=True)
 class SetColumnType(_ColumnChange):
-    """Give a column, a nested field or a part of a list or map a wider type.
+    """Widen the type of a column, a nested field, or the elements of a list or map.
 
     Protocol: Type Widening
     """
@@ -179,8 +180,8 @@ class SetColumnType(_ColumnChange):
         """Return the schema with the type.
 
         Raises:
-            InvalidInputError: the type is no wider, the table does not allow it
-                (`delta.enableTypeWidening`), or a rule of the table names the column.
+            InvalidInputError: the change is no widening, `delta.enableTypeWidening` is not set, or
+                a constraint or generated column uses the column.
         """
         wider = as_type(self.to_type)
         return alter.change_type(transaction.configuration.schema, self.column, wider)
@@ -188,7 +189,7 @@ class SetColumnType(_ColumnChange):
 
 @dataclass(frozen=True, slots=True)
 class SetColumnComment(_ColumnChange):
-    """Describe a column or nested field; None removes the description."""
+    """Set the comment of a column or nested field; None removes it."""
 
     comment: str | None
 
@@ -199,7 +200,7 @@ class SetColumnComment(_ColumnChange):
 
 @dataclass(frozen=True, slots=True)
 class SetColumnMetadata(_ColumnChange):
-    """Add entries to the metadata of a column; those of table features have their own verbs."""
+    """Add entries to a column's metadata; entries of table features are set by other verbs."""
 
     metadata: Mapping[str, Any]
 
@@ -220,7 +221,7 @@ class SetColumnMetadata(_ColumnChange):
 
 @dataclass(frozen=True, slots=True)
 class SetColumnDefault(_ColumnChange):
-    """Give new rows a value where they bring none; None removes the default.
+    """Set the default of a column, for new rows without a value; None removes it.
 
     Protocol: Default Columns
     """
@@ -231,23 +232,23 @@ class SetColumnDefault(_ColumnChange):
         """Return the schema with the default.
 
         Raises:
-            InvalidInputError: the text is no constant of the column's type.
+            InvalidInputError: the text is not a constant of the column's type.
         """
         return _with_entries(transaction, self.column, {CURRENT_DEFAULT_KEY: self.default})
 
 
 @dataclass(frozen=True, slots=True)
 class SetColumnNotNull(_ColumnChange):
-    """Forbid NULL in a column or nested field from now on."""
+    """Set NOT NULL on a column or nested field."""
 
     def changed(self, transaction: PendingTransaction) -> StructType:
-        """Check the existing rows, and return the schema with the rule.
+        """Check the existing rows, and return the schema with the field NOT NULL.
 
         Raises:
-            ConstraintViolationError: rows of the table have NULL there.
+            ConstraintViolationError: existing rows have NULL in the column.
             InvalidInputError: the path leads into a list or map.
 
-        Cost: reads the column, where statistics do not show that it has no NULL.
+        Cost: reads the column of files whose statistics do not show that it has no NULL.
         """
         schema = transaction.configuration.schema
         path = canonical_path_of(schema, self.column)
@@ -266,10 +267,10 @@ class SetColumnNotNull(_ColumnChange):
 
 @dataclass(frozen=True, slots=True)
 class DropColumnNotNull(_ColumnChange):
-    """Allow NULL in a column or nested field."""
+    """Drop NOT NULL from a column or nested field."""
 
     def changed(self, transaction: PendingTransaction) -> StructType:
-        """Return the schema without the rule."""
+        """Return the schema with the field nullable."""
         schema = transaction.configuration.schema
         return alter.change_field(schema, self.column, lambda field: replace(field, nullable=True))
 
@@ -311,7 +312,7 @@ def _is_inside_container(schema: StructType, path: Path) -> bool:
 
 
 def _is_missing(path: Path) -> Expression:
-    """NULL in a field whose struct is there: a struct that is NULL misses nothing."""
+    """The condition for a violation of NOT NULL: the field is NULL, but its struct is not."""
     missing: Expression = IsNull(Column(path))
     if len(path) == 1:
         return missing
@@ -321,7 +322,7 @@ def _is_missing(path: Path) -> Expression:
 def _with_entries(
     transaction: PendingTransaction, column: str | Path, entries: Mapping[str, Any]
 ) -> StructType:
-    """The schema with entries in a column's metadata; None removes one."""
+    """Return the schema with entries in a column's metadata; a value of None removes the key."""
 
     def change(field: Field) -> Field:
         merged = {**field.metadata, **entries}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AddConstraints(Alteration):
-    """Require conditions of every row.
+    """Add CHECK constraints.
 
     Args:
         constraints: name → Spark SQL. Names ignore case.
@@ -35,10 +35,10 @@ class AddConstraints(Alteration):
         """Check the existing rows, and set the constraints.
 
         Raises:
-            ConstraintViolationError: rows of the table break a condition, or it is NULL for them.
-            InvalidInputError: a name is taken, or a text is no condition over the columns.
+            ConstraintViolationError: a condition is false or NULL for existing rows.
+            InvalidInputError: a name is taken, or a text is not a condition over the columns.
 
-        Cost: reads the columns of each condition, of the files that statistics do not rule out.
+        Cost: reads the columns of each condition, from the files that data skipping leaves.
         """
         if not isinstance(self.constraints, Mapping):
             raise InvalidInputError(
@@ -54,14 +54,14 @@ class AddConstraints(Alteration):
 
 @dataclass(frozen=True, slots=True)
 class DropConstraint(Alteration):
-    """Drop a CHECK constraint, by its name."""
+    """Drop a CHECK constraint by its name."""
 
     constraint: str
     raise_if_not_exists: bool = True
     name: ClassVar[str] = "DROP CONSTRAINT"
 
     def change(self, transaction: PendingTransaction) -> dict[str, str]:
-        """Remove the property that holds it.
+        """Remove the table property that holds the constraint.
 
         Raises:
             InvalidInputError: the table has no such constraint.
@@ -93,7 +93,7 @@ def _add_constraint(transaction: PendingTransaction, name: str, text: str) -> No
         )
     what = f"the CHECK constraint {name!r}"
     condition = check_condition(what, text, transaction.configuration.schema)
-    # Only TRUE will do: NULL breaks a constraint (ledger CON-02).
+    # Only TRUE passes: NULL violates a constraint (ledger CON-02).
     violation = Not(Comparison("<=>", condition, Literal(value=True)))
     check_existing_rows(transaction, f"{what} ({text})", violation, constraint=name)
     change_properties(transaction, {**configuration, CONSTRAINT_PREFIX + name.lower(): text})

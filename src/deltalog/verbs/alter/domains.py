@@ -1,4 +1,4 @@
-"""Verbs that set and remove the metadata domains of users.
+"""Verbs that set and remove user-controlled metadata domains.
 
 Protocol: Domain Metadata
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SetDomainMetadata(Alteration):
-    """Set the configuration of a metadata domain, in place of what it was."""
+    """Set the configuration of a metadata domain, replacing the previous one."""
 
     domain: str
     configuration: str
@@ -29,7 +29,8 @@ class SetDomainMetadata(Alteration):
         """Set the domain.
 
         Raises:
-            InvalidInputError: the domain belongs to a table feature, or the table has no domains.
+            InvalidInputError: the domain is system-controlled, or the table does not support the
+                feature domainMetadata.
         """
         check_user_domain(self.domain)
         if not transaction.configuration.supports("domainMetadata"):
@@ -57,7 +58,7 @@ class RemoveDomainMetadata(Alteration):
         """Remove the domain.
 
         Raises:
-            InvalidInputError: the domain belongs to a table feature, or there is none of that name.
+            InvalidInputError: the domain is system-controlled, or does not exist.
         """
         check_user_domain(self.domain)
         transaction.remove_domain(self.domain)

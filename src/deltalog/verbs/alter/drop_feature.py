@@ -1,8 +1,9 @@
-"""A table feature dropped: what uses it goes first, then the history is seen to, then the protocol.
+"""Drop a table feature: first its uses, then the history that needs it, then the protocol entry.
 
-A reader of today's version may read files of the log that are older. So a feature that readers
-must know leaves in one of two ways: checkpoints stand before everything that needs it and are
-protected from then on; or the history that needs it is cut off, once it is old enough.
+A reader of the newest version may also replay older commits. So a reader feature can be dropped in
+one of two ways: a checkpoint is written after the last use, and checkpoints before the version of
+the drop are protected from cleanup; or the history that needs the feature is truncated, once it is
+old enough.
 
 Protocol: Table Features, Checkpoint Protection
 """
@@ -47,10 +48,10 @@ _REWRITES: Final = {
 
 
 class Commit(Protocol):
-    """Does one verb, which is a commit."""
+    """A function that stages and commits one verb."""
 
     def __call__(self, verb: Verb[Any]) -> Snapshot:
-        """Return the version that was made, or the table as it is if nothing was staged."""
+        """Return the committed version, or the current one if nothing was staged."""
 
 
 def drop_feature(
@@ -67,23 +68,23 @@ def drop_feature(
     Args:
         snapshot: the newest version.
         feature: by any of its names.
-        commit: does a verb.
-        truncate_history: False leaves the history, and protects the checkpoints that stand before
-            it; True deletes the log before the last checkpoint, as far as it is older than
+        commit: stages and commits a verb.
+        truncate_history: False keeps the history, and protects its checkpoints from cleanup; True
+            deletes the log before the last checkpoint, as far as it is older than
             `delta.dropFeatureTruncateHistory.retentionDuration`.
-        options: of the files that are written anew.
-        at_ms: the moment to count the retention from; None is now.
+        options: of rewritten files.
+        at_ms: the time from which the retention is counted; None is now.
 
     Returns:
         The table without the feature.
 
     Raises:
-        InvalidInputError: the feature cannot be dropped, or history that needs it is not old
-            enough to be cut off; the table does not use it any more then, and the same call
-            goes on later.
+        InvalidInputError: the feature cannot be dropped, or the history that needs it is not old
+            enough to be truncated. In the latter case its uses are removed already; repeat the
+            call later.
 
-    Cost: files that need the feature are written anew; one checkpoint; with `truncate_history`,
-    every commit of the log is read.
+    Cost: files that need the feature are rewritten; one checkpoint; with `truncate_history`, every
+    commit of the log is read.
     """
     name = canonical_name(feature)
     droppable = check_droppable(snapshot.configuration, feature)
@@ -103,12 +104,12 @@ def drop_feature(
 
 @dataclass(frozen=True, slots=True)
 class FilesRewritten:
-    """What was written for a feature to be used no longer: Delta Spark's metrics."""
+    """The metrics of the files that were rewritten without a feature, under Delta Spark's names."""
 
     counts: Mapping[str, int]
 
     def metrics(self) -> Mapping[str, int]:
-        """Return the counts; none where no file needed the feature."""
+        """Return the counts; empty if no file needed the feature."""
         return self.counts
 
     def result(self) -> None:
@@ -118,7 +119,7 @@ class FilesRewritten:
 
 @dataclass(frozen=True, slots=True)
 class StopUsing(Verb[FilesRewritten]):
-    """End every use of a feature; the files that need it are written anew.
+    """Remove every use of a feature: properties, metadata, and the files that need it.
 
     Args:
         feature: by any of its names.
@@ -131,15 +132,15 @@ class StopUsing(Verb[FilesRewritten]):
 
     @property
     def name(self) -> str:  # type: ignore[override]  # as Delta Spark calls what it does here
-        """What the feature's end takes."""
+        """The operation by which Delta Spark removes the uses of this feature."""
         return _REWRITES.get(canonical_name(self.feature), "UNSET TBLPROPERTIES")
 
     def logged_parameters(self) -> dict[str, str]:
-        """The feature."""
+        """Return the feature."""
         return {"featureName": self.feature}
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> FilesRewritten:
-        """Change the metadata, and write the files anew.
+        """Change the metadata, and rewrite the files.
 
         Cost: reads and writes every file that needs the feature.
         """
@@ -172,11 +173,12 @@ class StopUsing(Verb[FilesRewritten]):
 
 @dataclass(frozen=True, slots=True)
 class DropFeature(Verb[Nothing]):
-    """Remove a feature that nothing uses any more from the protocol.
+    """Remove an unused feature from the protocol.
 
     Args:
         feature: by any of its names.
-        truncates_history: whether the history that needs it is gone; otherwise it is protected.
+        truncates_history: whether the history that needs it was truncated; if not, its checkpoints
+            are protected.
     """
 
     feature: str
@@ -185,22 +187,22 @@ class DropFeature(Verb[Nothing]):
     skips_empty: ClassVar[bool] = True
 
     def logged_parameters(self) -> dict[str, Any]:
-        """The arguments."""
+        """Return the arguments."""
         return {"featureName": self.feature, "truncateHistory": self.truncates_history}
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Nothing:
         """Change the protocol.
 
         Raises:
-            InvalidInputError: the feature cannot be dropped, or something uses it.
+            InvalidInputError: the feature cannot be dropped, or the table uses it.
         """
         del engine
         snapshot, name = transaction.base, canonical_name(self.feature)
         droppable = check_droppable(transaction.configuration, self.feature)
         if droppable.has_history and uses(snapshot, name):
             raise InvalidInputError(
-                f"cannot drop {self.feature!r} of {transaction.store.root}: it came to use "
-                "meanwhile; repeat"
+                f"cannot drop {self.feature!r} of {transaction.store.root}: another writer used it "
+                "in the meantime; repeat the call"
             )
         _stage_leftovers(transaction, name)
         protects = droppable.has_history and not self.truncates_history
@@ -215,7 +217,7 @@ class DropFeature(Verb[Nothing]):
 
 
 def uses(snapshot: Snapshot, feature: str) -> bool:
-    """Whether a version holds anything that only readers with the feature understand."""
+    """Whether the metadata or files of a version need the feature."""
     configuration = snapshot.configuration
     if deactivated(configuration, feature).metadata != configuration.metadata:
         return True
@@ -223,7 +225,7 @@ def uses(snapshot: Snapshot, feature: str) -> bool:
 
 
 def _stage_leftovers(transaction: PendingTransaction, feature: str) -> None:
-    """Stage what goes in the same commit as a feature of writers only."""
+    """Stage the removal of domains and row ids that belong to a writer feature."""
     snapshot = transaction.base
     if feature == "domainMetadata" and snapshot.domain_metadata:
         raise InvalidInputError(
@@ -236,13 +238,14 @@ def _stage_leftovers(transaction: PendingTransaction, feature: str) -> None:
         transaction.remove_domain(ROW_TRACKING_DOMAIN)
     files = _files_with_ids(snapshot)
     if files.num_rows:
-        # Ids that stayed would be given a second time, should the feature ever come back.
+        # If the feature were added again, its high water mark would restart, and ids that files
+        # kept would be assigned a second time.
         transaction.read(None)
         transaction.add_rows(files)
 
 
 def _files_in_need(snapshot: Snapshot, feature: str) -> pa.Table:
-    """The files that hold what only readers with the feature understand."""
+    """Return the files that cannot be read without the feature."""
     if feature == "deletionVectors":
         vectors: Any = snapshot.files(["deletionVector"]).column("deletionVector")
         if not vectors.null_count < len(vectors):
@@ -250,7 +253,7 @@ def _files_in_need(snapshot: Snapshot, feature: str) -> pa.Table:
         return snapshot.files().filter(pc.is_valid(vectors))
     configuration = snapshot.configuration
     is_mapped = feature == "columnMapping" and configuration.column_mapping_mode != "none"
-    # Which file has which type stands in its footer only; all are written anew.
+    # Only the footers show which files have the old type, so all files are rewritten.
     is_widened = feature == "typeWidening" and has_type_changes(configuration.data_schema)
     return snapshot.files() if is_mapped or is_widened else FILE_SCHEMA.empty_table()
 
@@ -272,10 +275,10 @@ def _files_with_ids(snapshot: Snapshot) -> pa.Table:
 
 
 def _cut_history(snapshot: Snapshot, feature: str, at_ms: int | None) -> None:
-    """Cut the history that needs a feature.
+    """Delete the part of the log that needs a feature.
 
     Raises:
-        InvalidInputError: some of it is too young.
+        InvalidInputError: some of it is not old enough.
     """
     retention_ms = snapshot.configuration.properties.truncate_history_retention_ms
     if not _history_uses(snapshot, feature):
@@ -295,7 +298,7 @@ def _hours(duration_ms: int) -> str:
 
 
 def _history_uses(snapshot: Snapshot, feature: str) -> bool:
-    """Whether any version that the log still gives needs a feature."""
+    """Whether the log still has a commit or checkpoint that needs a feature."""
     listing = list_log(snapshot.store, from_version=0, log_tail=snapshot.log_tail)
     versions = sorted(version for version in listing.commits if version <= snapshot.version)
     if feature == "checkpointProtection":
@@ -314,7 +317,7 @@ def _history_uses(snapshot: Snapshot, feature: str) -> bool:
 
 
 def _first_snapshot(snapshot: Snapshot, versions: list[int]) -> Snapshot | None:
-    """The oldest version that can be read."""
+    """Return the oldest version that can be read."""
     for version in versions:
         try:
             return load_snapshot(snapshot.context, version=version)
@@ -326,7 +329,7 @@ def _first_snapshot(snapshot: Snapshot, versions: list[int]) -> Snapshot | None:
 def _line_uses(line: bytes, feature: str, version: int) -> bool:
     action: Mapping[str, Any] = loads(line, f"version {version}")
     if feature == "deletionVectors":
-        # A file that goes, goes for readers who overlook its vector, too.
+        # Only adds: a reader without the feature applies a `remove` correctly as well.
         return (action.get("add") or {}).get("deletionVector") is not None
     metadata = action.get("metaData")
     if metadata is None:

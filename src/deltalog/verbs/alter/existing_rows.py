@@ -1,4 +1,4 @@
-"""Whether the rows that a table has fit a rule that it is about to get."""
+"""Check the existing rows of a table against a new constraint or NOT NULL."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _EXAMPLES: Final = 5
 def check_existing_rows(
     pending: PendingTransaction, what: str, violation: Expression, *, constraint: str
 ) -> None:
-    """Refuse a rule that rows of the table break; the commit then depends on every row.
+    """Raise if existing rows violate a rule; the commit then conflicts with all added rows.
 
     Args:
-        pending: the transaction; it must not hold rows itself.
-        what: the rule, as people call it.
-        violation: what is true for a row that breaks the rule.
+        pending: the transaction; it must not add files.
+        what: description of the rule, for messages.
+        violation: a condition that is true for rows that violate the rule.
         constraint: the rule's name, for the error.
 
     Raises:
-        ConstraintViolationError: with the number of such rows, and some of them.
-        InvalidInputError: the transaction adds rows that are not there to be looked at.
+        ConstraintViolationError: with the number of violating rows, and examples.
+        InvalidInputError: the transaction has staged files, or changes the schema.
 
-    Cost: the columns of the rule, of the files that statistics do not rule out.
+    Cost: the columns of the rule, from the files that data skipping leaves.
     """
     snapshot = pending.snapshot
     pending.read(None)

@@ -1,4 +1,4 @@
-"""The verb that lets an identity column continue after values that writers brought themselves.
+"""The verb that moves an identity column's high water mark past explicitly written values.
 
 Protocol: Identity Columns
 """
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SyncIdentity(Alteration):
-    """Let the next values of an identity column begin after those that are in the table.
+    """Make an identity column continue after the values that are in the table.
 
-    Nothing changes where the sequence is past them already, and it never goes back.
+    If the high water mark is past them already, nothing changes: it never moves back.
     """
 
     column: str

@@ -1,4 +1,4 @@
-"""Verbs that set and unset table properties, the name and the description of a table.
+"""Verbs that set and unset table properties, and set the name and description of a table.
 
 Protocol: Table Properties
 """
@@ -26,11 +26,11 @@ _COMMENT: Final = "comment"
 
 @dataclass(frozen=True, slots=True)
 class SetTableProperties(Alteration):
-    """Set properties, and raise the protocol as they need it.
+    """Set table properties, and upgrade the protocol if they need it.
 
     Args:
-        properties: key → text; `delta.feature.…` and `delta.min…Version` ask for a protocol.
-        raise_if_not_exists: whether unknown `delta.` properties are refused.
+        properties: key → text; `delta.feature.…` and `delta.min…Version` change the protocol.
+        raise_if_not_exists: whether unknown `delta.` properties raise.
     """
 
     properties: Mapping[str, str]
@@ -38,11 +38,11 @@ class SetTableProperties(Alteration):
     name: ClassVar[str] = "SET TBLPROPERTIES"
 
     def change(self, transaction: PendingTransaction) -> dict[str, Any]:
-        """Change the metadata; enabling row tracking gives row ids to the existing files.
+        """Change the metadata; enabling row tracking also assigns row ids to existing files.
 
         Raises:
-            InvalidInputError: a property is none, has a bad value, or does not go with the table.
-            UnsupportedFeatureError: deltalog could not write the table any more.
+            InvalidInputError: a property is unknown or invalid, or contradicts the table.
+            UnsupportedFeatureError: deltalog could not write the table afterwards.
         """
         if not self.properties:
             raise InvalidInputError("there are no table properties to set")
@@ -52,7 +52,7 @@ class SetTableProperties(Alteration):
                     f"cannot set {key} as a property: add_constraint checks the rows that are there"
                 )
         before, lenient = transaction.configuration, not self.raise_if_not_exists
-        # As in the reference, this one is no property of the table but its description.
+        # As in Delta Spark, `comment` is stored as the table's description.
         stored = {key: text for key, text in self.properties.items() if key != _COMMENT}
         spelled = {_spelled(key, lenient=lenient): text for key, text in stored.items()}
         if len(spelled) < len(stored):
@@ -72,7 +72,7 @@ class SetTableProperties(Alteration):
 
 @dataclass(frozen=True, slots=True)
 class UnsetTableProperties(Alteration):
-    """Remove properties; their defaults hold again."""
+    """Remove table properties, so that their defaults apply."""
 
     keys: Sequence[str]
     raise_if_not_exists: bool = True
@@ -82,8 +82,8 @@ class UnsetTableProperties(Alteration):
         """Change the metadata.
 
         Raises:
-            InvalidInputError: the table does not have the property, or it is a constraint or none
-                that a user may change.
+            InvalidInputError: the table does not have the property, or it is a constraint or is
+                maintained by writers.
         """
         configuration = dict(transaction.configuration.metadata.configuration)
         by_folded = {key.lower(): key for key in configuration}
@@ -105,7 +105,7 @@ class UnsetTableProperties(Alteration):
 
 @dataclass(frozen=True, slots=True)
 class SetTableName(Alteration):
-    """Name the table in its own metadata; catalogs have names of their own."""
+    """Set the table's name in its metadata; the name in a catalog does not change."""
 
     table_name: str
     name: ClassVar[str] = "UPDATE TABLE METADATA"
@@ -119,7 +119,7 @@ class SetTableName(Alteration):
 
 @dataclass(frozen=True, slots=True)
 class SetTableDescription(Alteration):
-    """Describe the table."""
+    """Set the table's description."""
 
     description: str
     name: ClassVar[str] = "SET TBLPROPERTIES"
@@ -141,7 +141,7 @@ def _spelled(key: str, *, lenient: bool) -> str:
 
 
 def _check_files_for_iceberg(transaction: PendingTransaction) -> None:
-    """Refuse files with deletion vectors, which Iceberg's readers do not know."""
+    """Raise if files have deletion vectors, which Iceberg readers would ignore."""
     if transaction.snapshot is None:
         return
     vectors = transaction.snapshot.files(["deletionVector"]).column("deletionVector")

@@ -1,4 +1,4 @@
-"""Verbs that raise the protocol: add features, upgrade versions.
+"""Verbs that upgrade the protocol: add features, raise versions.
 
 Protocol: Protocol Evolution, Table Features
 """
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AddFeature(Alteration):
-    """Let the table support features; what puts them to use (a property, a column) is set apart.
+    """Add table features to the protocol; properties or columns that use them are set separately.
 
     Args:
         features: one or several, by name.
-        allow_protocol_versions_increase: whether reader and writer version may rise for it.
+        allow_protocol_versions_increase: whether reader and writer version may be raised.
 
     Protocol: Table Features
     """
@@ -39,8 +39,8 @@ class AddFeature(Alteration):
         """Change the protocol.
 
         Raises:
-            InvalidInputError: nobody knows the feature, or versions would have to rise.
-            UnsupportedFeatureError: deltalog could not write the table any more.
+            InvalidInputError: the feature is unknown, or versions would have to be raised.
+            UnsupportedFeatureError: deltalog could not write the table afterwards.
         """
         given = [self.features] if isinstance(self.features, str) else self.features
         names = [str(feature) for feature in given]
@@ -64,7 +64,7 @@ class AddFeature(Alteration):
 
 @dataclass(frozen=True, slots=True)
 class UpgradeProtocol(Alteration):
-    """Raise the protocol; versions below the table's change nothing, as in Delta Spark.
+    """Raise the protocol versions; lower versions change nothing, as in Delta Spark.
 
     Protocol: Protocol Evolution
     """
@@ -77,7 +77,7 @@ class UpgradeProtocol(Alteration):
         """Change the protocol.
 
         Raises:
-            InvalidInputError: a version is no whole number that the protocol has.
+            InvalidInputError: a version is not an integer, or does not exist.
         """
         versions: tuple[object, ...] = (self.reader_version, self.writer_version)
         if not all(type(version) is int for version in versions):
@@ -95,7 +95,7 @@ class UpgradeProtocol(Alteration):
 
 
 def protocol_parameters(transaction: PendingTransaction) -> dict[str, Any]:
-    """Return what the history shows of a new protocol."""
+    """Return the protocol as Delta Spark's operationParameters show it."""
     protocol = transaction.configuration.protocol
     readers, writers = protocol.reader_features, protocol.writer_features
     return {

@@ -1,4 +1,4 @@
-"""Row ids for files that were written before the table had any.
+"""Assign row ids to files that were written before the table supported row tracking.
 
 Protocol: Row Tracking (Enabling Row Tracking)
 """
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from deltalog.transaction import PendingTransaction
 
 BATCH_FILES: Final = 100_000
-"""How many files one commit of a backfill adds again, as in Delta Spark."""
+"""How many files one commit of a backfill adds again; Delta Spark's number."""
 
 
 @dataclass(frozen=True, slots=True)
 class BackfillRowIds(Verb[Staged[int]]):
-    """Give row ids to files that have none; the outcome is how many got them.
+    """Assign row ids to files that have none; the outcome is the number of these files.
 
-    A table of many files gets them batch by batch, while others continue to write; the next call
-    continues where this one, or another process, stopped.
+    A large table is processed in batches, while others continue to write; the next call continues
+    where this one, or another process, stopped.
 
     Args:
         max_files: how many files at most.
@@ -66,9 +66,9 @@ class BackfillRowIds(Verb[Staged[int]]):
 
 @dataclass(frozen=True, slots=True)
 class UpgradeRowIds(Alteration):
-    """Turn the draft's row ids into today's row tracking; every row keeps its id.
+    """Migrate row ids of the draft specification to row tracking; every row keeps its id.
 
-    Readers of the draft cannot write the table afterwards; Delta Spark can. Row commit versions,
+    Writers of the draft cannot write the table afterwards; Delta Spark can. Row commit versions,
     which the draft does not have, begin with this commit.
     """
 
@@ -88,7 +88,7 @@ class UpgradeRowIds(Alteration):
 
 
 def stage_all_row_ids(transaction: PendingTransaction) -> None:
-    """Give row ids to every file, in the commit that enables row tracking.
+    """Assign row ids to all files without, in the commit that enables row tracking.
 
     Raises:
         InvalidInputError: there are too many files for one commit.
@@ -101,7 +101,8 @@ def stage_all_row_ids(transaction: PendingTransaction) -> None:
             "backfill_row_ids, then set the property"
         )
     if files.num_rows:
-        # A file that comes or goes meanwhile would be left out, or come back.
+        # Conflict with any concurrent change: a file added meanwhile would stay without ids, and a
+        # file removed meanwhile would be added again.
         transaction.read(None)
         transaction.add_rows(files)
 
@@ -120,7 +121,7 @@ def _add_files_again(transaction: PendingTransaction, snapshot: Snapshot) -> Non
     transaction.add_rows(files.set_column(place, "defaultRowCommitVersion", filled))
     mark = snapshot.row_id_high_water_mark
     if mark is not None and not files.column("baseRowId").null_count:
-        # Where files still lack ids, the commit gives some and records the mark itself.
+        # If files lack ids, the commit assigns them and records the mark itself.
         action = high_water_mark_action(Dialect.CURRENT, mark, preserved=True)
         if isinstance(action, DomainMetadata):
             transaction.set_domain(action)
@@ -136,6 +137,6 @@ def _without_ids(transaction: PendingTransaction) -> pa.Table:
 
 
 def _kept(files: pa.Table) -> pa.Table:
-    """Return files as they are added again: `dataChange` is false, no row comes or goes."""
+    """Return files to add again, with `dataChange` false as no row changes."""
     flags = pa.repeat(pa.scalar(value=False), files.num_rows)
     return files.set_column(files.column_names.index("dataChange"), "dataChange", flags)

@@ -1,4 +1,4 @@
-"""What all verbs that change metadata share."""
+"""The base of all verbs that change metadata."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Alteration(Verb[Nothing]):
-    """A verb that changes metadata; without a change there is no commit."""
+    """A verb that changes metadata; it commits only if something changed."""
 
     skips_empty: ClassVar[bool] = True
 
     @abstractmethod
     def change(self, transaction: PendingTransaction) -> Mapping[str, Any]:
-        """Stage the change; the parameters that the history shows, as Delta Spark writes them."""
+        """Stage the change; return Delta Spark's operationParameters for it."""
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Nothing:
         """Stage the change, and record its parameters."""
@@ -40,10 +40,10 @@ class Alteration(Verb[Nothing]):
 
 
 def change_schema(pending: PendingTransaction, schema: StructType) -> None:
-    """Give the table another schema that its files can follow.
+    """Stage another schema that fits the existing files.
 
     Raises:
-        InvalidInputError: they cannot, or the schema is none that a table may have.
+        InvalidInputError: the files do not fit it, or no table may have the schema.
     """
     pending.set_configuration(changed_table(pending.configuration, schema=schema))
 
@@ -51,10 +51,10 @@ def change_schema(pending: PendingTransaction, schema: StructType) -> None:
 def change_properties(
     pending: PendingTransaction, configuration: Mapping[str, str], **options: Any
 ) -> TableConfiguration:
-    """Give the table other properties, and the protocol that they need.
+    """Stage other properties, and the protocol that they need.
 
     Raises:
-        InvalidInputError: a property is none, or the change is none that is allowed.
+        InvalidInputError: a property is invalid, or the change is not allowed.
     """
     return _change(pending, configuration=configuration, **options)
 
@@ -62,17 +62,17 @@ def change_properties(
 def change_features(
     pending: PendingTransaction, features: Sequence[str] = (), **options: Any
 ) -> TableConfiguration:
-    """Let the table have more features.
+    """Stage more table features.
 
     Raises:
-        InvalidInputError: nobody knows one of them.
-        UnsupportedFeatureError: deltalog could not write the table any more.
+        InvalidInputError: a feature is unknown.
+        UnsupportedFeatureError: deltalog could not write the table afterwards.
     """
     return _change(pending, features=features, **options)
 
 
 def who_loses_access(before: Protocol, after: Protocol) -> str:
-    """The other engines that cannot read or write the table any more; empty if there are none."""
+    """Describe which engines lose read or write access to the table; empty if none does."""
     reading = engines_losing_access(before, after)
     writing = [
         engine
@@ -91,13 +91,13 @@ def _change(pending: PendingTransaction, **options: Any) -> TableConfiguration:
     pending.set_configuration(changed)
     lost = who_loses_access(before, changed.protocol)
     if lost:
-        # A protocol does not go back by itself: whoever raises it should know.
+        # A protocol upgrade is hard to undo, so the caller is warned.
         logger.warning("changing the protocol of %s: %s", pending.store.root, lost)
     return changed
 
 
 def described(field: Field, name: str | None = None) -> dict[str, Any]:
-    """A column as Delta Spark writes it into the history: parts of nested types are left out."""
+    """Return a column as in Delta Spark's operationParameters, without parts of nested types."""
     return {
         "name": name or field.name,
         "type": getattr(field.type, "type", str(field.type)),

@@ -1,4 +1,4 @@
-"""The property that names the columns with statistics, kept in step with the schema.
+"""Adjust the property that lists the columns with statistics to schema changes.
 
 Protocol: Table Properties (`delta.dataSkippingStatsColumns`)
 """
@@ -20,12 +20,12 @@ _PLAIN: Final = re.compile(r"\w+")
 
 
 def with_renamed_column(configuration: Mapping[str, str], old: Path, new: Path) -> dict[str, str]:
-    """The properties where a column, and what is inside it, has another name."""
+    """Return the properties after a column, with its nested fields, was renamed."""
     return _edited(configuration, old, new)
 
 
 def without_column(configuration: Mapping[str, str], path: Path) -> dict[str, str]:
-    """The properties without a column and what is inside it."""
+    """Return the properties after a column, with its nested fields, was dropped."""
     return _edited(configuration, path, None)
 
 

@@ -1,8 +1,8 @@
-"""Optimize: the same rows in better files.
+"""Optimize: rewrite files without changing rows, to make reads cheaper.
 
-Files are chosen and packed in `bins`, and rewritten by the engine (`rows.bins`); what orders the
-rows is in `ranks`, `curves` and `order`. The verbs are `compact`, `z_order`, `cluster` and `purge`;
-`auto` compacts after commits.
+`bins` selects and packs files, and the engine rewrites them (`rows.bins`); `ranks`, `curves` and
+`order` sort the rows. The verbs are `compact`, `z_order`, `cluster` and `purge`; `auto` compacts
+after commits.
 
 Protocol: Add File and Remove File (`dataChange`), Clustered Table
 """

@@ -1,6 +1,6 @@
-"""Auto-compaction: after a commit, small files are put together where there are many of them.
+"""Auto-compaction: merge small files after a commit, in partitions that have many of them.
 
-Owns when that is worth a commit of its own. The commit before it stands, whatever happens here.
+Owns when that is worth a commit of its own. A failure does not affect the commit before it.
 
 Protocol: none; Delta Spark's `delta.autoOptimize.autoCompact`
 """
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from deltalog.snapshot import Snapshot
     from deltalog.transaction import PendingTransaction
 
-_NO_SHARE: Final = 1.0  # deleted rows alone are no reason
+_NO_SHARE: Final = 1.0  # deleted rows alone do not trigger a rewrite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoCompaction:
-    """When files are put together after a commit; the defaults are Delta Spark's.
+    """The thresholds of auto-compaction; the defaults are Delta Spark's.
 
     Args:
-        min_files: so many small files in a partition.
-        max_file_bytes: how large the new files may be; the table's target size if that is less.
-            Files below half of it are small.
+        min_files: the number of small files from which a partition is compacted.
+        max_file_bytes: size of the new files, unless the table's target size is less. Files below
+            half of it are small.
     """
 
     min_files: int = 50
@@ -42,7 +42,7 @@ class AutoCompaction:
 
 
 def is_auto_compaction_due(snapshot: Snapshot, when: AutoCompaction | None = None) -> bool:
-    """Whether a table has small files enough to look closer.
+    """Whether a table has at least `min_files` small files, in any partitions.
 
     Cost: the sizes of the live files, from the log.
     """
@@ -56,13 +56,13 @@ def is_auto_compaction_due(snapshot: Snapshot, when: AutoCompaction | None = Non
 
 @dataclass(frozen=True, slots=True)
 class AutoCompact(Verb[Optimized]):
-    """Put the small files of those partitions together that have many.
+    """Merge the small files of partitions that have many.
 
-    In a clustered table that is what was not clustered yet; clustering itself takes longer than
-    a commit should.
+    In a clustered table, only unclustered files are merged: clustering would take too long after a
+    commit.
 
     Args:
-        when: it is worth it; the size of new files is that of it.
+        when: the thresholds, and the size of new files.
         options: of the run.
     """
 
@@ -72,7 +72,7 @@ class AutoCompact(Verb[Optimized]):
     skips_empty: ClassVar[bool] = True
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Optimized:
-        """Choose the files, and have them rewritten."""
+        """Select the files, and have the engine rewrite them."""
         snapshot = transaction.base
         limit = _small_bytes(snapshot, self.when)
         found = considered_files(snapshot, None)

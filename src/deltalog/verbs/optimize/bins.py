@@ -1,7 +1,6 @@
-"""Which files are rewritten together.
+"""Select the files to rewrite, and pack them into bins.
 
-Owns the choice and the packing: only columns of the log are looked at. What becomes of the rows is
-the engine's affair.
+Uses only the columns of the log. The engine rewrites the rows.
 
 Protocol: Add File and Remove File, Deletion Vectors
 """
@@ -39,25 +38,25 @@ _LIVE_SIZE: Final = "liveSize"
 
 
 def partition_condition(transaction: PendingTransaction, filters: Any) -> Expression | None:
-    """Filters of partitions as callers write them, resolved; `''` is the NULL partition."""
+    """Resolve filters of partitions in any form that callers use; `''` is the NULL partition."""
     configuration = transaction.configuration
     given = with_blanks_as_nulls(filters, configuration.partition_columns)
     return as_condition(configuration.schema, given, now=transaction.context.now)
 
 
 def considered_files(snapshot: Snapshot, predicate: Expression | None) -> pa.Table:
-    """The live files of some partitions, those of a partition together, the oldest first.
+    """Return the live files of some partitions, ordered by partition, then by time.
 
     Args:
-        snapshot: whose files.
+        snapshot: of the table.
         predicate: over partition columns; None is every file.
 
     Returns:
-        Columns of `snapshot.files` without statistics; `numRecords`, NULL where the log does not
-        tell; `partition`, a number; and `liveSize`, the bytes that live rows take, about.
+        Columns of `snapshot.files` without statistics; `numRecords`, NULL if unknown; `partition`,
+        a number; and `liveSize`, the estimated bytes of live rows.
 
     Raises:
-        InvalidInputError: the predicate names a column that is no partition column.
+        InvalidInputError: the predicate uses a column that is not a partition column.
     """
     configuration = snapshot.configuration
     if predicate is not None:
@@ -85,21 +84,21 @@ def considered_files(snapshot: Snapshot, predicate: Expression | None) -> pa.Tab
 
 
 def crowded(files: pa.Table, max_deleted_share: float) -> Any:
-    """Which of `considered_files` have so many deleted rows that reading around them costs."""
+    """Return a mask of the files whose share of deleted rows is above the limit."""
     deleted = _deleted(files)
     share = compute.divide(deleted.cast(pa.float64()), files.column(_RECORDS))
-    # A file that does not tell its rows tells them when it is written anew.
+    # Without `numRecords` the share is unknown: rewrite, which also adds statistics.
     too_many = compute.fill_null(compute.greater(share, max_deleted_share), fill_value=True)
     return compute.and_(compute.greater(deleted, 0), too_many)
 
 
 def small(files: pa.Table, target_size_bytes: int) -> Any:
-    """Which of `considered_files` are smaller than files should be."""
+    """Return a mask of the files that are smaller than the target size."""
     return compute.less(files.column("size"), target_size_bytes)
 
 
 def pack(files: pa.Table, target_size_bytes: int) -> list[Bin]:
-    """Neighbours of the same partition together, up to a size; rows keep their order this way.
+    """Pack consecutive files of a partition into bins, so that rows keep their order.
 
     Args:
         files: some of `considered_files`, in their order.
@@ -119,12 +118,12 @@ def pack(files: pa.Table, target_size_bytes: int) -> list[Bin]:
 
 
 def by_partition(files: pa.Table) -> list[Bin]:
-    """Everything of a partition together."""
+    """Pack all files of a partition into one bin."""
     return pack(files, 1 << 62)
 
 
 def still_live(snapshot: Snapshot, bins: Iterable[Bin]) -> list[Bin]:
-    """The bins whose files are all as they were; others changed them meanwhile."""
+    """Return the bins whose files are all live and have the same deletion vectors as before."""
     root = snapshot.store.root
     now = snapshot.files(["path", "deletionVector"])
     known = one_piece(file_keys(now.column("path"), now.column("deletionVector"), root))
@@ -142,11 +141,11 @@ def _bin(files: pa.Table, start: int, length: int) -> Bin:
 
 
 def _partitions(snapshot: Snapshot, files: pa.Table) -> Any:
-    """A number for each file's partition."""
+    """Return a number for each file that identifies its partition."""
     values = files.column("partitionValues")
     numbers = arrow.repeat(pa.scalar(0, pa.int64()), files.num_rows)
     for name in snapshot.configuration.physical_partition_columns:
-        # The empty string is null.
+        # Partition Value Serialization: the empty string is null.
         texts = compute.fill_null(extract(values, name), "")
         encoded = one_piece(texts).dictionary_encode()
         joined = compute.add(
@@ -171,7 +170,7 @@ def _deleted(files: pa.Table) -> Any:
 
 
 def vectors_of(files: pa.Table) -> Sequence[int]:
-    """How many rows each deletion vector of some files marks."""
+    """Return the cardinality of each deletion vector of some files."""
     counts = pc.struct_field(files.column("deletionVector"), "cardinality")
     found: list[int] = compute.drop_null(counts).to_pylist()
     return found

@@ -1,4 +1,4 @@
-"""Cluster: the rows of a clustered table are arranged by its clustering columns.
+"""Cluster: sort the rows of a clustered table along a curve through its clustering columns.
 
 Protocol: Clustered Table; how much is rewritten follows Delta Spark's OPTIMIZE
 """
@@ -41,18 +41,18 @@ _GIB: Final = 1024 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CubeSizes:
-    """How large groups of files grow that are clustered together; the defaults are Delta Spark's.
+    """The sizes of ZCUBEs, groups of files clustered together; the defaults are Delta Spark's.
 
     Args:
-        full_bytes: a cube of this size is left alone.
-        target_bytes: as much is clustered at once.
+        full_bytes: a cube of at least this size is not clustered again.
+        target_bytes: how much is clustered at once.
     """
 
     full_bytes: int = 100 * _GIB
     target_bytes: int = 150 * _GIB
 
     def __post_init__(self) -> None:
-        """Refuse sizes that are none."""
+        """Raise for sizes below 1."""
         if self.full_bytes < 1 or self.target_bytes < 1:
             raise InvalidInputError(
                 f"cube sizes: expected numbers above 0, found {self.full_bytes!r} and "
@@ -62,15 +62,15 @@ class CubeSizes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster(Verb[Optimized]):
-    """Arrange the rows that came since the last time, together with groups that are not full.
+    """Cluster the new files, together with cubes that are not full.
 
     Args:
-        full: arrange everything anew: for new clustering columns, or to undo many small steps.
+        full: cluster all files: after a change of clustering columns, or to merge many small cubes.
         curve: through the clustering columns.
         options: of the run.
         limits: of sorting.
-        sizes: of the groups.
-        left: what an earlier commit of the same operation has left; None is all.
+        sizes: of the cubes.
+        left: bins that an earlier commit of the same operation left; None selects files.
     """
 
     full: bool = False
@@ -84,7 +84,7 @@ class Cluster(Verb[Optimized]):
     skips_empty: ClassVar[bool] = True
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Optimized:
-        """Choose the files, and have them rewritten.
+        """Select the files, and have the engine rewrite them.
 
         Raises:
             InvalidInputError: the table has no clustering columns.

@@ -1,4 +1,4 @@
-"""Compact: small files, and files with many deleted rows, become fewer and full ones.
+"""Compact: merge small files, and rewrite files with many deleted rows.
 
 Protocol: Add File and Remove File, Deletion Vectors
 """
@@ -40,17 +40,17 @@ STRATEGY: Final = "preserveLocality"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compact(Verb[Optimized]):
-    """Put the rows of small files together, and leave deleted rows behind.
+    """Merge small files, and rewrite files with many deleted rows.
 
-    A table with clustering columns is clustered. Otherwise rows stay in their order within a
-    partition, and keep their ids. A file that is full stays, unless more of its rows are deleted
-    than `max_deleted_share`; when nothing is to be done, nothing is staged.
+    A table with clustering columns is clustered instead. Otherwise rows keep their order within a
+    partition, and their row ids. A file of the target size stays, unless its share of deleted rows
+    is above `max_deleted_share`.
 
     Args:
-        filters: of partitions, as callers write them; None is every partition.
-        options: of the run; the target size is that of its files.
+        filters: of partitions, in any form that callers use; None is every partition.
+        options: of the run, with the target size of files.
         max_deleted_share: the share of deleted rows above which a file of any size is rewritten.
-        left: what an earlier commit of the same operation has left; None is all.
+        left: bins that an earlier commit of the same operation left; None selects files.
     """
 
     filters: Any = None
@@ -62,18 +62,17 @@ class Compact(Verb[Optimized]):
     skips_empty: ClassVar[bool] = True
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Optimized:
-        """Choose the files, and have them rewritten.
+        """Select the files, and have the engine rewrite them.
 
         Raises:
-            InvalidInputError: a filter names a column that is no partition column.
+            InvalidInputError: a filter uses a column that is not a partition column.
 
-        Cost: the log's columns of the files; then each file that is chosen is read and written
-        once.
+        Cost: the log's columns of the files; then each selected file is read and written once.
         """
         snapshot = transaction.base
         predicate = partition_condition(transaction, self.filters)
         if clustered_by(snapshot):
-            # Where rows have an order, optimizing keeps it, as Delta Spark's OPTIMIZE does.
+            # As Delta Spark's OPTIMIZE: plain compaction would destroy the clustering.
             if predicate is not None:
                 raise InvalidInputError(
                     f"cannot optimize a part of {snapshot.store.root}: a clustered table has none"
@@ -99,13 +98,13 @@ class Compact(Verb[Optimized]):
 
 
 def compaction_bins(files: pa.Table, target_size_bytes: int, max_deleted_share: float) -> list[Bin]:
-    """What of `considered_files` a compaction rewrites."""
+    """Select and pack those of `considered_files` that a compaction rewrites."""
     is_crowded = crowded(files, max_deleted_share)
     chosen = compute.or_(small(files, target_size_bytes), is_crowded)
     bins = pack(files.filter(chosen), target_size_bytes)
     return [
         one
         for one in bins
-        # A file alone gains by it only if rows of it are deleted.
+        # Rewriting a single file is useful only if it has deleted rows.
         if one.files.num_rows > 1 or compute.any(crowded(one.files, max_deleted_share)).as_py()
     ]

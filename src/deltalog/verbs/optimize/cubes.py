@@ -1,7 +1,7 @@
-"""ZCUBEs: groups of files that were clustered together, marked by tags as Delta Spark marks them.
+"""ZCUBEs: groups of files that were clustered together, marked with Delta Spark's tags.
 
-Owns the tags, and which files clustering has to look at again: those without a mark, and those of
-groups that are not full yet.
+Owns the tags, and which files an incremental clustering rewrites: those without a cube, and those
+of cubes that are not full yet.
 
 Protocol: Clustered Table; the tags are Delta Spark's
 """
@@ -39,10 +39,10 @@ _PLAIN: Final = re.compile(r"(?!\d+$)[A-Za-z0-9_]+")
 
 
 def clustered_by(snapshot: Snapshot) -> tuple[Path, ...]:
-    """The logical paths of the clustering columns; empty if rows are not to be clustered.
+    """Return the logical paths of the clustering columns; empty if the table is not clustered.
 
     Raises:
-        InvalidInputError: a clustering column is no column of the table.
+        InvalidInputError: the table has no column for a physical name in the domain.
     """
     wanted = clustering_columns(snapshot.domain_metadata) or ()
     if not wanted:
@@ -63,14 +63,14 @@ def clustered_by(snapshot: Snapshot) -> tuple[Path, ...]:
 
 
 def quoted(path: Path) -> str:
-    """A column as Spark writes it: parts that are no plain names stand in backticks."""
+    """Return a column as Spark writes it, with backticks around parts that need them."""
     return ".".join(
         part if _PLAIN.fullmatch(part) else f"`{part.replace('`', '``')}`" for part in path
     )
 
 
 def cube_tags(columns: Sequence[Path]) -> dict[str, str | None]:
-    """The tags of a new cube."""
+    """Return the tags of a new cube."""
     names = [quoted(path) for path in columns]
     return {_ID: str(uuid.uuid4()), _BY: dumps(names).decode()}
 
@@ -78,7 +78,7 @@ def cube_tags(columns: Sequence[Path]) -> dict[str, str | None]:
 def tagged(
     written: WrittenFiles, tags: Mapping[str, str | None], provider: str | None
 ) -> WrittenFiles:
-    """New files as parts of a cube."""
+    """Return new files with the tags of a cube."""
     adds = [
         replace(add, tags={**(add.tags or {}), **tags}, clustering_provider=provider)
         for add in written.adds
@@ -87,7 +87,7 @@ def tagged(
 
 
 def with_cubes(files: pa.Table) -> pa.Table:
-    """The files with the id of their cube; NULL for those that are in none. Those come first."""
+    """Return the files with the id of their cube, ordered by it; NULL comes first: no cube."""
     tags = files.column("tags")
     ids, names = (one_piece(extract(tags, key)) for key in (_ID, _BY))
     cubes = compute.if_else(names.is_valid(), ids, pa.scalar(None, pa.string()))
@@ -97,24 +97,24 @@ def with_cubes(files: pa.Table) -> pa.Table:
 
 
 def cubes_of(files: pa.Table) -> Any:
-    """The cube of each of `with_cubes`."""
+    """Return the cube ids of files from `with_cubes`."""
     return files.column(_CUBE)
 
 
 def unclustered(files: pa.Table) -> pa.Table:
-    """The files that are in no cube."""
+    """Return the files that are in no cube."""
     found = with_cubes(files)
     return found.filter(compute.is_null(cubes_of(found)))
 
 
 def files_to_cluster(files: pa.Table, columns: Sequence[Path], min_cube_bytes: int) -> pa.Table:
-    """What an incremental clustering rewrites; in the order of their cubes.
+    """Return the files that an incremental clustering rewrites, ordered by cube.
 
-    Files without a cube, and those of cubes that are not full. Cubes by other columns stay as they
-    are until everything is clustered anew, and so does what another provider has clustered.
+    These are files without a cube, and files of cubes that are not full. Cubes by other columns,
+    and files of another clustering provider, stay until a full clustering.
 
     Args:
-        files: of `considered_files`.
+        files: from `considered_files`.
         columns: the clustering columns.
         min_cube_bytes: the size from which a cube is full.
     """
@@ -129,7 +129,7 @@ def files_to_cluster(files: pa.Table, columns: Sequence[Path], min_cube_bytes: i
     full_ids = compute.drop_null(full.column(_CUBE))
     is_full = compute.is_in(cubes_of(found), value_set=one_piece(full_ids))
     found = found.filter(compute.invert(is_full))
-    # One cube that stands alone is as good as it can be.
+    # A single cube would be rewritten into the same cube: nothing to gain.
     return found.slice(0, 0) if _is_one_cube(found) else found
 
 
@@ -139,7 +139,10 @@ def _is_one_cube(files: pa.Table) -> bool:
 
 
 def _same_columns(files: pa.Table, columns: Sequence[Path]) -> Any:
-    """Which files were clustered by these columns; few different texts tell it."""
+    """Return a mask of the files that were clustered by these columns.
+
+    Each distinct tag is parsed once, as there are few.
+    """
     texts = one_piece(extract(files.column("tags"), _BY))
     wanted = [quoted(path) for path in columns]
     known: list[Any] = compute.drop_null(compute.unique(texts)).to_pylist()

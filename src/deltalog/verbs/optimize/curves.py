@@ -1,8 +1,8 @@
-"""Curves through space: ranks in several columns become one number that keeps neighbours close.
+"""Space-filling curves: map the ranks of several columns to one key that keeps neighbours close.
 
-The Z-curve interleaves the bits of the ranks. Hilbert's curve visits the same cells and never
-jumps; it is computed from the Z-curve's number, digit by digit, with a table of what each part of
-the curve looks like (C. Hamilton, "Compact Hilbert Indices").
+The Z-curve interleaves the bits of the ranks. The Hilbert curve visits the same cells and never
+jumps; it is computed from the Z-curve's key, digit by digit, with a table of state transitions
+(C. Hamilton, "Compact Hilbert Indices").
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _TABLE_BITS: Final = 8
 
 
 def bits_for(num_columns: int) -> int:
-    """How many bits of each column's rank fit into a key."""
+    """Return how many bits of each column's rank fit into a key."""
     most = _MAX_BITS_ALONE if num_columns == 1 else _MAX_BITS
     return max(1, min(most, _KEY_BITS // num_columns))
 
 
 def curve_keys(ranks: Sequence[pa.Array[Any]], bits: int, curve: Curve) -> pa.Array[Any]:
-    """Where on the curve each row lies.
+    """Return the position of each row on the curve.
 
     Args:
         ranks: of each column, `int64`, below `2 ** bits`.
@@ -40,7 +40,7 @@ def curve_keys(ranks: Sequence[pa.Array[Any]], bits: int, curve: Curve) -> pa.Ar
         curve: which one.
 
     Returns:
-        `int64`, 0 or more.
+        Non-negative `int64`.
     """
     keys: pa.Array[Any] = _interleaved(ranks, bits)
     return keys if curve == "zorder" or len(ranks) == 1 else _hilbert(keys, len(ranks), bits)
@@ -61,7 +61,7 @@ def _interleaved(ranks: Sequence[Any], bits: int) -> Any:
 
 @cache
 def _spread(bits: int, count: int) -> tuple[int, ...]:
-    """Every number of `bits` bits with its bits `count` apart."""
+    """Return all numbers of `bits` bits, with their bits spread `count` apart."""
     found = [0]
     for bit in range(bits):
         found += [value | 1 << bit * count for value in found]
@@ -91,9 +91,9 @@ def _hilbert(keys: pa.Array[Any], count: int, bits: int) -> pa.Array[Any]:
 
 @cache
 def _translation(count: int, digits: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """For each state and so many digits of the Z-curve: digits of Hilbert's, and the state then.
+    """Return for each state and `digits` digits of the Z-curve: Hilbert digits and next state.
 
-    A state is where a part of the curve is entered, and in which direction it runs.
+    A state is the entry corner of a part of the curve, and its direction.
     """
     outputs: list[int] = []
     states: list[int] = []
@@ -111,7 +111,7 @@ def _translation(count: int, digits: int) -> tuple[tuple[int, ...], tuple[int, .
 
 
 def _step(corner: int, state: tuple[int, int], count: int) -> tuple[int, tuple[int, int]]:
-    """The place of a corner on the curve's next finer turn, and the state inside of it."""
+    """Return the position of a corner on the next finer level of the curve, and its state."""
     entry, direction = state
     place = _from_gray(_rotated(corner ^ entry, -direction - 1, count))
     entry ^= _rotated(_entry(place), direction + 1, count)
@@ -139,7 +139,7 @@ def _entry(place: int) -> int:
 
 
 def _direction(place: int, count: int) -> int:
-    """Along which axis the curve leaves a corner for the next one."""
+    """Return the axis along which the curve leaves a corner for the next one."""
     if place == 0:
         return 0
     last = place - 1 if place % 2 == 0 else place

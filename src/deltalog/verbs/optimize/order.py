@@ -1,4 +1,4 @@
-"""The rows of a bin in the order of a curve through some columns.
+"""Rewrite the rows of a bin in the order of a space-filling curve through some columns.
 
 Protocol: none; Delta Spark's OPTIMIZE … ZORDER BY and clustered tables
 """
@@ -30,12 +30,12 @@ _MOST_SAMPLED_ROWS: Final = 50_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """How rows are to be arranged.
+    """The sort order of the rows.
 
     Args:
-        paths: the columns that matter, all alike.
+        paths: the columns; they have equal weight.
         curve: through them.
-        limits: of sorting; several bins at a time share the memory.
+        limits: of sorting; bins that are rewritten at the same time share the memory.
     """
 
     paths: tuple[Path, ...]
@@ -43,9 +43,9 @@ class Order:
     limits: SortLimits
 
     def rewrite(self, rows: BinReader, one: Bin) -> Rewritten:
-        """New files with the rows of a bin in this order.
+        """Write the rows of a bin to new files in this order.
 
-        Cost: the columns are read once more, for a sample; see `sort_batches`.
+        Cost: the columns are read twice, first for a sample; see also `sort_batches`.
         """
         bits = bits_for(len(self.paths))
         ranges = self._ranges(rows, one, 1 << bits)

@@ -1,7 +1,7 @@
-"""Purge: what was deleted or dropped leaves the files, too.
+"""Purge: rewrite files that still hold deleted rows or dropped columns.
 
-Owns which files still hold such data: those with deletion vectors, and those with columns that the
-table has no more. Nothing else is rewritten.
+Owns the selection: files with deletion vectors, and files with columns that the table no longer
+has. Other files are not rewritten.
 
 Protocol: Deletion Vectors, Column Mapping
 """
@@ -46,11 +46,11 @@ class Purge(Verb[Optimized]):
     """Rewrite the files that hold deleted rows or dropped columns; `vacuum` then deletes them.
 
     Args:
-        filters: of partitions, as callers write them; None is every partition.
+        filters: of partitions, in any form that callers use; None is every partition.
         options: of the run.
-        dropped_columns: whether to look for columns that the table has no more. Only tables with
-            column mapping can have dropped any.
-        left: what an earlier commit of the same operation has left; None is all.
+        dropped_columns: whether to look for dropped columns, which only tables with column mapping
+            can have.
+        left: bins that an earlier commit of the same operation left; None selects files.
     """
 
     filters: Any = None
@@ -62,13 +62,13 @@ class Purge(Verb[Optimized]):
     skips_empty: ClassVar[bool] = True
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Optimized:
-        """Choose the files, and have them rewritten.
+        """Select the files, and have the engine rewrite them.
 
         Raises:
-            InvalidInputError: a filter names a column that is no partition column.
+            InvalidInputError: a filter uses a column that is not a partition column.
 
-        Cost: with column mapping the footer of every file; each file that is chosen is read and
-        written once.
+        Cost: with column mapping, the footer of every file; each selected file is read and written
+        once.
         """
         snapshot = transaction.base
         predicate = partition_condition(transaction, self.filters)
@@ -92,7 +92,7 @@ class Purge(Verb[Optimized]):
 
 
 def _pack(snapshot: Snapshot, files: pa.Table, target_size_bytes: int) -> list[Bin]:
-    """Files of a cube stay together: they are still clustered when rows have gone."""
+    """Pack files of the same cube together, so that the new files stay clustered."""
     if not snapshot.configuration.supports("clustering"):
         return pack(files, target_size_bytes)
     found = with_cubes(files)
@@ -116,7 +116,7 @@ def _copy(rows: BinReader, one: Bin) -> Rewritten:
 
 
 def _with_dropped_columns(snapshot: Snapshot, files: pa.Table, known: Any) -> Any:
-    """Which files have a column that is none of the table's; where `known` is true, not asked."""
+    """Return a mask of the files with dropped columns; files that `known` selects are not read."""
     configuration = snapshot.configuration
     leaves = set(walk_leaves(physical_arrow_schema(configuration)))
     leaves |= {(name,) for name in configuration.physical_partition_columns}

@@ -1,7 +1,7 @@
-"""Values as small whole numbers of the same order, evenly spread.
+"""Ranks: map the values of a column to small integers in the same order, evenly spread.
 
-Owns where the ranges of a column begin: quantiles of a sample, so that skewed values spread as
-well as even ones. A bad sample costs readers time, never rows.
+The bounds between ranks are quantiles of a sample, so that skewed values are spread, too. A bad
+sample makes data skipping less effective, but never loses rows.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from deltalog.schema.columns import Path
 
 SAMPLE_ROWS: Final = 256 * 1024
-# Arrow's kernels exist for numbers, times and texts, and came after 22.
+# Newer than PyArrow 22; its kernels cover numbers, times and strings.
 _search_sorted: Final[Any] = getattr(pc, "search_sorted", None)
 
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """The ranges of one column; a value's rank is the number of its range, and NULL's is 0.
+    """The ranges of one column; the rank of a value is the number of its range, that of NULL is 0.
 
     Args:
         path: of the column.
-        bounds: the least value of each range but the first, ascending.
+        bounds: the smallest value of each range but the first, ascending.
     """
 
     path: Path
@@ -42,12 +42,12 @@ class Ranges:
 
     @classmethod
     def of_sample(cls, path: Path, sample: pa.Array[Any], num_ranks: int) -> Ranges:
-        """Ranges that hold equal shares of a sample.
+        """Return ranges that hold equal shares of a sample.
 
         Args:
             path: of the column.
             sample: of its values.
-            num_ranks: how many ranks there may be, NULL's among them.
+            num_ranks: the greatest number of ranks, including that of NULL.
         """
         values: Any = compute.drop_null(_comparable(sample))
         values = values.take(compute.array_sort_indices(values))
@@ -59,7 +59,7 @@ class Ranges:
         return cls(path, bounds)
 
     def ranks(self, batch: pa.RecordBatch) -> pa.Array[Any]:
-        """The rank of each row, `int64`."""
+        """Return the rank of each row, `int64`."""
         values: Any = _comparable(column_at(batch, self.path))
         found = (
             ranks_by_sorting(self.bounds, values)
@@ -72,7 +72,7 @@ class Ranges:
 
 
 def ranks_by_sorting(bounds: Any, values: Any) -> Any:
-    """How many of the ascending `bounds` are not above each value; NULL for NULL."""
+    """Count the ascending `bounds` that are at most each value; NULL for NULL."""
     both = pa.concat_arrays([bounds, values])
     order = compute.array_sort_indices(both)
     is_bound = compute.less(order, pa.scalar(len(bounds), pa.uint64()))
@@ -85,7 +85,7 @@ def ranks_by_sorting(bounds: Any, values: Any) -> Any:
 def sample_ranges(
     batches: Iterable[pa.RecordBatch], paths: Sequence[Path], num_rows: int, num_ranks: int
 ) -> list[Ranges]:
-    """The ranges of some columns.
+    """Return the ranges of some columns, from every n-th row of the batches.
 
     Args:
         batches: with these columns.
@@ -97,7 +97,7 @@ def sample_ranges(
     samples: list[list[Any]] = [[] for _ in paths]
     first = 0
     for batch in batches:
-        # Every so many rows, counted over all batches.
+        # The step continues across batches.
         start = -first % step
         first += batch.num_rows
         if start >= batch.num_rows:
@@ -115,7 +115,7 @@ def sample_ranges(
 
 
 def column_at(batch: pa.RecordBatch, path: Path) -> Any:
-    """A column, or a field of a struct: NULL where the struct is."""
+    """Return a column or a field of a struct; the field is NULL if the struct is."""
     column: Any = batch.column(path[0])
     return column if len(path) == 1 else pc.struct_field(column, list(path[1:]))
 
@@ -123,11 +123,11 @@ def column_at(batch: pa.RecordBatch, path: Path) -> Any:
 def sortable_paths(
     schema: StructType, columns: Iterable[str | Path], partition_columns: Sequence[str], what: str
 ) -> tuple[Path, ...]:
-    """The columns to sort by, in the schema's spelling.
+    """Return the columns to sort by, in the schema's spelling.
 
     Raises:
-        InvalidInputError: there are none, one is not there, is there twice, partitions the table,
-            or has values without an order.
+        InvalidInputError: there are none; or one does not exist, is repeated, is a partition
+            column, or has a type without an order.
     """
     paths = tuple(canonical_path_of(schema, column) for column in columns)
     if not paths:
@@ -149,7 +149,7 @@ def sortable_paths(
 
 
 def _comparable(values: Any) -> Any:
-    """The values in a type that Arrow can search; their order stays."""
+    """Cast values to a type that Arrow can search, keeping their order."""
     if pa.types.is_decimal(values.type):
         return values.cast(pa.float64())
     if pa.types.is_boolean(values.type):

@@ -1,4 +1,4 @@
-"""What an optimization did, as the history and as users get it."""
+"""The result of an OPTIMIZE, as operationMetrics and as the API returns it."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Optimized:
-    """What an optimization did.
+    """The result of an OPTIMIZE.
 
     Args:
-        strategy: how rows were arranged: `preserveLocality`, `zOrder`, `cluster` or `purge`.
+        strategy: `preserveLocality`, `zOrder`, `cluster` or `purge`.
         added_sizes: of each new file.
-        removed_sizes: of each file that is no longer live.
-        removed_vectors: rows that each deletion vector marked which is no longer live.
+        removed_sizes: of each removed file.
+        removed_vectors: cardinality of each removed deletion vector.
         partitions: keys of the partitions that were rewritten.
         num_batches: record batches that were read.
         num_considered: live files that the operation could have rewritten.
-        max_bin_files: files of the largest group that was rewritten at once.
-        preserves_order: whether rows stand in the order that they had.
-        left: what is still to be done, in a commit of its own.
+        max_bin_files: the number of files of the largest bin.
+        preserves_order: whether rows kept their order.
+        left: bins that are left for another commit.
     """
 
     strategy: str
@@ -41,11 +41,11 @@ class Optimized:
 
     @property
     def num_skipped(self) -> int:
-        """Files that were considered and stay."""
+        """The number of files that were considered and not rewritten."""
         return self.num_considered - len(self.removed_sizes)
 
     def metrics(self) -> dict[str, int]:
-        """As the history tells them; the names are Delta Spark's."""
+        """Return the metrics as Delta Spark's operationMetrics."""
         sizes = sorted(self.added_sizes)
         return {
             "numRemovedFiles": len(self.removed_sizes),
@@ -61,7 +61,7 @@ class Optimized:
         }
 
     def result(self) -> dict[str, Any]:
-        """As users get it; the keys are deltalake's, and some more."""
+        """Return the metrics of the API: deltalake's keys, and some more."""
         return {
             "numFilesAdded": len(self.added_sizes),
             "numFilesRemoved": len(self.removed_sizes),
@@ -80,7 +80,7 @@ class Optimized:
         }
 
     def and_then(self, later: Optimized) -> Optimized:
-        """This and what the next commit of the same operation did."""
+        """Return the sum of this result and that of the operation's next commit."""
         return Optimized(
             strategy=self.strategy,
             added_sizes=self.added_sizes + later.added_sizes,

@@ -1,4 +1,4 @@
-"""What all optimizations stage: the bins that the engine rewrote, and what the history says of it.
+"""Stage rewritten bins and operation parameters, for all OPTIMIZE verbs.
 
 Protocol: Add File and Remove File (`dataChange`), Row Tracking
 """
@@ -28,7 +28,7 @@ def record(
     cluster_by: Sequence[str] = (),
     **more: object,
 ) -> None:
-    """Say in the history what is optimized, and how; the names are Delta Spark's."""
+    """Set the operationParameters of an OPTIMIZE, under Delta Spark's names."""
     pending.parameters.setdefault("auto", False)
     pending.parameters.update(
         predicate=[] if predicate is None else [to_sql(predicate)],
@@ -46,16 +46,18 @@ def stage_rewrite(
     num_considered: int,
     preserves_order: bool = True,
 ) -> Optimized:
-    """Rewrite bins, and put new files in the place of old ones; as many as the commit shall hold.
+    """Have bins rewritten, and stage the removal of old files and the addition of new ones.
+
+    If the job's commit interval passed, the bins that were not rewritten are in `Optimized.left`.
 
     Args:
         job: which bins, and how.
         engine: rewrites them.
-        strategy: of the optimization.
+        strategy: of the verb.
         num_considered: files that could have been in the bins.
-        preserves_order: whether rows stay in their order.
+        preserves_order: whether rows keep their order.
 
-    Cost: that of `Engine.rewrite_bins`. Whatever fails leaves no file.
+    Cost: that of `Engine.rewrite_bins`. After a failure no new file is left behind.
     """
     transaction = job.transaction
     done = list(zip(job.bins, engine.rewrite_bins(job), strict=False))

@@ -1,4 +1,4 @@
-"""Z-order: rows that are alike in several columns come to lie in the same files.
+"""Z-order: sort rows so that similar values of several columns are in the same files.
 
 Protocol: none; Delta Spark's OPTIMIZE … ZORDER BY
 """
@@ -37,17 +37,17 @@ STRATEGY: Final = "zOrder"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZOrder(Verb[Optimized]):
-    """Arrange the rows of each partition along the Z-curve through some columns.
+    """Sort the rows of each partition along the Z-curve through some columns.
 
-    Predicates on any of the columns then leave few files to read. Every file of the partitions is
+    Predicates on any of the columns then skip most files. Every file of the partitions is
     rewritten, each time. NULL comes first.
 
     Args:
         columns: names or paths; a path of parts reaches into structs.
-        filters: of partitions, as callers write them; None is every partition.
+        filters: of partitions, in any form that callers use; None is every partition.
         options: of the run.
         limits: of sorting.
-        left: what an earlier commit of the same operation has left; None is all.
+        left: bins that an earlier commit of the same operation left; None selects files.
     """
 
     columns: Sequence[str | Path]
@@ -60,15 +60,15 @@ class ZOrder(Verb[Optimized]):
     skips_empty: ClassVar[bool] = True
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Optimized:
-        """Choose the files, and have them rewritten.
+        """Select the files, and have the engine rewrite them.
 
         Raises:
             InvalidInputError: a column cannot be sorted by, the table is clustered, or a filter
-                names a column that is no partition column.
+                uses a column that is not a partition column.
             StorageError: sorting needs more temporary files than `limits` allows.
 
-        Cost: two passes over the files, the first of these columns alone. What does not fit into
-        memory is written to temporary files once.
+        Cost: two passes over the files, the first over these columns only. Rows beyond the memory
+        limit are spilled to temporary files.
         """
         snapshot = transaction.base
         configuration = snapshot.configuration
