@@ -211,12 +211,12 @@ def left_for_predicate(parameters: Any, predicate: object, updates: object) -> A
     return None if predicate is None and updates and isinstance(parameters, Mapping) else parameters
 
 
-def as_changes_condition(schema: StructType, predicate: Any) -> Expression | None:
+def as_changes_condition(schema: StructType, predicate: Any, *, now: datetime) -> Expression | None:
     """Return a condition over the columns of a table and those of its change data feed."""
     if predicate is None:
         return None
     fields = [Field(name, from_arrow_type(kind)) for name, kind in CHANGE_COLUMNS.items()]
-    return as_expression(predicate, StructType([*schema, *fields]))
+    return as_expression(predicate, StructType([*schema, *fields]), now=now)
 
 
 def check_given(predicate: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -45,7 +46,7 @@ class LocalEngine:
 
     def open_source(self, data: Any) -> AbstractContextManager[Any]:
         """Hold the source's rows in memory, or in a temporary file if they are many."""
-        return MergeSource(data)
+        return nullcontext(data) if isinstance(data, MergeSource) else MergeSource(data)
 
     def find_rows(self, transaction: PendingTransaction, changes: RowChanges) -> FoundRows:
         """Find rows, by reading the columns of conditions from the files that pruning leaves."""

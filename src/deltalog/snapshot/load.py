@@ -34,8 +34,7 @@ def load_snapshot(
     Cost: hint, one listing, the commits after the checkpoint, a few small leaves of the
     checkpoint. Nothing per file.
     """
-    if context.log_tail is None:
-        context = context.with_newest_log_tail()
+    context = context.with_newest_log_tail()
     if timestamp_ms is not None:
         if version is not None:
             raise InvalidInputError("expected a version or a moment to read at, found both")

@@ -135,7 +135,12 @@ class DeltaTable:
         path = location_of(identifier) or identifier
         schema = None if partitionSchema is None else spark_schema(partitionSchema)
         with session_defaults(sparkSession):
-            convert_to_deltalake(path, mode="ignore", partition_by=schema)
+            convert_to_deltalake(
+                path,
+                mode="ignore",
+                partition_by=schema,
+                default_timezone=session_time_zone(sparkSession),
+            )
         return cls(sparkSession, path)
 
     @classmethod

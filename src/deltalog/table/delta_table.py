@@ -458,7 +458,9 @@ class DeltaTable:
             start=0 if start is None else start,
             end=bound(ending_version=ending_version, ending_timestamp=ending_timestamp),
             columns=arguments.as_columns(columns),
-            predicate=arguments.as_changes_condition(self.schema(), predicate),
+            predicate=arguments.as_changes_condition(
+                self.schema(), predicate, now=self._snapshot.context.now
+            ),
             allow_out_of_range=allow_out_of_range,
         )
 

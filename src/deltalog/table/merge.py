@@ -6,13 +6,16 @@ Owns the builder, which has deltalake's methods; `verbs.merge` defines their sem
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression
 from deltalog.features.identity_columns import identity_columns
 from deltalog.rows.changes import Action, Clause, When
+from deltalog.rows.merge.source import MergeSource
 from deltalog.verbs.do import explain
+from deltalog.write.source import is_rereadable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +53,8 @@ class TableMerger:
     def __init__(self, target: VerbTarget, merge: Merge, **options: Any) -> None:
         self._target = target
         self._merge = merge
+        self._kept = ExitStack()  # the rows of a source that gives them once
+        self._is_merged = False
         self._options = options
         source = merge.changes.source
         if isinstance(source, list) and not source:
@@ -152,7 +157,8 @@ class TableMerger:
 
         Raises:
             AmbiguousMergeError: several rows of the source would change the same row.
-            InvalidInputError, SchemaMismatchError: clauses, names or types contradict each other.
+            InvalidInputError, SchemaMismatchError: clauses, names or types contradict each other;
+                or the source gives its rows once, and they were merged already.
             ConstraintViolationError: new rows break a rule of the table.
 
         Cost: the columns of condition and predicates, of the files that the source's keys leave;
@@ -160,13 +166,30 @@ class TableMerger:
         no deletion vectors. A source that is larger than memory goes to a temporary file.
         """
         found: dict[str, Any] = self._target.do(
-            self._merge, dry_run=dry_run, progress=progress, **self._options
+            self._with_rows(), dry_run=dry_run, progress=progress, **self._options
         )
+        if not dry_run:
+            self._is_merged = True
+            self._kept.close()
         return found
 
     def explain(self) -> str:
         """Return how rows would be matched: keys, conditions, and the files that would be read."""
-        return explain(self._merge, self._target.snapshot, self._target.engine)
+        return explain(self._with_rows(), self._target.snapshot, self._target.engine)
+
+    def _with_rows(self) -> Merge:
+        """The merge, whose rows stay for a later call, even if the source gives them only once."""
+        source = self._merge.changes.source
+        if isinstance(source, MergeSource) or is_rereadable(source):
+            if self._is_merged and isinstance(source, MergeSource):
+                raise InvalidInputError(
+                    f"cannot merge into {self._target!r} again: the source gave its rows once; "
+                    "begin a merge with another one"
+                )
+            return self._merge
+        kept = self._kept.enter_context(self._target.engine.open_source(source))
+        self._merge = self._merge.with_source(kept)
+        return self._merge
 
     def _with(
         self,

@@ -139,7 +139,8 @@ def run(
             reruns += 1
             logger.info("evaluating %s of %s anew: %s", operation, snapshot.store.root, conflict)
         else:
-            return Ran(value=value, committed=committed)
+            # Another writer may have recorded the application's transaction meanwhile.
+            return Ran(value=None if committed.skipped else value, committed=committed)
 
 
 def _apply(pending: PendingTransaction, given: CommitProperties) -> None:

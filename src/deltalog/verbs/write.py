@@ -190,20 +190,28 @@ class Write(Verb[RowsWritten]):
         Cost: one pass over the rows; an append reads no file of the table.
         """
         rows = engine.open_rows(self.data)
+        predicate = self._condition(transaction)
         replaces = self.mode == "overwrite" and transaction.snapshot is not None
         if not replaces:
             self._merge_schema(transaction, rows)
-            return RowsWritten(written=self._add(transaction, engine, rows))
-        if self.predicate is not None:
-            schema = transaction.configuration.schema
-            predicate = as_condition(
-                schema, self.predicate, now=transaction.context.now, parameters=self.parameters
-            )
-            if predicate is not None:
-                return self._replace_where(transaction, engine, rows, predicate)
+            written = self._add(transaction, engine, rows, predicate=predicate)
+            return RowsWritten(written=written)
+        if predicate is not None:
+            return self._replace_where(transaction, engine, rows, predicate)
         if self.dynamic:
             return self._replace_partitions(transaction, engine, rows)
         return self._replace_all(transaction, engine, rows)
+
+    def _condition(self, transaction: PendingTransaction) -> Expression | None:
+        """The predicate, which every new row must match, also where there is none to replace."""
+        if self.predicate is None:
+            return None
+        return as_condition(
+            transaction.configuration.schema,
+            self.predicate,
+            now=transaction.context.now,
+            parameters=self.parameters,
+        )
 
     def _merge_schema(self, transaction: PendingTransaction, rows: RowSource) -> None:
         if self.schema_mode == "merge" and transaction.snapshot is not None:

@@ -75,6 +75,9 @@ def test_what_others_commit_through_the_catalog_is_seen() -> None:
     assert table.snapshot.refresh().version == 1
     table.update_incremental()
     assert (table.version(), table.file_uris()) == (1, [f"{store.root}/theirs"])
+    commit(moved(_pending(store, catalog, "more"), committer=context.committer))
+    table.load_as_version(2)  # also where this table knows an older tail
+    assert len(table.file_uris()) == 2
 
 
 @pytest.mark.protocol("B-56", "D-27")

@@ -61,7 +61,8 @@ class MergedRows:
         self._changes = changes
         source = changes.source
         self._source: MergeSource = source
-        context, before = snapshot.context, snapshot.configuration
+        # What the transaction holds already stays: columns that an earlier verb has added.
+        context, before = snapshot.context, transaction.configuration
         self._plan = plan_merge(
             changes,
             before,

@@ -88,7 +88,8 @@ def merged_rows(
     columns in conditions, or all columns if rows are updated.
     """
     changes.check()
-    watch, before, frame = Stopwatch(), scan.snapshot.configuration, changes.source
+    # What the transaction holds already stays: columns that an earlier verb has added.
+    watch, before, frame = Stopwatch(), transaction.configuration, changes.source
     source = schema_of(frame.schema)
     # As in Delta Spark: without evolution, columns that only the source has are left out.
     after = evolved(changes, before, source) if changes.merge_schema else before
