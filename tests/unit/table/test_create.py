@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltalog import CommitProperties, DeltaTable, Field, Schema, write_deltalake
+from deltalog import DeltaTable, Field, write_deltalake
 from deltalog.errors import (
     ConstraintViolationError,
     DeltaError,
@@ -15,11 +15,7 @@ from deltalog.errors import (
     TableExistsError,
 )
 from tests.support.facade import (
-    FEED,
-    BusyStore,
-    actions,
     fresh_rows,
-    last,
     make,
     rows,
     store_of,
@@ -43,35 +39,8 @@ FIELDS = [
 ]
 
 
-EMPTY = pa.table({"id": pa.array([], pa.int64()), "p": pa.array([], pa.string())})
-
-
 def numbers(*values: int) -> pa.Table:
     return pa.table({"n": pa.array(values, pa.int32())})
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        Schema([Field("id", "long"), Field("p", "string")]),
-        [Field("id", "long"), Field("p", "string")],
-        EMPTY.schema,
-    ],
-)
-def test_a_table_is_made_of_a_schema(schema: Any) -> None:
-    store = DictStore()
-    made = DeltaTable.create(store, schema, partition_by="p", name="n", description="d")
-    assert (made.version(), rows(made)) == (0, [])
-    assert made.schema().names == ("id", "p")
-    metadata = made.metadata()
-    assert (metadata.name, metadata.description) == ("n", "d")
-    assert metadata.partition_columns == ("p",)
-    assert last(made)["operation"] == "CREATE TABLE"
-
-
-def test_no_schema_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="for a schema"):
-        DeltaTable.create(DictStore(), "id long")
 
 
 @pytest.mark.protocol("GEN-01", "IDN-03", "CON-07", "CON-01", "INV-04")
@@ -144,46 +113,3 @@ def test_a_table_that_is_there() -> None:
         DeltaTable.create(store, made.schema())
     with unchanged(made):
         assert rows(DeltaTable.create(store, [Field("x", "long")], mode="ignore")) == [1]
-
-
-@pytest.mark.protocol("META-08")
-def test_a_table_is_replaced() -> None:
-    made = make([{"id": 1, "p": "a"}], partition_by=["p"], configuration=dict(FEED), name="old")
-    made.alter.add_constraint({"c": "id > 0"})
-    new = DeltaTable.create(
-        store_of(made),
-        [Field("x", "long"), Field("q", "string")],
-        mode="overwrite",
-        partition_by=["q"],
-        configuration={"mine": "1"},
-        commit_properties=CommitProperties(custom_metadata={"why": "new"}),
-    )
-    assert (new.version(), rows(new)) == (2, [])
-    metadata = new.metadata()
-    assert (metadata.id, metadata.name) == (made.metadata().id, None)
-    assert (metadata.configuration, metadata.partition_columns) == ({"mine": "1"}, ("q",))
-    assert (last(new)["operation"], last(new)["why"]) == ("CREATE OR REPLACE TABLE", "new")
-    assert sum("remove" in action for action in actions(new)) == 1
-    # The history stays, and so do the features that it needs.
-    assert rows(DeltaTable(store_of(made), 1)) == [(1, "a")]
-    assert new.protocol().min_writer_version >= made.protocol().min_writer_version
-    write_deltalake(new, [{"x": -1, "q": "z"}], mode="append")
-    assert fresh_rows(new) == [(-1, "z")]
-
-
-def test_rows_that_somebody_added_meanwhile_go_with_the_old_table() -> None:
-    made = make([{"id": 1}])
-    store = BusyStore(store_of(made).files)
-    store.before_commit = lambda: write_deltalake(DeltaTable(store), [{"id": 2}], mode="append")
-    new = DeltaTable.create(store, [Field("id", "long")], mode="overwrite")
-    assert (new.version(), rows(new)) == (2, [])
-
-
-def test_clustering_is_replaced_with_the_table() -> None:
-    store = DictStore()
-    fields = [Field("id", "long"), Field("x", "long")]
-    DeltaTable.create(store, fields, cluster_by=["id"])
-    new = DeltaTable.create(store, fields, mode="overwrite", cluster_by=["x"])
-    assert '["x"]' in str(new.domain_metadata()["delta.clustering"])
-    new = DeltaTable.create(store, fields, mode="overwrite", partition_by=["x"])
-    assert new.domain_metadata() == {}

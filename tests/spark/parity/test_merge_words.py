@@ -1,13 +1,13 @@
-"""Merges: what each clause does."""
+"""Merges: clauses that mean nothing."""
 
 from __future__ import annotations
 
 from tests.spark.parity.cases import NO_WORD, cases_of
-from tests.unit.rows.merge import test_clauses
+from tests.unit.rows import test_changes
 
 globals().update(
     cases_of(
-        test_clauses,
+        test_changes,
         {
             "test_clauses_that_mean_nothing_are_refused[rewritten-clauses3-": NO_WORD,
             "test_clauses_that_mean_nothing_are_refused[rewritten-clauses4-": NO_WORD,

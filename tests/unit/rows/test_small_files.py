@@ -1,4 +1,4 @@
-"""Small files: read together, and each as what it is."""
+"""Small files are read in groups, whatever their schemas."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from deltalog.verbs.optimize import Compact
 from tests.support.optimizing import OptimizedTable, numbered
 
 COLUMNS = {"id": "long", "p": "string"}
+
+
 MAPPED = {"delta.columnMapping.mode": "name"}
 
 
