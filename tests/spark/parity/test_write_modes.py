@@ -27,7 +27,6 @@ globals().update(
             "test_rows_that_are_read_once_cannot_go_to_the_table_of_somebody_else": RACES,
             "test_rows_that_somebody_added_meanwhile_are_overwritten": RACES,
             "test_retries_can_be_forbidden": NO_WORD,
-            "test_a_commit_is_tried_ten_thousand_times_or_ten_minutes": NO_TABLE,
             "test_the_protocol_of_new_tables_has_a_default": NO_TABLE,
             "test_defaults_of_new_tables_are_nested": NO_TABLE,
         },

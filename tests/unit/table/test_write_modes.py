@@ -28,9 +28,7 @@ from deltalog.errors import (
     TableExistsError,
 )
 from deltalog.testing import FaultyStore, InjectedFault
-from deltalog.transaction.backoff import Backoff
 from tests.support.facade import BusyStore, fresh_rows, last, make, rows, store_of, unchanged
-from tests.support.interleaving import SteadyClock
 from tests.support.logs import DictStore
 from tests.support.writes import parquet_file, spec_of, table
 
@@ -385,16 +383,6 @@ def test_retries_can_be_forbidden() -> None:
     none = CommitProperties(max_commit_retries=0)
     with unchanged(one), pytest.raises(DeltaError, match="1 attempt"):
         write_deltalake(one, NEW, mode="append", commit_properties=none)
-
-
-@pytest.mark.protocol("B4-commit-attempts")
-def test_a_commit_is_tried_ten_thousand_times_or_ten_minutes() -> None:
-    clock = SteadyClock(1_000)
-    backoff = Backoff(clock=clock)
-    assert (backoff.allows(10_000), backoff.allows(10_001)) == (True, False)
-    late = Backoff(clock=SteadyClock(1_000 + 600_000))
-    late.started_ms = 1_000
-    assert not late.allows(1)
 
 
 @pytest.mark.protocol("UPG-04")

@@ -1,4 +1,4 @@
-"""Row ids of a commit, in both dialects, at the first attempt and after lost races."""
+"""Row ids of new and old files, given anew for every attempt."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ from tests.support.logs import (
 from tests.support.transactions import NOW_MS, commit_info_of, new_file, of_kind, pending, table
 
 CURRENT = ("rowTracking", "domainMetadata")
+
+
 DRAFT = ("rowIds",)
+
+
 ENABLED = {
     "delta.enableRowTracking": "true",
     "delta.rowTracking.materializedRowIdColumnName": "_a",

@@ -1,4 +1,4 @@
-"""`delta.enableRowLevelConcurrency`: writers that change different rows of one file."""
+"""Writers that change different rows of one file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from tests.support.logs import DictStore
 from tests.support.transactions import condition
 
 ROW_LEVEL = {**VECTORS, "delta.enableRowLevelConcurrency": "true"}
+
+
 DATA = [{"id": n, "v": 0} for n in range(10)]
+
 
 Verb = Callable[[DeltaTable], Any]
 

@@ -1,4 +1,4 @@
-"""Commits that a catalog decides on, through the smallest catalog there is."""
+"""Commits through a catalog: staged, ratified, and where others see them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,11 @@ from deltalog import DeltaTable
 from deltalog.catalog import Catalog, RatifiedCommit
 from deltalog.context import utc_context
 from deltalog.errors import (
-    AlreadyExistsError,
     CommitOutcomeUnknownError,
     InvalidInputError,
-    ObjectNotFoundError,
     StorageError,
 )
 from deltalog.log.names import STAGED_DIRECTORY, commit_path
-from deltalog.paths import FileInfo
 from deltalog.snapshot import load_snapshot
 from deltalog.testing import InMemoryCatalog
 from deltalog.transaction import CatalogCommitter, PendingTransaction, commit
@@ -26,12 +23,6 @@ from tests.support.logs import DictStore
 from tests.support.transactions import new_file, table
 
 CONFIGURATION = {"delta.enableInCommitTimestamps": "true"}
-PROTOCOL = {
-    "minReaderVersion": 3,
-    "minWriterVersion": 7,
-    "readerFeatures": ["catalogManaged"],
-    "writerFeatures": ["catalogManaged", "inCommitTimestamp"],
-}
 
 
 def _table() -> tuple[DictStore, InMemoryCatalog]:
@@ -161,14 +152,3 @@ def test_a_new_table_is_published_and_then_known() -> None:
         commit(moved(_pending(store, catalog, "a"), committer=CatalogCommitter(catalog))).version
         == 1
     )
-
-
-def test_the_reference_catalog_ratifies_in_order() -> None:
-    catalog = InMemoryCatalog()
-    assert isinstance(catalog, Catalog)
-    file = FileInfo(f"{STAGED_DIRECTORY}/x", 1, 1)
-    catalog.propose("t", RatifiedCommit(version=0, file=file))
-    with pytest.raises(AlreadyExistsError):
-        catalog.propose("t", RatifiedCommit(version=0, file=file))
-    with pytest.raises(ObjectNotFoundError):
-        catalog.propose("t", RatifiedCommit(version=2, file=file))
