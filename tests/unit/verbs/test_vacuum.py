@@ -10,13 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deltalog import DeltaTable
 from deltalog._json import loads
 from deltalog.engine import LocalEngine
 from deltalog.errors import (
     DeltaError,
     InvalidInputError,
-    StorageError,
     UnsupportedFeatureError,
 )
 from deltalog.testing import FaultyStore, Harm, InjectedFault
@@ -247,31 +245,3 @@ def _is_reachable(table: AgingTable, expected: Mapping[int, tuple[int, Any]], ve
     """Whether a version was the latest one at some moment within the retention."""
     later = [time for other, (time, _) in expected.items() if other > version]
     return not later or min(later) >= table.kept.now_ms - WEEK * DAY_MS
-
-
-def forced(table: AgingTable, **options: Any) -> list[str]:
-    facade = DeltaTable(table.store)
-    return facade.vacuum(0, enforce_retention_duration=False, **options)
-
-
-@pytest.mark.parametrize("harm", [Harm.REFUSE, Harm.CRASH])
-def test_a_deletion_that_fails_says_so(harm: Harm) -> None:
-    table = old_and_new()
-    table.store = FaultyStore(table.kept, InjectedFault(verb="delete_many", harm=harm))
-    with pytest.raises(StorageError, match="delete_many"):
-        forced(table, dry_run=False)
-    table.store = table.kept
-    logged = [entry["operationParameters"].get("status") for entry in table.snapshot().history(2)]
-    assert logged == (["FAILED", None] if harm is Harm.REFUSE else [None, None])
-    assert len(forced(table, dry_run=False)) == 1
-    assert table.rows() == [(3,)]
-
-
-def test_vacuum_deletes_only_when_told_and_logs_only_when_it_deletes() -> None:
-    table = old_and_new()
-    before = table.snapshot().version
-    assert len(forced(table)) == 1
-    assert table.snapshot().version == before
-    assert len(forced(table, dry_run=False)) == 1
-    assert forced(table, dry_run=False) == []
-    assert table.snapshot().version == before + 2

@@ -1,13 +1,13 @@
-"""Overwriting partitions."""
+"""Schemas and partitions that data changes."""
 
 from __future__ import annotations
 
 from tests.spark.parity.cases import RACES, cases_of
-from tests.unit.table import test_dynamic_overwrite
+from tests.unit.verbs import test_write
 
 globals().update(
     cases_of(
-        test_dynamic_overwrite,
+        test_write,
         {
             "test_rows_that_another_writer_added_meanwhile_go_too": RACES,
         },

@@ -15,7 +15,6 @@ from deltalog import (
     DeltaTable,
     Transaction,
     WriterProperties,
-    table_defaults,
     write_deltalake,
 )
 from deltalog.errors import (
@@ -383,28 +382,3 @@ def test_retries_can_be_forbidden() -> None:
     none = CommitProperties(max_commit_retries=0)
     with unchanged(one), pytest.raises(DeltaError, match="1 attempt"):
         write_deltalake(one, NEW, mode="append", commit_properties=none)
-
-
-@pytest.mark.protocol("UPG-04")
-def test_the_protocol_of_new_tables_has_a_default() -> None:
-    with table_defaults({"delta.minWriterVersion": "4"}):
-        protocol = make(NEW).protocol()
-    assert (protocol.min_reader_version, protocol.min_writer_version) == (1, 4)
-
-
-def test_defaults_of_new_tables_are_nested() -> None:
-    with table_defaults({"delta.appendOnly": "true", "delta.checkpointInterval": "7"}):
-        with table_defaults({"delta.checkpointInterval": "9"}):
-            inner = make(NEW, configuration={"delta.appendOnly": None})
-        outer = make(NEW)
-    assert inner.metadata().configuration == {"delta.checkpointInterval": "9"}
-    assert outer.metadata().configuration == {
-        "delta.appendOnly": "true",
-        "delta.checkpointInterval": "7",
-    }
-    assert make(NEW).metadata().configuration == {}
-    with (
-        pytest.raises(InvalidInputError, match="checkpointInterval"),
-        table_defaults({"delta.checkpointIntervall": "7"}),
-    ):
-        pass  # pragma: no cover

@@ -1,4 +1,4 @@
-"""`DeltaTable.create`: new tables, and tables in the place of others."""
+"""New tables: their defaults, and what they may be made of."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltalog import DeltaTable, Field, write_deltalake
+from deltalog import (
+    DeltaTable,
+    Field,
+    table_defaults,
+    write_deltalake,
+)
 from deltalog.errors import (
     ConstraintViolationError,
     DeltaError,
@@ -22,6 +27,34 @@ from tests.support.facade import (
     unchanged,
 )
 from tests.support.logs import DictStore
+
+NEW = [{"id": 3}]
+
+
+@pytest.mark.protocol("UPG-04")
+def test_the_protocol_of_new_tables_has_a_default() -> None:
+    with table_defaults({"delta.minWriterVersion": "4"}):
+        protocol = make(NEW).protocol()
+    assert (protocol.min_reader_version, protocol.min_writer_version) == (1, 4)
+
+
+def test_defaults_of_new_tables_are_nested() -> None:
+    with table_defaults({"delta.appendOnly": "true", "delta.checkpointInterval": "7"}):
+        with table_defaults({"delta.checkpointInterval": "9"}):
+            inner = make(NEW, configuration={"delta.appendOnly": None})
+        outer = make(NEW)
+    assert inner.metadata().configuration == {"delta.checkpointInterval": "9"}
+    assert outer.metadata().configuration == {
+        "delta.appendOnly": "true",
+        "delta.checkpointInterval": "7",
+    }
+    assert make(NEW).metadata().configuration == {}
+    with (
+        pytest.raises(InvalidInputError, match="checkpointInterval"),
+        table_defaults({"delta.checkpointIntervall": "7"}),
+    ):
+        pass  # pragma: no cover
+
 
 FIELDS = [
     Field(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tests.spark.parity.cases import AS_DELTA, FAULTS, LATEST, NO_TABLE, NO_WORD, RACES, cases_of
-from tests.unit.table import test_write_modes
+from tests.unit.table import test_write
 
 globals().update(
     cases_of(
-        test_write_modes,
+        test_write,
         {
             "test_what_does_not_go_together[options1-": NO_WORD,
             "test_what_does_not_go_together[options4-": AS_DELTA,
@@ -27,8 +27,6 @@ globals().update(
             "test_rows_that_are_read_once_cannot_go_to_the_table_of_somebody_else": RACES,
             "test_rows_that_somebody_added_meanwhile_are_overwritten": RACES,
             "test_retries_can_be_forbidden": NO_WORD,
-            "test_the_protocol_of_new_tables_has_a_default": NO_TABLE,
-            "test_defaults_of_new_tables_are_nested": NO_TABLE,
         },
     )
 )
