@@ -18,6 +18,7 @@ ROWS: dict[str, Any] = {"id": [1, 2, 3], "v": ["a", None, "c"], "s": [{"x": 1}, 
 
 
 def make(configuration: dict[str, str] | None = None, **options: Any) -> DataTable:
+    """Three rows with a nested column."""
     table = DataTable([("id", "long"), ("v", "string"), ("s", INNER)], **options)
     table.commit(table.add(ROWS))
     if configuration:
@@ -26,10 +27,12 @@ def make(configuration: dict[str, str] | None = None, **options: Any) -> DataTab
 
 
 def mapped() -> DataTable:
+    """The same, with names that may change."""
     return make({"delta.columnMapping.mode": "name"})
 
 
 def apply(table: DataTable, verb: Verb[Any]) -> Snapshot:
+    """Commit a verb."""
     done = do(verb, lambda: load_snapshot(utc_context(table.store)), LocalEngine())
     return done.committed.snapshot
 
@@ -56,4 +59,5 @@ def told(table: DataTable) -> tuple[str, dict[str, Any]]:
 
 
 def names(snapshot: Snapshot) -> tuple[str, ...]:
+    """The columns of a version."""
     return snapshot.configuration.schema.names

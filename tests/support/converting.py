@@ -29,12 +29,14 @@ from tests.support.aging import NO_HOOKS, AgingTable
 
 
 def put(table: AgingTable, path: str, data: Mapping[str, Any] | pa.Table, **options: Any) -> None:
+    """Write a Parquet file as another writer does."""
     out = BytesIO()
     pq.write_table(data if isinstance(data, pa.Table) else pa.table(dict(data)), out, **options)
     table.kept.put(path, out.getvalue())
 
 
 def parquet(*paths: str, **columns: Sequence[Any]) -> AgingTable:
+    """A directory of such files."""
     table = AgingTable()
     for path in paths:
         put(table, path, columns or {"id": [1, 2]})
@@ -66,6 +68,7 @@ def convert(
 
 
 def _configured(found: Conversion, properties: Mapping[str, str]) -> TableConfiguration:
+    """The table that they are to become."""
     return configuration_in_place(
         new_table(
             found.schema,
@@ -77,9 +80,11 @@ def _configured(found: Conversion, properties: Mapping[str, str]) -> TableConfig
 
 
 def stats(table: AgingTable) -> list[Any]:
+    """The statistics of live files."""
     texts: list[Any] = table.snapshot().files(["stats"]).column("stats").to_pylist()
     return [loads(text, "") for text in texts]
 
 
 def types(table: AgingTable) -> dict[str, str]:
+    """The types of columns."""
     return {field.name: str(field.type) for field in table.snapshot().configuration.schema}

@@ -27,6 +27,7 @@ VECTORS = {"delta.enableDeletionVectors": "true"}
 
 
 def rows(*numbers: int) -> dict[str, list[int]]:
+    """A column of numbers."""
     return {"id": list(numbers)}
 
 
@@ -49,6 +50,7 @@ def logged(*actions: dict[str, Any], **members: Any) -> AgingTable:
 
 
 def put(table: AgingTable, *paths: str, age_days: float = 30) -> None:
+    """Put files into a directory that no log names."""
     for path in paths:
         table.kept.files[path] = b"x"
         table.kept.times_ms[path] = table.kept.now_ms - round(age_days * DAY_MS)
@@ -65,5 +67,6 @@ def masked(*, days: float) -> AgingTable:
 
 
 def changes_of(table: AgingTable, version: int) -> int:
+    """How many rows the feed of a version has."""
     found = open_changes(table.snapshot(), start=version, end=version)
     return found.to_table().num_rows

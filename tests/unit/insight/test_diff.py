@@ -5,47 +5,27 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltalog.errors import InvalidInputError
-from deltalog.insight.diff import TableDiff, diff_snapshots
+from deltalog.insight.diff import diff_snapshots
 from deltalog.schema import Field, PrimitiveType
 from deltalog.testing import CountingStore
 from deltalog.verbs import alter
 from deltalog.verbs.update import Update
-from deltalog.verbs.write import Write
 from tests.support.aging import FEATURES, AgingTable
 from tests.support.contexts import moved
+from tests.support.diffing import diff, make, told
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
-
-
-APPEND_ONLY = {"delta.appendOnly": "true"}
 
 
 C = Field("c", PrimitiveType("long"))
 
 
 IDS = {"delta.enableRowTracking": "true"}
-
-
-def make(properties: dict[str, str] | None = None, **options: Any) -> AgingTable:
-    table = AgingTable()
-    table.create({"id": [1, 2, 3], "p": [0, 0, 1]}, properties=properties, **options)
-    return table
-
-
-def diff(table: AgingTable, old: int, new: int, **options: Any) -> TableDiff:
-    return diff_snapshots(table.snapshot(old), table.snapshot(new), **options)
-
-
-def told(found: TableDiff) -> list[tuple[Any, ...]]:
-    names = [name for name in found.schema.names if name != "_metadata.row_id"]
-    rows = found.to_table().select(names).to_pylist()
-    return sorted(tuple(row.values()) for row in rows)
 
 
 def rewrite(table: AgingTable, rows: dict[str, Any]) -> None:
@@ -125,23 +105,6 @@ def test_another_deletion_vector_is_read_by_positions() -> None:
     assert told(diff(table, 2, 1)) == [(3, 1, "insert")]
 
 
-def test_schemas_and_settings_are_compared() -> None:
-    table = make({"delta.columnMapping.mode": "name"})
-    table.do(alter.AddColumns([C]))
-    table.do(alter.RenameColumn("p", "q"))
-    table.do(alter.SetTableProperties(APPEND_ONLY))
-    found = diff(table, 0, 3)
-    assert found.schema_changes.to_pylist() == [
-        {"column": "q", "change": "renamed", "before": "p", "after": "q"},
-        {"column": "c", "change": "added", "before": None, "after": "long"},
-    ]
-    assert {"kind": "property", "name": "delta.appendOnly", "before": None, "after": "true"} in (
-        found.setting_changes.to_pylist()
-    )
-    assert told(found) == []
-    assert "schema: renamed q: p → q" in repr(found)
-
-
 def test_rows_are_compared_across_an_added_column() -> None:
     table = make({"delta.columnMapping.mode": "name"})
     table.do(alter.AddColumns([C]))
@@ -150,31 +113,6 @@ def test_rows_are_compared_across_an_added_column() -> None:
     assert changed.column("id").to_pylist() == [3, 3]
     assert changed.column("c").to_pylist() == [None, 9]
     assert diff(table, 3, 0, key=["id"]).summary() == {"added": 0, "removed": 0, "changed": 0}
-
-
-def test_versions_with_other_partition_columns_are_compared() -> None:
-    table = make(partition_by=["p"])
-    rows = pa.table({"id": [1, 2], "p": [0, 5]})
-    table.do(Write(data=rows, mode="overwrite", schema_mode="overwrite", partition_by=["id"]))
-    assert told(diff(table, 0, 1, key=["id"])) == [
-        (2, 0, "update_preimage"),
-        (2, 5, "update_postimage"),
-        (3, 1, "delete"),
-    ]
-
-
-def test_versions_without_a_column_in_common_differ_in_schema_only() -> None:
-    table = make()
-    rows = pa.table({"id": ["x"], "q": [0]})
-    table.do(Write(data=rows, mode="overwrite", schema_mode="overwrite"))
-    found = diff(table, 0, 1)
-    assert found.left_out == ("id",)
-    assert "not compared: id" in repr(found)
-    assert diff(table, 0, 1).schema_changes.num_rows == 3
-    with pytest.raises(InvalidInputError, match="no column in common"):
-        diff(table, 0, 1, columns=["id"]).to_table()
-    with pytest.raises(InvalidInputError, match="by id"):
-        diff(table, 0, 1, key=["id"])
 
 
 def test_a_version_from_before_deletion_vectors_is_compared() -> None:

@@ -1,52 +1,13 @@
-"""The command line, through typer's own runner."""
+"""The commands of the command line."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from datetime import UTC, date, datetime
-from decimal import Decimal
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-import pytest
-from typer.testing import CliRunner, Result
 
 from deltalog import DeltaTable, write_deltalake
-from deltalog._json import loads
-from deltalog.cli import app
-
-ROWS = pa.table(
-    {
-        "id": pa.array([1, 2, 3], pa.int64()),
-        "name": ["a", "b,c", None],
-        "at": pa.array([datetime(2024, 1, 1, tzinfo=UTC)] * 3, pa.timestamp("us", "UTC")),
-        "day": pa.array([date(2024, 1, 1)] * 3),
-        "price": pa.array([Decimal("1.50")] * 3, pa.decimal128(9, 2)),
-        "raw": pa.array([b"\xff", b"", None], pa.binary()),
-        "part": pa.array([{"x": 1.5, "y": [1]}, {"x": float("nan"), "y": None}, None]),
-    }
-)
-
-
-def run(*arguments: object, code: int = 0) -> Result:
-    found = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert found.exit_code == code, (found.output, found.exception)
-    return found
-
-
-def lines(*arguments: object, code: int = 0) -> list[Any]:
-    found = run(*arguments, "--format", "json", code=code)
-    return [loads(line.encode(), "output") for line in found.stdout.splitlines()]
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> str:
-    uri = str(tmp_path / "table")
-    write_deltalake(uri, ROWS)
-    write_deltalake(uri, ROWS.slice(0, 1), mode="append")
-    return uri
+from tests.support.command_line import ROWS, lines, run
 
 
 def test_show(table: str) -> None:
@@ -68,49 +29,6 @@ def test_files(table: str) -> None:
     assert [row["num_records"] for row in lines("files", table)] == [3, 1]
     assert [row["num_records"] for row in lines("files", table, "--where", "id > 1")] == [3]
     assert "part-" in run("files", table).stdout
-
-
-def test_scan_as_json_lines(table: str) -> None:
-    found = lines("scan", table, "--where", "id = 2")
-    assert found == [
-        {
-            "id": 2,
-            "name": "b,c",
-            "at": "2024-01-01T00:00:00+00:00",
-            "day": "2024-01-01",
-            "price": "1.50",
-            "raw": "",
-            "part": {"x": "nan", "y": None},
-        }
-    ]
-
-
-def test_scan_as_csv(table: str) -> None:
-    text = run("scan", table, "-c", "name", "-c", "id", "-c", "part", "-n", 2, "-f", "csv").stdout
-    assert text.splitlines() == [
-        '"name","id","part"',
-        '"a",1,"{""x"":1.5,""y"":[1]}"',
-        '"b,c",2,"{""x"":""nan"",""y"":null}"',
-    ]
-    assert run("scan", table, "-f", "csv").stdout.count("\n") == 5
-
-
-def test_scan_as_arrow(table: str) -> None:
-    data = run("scan", table, "--where", "id <> 2", "-f", "arrow").stdout_bytes  # 2 has a NaN
-    rows = DeltaTable(table).scan(predicate="id <> 2").to_table()
-    assert pa.ipc.open_stream(data).read_all().equals(rows)
-
-
-def test_scan_as_a_table(table: str) -> None:
-    text = run("scan", table, "-c", "id", "-c", "name").stdout
-    assert " \n" not in text
-    assert [line.split() for line in text.splitlines()] == [
-        ["id", "name"],
-        ["1", "a"],
-        ["2", "b,c"],
-        ["3"],
-        ["1", "a"],
-    ]
 
 
 def test_diff(table: str) -> None:

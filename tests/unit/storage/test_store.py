@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import io
-import os
 import pickle
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import fsspec
 import pyarrow.fs as pafs
@@ -17,14 +15,11 @@ import pytest
 
 from deltalog.errors import (
     AlreadyExistsError,
-    InvalidInputError,
     ObjectNotFoundError,
-    StorageError,
-    UnsafePathError,
 )
 from deltalog.paths import FileInfo
 from deltalog.storage import FsspecStore, LevelStore, Store, open_store
-from tests.support.filesystems import OneByOneFileSystem, ShuffledFileSystem
+from tests.support.filesystems import OneByOneFileSystem
 
 MakeStore = Callable[[Path], Store]
 
@@ -213,130 +208,6 @@ def test_times_are_milliseconds(store: Store) -> None:
     (listed,) = store.list_all("")
     assert listed == store.stat("a")
     assert 1_700_000_000_000 < listed.modified_ms < 4_000_000_000_000
-
-
-def test_a_local_table_reads_files_of_another_place(tmp_path: Path) -> None:
-    source = open_store(f"memory://{tmp_path}/source")
-    source.put("x y", b"1")
-    clone = open_store(tmp_path / "clone")
-    clone.put("own", b"2")
-    found = clone.read_many(["own", f"{source.root}/x y", f"file://{tmp_path}/clone/own"])
-    assert found == [b"2", b"1", b"2"]
-    clone.delete_many([f"{source.root}/x y", "own"])
-    assert list(source.list_all("")) == list(clone.list_all("")) == []
-
-
-@pytest.mark.protocol("SHARE-SEC-02")
-def test_what_a_log_names_is_not_fetched_from_anywhere(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
-    with pytest.raises(UnsafePathError):
-        store.read("http://localhost/x")
-    remote = open_store("s3://bucket/t", {"key": "k", "secret": "s"})
-    for path in ("file:///etc/passwd", "local:///etc/passwd", "/etc/passwd"):
-        with pytest.raises(UnsafePathError, match="local file"):
-            remote.read(path)
-
-
-def test_local_files_have_native_paths(tmp_path: Path) -> None:
-    store = open_store(tmp_path / "t")
-    assert isinstance(store, FsspecStore)
-    assert store.native_path("a b") == f"{tmp_path}/t/a b"
-    assert store.native_path("file:///x") == "/x"
-    assert store.native_path("memory:///x") is None
-
-
-@pytest.mark.parametrize("form", ["relative", "file://", "home", "trailing"])
-def test_forms_of_local_locations(
-    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    location = {
-        "relative": "d/../t",
-        "file://": f"file://{tmp_path}/t",
-        "home": "~/t",
-        "trailing": f"{tmp_path}//t/",
-    }[form]
-    assert open_store(location).root == f"{tmp_path}/t"
-
-
-def test_locations_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match="empty"):
-        open_store("")
-    with pytest.raises(InvalidInputError, match="int"):
-        open_store(3)  # type: ignore[arg-type]  # that is the point
-    with pytest.raises(InvalidInputError, match="file system"):
-        open_store(str(tmp_path), filesystem=object())
-    with pytest.raises(InvalidInputError, match="nosuch"):
-        open_store("nosuch://x/y").read("a")
-
-
-@pytest.mark.protocol("B-01", "D-26")
-def test_an_unknown_kind_of_file_system_refuses_to_commit(tmp_path: Path) -> None:
-    filesystem = OneByOneFileSystem(skip_instance_cache=True)
-    store = open_store(str(tmp_path), filesystem=filesystem)
-    with pytest.raises(StorageError, match="no atomic put-if-absent"):
-        store.put_if_absent("0.json", b"")
-    assert not (tmp_path / "0.json").exists()
-    store.put("0.json", b"x")  # replacing needs no primitive
-
-
-@pytest.mark.protocol("B-01", "D-26")
-@pytest.mark.parametrize("protocol", ["s3", "gs", "abfs", "memory", "file", ("file", "local")])
-def test_a_file_system_that_only_bears_a_kinds_name_refuses_to_commit(
-    protocol: str | tuple[str, ...], tmp_path: Path
-) -> None:
-    """pyarrow's file systems of the clouds are such: they look, and then write."""
-    filesystem: Any = OneByOneFileSystem(skip_instance_cache=True)
-    filesystem.protocol = protocol
-    store = open_store(str(tmp_path), filesystem=filesystem)
-    store.put("x", b"1")
-    assert store.read_many(["x", "x"]) == [b"1", b"1"]
-    assert [file.path for file in store.list_from("", "")] == ["x"]
-    with pytest.raises(StorageError, match=r"no atomic put-if-absent .*class OneByOneFileSystem"):
-        store.put_if_absent("0.json", b"")
-    assert not (tmp_path / "0.json").exists()
-
-
-@pytest.mark.protocol("D-25")
-def test_pages_in_any_order_with_odd_entries_are_sorted(tmp_path: Path) -> None:
-    names = [f"{version:020d}.json" for version in range(2500)]
-    filesystem = ShuffledFileSystem(names, skip_instance_cache=True)
-    store = open_store(str(tmp_path), filesystem=filesystem)
-    found = [file.path for file in store.list_from("_delta_log", names[100])]
-    assert found == [f"_delta_log/{name}" for name in names[100:]]
-
-
-def test_a_fork_makes_file_systems_anew(tmp_path: Path) -> None:
-    store = open_store(f"memory://{tmp_path}")
-    store.put("a", b"1")
-    store.read_many(["a"] * 200)
-    reader, writer = os.pipe()
-    with pytest.warns() if _warns_of_threads() else _nothing():
-        child = os.fork()
-    if child == 0:  # pragma: no cover  # another process
-        local = open_store(tmp_path)
-        local.put("b", b"2")
-        many = local.read_many(["b"] * 200)
-        answer = b"ok" if store.read("a") == b"1" and many == [b"2"] * 200 else b"no"
-        os.write(writer, answer)
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert os.read(reader, 2) == b"ok"
-    os.close(reader)
-    os.close(writer)
-
-
-def _warns_of_threads() -> bool:
-    import sys
-
-    return sys.version_info >= (3, 12)
-
-
-def _nothing() -> Any:
-    import contextlib
-
-    return contextlib.nullcontext()
 
 
 def test_one_level_is_listed(store: Store) -> None:
