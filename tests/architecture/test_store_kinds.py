@@ -45,7 +45,7 @@ OTHERWISE_MEANT = {
     ("sharing/client/profile.py", "file://"): "a profile's place, which fsspec opens",
     ("sharing/server/middleware.py", "http"): "ASGI's name of a request",
     ("replay/keys.py", "file:"): A_LOCAL_URL,
-    ("verbs/clone.py", "file:"): A_LOCAL_URL,
+    ("verbs/cloned_files.py", "file:"): A_LOCAL_URL,
     ("verbs/generate.py", "file:"): A_LOCAL_URL,
 }
 

@@ -15,7 +15,8 @@ import pytest
 
 from deltalog.errors import AccessDeniedError, AlreadyExistsError, ObjectNotFoundError, StorageError
 from deltalog.storage import FsspecStore, Store, open_store
-from deltalog.storage.parquet import open_parquet, write_parquet
+from deltalog.storage.parquet import open_parquet
+from deltalog.storage.parquet_sink import write_parquet
 from tests.support.emulators import Emulator
 
 pytestmark = pytest.mark.emulator

@@ -21,15 +21,3 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(["token"]) == 0
     token, digest = (line.partition(": ")[2] for line in capsys.readouterr().out.splitlines())
     assert digest == f"sha256:{token_digest(token)}"
-
-
-def test_the_command_of_the_whole_library(tmp_path: Path) -> None:
-    testing = pytest.importorskip("typer.testing", reason="typer is not installed")
-    from deltalog.cli import app as commands
-
-    runner = testing.CliRunner()
-    assert "hash: sha256:" in runner.invoke(commands, ["share", "token"]).output
-    wrong = tmp_path / "c.yaml"
-    wrong.write_text("prot: 1")
-    for command in (["share", "check", str(wrong)], ["share", "serve", str(wrong), "--port", "1"]):
-        assert runner.invoke(commands, command).exit_code == 2

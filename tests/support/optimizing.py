@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,8 @@ from tests.support.statements import StatedTable
 from tests.support.transactions import actions_of, commit_info_of, of_kind
 
 IDS = ("_metadata.row_id", "_metadata.row_commit_version")
+
+
 _HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 
@@ -90,3 +93,40 @@ def numbered(start: int, stop: int, **more: Any) -> list[dict[str, Any]]:
 def ids_of(rows: Sequence[Mapping[str, Any]]) -> list[Any]:
     """The ids of rows."""
     return [row["id"] for row in rows]
+
+
+CLUSTERED = {"id": "long", "x": "long", "y-new": "long", "s": "struct<z:long>"}
+SCATTERED = {"id": "long", "x": "long", "y": "string", "s": "struct<z:double>", "p": "string"}
+
+
+def cubes(table: OptimizedTable) -> set[str | None]:
+    """The cubes that files are in; None for those that are in none."""
+    found = table.files().column("tags").to_pylist()
+    return {None if tags is None else dict(tags)["ZCUBE_ID"] for tags in found}
+
+
+def clustered(*columns: str, **options: Any) -> OptimizedTable:
+    """Two files of random rows, which are to be clustered."""
+    draw = random.Random(7)
+    rows = [
+        {"id": n, "x": draw.randrange(1000), "y-new": draw.randrange(1000)} for n in range(4000)
+    ]
+    table = OptimizedTable(CLUSTERED, rows[:2000], rows[2000:], **options)
+    table.cluster_by(*columns)
+    return table
+
+
+def scattered(count: int) -> list[list[dict[str, Any]]]:
+    """Random rows of `SCATTERED`, for four files."""
+    draw = random.Random(7)
+    rows: list[dict[str, Any]] = [
+        {
+            "id": number,
+            "x": draw.randrange(1000),
+            "y": f"{draw.randrange(1000):04}",
+            "s": {"z": draw.random()},
+            "p": "ab"[number % 2],
+        }
+        for number in range(count)
+    ]
+    return [rows[start : start + count // 4] for start in range(0, count, count // 4)]

@@ -13,11 +13,16 @@ from deltalog.expressions import Expression, as_expression, resolve_predicate
 from deltalog.log.names import commit_path
 from deltalog.snapshot import Snapshot, load_snapshot
 from deltalog.storage.store import Store
-from deltalog.transaction import PendingTransaction
+from deltalog.transaction import (
+    PendingTransaction,
+    PostCommitHookProperties,
+)
+from deltalog.write.written import WrittenFiles
 from tests.support.interleaving import SteadyClock
 from tests.support.logs import DictStore, Json, commit, metadata
 
 NOW_MS = 1_700_000_000_000
+NO_CHECKPOINT = PostCommitHookProperties(create_checkpoint=False)
 
 
 def table(
@@ -94,3 +99,33 @@ def commit_info_of(store: DictStore, version: int) -> Json:
 def of_kind(store: DictStore, version: int, kind: str) -> list[Json]:
     """The actions of one kind in a commit."""
     return [action[kind] for action in actions_of(store, version) if kind in action]
+
+
+def names_of_files(snapshot: Snapshot) -> list[str]:
+    """The paths of live files, sorted."""
+    found: list[Any] = snapshot.files(["path"]).column("path").to_pylist()
+    return sorted(found)
+
+
+def paths_of_adds(store: DictStore) -> list[str]:
+    """The paths of the latest version's files, sorted."""
+    return names_of_files(load_snapshot(utc_context(store)))
+
+
+def remove_all(tx: PendingTransaction, *, data_change: bool = True) -> None:
+    """Remove every file."""
+    assert tx.snapshot is not None
+    tx.remove_files(tx.snapshot.files(), data_change=data_change)
+
+
+def written_files(tx: PendingTransaction, **members: Any) -> WrittenFiles:
+    """A file that was written elsewhere."""
+    found = tx.configuration.metadata
+    base: dict[str, Any] = {
+        "adds": (new_file("w.parquet"),),
+        "num_rows": 1,
+        "num_bytes": 1,
+        "table_id": found.id,
+        "schema_string": found.schema_string,
+    }
+    return WrittenFiles(**base | members)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,11 +19,18 @@ from deltalog.context import utc_context
 from deltalog.scan import plan_scan
 from deltalog.schema import Field, StructType, encode_schema
 from deltalog.snapshot import load_snapshot
-from deltalog.write import WriteSpec, WrittenFiles, write_files
+from deltalog.write import (
+    Enforcer,
+    WriteSpec,
+    WrittenFiles,
+    write_files,
+)
 from tests.support import logs
 from tests.support.raw_tables import rows_of
 
 TABLE_ID = "5fba94ed-9794-4965-ba6e-6ee3c0d22af9"
+
+
 # Those that readers must know too.
 _READER_FEATURES = {"columnMapping", "deletionVectors", "timestampNtz", "variantType"}
 
@@ -125,3 +133,18 @@ def with_metadata(field: Field, **metadata: Any) -> Field:
     """The field with entries of its metadata; `__` in a name is a dot."""
     entries = {name.replace("__", "."): value for name, value in metadata.items()}
     return replace(field, metadata={**field.metadata, **entries})
+
+
+def enforced(configuration: TableConfiguration, data: Any, **options: Any) -> dict[str, list[Any]]:
+    """The rows as the table takes them."""
+    rows = data if isinstance(data, pa.Table) else pa.table(data)
+    enforcer = Enforcer(configuration, rows.schema, **{"time_zone": "UTC", **options})
+    batches = [enforcer.apply(batch) for batch in rows.to_batches()]
+    found = pa.Table.from_batches(batches, enforcer.schema).to_pydict()
+    assert isinstance(found, dict)
+    return found
+
+
+def temporary_files(directory: Path) -> int:
+    """How many files are open there: their names are given at the end."""
+    return sum(path.is_file() and path.suffix != ".parquet" for path in directory.rglob("*"))

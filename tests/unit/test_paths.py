@@ -20,9 +20,7 @@ from deltalog.paths import (
     locations,
     parse_table_uri,
     split_location,
-    store_kind,
 )
-from deltalog.store_kinds import LOCAL, kind_named
 
 
 @pytest.mark.protocol("ADD-02", "D-05")
@@ -239,12 +237,6 @@ def test_a_moment_that_does_not_exist_is_an_error() -> None:
 )
 def test_locations_come_apart(location: str, expected: tuple[str, str, str]) -> None:
     assert split_location(location) == expected
-
-
-def test_schemes_of_one_service_are_one() -> None:
-    assert kind_named("S3A") is kind_named("s3") is store_kind("s3n://b/t")
-    assert kind_named("abfss").name == kind_named("wasbs").name == "az"
-    assert kind_named("") is kind_named("c") is store_kind("/x") is LOCAL
 
 
 def test_file_info_knows_its_name() -> None:

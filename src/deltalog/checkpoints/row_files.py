@@ -16,8 +16,8 @@ import pyarrow as pa
 from deltalog.actions.model import Sidecar
 from deltalog.errors import DeltaError
 from deltalog.log import names
-from deltalog.storage.parquet import ParquetSink
 from deltalog.storage.parquet_parts import leaf_columns
+from deltalog.storage.parquet_sink import ParquetSink
 
 if TYPE_CHECKING:
     from deltalog.paths import FileInfo

@@ -24,7 +24,7 @@ from deltalog.partition_values import hive_directory
 from deltalog.schema import StructType
 from deltalog.schema.types import TIMESTAMP, VOID
 from deltalog.stats import StatsCollector, encode_stats
-from deltalog.storage.parquet import ParquetSink
+from deltalog.storage.parquet_sink import ParquetSink
 from deltalog.write.options import codec_of, dictionary_leaves, file_suffix, parquet_options
 
 if TYPE_CHECKING:

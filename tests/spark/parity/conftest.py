@@ -25,9 +25,12 @@ from tests.spark.parity.both import Both
 from tests.spark.parity.cases import LEFT_OUT, SOURCE
 from tests.spark.parity.entries import watch
 from tests.support.statements import FEED, VECTORS
+from tests.unit.rows.conftest import table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+__all__ = ["both", "table"]
 
 HERE = Path(__file__).parent
 ALL = os.environ.get("DELTALOG_PARITY") == "all"

@@ -10,7 +10,6 @@ globals().update(
         test_cluster,
         {
             "test_files_become_narrow_and_say_who_clustered_them": NO_WORD,
-            "test_full_cubes_stay": NO_WORD,
             "test_a_table_without_clustering_columns_is_refused": NO_WORD,
         },
     )

@@ -13,7 +13,6 @@ globals().update(
             "test_updates_are_a_dictionary": NO_WORD,
             "test_values_that_mean_nothing": NO_TABLE,
             "test_options_of_the_wrong_kind": NO_TABLE,
-            "test_merges_that_mean_nothing": NO_TABLE,
             "test_a_clone_lies_outside_of_its_table": NO_TABLE,
             "test_parts_of_the_facade_say_of_which_table_they_are": NO_TABLE,
         },

@@ -10,8 +10,6 @@ globals().update(
         test_z_order,
         {
             "test_files_become_narrow_in_every_column": NO_WORD,
-            "test_little_memory_gives_the_same_order": NO_WORD,
-            "test_temporary_files_may_be_limited": NO_WORD,
         },
     )
 )

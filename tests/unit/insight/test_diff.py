@@ -2,47 +2,30 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltalog.errors import InvalidInputError
-from deltalog.insight.diff import TableDiff, diff_snapshots
-from deltalog.rows.row_diff import match_rows
+from deltalog.insight.diff import diff_snapshots
 from deltalog.schema import Field, PrimitiveType
 from deltalog.testing import CountingStore
 from deltalog.verbs import alter
 from deltalog.verbs.update import Update
-from deltalog.verbs.write import Write
 from tests.support.aging import FEATURES, AgingTable
 from tests.support.contexts import moved
+from tests.support.diffing import diff, make, told
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
-APPEND_ONLY = {"delta.appendOnly": "true"}
+
+
 C = Field("c", PrimitiveType("long"))
+
+
 IDS = {"delta.enableRowTracking": "true"}
-
-
-def make(properties: dict[str, str] | None = None, **options: Any) -> AgingTable:
-    table = AgingTable()
-    table.create({"id": [1, 2, 3], "p": [0, 0, 1]}, properties=properties, **options)
-    return table
-
-
-def diff(table: AgingTable, old: int, new: int, **options: Any) -> TableDiff:
-    return diff_snapshots(table.snapshot(old), table.snapshot(new), **options)
-
-
-def told(found: TableDiff) -> list[tuple[Any, ...]]:
-    names = [name for name in found.schema.names if name != "_metadata.row_id"]
-    rows = found.to_table().select(names).to_pylist()
-    return sorted(tuple(row.values()) for row in rows)
 
 
 def rewrite(table: AgingTable, rows: dict[str, Any]) -> None:
@@ -122,23 +105,6 @@ def test_another_deletion_vector_is_read_by_positions() -> None:
     assert told(diff(table, 2, 1)) == [(3, 1, "insert")]
 
 
-def test_schemas_and_settings_are_compared() -> None:
-    table = make({"delta.columnMapping.mode": "name"})
-    table.do(alter.AddColumns([C]))
-    table.do(alter.RenameColumn("p", "q"))
-    table.do(alter.SetTableProperties(APPEND_ONLY))
-    found = diff(table, 0, 3)
-    assert found.schema_changes.to_pylist() == [
-        {"column": "q", "change": "renamed", "before": "p", "after": "q"},
-        {"column": "c", "change": "added", "before": None, "after": "long"},
-    ]
-    assert {"kind": "property", "name": "delta.appendOnly", "before": None, "after": "true"} in (
-        found.setting_changes.to_pylist()
-    )
-    assert told(found) == []
-    assert "schema: renamed q: p → q" in repr(found)
-
-
 def test_rows_are_compared_across_an_added_column() -> None:
     table = make({"delta.columnMapping.mode": "name"})
     table.do(alter.AddColumns([C]))
@@ -147,31 +113,6 @@ def test_rows_are_compared_across_an_added_column() -> None:
     assert changed.column("id").to_pylist() == [3, 3]
     assert changed.column("c").to_pylist() == [None, 9]
     assert diff(table, 3, 0, key=["id"]).summary() == {"added": 0, "removed": 0, "changed": 0}
-
-
-def test_versions_with_other_partition_columns_are_compared() -> None:
-    table = make(partition_by=["p"])
-    rows = pa.table({"id": [1, 2], "p": [0, 5]})
-    table.do(Write(data=rows, mode="overwrite", schema_mode="overwrite", partition_by=["id"]))
-    assert told(diff(table, 0, 1, key=["id"])) == [
-        (2, 0, "update_preimage"),
-        (2, 5, "update_postimage"),
-        (3, 1, "delete"),
-    ]
-
-
-def test_versions_without_a_column_in_common_differ_in_schema_only() -> None:
-    table = make()
-    rows = pa.table({"id": ["x"], "q": [0]})
-    table.do(Write(data=rows, mode="overwrite", schema_mode="overwrite"))
-    found = diff(table, 0, 1)
-    assert found.left_out == ("id",)
-    assert "not compared: id" in repr(found)
-    assert diff(table, 0, 1).schema_changes.num_rows == 3
-    with pytest.raises(InvalidInputError, match="no column in common"):
-        diff(table, 0, 1, columns=["id"]).to_table()
-    with pytest.raises(InvalidInputError, match="by id"):
-        diff(table, 0, 1, key=["id"])
 
 
 def test_a_version_from_before_deletion_vectors_is_compared() -> None:
@@ -188,40 +129,6 @@ def test_columns_may_be_chosen() -> None:
     assert told(diff(table, 0, 2, columns=["id"])) == []
     with pytest.raises(InvalidInputError, match="nope"):
         diff(table, 0, 2, columns=["nope"])
-
-
-def test_changed_rows_are_told_as_they_were_then_as_they_are() -> None:
-    def rows(*values: int) -> pa.Table:
-        return pa.table({"k": [0] * len(values), "v": list(values)})
-
-    old, new = rows(1, 1, 2, 2), rows(1, 1, 1, 2)
-    (batch,) = match_rows(
-        old.to_batches(), new.to_batches(), schema=old.schema, keys=["k"], memory_bytes=1 << 20
-    )
-    assert batch.to_pylist() == [
-        {"k": 0, "v": 2, "_change_type": "update_preimage"},
-        {"k": 0, "v": 1, "_change_type": "update_postimage"},
-    ]
-
-
-def test_what_does_not_fit_into_memory_goes_to_disk_and_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    rows = pa.table({"k": list(range(1000)), "v": [1.5] * 1000})
-    other = rows.set_column(1, "v", pa.array([2.5] * 1000))
-    for memory, uses_disk in ((1 << 20, False), (1000, True)):
-        found = match_rows(
-            rows.to_batches(max_chunksize=100),
-            other.to_batches(max_chunksize=100),
-            schema=rows.schema,
-            keys=["k"],
-            memory_bytes=memory,
-        )
-        first = next(found)
-        assert bool(list(tmp_path.iterdir())) is uses_disk
-        assert first.num_rows + sum(batch.num_rows for batch in found) == 2000
-        assert list(tmp_path.iterdir()) == []
 
 
 STEPS = st.lists(
@@ -261,75 +168,3 @@ def test_a_diff_is_the_difference_of_the_rows_of_two_versions(
         assert then - gone + come == now
     else:
         assert (gone, come) == (then - now, now - then)
-
-
-NESTED = pa.schema(
-    [
-        ("k", pa.int64()),
-        ("s", pa.struct([("a", pa.float64()), ("b", pa.list_(pa.string()))])),
-        ("t", pa.timestamp("us", "UTC")),
-        ("n", pa.null()),
-    ]
-)
-ROWS = st.lists(
-    st.fixed_dictionaries(
-        {
-            "k": st.integers(0, 3) | st.none(),
-            "s": st.none()
-            | st.fixed_dictionaries(
-                {
-                    "a": st.sampled_from([0.0, float("nan"), None]),
-                    "b": st.lists(st.sampled_from(["x", None]), max_size=2) | st.none(),
-                }
-            ),
-            "t": st.none() | st.integers(0, 1),
-        }
-    ),
-    max_size=8,
-)
-
-
-@settings(deadline=None, max_examples=60)
-@given(old=ROWS, new=ROWS, by=st.sampled_from([[], ["k"]]), memory=st.sampled_from([0, 1 << 20]))
-def test_matching_is_the_difference_of_bags(
-    old: list[dict[str, Any]], new: list[dict[str, Any]], by: list[str], memory: int
-) -> None:
-    found = [
-        row
-        for batch in match_rows(
-            pa.Table.from_pylist(old, NESTED).to_batches(max_chunksize=3),
-            pa.Table.from_pylist(new, NESTED).to_batches(max_chunksize=3),
-            schema=NESTED,
-            keys=by,
-            memory_bytes=memory,
-        )
-        for row in batch.to_pylist()
-    ]
-    gone = [repr(row) for row in pa.Table.from_pylist(old, NESTED).to_pylist()]
-    come = []
-    for row in pa.Table.from_pylist(new, NESTED).to_pylist():
-        if repr(row) in gone:
-            gone.remove(repr(row))
-        else:
-            come.append(repr(row))
-    kinds = [row.pop("_change_type") for row in found]
-    before = [
-        repr(row)
-        for row, kind in zip(found, kinds, strict=True)
-        if kind in {"delete", "update_preimage"}
-    ]
-    after = [
-        repr(row)
-        for row, kind in zip(found, kinds, strict=True)
-        if kind in {"insert", "update_postimage"}
-    ]
-    assert sorted(before) == sorted(gone)
-    assert sorted(after) == sorted(come)
-    if not by:
-        assert not {"update_preimage", "update_postimage"} & set(kinds)
-        return
-    left = {row["k"] for row, kind in zip(found, kinds, strict=True) if kind == "delete"}
-    right = {row["k"] for row, kind in zip(found, kinds, strict=True) if kind == "insert"}
-    assert not left & right
-    pairs = [row["k"] for row, kind in zip(found, kinds, strict=True) if kind.startswith("update_")]
-    assert pairs[::2] == pairs[1::2]

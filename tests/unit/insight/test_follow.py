@@ -14,15 +14,13 @@ from hypothesis import strategies as st
 from deltalog.errors import (
     ChangeDataFeedNotEnabledError,
     IncompatibleChangesError,
-    InvalidInputError,
     RowsChangedError,
     VersionNotFoundError,
 )
 from deltalog.expressions import parse_sql
 from deltalog.insight.follow import Follower
-from deltalog.insight.follow_steps import FollowOptions, Offset, Step
+from deltalog.insight.follow_steps import FollowOptions, Offset
 from deltalog.log.names import commit_path
-from deltalog.scan.changes import Moment
 from deltalog.schema import Field, PrimitiveType
 from deltalog.testing import CountingStore
 from deltalog.verbs import alter
@@ -30,27 +28,12 @@ from deltalog.verbs.verb import Verb
 from deltalog.verbs.write import Write
 from tests.support.aging import FEATURES, START_MS, AgingTable
 from tests.support.contexts import moved
+from tests.support.following import follow, ids, ids_of, make
 
 C = Field("c", PrimitiveType("long"))
+
+
 FEED = {"delta.enableChangeDataFeed": "true"}
-
-
-def make(properties: dict[str, str] | None = None, **options: Any) -> AgingTable:
-    table = AgingTable()
-    table.create({"id": [1, 2]}, properties=properties, **options)
-    return table
-
-
-def follow(table: AgingTable, start: Any = None, **options: Any) -> Follower:
-    return Follower(table.snapshot(), start=start, options=FollowOptions(**options))
-
-
-def ids(follower: Follower) -> list[int]:
-    return [row for step in follower.available() for row in ids_of(step)]
-
-
-def ids_of(step: Step) -> list[int]:
-    return step.to_table().column("id").to_pylist()  # type: ignore[return-value]  # never null
 
 
 class Waits:
@@ -79,52 +62,9 @@ def test_first_all_rows_then_new_ones() -> None:
     assert ids(follower) == [4, 5]
 
 
-@pytest.mark.parametrize(
-    ("start", "expected"),
-    [(0, [1, 2, 3, 4]), (1, [3, 4]), (3, []), ("latest", []), (Moment(START_MS + 1), [3, 4])],
-)
-def test_where_to_start(start: Any, expected: list[int]) -> None:
-    table = make()
-    table.wait(1)
-    table.append({"id": [3]})
-    table.append({"id": [4]})
-    follower = follow(table, start)
-    assert ids(follower) == expected
-    table.append({"id": [9]})
-    assert ids(follower) == [9]
-
-
 def test_a_version_that_is_still_to_come_is_an_error() -> None:
     with pytest.raises(VersionNotFoundError, match="latest version is 0"):
         follow(make(), 2)
-
-
-def test_steps_are_bounded_by_files_and_bytes() -> None:
-    table = make()
-    for number in range(3, 8):
-        table.append({"id": [number]})
-    steps = list(follow(table, max_files=2).available())
-    assert [len(step.tasks) for step in steps] == [2, 2, 2]
-    assert [len(step.tasks) for step in follow(table, 1, max_bytes=1).available()] == [1] * 5
-
-
-@pytest.mark.parametrize("start", [None, 0])
-@pytest.mark.parametrize("max_files", [1, 2, 9])
-def test_a_step_can_be_made_again_from_its_two_offsets(start: int | None, max_files: int) -> None:
-    table = AgingTable()
-    table.create({"id": [1, 2], "p": [0, 1]}, partition_by=["p"])  # a file for each row
-    for number in range(3, 6):
-        table.append({"id": [number, 10 * number], "p": [0, 1]})
-    follower = follow(table, start, max_files=max_files)
-    before = follower.offset
-    while (step := follower.poll()) is not None:
-        again = Follower(table.snapshot(), start=before, until=step.offset)
-        assert ids(again) == ids_of(step)
-        assert again.offset == step.offset
-        before = step.offset
-        if step.offset.version < 4:
-            table.append({"id": [-1], "p": [0]})
-    assert before.version > 3
 
 
 @settings(deadline=None, max_examples=25)
@@ -182,6 +122,8 @@ DELETES: list[tuple[dict[str, Any], list[int]]] = [
     ({"ignore_changes": True}, [9]),
     ({"skip_change_commits": True}, [9]),
 ]
+
+
 REWRITES: list[tuple[dict[str, Any], list[int]]] = [
     ({"ignore_changes": True}, [2, 9]),
     ({"skip_change_commits": True}, [9]),
@@ -293,18 +235,6 @@ def test_commits_that_are_gone_are_an_error() -> None:
     del table.kept.files[commit_path(1)]
     with pytest.raises(VersionNotFoundError, match="from version 1"):
         follower.poll()
-
-
-def test_an_offset_of_another_table_is_an_error() -> None:
-    offset = follow(make(), "latest").offset
-    with pytest.raises(InvalidInputError, match="offset is of table"):
-        follow(make(), offset)
-
-
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"offsetVersion":2}'])
-def test_a_text_that_is_no_offset_is_an_error(text: str) -> None:
-    with pytest.raises(InvalidInputError, match="cannot follow from"):
-        Offset.from_json(text)
 
 
 def test_it_waits_for_what_comes() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 
 import pytest
 
 from deltalog.catalog import LogTail, RatifiedCommit
-from deltalog.errors import ObjectNotFoundError
+from deltalog.errors import LogGapError, ObjectNotFoundError
 from deltalog.log import names as names_of
 from deltalog.log.hint import LastCheckpointHint
 from deltalog.log.listing import list_commits, list_log
@@ -109,3 +110,18 @@ def test_commits_end_before_a_hole() -> None:
     assert [file.version for file in list_commits(store, 6)] == list(range(6, 28))
     with pytest.raises(ObjectNotFoundError, match=r"00005\.json"):
         list_commits(store, 5)
+
+
+def test_a_log_that_spans_billions_of_versions_is_listed_in_little_memory() -> None:
+    """Two files say that three billion commits are missing; asking for each would never end."""
+    inner = DictStore()
+    for version in (0, 3_000_000_000):
+        commit(inner, version, add("x"))
+    store = CountingStore(inner)
+    tracemalloc.start()
+    with pytest.raises(LogGapError, match="commit 1 is missing"):
+        build_segment(list_log(store))
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < 5_000_000
+    assert store.counts.get("stat", 0) <= 1

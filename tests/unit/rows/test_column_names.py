@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 from deltalog import DeltaTable, write_deltalake
-from deltalog.rows.row_diff import match_rows
 from tests.support.logs import DictStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
 
 # Names that were ours once, or that one might take for such a column.
 NAMES = ["_file", "bucket", "key", "position", "number", "canonical", "_metadata.partition"]
@@ -39,17 +39,3 @@ def test_rows_change_whatever_a_column_is_called(name: str, properties: Mapping[
     assert sorted(zip(found[name], found["x"], strict=True)) == [("b", 12), ("c", 30), ("d", 40)]
     changed = table.diff(0, key=[name]).summary()
     assert changed == {"added": 1, "removed": 1, "changed": 2}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_rows_are_compared_on_disk_whatever_a_column_is_called(name: str) -> None:
-    old, new = (pa.table({name: values}) for values in (["a", "b"], ["b", "c"]))
-    found = pa.Table.from_batches(
-        match_rows(
-            old.to_batches(), new.to_batches(), schema=old.schema, keys=[name], memory_bytes=0
-        )
-    )
-    assert sorted(zip(*found.to_pydict().values(), strict=True)) == [
-        ("a", "delete"),
-        ("c", "insert"),
-    ]

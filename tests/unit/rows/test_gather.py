@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
 
+from deltalog import DeltaTable, write_deltalake
 from deltalog.rows.external_sort import SortLimits
 from deltalog.rows.gather import optimizes_writes, write_optimized
 from deltalog.schema import Field, PrimitiveType
@@ -11,6 +15,8 @@ from deltalog.write import write_files
 from tests.support.writes import read_back, spec_of, table
 
 LONG = PrimitiveType("long")
+
+
 ROWS = [{"id": number, "p": number % 200} for number in range(2000)]
 
 
@@ -45,3 +51,14 @@ def test_without_partitions_it_is_an_ordinary_write() -> None:
 )
 def test_a_table_asks_for_it(properties: dict[str, str], wanted: bool) -> None:
     assert optimizes_writes(table(Field("id", LONG), **properties)) is wanted
+
+
+def test_rows_of_a_partition_are_gathered_before_they_are_written(tmp_path: Path) -> None:
+    batches = [pa.record_batch({"p": list(range(200)), "x": [number] * 200}) for number in range(3)]
+    write_deltalake(
+        tmp_path,
+        iter(batches),
+        partition_by="p",
+        configuration={"delta.autoOptimize.optimizeWrite": "true"},
+    )
+    assert len(DeltaTable(tmp_path).file_uris()) == 200

@@ -2,13 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from deltalog.errors import InvalidInputError, InvalidMetadataError
+from deltalog.errors import InvalidMetadataError
 from deltalog.schema import (
     ArrayType,
     Field,
     MapType,
     PrimitiveType,
-    Schema,
     StructType,
     UnknownType,
     VariantType,
@@ -176,17 +175,3 @@ def test_deep_nesting() -> None:
 def test_what_is_wrong_is_named_by_its_path(text: str, where: str) -> None:
     with pytest.raises(InvalidMetadataError, match=where):
         parse_schema(text)
-
-
-def test_methods_as_in_deltalake() -> None:
-    schema = Schema([Field("x", "long", metadata={"comment": "c"})])
-    assert Schema.from_json(schema.to_json()) == schema
-    assert Field.from_json(schema.fields[0].to_json()) == schema.fields[0]
-    assert PrimitiveType.from_json('"long"') == PrimitiveType("long")
-    assert (schema.type, ArrayType(schema).type, VariantType().type) == (
-        "struct",
-        "array",
-        "variant",
-    )
-    with pytest.raises(InvalidInputError, match="it is a PrimitiveType"):
-        Schema.from_json('"long"')

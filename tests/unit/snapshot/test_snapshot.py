@@ -6,16 +6,13 @@ import pickle
 import random
 from concurrent.futures import ThreadPoolExecutor
 
-import pyarrow as pa
 import pytest
 
-from deltalog._json import loads
-from deltalog.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA
+from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.clock import now_ms
 from deltalog.context import utc_context
 from deltalog.errors import MalformedLogError
 from deltalog.snapshot import Snapshot, load_snapshot
-from deltalog.testing import CountingStore
 from tests.support import logs
 
 
@@ -85,20 +82,6 @@ def test_one_path_with_several_vectors() -> None:
     ]
 
 
-@pytest.mark.protocol("ADD-05", "REC-07")
-def test_adding_again_replaces_the_facts_of_the_checkpoint() -> None:
-    store = logs.table_of([logs.add("a", size=1), logs.add("b")])
-    logs.classic_checkpoint(
-        store, 0, [logs.PROTOCOL, logs.metadata(), logs.add("a"), logs.add("b")]
-    )
-    logs.commit(store, 1, logs.add("a", size=9, stats='{"numRecords":4}', dataChange=False))
-    rows = load_snapshot(utc_context(store)).files(["path", "size", "stats"]).to_pylist()
-    assert sorted((row["path"], row["size"], row["stats"]) for row in rows) == [
-        ("a", 9, '{"numRecords":4}'),
-        ("b", 1, None),
-    ]
-
-
 @pytest.mark.protocol("LOG-05", "D-19")
 def test_the_order_of_lines_is_irrelevant() -> None:
     commits = [
@@ -111,29 +94,6 @@ def test_the_order_of_lines_is_irrelevant() -> None:
         snapshot = load_snapshot(utc_context(logs.table_of(*shuffled)))
         seen.add((frozenset(paths(snapshot)), frozenset(gone(snapshot))))
     assert seen == {(frozenset("bc"), frozenset("ad"))}
-
-
-@pytest.mark.protocol("REM-01", "REM-03", "REM-05", "B-41", "D-17")
-def test_tombstones_of_checkpoint_and_commits() -> None:
-    store = logs.table_of([])
-    state = [logs.PROTOCOL, logs.metadata(), logs.remove("old"), logs.remove("back"), logs.add("n")]
-    logs.classic_checkpoint(store, 0, state)
-    logs.commit(
-        store,
-        1,
-        logs.add("back"),
-        {"remove": {"path": "n", "dataChange": True}},
-        logs.remove("never seen", extendedFileMetadata=True, size=3, stats="{}"),
-    )
-    snapshot = load_snapshot(utc_context(store))
-    dead = snapshot.tombstones()
-    assert dead.schema == REMOVE_SCHEMA
-    assert {row["path"]: row["deletionTimestamp"] for row in dead.to_pylist()} == {
-        "old": 1,
-        "n": None,
-        "never seen": 1,
-    }
-    assert paths(snapshot) == ["back"]
 
 
 @pytest.mark.protocol("D-06")
@@ -173,22 +133,6 @@ def test_a_copied_table_is_the_same_table() -> None:
     assert paths(load_snapshot(utc_context(copy))) == paths(load_snapshot(utc_context(store)))
 
 
-def test_columns_are_those_asked_for_and_in_step() -> None:
-    store = logs.table_of([logs.add("x", size=5)])
-    state = [logs.PROTOCOL, logs.metadata(), *[logs.add(f"c{n}", size=n) for n in range(5)]]
-    logs.classic_checkpoint(store, 0, state)
-    logs.commit(store, 1, logs.remove("c2"), logs.add("z", size=26))
-    snapshot = load_snapshot(utc_context(store))
-    sizes = snapshot.files(["size"])
-    assert sizes.column_names == ["size"]
-    table = snapshot.files(["path", "size"])
-    assert table["size"].equals(sizes["size"])
-    pairs = zip(table["path"].to_pylist(), table["size"].to_pylist(), strict=True)
-    assert dict(pairs) == {"c0": 0, "c1": 1, "c3": 3, "c4": 4, "z": 26}
-    assert snapshot.files([]).num_rows == 5
-    assert snapshot.files().schema == FILE_SCHEMA
-
-
 @pytest.mark.protocol("D-62", "TXN-01")
 def test_expired_transactions_are_hidden() -> None:
     recent = now_ms() - 1000
@@ -217,101 +161,6 @@ def test_the_mark_is_read_in_both_forms() -> None:
     odd = logs.domain("delta.rowTracking", '{"rowIdHighWaterMark":"many"}')
     with pytest.raises(MalformedLogError, match="many"):
         _ = load_snapshot(utc_context(logs.table_of([odd]))).row_id_high_water_mark
-
-
-STATS = pa.schema(
-    [
-        ("numRecords", pa.int64()),
-        ("minValues", pa.struct([("id", pa.int64())])),
-        ("nullCount", pa.struct([("id", pa.int64())])),
-    ]
-)
-
-
-def parsed_checkpoint(store: logs.DictStore, *, with_json: bool, counts: str) -> None:
-    parsed = pa.struct(
-        [
-            ("numRecords", pa.int64()),
-            ("minValues", pa.struct([("id", pa.int32())])),
-            (counts, pa.struct([("id", pa.int64())])),
-        ]
-    )
-    members = [("path", pa.string()), ("stats_parsed", parsed)]
-    if with_json:
-        members.append(("stats", pa.string()))
-    types = {**logs.TYPES, "add": pa.struct(members)}
-    stats = {"numRecords": 3, "minValues": {"id": 1}, counts: {"id": 2}}
-    adds = [
-        logs.add("a", stats_parsed=stats, stats='{"numRecords":99}'),
-        logs.add("b"),
-        logs.add("c", stats_parsed={"numRecords": 4}),
-    ]
-    state = [logs.PROTOCOL, logs.metadata(), *adds]
-    path = "_delta_log/00000000000000000000.checkpoint.parquet"
-    store.put(path, logs.checkpoint_parquet(state, types=types))
-
-
-@pytest.mark.protocol("CKPT-16", "CKPT-22", "B-13", "B-25", "STAT-01")
-@pytest.mark.parametrize("with_json", [True, False])
-@pytest.mark.parametrize("counts", ["nullCount", "nullCounts"])
-def test_parsed_statistics_are_used_where_they_are(with_json: bool, counts: str) -> None:
-    store = logs.table_of([])
-    parsed_checkpoint(store, with_json=with_json, counts=counts)
-    logs.commit(store, 1, logs.remove("c"), logs.add("d", stats='{"minValues":{"id":8}}'))
-    table = load_snapshot(utc_context(store)).stats(STATS)
-    assert table.schema == STATS
-    nothing = {"id": None}
-    assert table.to_pylist() == [
-        {"numRecords": 3, "minValues": {"id": 1}, "nullCount": {"id": 2}},
-        {"numRecords": None, "minValues": nothing, "nullCount": nothing},
-        {"numRecords": None, "minValues": {"id": 8}, "nullCount": nothing},
-    ]
-
-
-@pytest.mark.protocol("CKPT-15")
-@pytest.mark.parametrize("counts", ["nullCount", "nullCounts"])
-def test_texts_are_made_of_parsed_statistics_where_there_are_none(counts: str) -> None:
-    store = logs.table_of([])
-    parsed_checkpoint(store, with_json=False, counts=counts)
-    first, second, third = load_snapshot(utc_context(store)).files(["stats"])["stats"].to_pylist()
-    assert first is not None
-    assert loads(first) == {"numRecords": 3, "minValues": {"id": 1}, "nullCount": {"id": 2}}
-    assert second is None
-    assert third is not None
-    assert loads(third) == {"numRecords": 4}
-
-
-@pytest.mark.protocol("CKPT-15", "CKPT-23")
-def test_leaves_that_only_the_json_has_come_from_there() -> None:
-    store = logs.table_of([])
-    parsed_checkpoint(store, with_json=True, counts="nullCount")
-    both = pa.schema([("numRecords", pa.int64()), ("maxValues", pa.struct([("id", pa.int64())]))])
-    table = load_snapshot(utc_context(store)).stats(both)
-    assert table["numRecords"].to_pylist() == [3, None, 4]
-    assert table["maxValues"].to_pylist() == [{"id": None}] * 3
-
-
-@pytest.mark.protocol("D-63", "STAT-02")
-def test_statistics_that_are_none_are_null() -> None:
-    adds = [
-        logs.add("a", stats=stats)
-        for stats in ('{"numRecords":3}', None, "", "{bad", '{"numRecords":"x"}')
-    ]
-    named = [{"add": {**line["add"], "path": f"f{n}"}} for n, line in enumerate(adds)]
-    snapshot = load_snapshot(utc_context(logs.table_of(named)))
-    assert snapshot.stats(STATS)["numRecords"].to_pylist() == [3, None, None, None, None]
-    assert snapshot.stats(pa.schema([])).num_rows == 5
-
-
-def test_statistics_are_read_once() -> None:
-    store = CountingStore(logs.table_of([]))
-    parsed_checkpoint(store.store, with_json=True, counts="nullCount")  # type: ignore[arg-type]  # the DictStore from above
-    snapshot = load_snapshot(utc_context(store))
-    first = snapshot.stats(STATS)
-    store.reset()
-    assert snapshot.stats(STATS).equals(first)
-    assert snapshot.stats(pa.schema([STATS.field("numRecords")])).num_rows == 3
-    assert store.calls == []
 
 
 def test_a_pickled_snapshot_reads_again() -> None:

@@ -3,30 +3,12 @@ from __future__ import annotations
 import math
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from deltalog.stats import parse, parse_stats, schema_of_leaves
-
-Leaf = tuple[tuple[str, ...], pa.DataType]
-
-LONG: list[Leaf] = [(("minValues", "x"), pa.int64())]
-
-
-def read(texts: list[str | None], *leaves: Leaf) -> list[Any]:
-    return parse_stats(pa.array(texts, pa.string()), schema_of_leaves(leaves)).to_pylist()
-
-
-def minima(values: list[str], data_type: pa.DataType) -> list[Any]:
-    texts: list[str | None] = [f'{{"minValues":{{"x":{value}}}}}' for value in values]
-    rows = read(texts, (("minValues", "x"), data_type))
-    return [row["minValues"]["x"] for row in rows]
-
-
-def bound(row: dict[str, Any]) -> Any:
-    return (row["minValues"] or {}).get("x")
+from tests.support.stats_texts import LONG, Leaf, bound, minima, read
 
 
 @pytest.mark.protocol("STAT-01")
@@ -53,45 +35,9 @@ def test_only_the_leaves_asked_for_come_out() -> None:
     ]
 
 
-@pytest.mark.protocol("D-63", "STAT-02")
-@pytest.mark.parametrize(
-    "odd",
-    [
-        None,
-        "",
-        "  ",
-        "\n",
-        "{bad",
-        "[1]",
-        "null",
-        "{}{}",
-        '{"minValues":{"x":1}',
-        '{"minValues":[1]}',
-        '{"minValues":{"x":{"y":1}}}',
-        '{"minValues":{"x":"1"}}',
-        '{"minValues":{"x":true}}',
-        '{"minValues":{"x":1.5}}',
-        '{"minValues":{"x":1e99999999}}',
-        '{"minValues":{"x":18446744073709551615}}',
-        '{"a":' * 3000,
-    ],
-)
-@pytest.mark.parametrize("rows", [3, 40])
-def test_an_odd_row_has_no_statistics_and_shifts_no_other(odd: str | None, rows: int) -> None:
-    texts: list[str | None] = [f'{{"minValues":{{"x":{row}}}}}' for row in range(rows)]
-    texts[1] = odd
-    found = [bound(row) for row in read(texts, *LONG)]
-    assert found == [0, None, *range(2, rows)]
-
-
 def test_rows_with_blanks_around_and_inside_are_read() -> None:
     texts: list[str | None] = [' {"minValues": {"x": 1}}\r\n', '{\n "minValues":\n {"x": 2}\n}']
     assert [bound(row) for row in read(texts, *LONG)] == [1, 2]
-
-
-def test_two_documents_in_one_row_do_not_make_up_for_an_empty_one() -> None:
-    texts: list[str | None] = ['{"minValues":{"x":1}}{"minValues":{"x":2}}', "", '{"minValues":{}}']
-    assert [bound(row) for row in read(texts, *LONG)] == [None, None, None]
 
 
 def test_a_row_longer_than_a_block_is_read() -> None:
@@ -208,17 +154,6 @@ def test_names_with_dots_quotes_and_escapes() -> None:
     leaves: list[Leaf] = [(("minValues", name), pa.int64()) for name in names]
     text = r'{"minValues":{"a.b":1,"\u00fc":2,"q\"x":3,"new\nline":4,"a`b":5,"":6}}'
     assert read([text], *leaves) == [{"minValues": dict(zip(names, range(1, 7), strict=True))}]
-
-
-def test_a_key_that_stands_twice_breaks_no_other_row() -> None:
-    texts: list[str | None] = ['{"minValues":{"x":1,"x":2}}', '{"minValues":{"x":3}}']
-    first, second = (bound(row) for row in read(texts, *LONG))
-    assert first in (2, None)
-    assert second == 3
-
-
-def test_lone_surrogates_are_no_text() -> None:
-    assert minima([r'"\ud800"', r'"\ud83d\ude00"'], pa.string()) == [None, "😀"]
 
 
 @pytest.mark.protocol("CKPT-22", "B-13")

@@ -10,12 +10,15 @@ from typing import Any, Self
 import pyarrow as pa
 import pytest
 
-from deltalog import DeltaTable, convert_to_deltalake, write_deltalake
+from deltalog import DeltaTable, write_deltalake
 from tests.support.facade import FEED, NO_VECTORS, VECTORS, make, rows, store_of
 from tests.support.logs import DictStore
 
 Job = Callable[[DeltaTable, DictStore, Any], Any]
+
+
 Told = list[tuple[int, int]]
+
 
 SOURCE = pa.table({"id": [1, 4, 30], "v": [9, 9, 9]})
 
@@ -59,6 +62,8 @@ JOBS: dict[str, Job] = {
     "clone": lambda table, place, tell: table.clone(place, shallow=False, progress=tell),
     "doctor": lambda table, _, tell: table.doctor(progress=tell),
 }
+
+
 ALL = pytest.mark.parametrize("job", list(JOBS.values()), ids=list(JOBS))
 
 
@@ -101,32 +106,6 @@ def test_ended_at_any_step_it_leaves_nothing(job: Job, error: BaseException) -> 
     while _ends(job, call, error):
         call += 1
     assert call > 2
-
-
-def test_a_conversion_that_was_ended_makes_no_table() -> None:
-    def end(done: int, total: int) -> None:
-        assert (done, total) == (1, 4)
-        raise Enough
-
-    table = _table()
-    files = {path: data for path, data in store_of(table).files.items() if path.endswith("parquet")}
-    store = DictStore(dict(files))
-    with pytest.raises(Enough):
-        convert_to_deltalake(store, progress=end)
-    assert store.files == files
-
-
-def test_a_vacuum_that_was_ended_says_so_and_harms_nothing() -> None:
-    def end(*_: int) -> None:
-        raise KeyboardInterrupt
-
-    table = _table()
-    table.optimize.compact()
-    before = rows(table)
-    with pytest.raises(KeyboardInterrupt):
-        table.vacuum(0, dry_run=False, enforce_retention_duration=False, progress=end)
-    assert rows(DeltaTable(store_of(table))) == before
-    assert table.history(1)[0]["operationParameters"]["status"] == "FAILED"
 
 
 @pytest.mark.parametrize("progress", [True, False, None])

@@ -13,16 +13,16 @@ import pytest
 from deltalog import (
     CommitProperties,
     DeltaTable,
-    Field,
     Transaction,
     write_deltalake,
     write_files,
 )
 from deltalog.errors import InvalidInputError
 from tests.support.facade import make, unchanged
-from tests.support.logs import DictStore
 
 ROWS = [{"id": n, "v": "x"} for n in range(3)]
+
+
 Call = Callable[[DeltaTable], object]
 
 
@@ -72,6 +72,8 @@ def test_updates_are_a_dictionary(given: Any) -> None:
 
 
 HOURS = "expected a number of hours"
+
+
 VERSIONS = "keep_versions: expected a list of numbers"
 
 
@@ -102,9 +104,17 @@ def test_values_that_mean_nothing(call: Call, message: str) -> None:
 
 
 OPTIONS: dict[str, Any] = {"mode": "append"}
+
+
 DICTIONARY: Any = {"a": "b"}
+
+
 TUPLES: Any = [("a", 1)]
+
+
 ONE: Any = Transaction("a", 1)
+
+
 TEXT: Any = "text"
 
 
@@ -148,38 +158,6 @@ def test_options_of_the_wrong_kind(call: Call, message: str) -> None:
 
 
 MERGE = "source.id = target.id"
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda t: t.merge(ROWS, ["id"]), "expected SQL or an expression over both rows"),
-        (lambda t: t.merge(ROWS, MERGE).when_matched_update("v = 1"), "expected a dictionary"),
-        (lambda t: t.merge(ROWS, MERGE).execute(), "at least one WHEN clause"),
-        (lambda t: t.upsert([{}], "id"), "there is none at all"),
-    ],
-)
-def test_merges_that_mean_nothing(call: Call, message: str) -> None:
-    refused(call, message)
-
-
-def test_nothing_to_merge_is_no_mistake() -> None:
-    table = make(ROWS)
-    with unchanged(table):
-        assert table.upsert([], "id")["num_source_rows"] == 0
-    identity = {"delta.identity.start": 1, "delta.identity.step": 1}
-    fields = [Field("n", "long", metadata=identity), Field("id", "long")]
-    assert DeltaTable.create(DictStore(), fields).upsert([], "id")["num_output_rows"] == 0
-    gone = table.merge([], MERGE).when_not_matched_by_source_delete("id = 1").execute()
-    assert gone["num_target_rows_deleted"] == 1
-
-
-def test_one_name_is_a_name_and_not_its_letters() -> None:
-    table = make(ROWS)
-    merge = table.merge([{"id": 1, "v": "y"}], MERGE).when_matched_update_all(except_cols="v")
-    assert merge.execute()["num_target_rows_updated"] == 1
-    assert table.to_pyarrow_table().column("v").to_pylist() == ["x"] * 3
-    assert {finding.check for finding in table.doctor(checks="access").findings} == {"access"}
 
 
 def test_a_value_that_does_not_fit_names_its_column() -> None:

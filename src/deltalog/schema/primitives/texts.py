@@ -29,7 +29,7 @@ def check_match(texts: pa.StringArray, pattern: str) -> None:
 
 def all_match(texts: pa.StringArray, pattern: str) -> bool:
     """Return whether every text that is not NULL matches as a whole."""
-    matches = compute.all(compute.match_substring_regex(texts, f"^(?:{pattern})$"))
+    matches = compute.all(compute.match_substring_regex(texts, f"^(?:{pattern})$"), min_count=0)
     return matches.as_py() is True
 
 

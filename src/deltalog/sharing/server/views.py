@@ -33,7 +33,7 @@ from deltalog.sharing.server.downloads import check_inside
 from deltalog.sharing.server.faults import not_found, unsupported
 from deltalog.sharing.server.formats import schema_without_metadata
 from deltalog.sharing.server.hints import predicate_of, prune_by
-from deltalog.storage.parquet import ParquetSink
+from deltalog.storage.parquet_sink import ParquetSink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import logging
-
 import pytest
 
 from deltalog.context import utc_context
 from deltalog.engine import LocalEngine
 from deltalog.snapshot import load_snapshot
 from deltalog.storage.store import Store
-from deltalog.testing import FaultyStore, InjectedFault
 from deltalog.transaction import Committed, PostCommitHookProperties
 from deltalog.transaction.properties import CommitOptions
-from deltalog.verbs.do import EngineMaintenance, do
+from deltalog.verbs.do import do
 from deltalog.verbs.optimize import (
     AutoCompact,
     AutoCompaction,
@@ -21,12 +18,15 @@ from deltalog.verbs.optimize import (
     is_auto_compaction_due,
 )
 from deltalog.verbs.write import Write
-from tests.support.logs import DictStore
 from tests.support.optimizing import OptimizedTable, numbered
 from tests.support.statements import ROW_IDS
 
 AUTO = {"delta.autoOptimize.autoCompact": "true"}
+
+
 SOON = AutoCompaction(min_files=3)
+
+
 COLUMNS = {"id": "long", "p": "string"}
 
 
@@ -103,17 +103,3 @@ def test_clustered_files_stay_as_they_are() -> None:
     assert done is not None
     tags = done.snapshot.files(["tags"]).column("tags").to_pylist()
     assert sorted(bool(found) for found in tags) == [False, True]
-
-
-def test_a_failure_is_logged_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
-    kept = DictStore()
-    OptimizedTable(COLUMNS, *(numbered(n, n + 1) for n in range(51)), store=kept)
-    paths = set(kept.files)
-    snapshot = load_snapshot(
-        utc_context(FaultyStore(kept, InjectedFault(verb="put_if_absent", times=9)))
-    )
-    with caplog.at_level(logging.WARNING):
-        found = EngineMaintenance(LocalEngine()).compact(snapshot, PostCommitHookProperties())
-    assert found is snapshot
-    assert "cannot compact" in caplog.text
-    assert set(kept.files) == paths

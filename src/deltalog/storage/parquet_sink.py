@@ -1,0 +1,157 @@
+"""Parquet files that are written: all at once, or row by row until they are closed.
+
+Owns that a file is whole or not there: a local one gets its name when it is closed, and elsewhere
+a single request makes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq  # noqa: TID251  # this and `parquet` are the places
+
+from deltalog.clock import now_ms
+from deltalog.errors import AlreadyExistsError, DeltaError
+from deltalog.paths import FileInfo, join
+from deltalog.storage.atomic import take_name, write_temporary
+from deltalog.storage.faults import storage_error
+from deltalog.storage.parquet_parts import native_path, with_exact_bounds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from deltalog.storage.store import Store
+
+
+def write_parquet(store: Store, path: str, table: pa.Table, **options: Any) -> FileInfo:
+    """Write `table` as one new Parquet file.
+
+    Args:
+        store: where the file is to be.
+        path: decoded; missing directories are made.
+        table: the rows.
+        options: `pyarrow.parquet.ParquetWriter`'s (`compression`, …), and `row_group_size`.
+
+    Raises:
+        AlreadyExistsError: there is a file of that name.
+
+    Cost: one request; local files are written without a copy in memory.
+    """
+    row_group_size = options.pop("row_group_size", None)
+    with ParquetSink(store, path, table.schema, **options) as sink:
+        sink.write(table, row_group_size=row_group_size)
+    return sink.file
+
+
+class ParquetSink:
+    """Writes one Parquet file piece by piece; a context manager.
+
+    The file appears at `path` when the `with` block ends without an exception, and never replaces
+    another. A local file is written under a temporary name beside it; elsewhere the file is held
+    in memory.
+
+    Args:
+        store: where the file is to be.
+        path: decoded.
+        schema: of the pieces.
+        options: `pyarrow.parquet.ParquetWriter`'s; floating-point columns have no bounds in any
+            case, see `with_exact_bounds`.
+
+    Attributes:
+        file: path, size and time, once closed.
+        metadata: the footer, once closed.
+
+    Protocol: Add File and Remove File (data files have unique names)
+    """
+
+    file: FileInfo
+    metadata: pq.FileMetaData
+
+    def __init__(self, store: Store, path: str, schema: pa.Schema, **options: Any) -> None:
+        self._store = store
+        self._path = path
+        self._native = native_path(store, path)
+        self._temporary: str | None = None
+        self._out: Any = pa.BufferOutputStream()
+        self._collected: list[pq.FileMetaData] = []
+        if self._native is not None:
+            with self._errors_mapped():
+                self._temporary = write_temporary(self._native, b"")
+                self._out = pa.OSFile(self._temporary, "wb")
+        statistics = with_exact_bounds(schema, options.pop("write_statistics", True))
+        self._writer = pq.ParquetWriter(
+            self._out,
+            schema,
+            metadata_collector=self._collected,
+            write_statistics=statistics,
+            **options,
+        )
+
+    def write(self, data: pa.Table | pa.RecordBatch, *, row_group_size: int | None = None) -> None:
+        """Append rows as one or more row groups."""
+        with self._errors_mapped():
+            self._writer.write(data, row_group_size=row_group_size)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes encoded so far."""
+        return int(self._out.tell())
+
+    def close(self) -> FileInfo:
+        """Write the footer and give the file its name.
+
+        Raises:
+            AlreadyExistsError: there is a file of that name.
+        """
+        with self._errors_mapped():
+            size = self._finish()
+        self.metadata = self._collected[0]
+        self.file = FileInfo(self._path, size, now_ms())
+        return self.file
+
+    def abandon(self) -> None:
+        """Delete what was written so far."""
+        if self._temporary is not None:
+            with contextlib.suppress(OSError):
+                self._out.close()
+                Path(self._temporary).unlink()
+        # Else the writer writes a footer when it is garbage-collected.
+        self._writer.is_open = False
+
+    def _finish(self) -> int:
+        self._writer.close()
+        if self._temporary is not None and self._native is not None:
+            size = int(self._out.tell())
+            self._out.close()
+            take_name(self._temporary, self._native)
+            return size
+        data = self._out.getvalue().to_pybytes()
+        try:
+            self._store.put_if_absent(self._path, data)
+        except AlreadyExistsError:
+            # A request that was sent twice may have failed against its own first success.
+            if self._store.read(self._path) != data:
+                raise
+        return len(data)
+
+    @contextlib.contextmanager
+    def _errors_mapped(self) -> Iterator[None]:
+        try:
+            yield
+        except DeltaError:
+            raise
+        except OSError as error:
+            where = join(self._store.root, self._path)
+            raise storage_error(error, operation="write", path=where) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()

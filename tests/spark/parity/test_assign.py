@@ -1,0 +1,8 @@
+"""Updates: what may be assigned."""
+
+from __future__ import annotations
+
+from tests.spark.parity.cases import cases_of
+from tests.unit.rows import test_assign
+
+globals().update(cases_of(test_assign, {}))

@@ -1,0 +1,8 @@
+"""Merges: new versions of rows, and new rows."""
+
+from __future__ import annotations
+
+from tests.spark.parity.cases import cases_of
+from tests.unit.rows.merge import test_apply
+
+globals().update(cases_of(test_apply, {}))

@@ -1,0 +1,8 @@
+"""Merges: what each clause does."""
+
+from __future__ import annotations
+
+from tests.spark.parity.cases import cases_of
+from tests.unit.rows.merge import test_found
+
+globals().update(cases_of(test_found, {}))

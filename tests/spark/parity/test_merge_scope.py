@@ -1,0 +1,8 @@
+"""Merges: names."""
+
+from __future__ import annotations
+
+from tests.spark.parity.cases import cases_of
+from tests.unit.rows.merge import test_scope
+
+globals().update(cases_of(test_scope, {}))

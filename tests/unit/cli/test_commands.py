@@ -1,0 +1,130 @@
+"""The commands of the command line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from deltalog import DeltaTable, write_deltalake
+from tests.support.command_line import ROWS, lines, run
+
+
+def test_show(table: str) -> None:
+    text = run("show", table).stdout
+    assert table in text
+    assert "decimal(9,2)" in text
+    (facts,) = lines("show", f"{table}@v0")
+    assert facts["version"] == 0
+    assert [column["column"] for column in facts["schema"]] == ROWS.column_names
+
+
+def test_history(table: str) -> None:
+    assert [row["version"] for row in lines("history", table)] == [1, 0]
+    assert [row["version"] for row in lines("history", table, "-n", 1)] == [1]
+    assert "WRITE" in run("history", table).stdout
+
+
+def test_files(table: str) -> None:
+    assert [row["num_records"] for row in lines("files", table)] == [3, 1]
+    assert [row["num_records"] for row in lines("files", table, "--where", "id > 1")] == [3]
+    assert "part-" in run("files", table).stdout
+
+
+def test_diff(table: str) -> None:
+    DeltaTable(table).delete("id = 2")
+    assert "1 added, 1 removed, 0 changed" in run("diff", table, 0).stdout
+    (answer,) = lines("diff", table, 0, 2)
+    assert answer["rows"] == {"added": 1, "removed": 1, "changed": 0}
+    rows = lines("diff", table, 1, 2, "--rows")
+    assert [(row["id"], row["_change_type"]) for row in rows] == [(2, "delete")]
+    assert lines("diff", table, 0, 2, "--rows", "--key", "id")[0]["id"] in {1, 2}
+
+
+def test_doctor(table: str) -> None:
+    assert "at version 1: 2 info" in run("doctor", table).stdout
+    assert "at version 0" in run("doctor", f"{table}@v0", "--samples", 1).stdout
+    next(Path(table).glob("*.parquet")).unlink()
+    found = lines("doctor", table, "--check", "paths", code=1)
+    assert [row["check"] for row in found] == ["file-missing"]
+
+
+def test_doctor_of_a_table_that_cannot_be_opened(table: str) -> None:
+    (Path(table) / "_delta_log" / "00000000000000000000.json").unlink()
+    assert "no version" in run("doctor", table, code=1).stdout
+
+
+def test_optimize(table: str) -> None:
+    (metrics,) = lines("optimize", table)
+    assert metrics["numFilesRemoved"] == 2
+    run("optimize", table, "--z-order", "id")
+    (metrics,) = lines("optimize", table, "--purge")
+    assert metrics["numFilesRemoved"] == 0
+    assert "give one" in run("optimize", table, "--purge", "-z", "id", code=2).stderr
+
+
+def test_vacuum(table: str) -> None:
+    write_deltalake(table, ROWS, mode="overwrite")
+    DeltaTable(table).alter.set_table_properties(
+        {"delta.deletedFileRetentionDuration": "interval 0 hours"}
+    )
+    assert len(lines("vacuum", table)) == 2
+    assert len(lines("vacuum", table, "--delete")) == 2
+    assert lines("vacuum", table, "--full") == []
+
+
+def test_restore(table: str) -> None:
+    (metrics,) = lines("restore", table, 0)
+    assert metrics["numRemovedFile"] == 1
+    assert DeltaTable(table).count() == 3
+
+
+def test_checkpoint(table: str) -> None:
+    run("checkpoint", table)
+    assert (Path(table) / "_delta_log" / "_last_checkpoint").exists()
+
+
+def test_properties(table: str) -> None:
+    assert lines("properties", table) == []
+    found = lines("properties", table, "--set", "delta.appendOnly=true", "--set", "mine=a=b")
+    assert found == [
+        {"property": "delta.appendOnly", "value": "true"},
+        {"property": "mine", "value": "a=b"},
+    ]
+    assert "mine" not in run("properties", table, "--unset", "mine").stdout
+
+
+def test_errors_are_one_message(table: str) -> None:
+    found = run("scan", table, "--where", "nope = 1", code=2)
+    assert found.stderr.startswith("error: ")
+    assert "nope" in found.stderr
+    assert "Traceback" not in found.stderr
+    assert run("show", f"{table}-none", code=3).stderr.startswith("error: ")
+    assert run("restore", table, 9, code=3).stdout == ""
+
+
+def test_storage_options(table: str) -> None:
+    assert "expected key=value" in run("show", table, "-o", "nonsense", code=2).stderr
+    run("show", table, "-o", "auto_mkdir=false")
+
+
+def test_help_names_every_command() -> None:
+    text = run("--help").stdout
+    commands = "show history files scan diff doctor optimize vacuum restore checkpoint properties"
+    assert all(name in text for name in commands.split())
+
+
+def test_it_runs_as_a_module(table: str) -> None:
+    found = subprocess.run(
+        [sys.executable, "-m", "deltalog", "history", table, "--format", "json"],
+        capture_output=True,
+        check=True,
+    )
+    assert found.stdout.count(b"\n") == 2
+
+
+def test_without_typer_it_says_what_to_install() -> None:
+    code = "import sys; sys.modules['typer'] = None; from deltalog.__main__ import main; main()"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert found.returncode == 1
+    assert b"pip install 'deltalog[cli]'" in found.stderr

@@ -1,0 +1,19 @@
+"""The server of Delta Sharing, started by the library's own command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+def test_the_command_of_the_whole_library(tmp_path: Path) -> None:
+    testing = pytest.importorskip("typer.testing", reason="typer is not installed")
+    from deltalog.cli import app as commands
+
+    runner = testing.CliRunner()
+    assert "hash: sha256:" in runner.invoke(commands, ["share", "token"]).output
+    wrong = tmp_path / "c.yaml"
+    wrong.write_text("prot: 1")
+    for command in (["share", "check", str(wrong)], ["share", "serve", str(wrong), "--port", "1"]):
+        assert runner.invoke(commands, command).exit_code == 2

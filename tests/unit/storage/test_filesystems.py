@@ -1,0 +1,54 @@
+"""File systems of locations, and what they may be told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from deltalog.storage import open_store
+from deltalog.storage.filesystems import filesystem_options
+from deltalog.store_kinds import KINDS
+
+
+def s3(options: dict[str, Any]) -> dict[str, Any]:
+    return filesystem_options(KINDS["s3"], options, "s3://b/t")
+
+
+def test_fsspec_names_pass_and_join_with_ours() -> None:
+    given = {
+        "key": "id",
+        "secret": "s",
+        "client_kwargs": {"verify": "/ca.pem"},
+        "aws_region": "r",
+        "use_ssl": False,
+        "something_new": 3,
+    }
+    assert s3(given) == {
+        "key": "id",
+        "secret": "s",
+        "client_kwargs": {"verify": "/ca.pem", "region_name": "r"},
+        "use_ssl": False,
+        "something_new": 3,
+    }
+    assert given["client_kwargs"] == {"verify": "/ca.pem"}  # the user's stays as it was
+
+
+def test_options_of_one_cloud_are_not_handed_to_another() -> None:
+    mixed = {"AWS_REGION": "r", "azure_storage_account_name": "a", "special": 1}
+    assert filesystem_options(KINDS["gs"], mixed, "gs://b", own=False) == {}
+    assert filesystem_options(KINDS["az"], mixed, "az://c", own=False) == {"account_name": "a"}
+
+
+def test_an_unknown_option_of_the_cloud_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    assert s3({"AWS_ROLE_ARN": "arn:aws:iam::1:role/r", "PATH": "/bin"}) == {"PATH": "/bin"}
+    assert "AWS_ROLE_ARN" in caplog.text
+    assert "arn:aws" not in caplog.text
+
+
+def test_stores_do_not_show_credentials() -> None:
+    store = open_store(
+        "s3://id:SECRET123@bucket/t", {"AWS_SECRET_ACCESS_KEY": "SECRET456", "aws_region": "r"}
+    )
+    assert "SECRET" not in repr(store)
+    assert "SECRET" not in store.root

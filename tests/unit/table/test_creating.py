@@ -1,0 +1,148 @@
+"""New tables: their defaults, and what they may be made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from deltalog import (
+    DeltaTable,
+    Field,
+    table_defaults,
+    write_deltalake,
+)
+from deltalog.errors import (
+    ConstraintViolationError,
+    DeltaError,
+    InvalidInputError,
+    TableExistsError,
+)
+from tests.support.facade import (
+    fresh_rows,
+    make,
+    rows,
+    store_of,
+    unchanged,
+)
+from tests.support.logs import DictStore
+
+NEW = [{"id": 3}]
+
+
+@pytest.mark.protocol("UPG-04")
+def test_the_protocol_of_new_tables_has_a_default() -> None:
+    with table_defaults({"delta.minWriterVersion": "4"}):
+        protocol = make(NEW).protocol()
+    assert (protocol.min_reader_version, protocol.min_writer_version) == (1, 4)
+
+
+def test_defaults_of_new_tables_are_nested() -> None:
+    with table_defaults({"delta.appendOnly": "true", "delta.checkpointInterval": "7"}):
+        with table_defaults({"delta.checkpointInterval": "9"}):
+            inner = make(NEW, configuration={"delta.appendOnly": None})
+        outer = make(NEW)
+    assert inner.metadata().configuration == {"delta.checkpointInterval": "9"}
+    assert outer.metadata().configuration == {
+        "delta.appendOnly": "true",
+        "delta.checkpointInterval": "7",
+    }
+    assert make(NEW).metadata().configuration == {}
+    with (
+        pytest.raises(InvalidInputError, match="checkpointInterval"),
+        table_defaults({"delta.checkpointIntervall": "7"}),
+    ):
+        pass  # pragma: no cover
+
+
+FIELDS = [
+    Field(
+        "id",
+        "long",
+        metadata={
+            "delta.identity.start": 10,
+            "delta.identity.step": -2,
+            "delta.identity.allowExplicitInsert": False,
+        },
+    ),
+    Field("n", "integer", nullable=False, metadata={"comment": "how many"}),
+    Field("twice", "integer", metadata={"delta.generationExpression": "n * 2"}),
+    Field("who", "string", metadata={"CURRENT_DEFAULT": "'nobody'"}),
+]
+
+
+def numbers(*values: int) -> pa.Table:
+    return pa.table({"n": pa.array(values, pa.int32())})
+
+
+@pytest.mark.protocol("GEN-01", "IDN-03", "CON-07", "CON-01", "INV-04")
+def test_every_kind_of_column_at_once() -> None:
+    made = DeltaTable.create(
+        DictStore(),
+        FIELDS,
+        constraints={"positive": "n > 0"},
+        cluster_by=["n"],
+        configuration={"delta.feature.allowColumnDefaults": "supported"},
+        features=["vacuumProtocolCheck"],
+    )
+    assert made.metadata().configuration == {"delta.constraints.positive": "n > 0"}
+    assert made.schema().fields[1].metadata["comment"] == "how many"
+    assert '["n"]' in str(made.domain_metadata()["delta.clustering"])
+    assert {
+        "identityColumns",
+        "generatedColumns",
+        "allowColumnDefaults",
+        "checkConstraints",
+        "clustering",
+        "domainMetadata",
+        "vacuumProtocolCheck",
+    } <= set(made.protocol().writer_features or ())
+    write_deltalake(made, numbers(1, 2), mode="append")
+    write_deltalake(made, [{"n": 3, "who": None}], mode="append")
+    assert set(fresh_rows(made)) == {(10, 1, 2, "nobody"), (8, 2, 4, "nobody"), (6, 3, 6, None)}
+    for wrong in ([{"n": 0}], [{"n": None}], [{"n": 1, "twice": 3}], [{"n": 1, "id": 7}]):
+        with unchanged(made), pytest.raises(DeltaError):
+            write_deltalake(made, wrong, mode="append")
+    with pytest.raises(ConstraintViolationError, match="positive"):
+        write_deltalake(made, [{"n": -1}], mode="append")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mode": "append"}, "the mode error, overwrite or ignore"),
+        ({"partition_by": ["nope"]}, "nope"),
+        ({"partition_by": ["p"], "cluster_by": ["id"]}, "clustered or partitioned"),
+        ({"cluster_by": ["nope"]}, "nope"),
+        ({"configuration": {"delta.enableDeletionVector": "true"}}, "enableDeletionVectors"),
+        ({"configuration": {"delta.checkpointInterval": "0"}}, "checkpointInterval"),
+        ({"constraints": {"c": "nope > 1"}}, "nope"),
+        ({"constraints": {"c": "id +"}}, "id \\+"),
+        ({"features": ["noSuchFeature"]}, "noSuchFeature"),
+    ],
+)
+def test_what_cannot_be_made(options: dict[str, Any], message: str) -> None:
+    store = DictStore()
+    with pytest.raises(InvalidInputError, match=message):
+        DeltaTable.create(store, [Field("id", "long"), Field("p", "string")], **options)
+    assert not store.files
+
+
+def test_unknown_properties_may_be_asked_for() -> None:
+    made = DeltaTable.create(
+        DictStore(),
+        [Field("id", "long")],
+        configuration={"delta.noSuchThing": "1", "mine": "2"},
+        raise_if_key_not_exists=False,
+    )
+    assert made.metadata().configuration == {"delta.noSuchThing": "1", "mine": "2"}
+
+
+def test_a_table_that_is_there() -> None:
+    made = make([{"id": 1}])
+    store = store_of(made)
+    with unchanged(made), pytest.raises(TableExistsError, match="mode='ignore'"):
+        DeltaTable.create(store, made.schema())
+    with unchanged(made):
+        assert rows(DeltaTable.create(store, [Field("x", "long")], mode="ignore")) == [1]
