@@ -188,7 +188,7 @@ def test_errors_name_the_table_once() -> None:
     [
         ("files", r"is gone: use file_uris\(\)"),
         ("create_write_transaction", "comes with a later version"),
-        ("vacum", "did you mean 'vacuum'"),
+        ("vacumm", "did you mean 'vacuum'"),
         ("_vacuum", "no attribute '_vacuum'$"),
         ("xyz", "no attribute 'xyz'$"),
     ],

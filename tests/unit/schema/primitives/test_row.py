@@ -23,8 +23,8 @@ def row(name: str = "tiny", bits: int = 0, **columns: str) -> Primitive:
 def test_a_type_is_called_as_the_log_calls_it_unless_it_says_otherwise() -> None:
     plain = row()
     assert (plain.sql_words, plain.spark_name) == (("TINY",), "tiny")
-    other = row(words="SMALL TEENY", spark_name="wee")
-    assert (other.sql_words, other.spark_name) == (("SMALL", "TEENY"), "wee")
+    other = row(words="SMALL TEENY", spark_name="small")
+    assert (other.sql_words, other.spark_name) == (("SMALL", "TEENY"), "small")
 
 
 def test_what_it_takes_is_known_by_arrows_numbers() -> None:
