@@ -157,7 +157,7 @@ def ndjson(actions: Iterable[Json]) -> bytes:
 def commit(store: DictStore, version: int, *actions: Json, time_ms: int | None = None) -> None:
     """Write one commit."""
     path = names.commit_path(version)
-    store.put(path, ndjson(actions))
+    store.put(path, ndjson(actions) or b"\n")  # an empty file is a torn one
     store.times_ms[path] = 1000 * version if time_ms is None else time_ms
 
 

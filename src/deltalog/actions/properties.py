@@ -134,6 +134,9 @@ class TableProperties:
     enable_row_level_concurrency = _flag(
         "delta.enableRowLevelConcurrency", "Changes of different rows of one file do not conflict."
     )
+    fsync = _flag(
+        "deltalog.fsync", "A commit waits until its local files are on the disk.", default=True
+    )
     max_deleted_rows_ratio = _unset(
         "deltalog.maxDeletedRowsRatio", parse_ratio, "Above it files are rewritten."
     )

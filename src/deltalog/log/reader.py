@@ -162,7 +162,7 @@ def find_protocol_and_metadata(
     Cost: most commits are only searched for the two keys; a commit is parsed if it has one.
     """
     # JSON could escape letters of a key (`\u0070rotocol`), but no writer does.
-    if b'"protocol"' not in data and b'"metaData"' not in data:
+    if data and b'"protocol"' not in data and b'"metaData"' not in data:
         return None, None
     found: dict[str, JsonObject] = {}
     for line, values in enumerate(iter_objects(data, f"version {version}"), 1):

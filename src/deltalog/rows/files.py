@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltalog.errors import InvalidInputError
+from deltalog.storage.store import unsynced
 from deltalog.write.options import WriterProperties
 from deltalog.write.spec import DEFAULT_TARGET_FILE_SIZE_BYTES, WriteSpec
 
@@ -60,7 +61,7 @@ class FileOptions:
         """Return the spec for writing data files of a table."""
         target = self.target_file_size_bytes or configuration.properties.target_file_size_bytes
         return WriteSpec(
-            store=context.store,
+            store=context.store if configuration.properties.fsync else unsynced(context.store),
             configuration=configuration,
             time_zone=context.time_zone,
             target_file_size_bytes=target or DEFAULT_TARGET_FILE_SIZE_BYTES,

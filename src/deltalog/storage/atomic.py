@@ -32,17 +32,22 @@ if TYPE_CHECKING:
 _UNDECIDED_ATTEMPTS: Final = 6
 
 
-def create_local(path: str, data: bytes) -> None:
+def create_local(path: str, data: bytes, *, syncs: bool) -> None:
     """Create a local file with all of `data`, or raise `FileExistsError`.
 
     The data is written to a temporary file beside it, which then gets the name (`take_name`).
+
+    Args:
+        path: of the file.
+        data: all of it.
+        syncs: whether data and name are on the disk when this returns.
     """
     if os.path.lexists(path):  # spares the temporary file; the link below is what decides
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
-    take_name(write_temporary(path, data), path)
+    take_name(write_temporary(path, data, syncs=syncs), path, syncs=syncs)
 
 
-def take_name(temporary: str, path: str) -> None:
+def take_name(temporary: str, path: str, *, syncs: bool) -> None:
     """Give a finished temporary file its name, or raise `FileExistsError` and delete it.
 
     A hard link is atomic and fails when the name is taken. Where there are no hard links, a rename
@@ -61,23 +66,67 @@ def take_name(temporary: str, path: str) -> None:
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)  # noqa: PTH108  # a string path; Path costs more than the call
+    if syncs:
+        sync_directory(os.path.dirname(path))  # noqa: PTH120  # as above
 
 
-def write_temporary(path: str, data: bytes) -> str:
-    """Return the path of a new hidden file beside `path` that holds `data`; make the directory."""
+def sync_file(path: str) -> None:
+    """Wait until the data of a file is on the disk."""
+    descriptor = os.open(path, os.O_RDWR)  # Windows syncs only what is open for writing
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_directory(directory: str) -> None:
+    """Wait until the names in a directory are on the disk, where the system can say so."""
+    if sys.platform == "win32":  # it opens no directories, and keeps names in its journal
+        return
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_DIRECTORY_SYNC:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _make_directories(directory: str, *, syncs: bool) -> None:
+    """Make a directory and those above it, so that their names outlive a power cut."""
+    made = [directory]
+    while not os.path.isdir(parent := os.path.dirname(made[-1])):  # noqa: PTH112, PTH120  # as above
+        made.append(parent)
+    Path(directory).mkdir(parents=True, exist_ok=True)
+    if syncs:
+        for one in made:
+            sync_directory(os.path.dirname(one))  # noqa: PTH120  # as above
+
+
+def write_temporary(path: str, data: bytes, *, syncs: bool) -> str:
+    """Return the path of a new hidden file beside `path` that holds `data`; make the directory.
+
+    Args:
+        path: that the file is to have.
+        data: all of it.
+        syncs: whether the data is on the disk when this returns.
+    """
     directory, name = os.path.split(path)
     temporary = f"{directory}/.{name}.{uuid.uuid4().hex}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
         descriptor = os.open(temporary, flags, 0o666)
     except FileNotFoundError:
-        Path(directory).mkdir(parents=True, exist_ok=True)
+        _make_directories(directory, syncs=syncs)
         descriptor = os.open(temporary, flags, 0o666)
     try:
         with open(descriptor, "wb", buffering=0) as file:  # noqa: PTH123  # a descriptor
             view = memoryview(data)
             while view:
                 view = view[file.write(view) :]
+            if syncs and data:
+                os.fsync(file.fileno())
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)  # noqa: PTH108  # as above
@@ -144,6 +193,8 @@ if hasattr(os, "register_at_fork"):
 _NO_HARD_LINKS: Final = frozenset(
     {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 )
+# Some network and virtual file systems have no fsync of directories.
+_NO_DIRECTORY_SYNC: Final = frozenset({errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.EOPNOTSUPP})
 _AT_FDCWD: Final = -100
 _RENAME_NOREPLACE: Final = 1
 _RENAME_EXCL: Final = 4

@@ -10,6 +10,7 @@ import io
 import os
 import threading
 from collections.abc import Callable, Mapping
+from copy import copy
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 from urllib.parse import quote
@@ -48,10 +49,12 @@ from deltalog.storage.filesystems import (
 from deltalog.storage.fsspec_files import FsspecFiles
 from deltalog.storage.local_files import LocalFiles, local_path
 from deltalog.storage.options import (
+    FSYNC,
     TRUSTED_LOCATIONS,
     commit_objection,
     secrets_of,
     trusted_locations,
+    truth,
 )
 from deltalog.storage.ranged_file import open_ranged
 from deltalog.storage.store import ByteRange, Store
@@ -124,6 +127,7 @@ class FsspecStore:
         self._options = storage_options if storage_options is not None else {}
         self._given, location = own_filesystem(filesystem, location)
         self._commit_lock = commit_lock
+        self._may_sync = True
         self._location = location
         self._root, self._base = _root_and_base(location, self._given)
         if self._given is None:
@@ -206,6 +210,18 @@ class FsspecStore:
         """
         self._check_inside([path])
         self._run("write", path, lambda files, full: files.put(full, data))
+
+    @property
+    def syncs(self) -> bool:
+        """Whether local files are on the disk, name and all, before a write returns."""
+        options = self._options if isinstance(self._options, Mapping) else {}
+        return self._may_sync and truth(FSYNC, options.get(FSYNC, True))
+
+    def without_sync(self) -> Store:
+        """The same store, which does not wait for the disk."""
+        other = copy(self)
+        other._may_sync = False  # noqa: SLF001  # of the same class
+        return other
 
     def delete_many(self, paths: Sequence[str]) -> None:
         """Delete files; one that is gone already is no error.
@@ -386,7 +402,7 @@ class FsspecStore:
         if own and self._given is not None and not isinstance(self._given, LocalFiles):
             return files_over(renewed(self._given), kind, self._commit_lock)
         if kind.is_native:
-            return LocalFiles()
+            return LocalFiles(syncs=self.syncs)
         if not (own or kind.may_be_named):
             raise UnsafePathError(
                 f"a table at {self._root!r} names files of scheme {kind.name!r}, which is refused"

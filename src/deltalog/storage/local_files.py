@@ -22,7 +22,15 @@ if TYPE_CHECKING:
 
 
 class LocalFiles:
-    """The calls of a store over absolute local paths."""
+    """The calls of a store over absolute local paths.
+
+    Args:
+        syncs: whether files that are created are on the disk, name and all, before the call
+            returns.
+    """
+
+    def __init__(self, *, syncs: bool = True) -> None:
+        self.syncs = syncs
 
     def list_directory(self, directory: str, first: str) -> list[FileInfo]:
         """Files directly in `directory` from name `first` on, unordered; `path` is the name."""
@@ -90,11 +98,11 @@ class LocalFiles:
 
     def create(self, path: str, data: bytes) -> None:
         """Create a file, or raise `FileExistsError`."""
-        atomic.create_local(path, data)
+        atomic.create_local(path, data, syncs=self.syncs)
 
     def put(self, path: str, data: bytes) -> None:
         """Create or replace a file; a reader sees the old or the new one."""
-        temporary = atomic.write_temporary(path, data)
+        temporary = atomic.write_temporary(path, data, syncs=self.syncs)
         os.replace(temporary, path)  # noqa: PTH105  # hot path, strings
 
     def delete_many(self, paths: Sequence[str]) -> None:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 TRUSTED_LOCATIONS: Final = "trusted_locations"
 """The option by which callers allow a log to name files of other stores."""
+FSYNC: Final = "fsync"
+"""The option that tells whether local files are synced to the disk; True if it is left out."""
+_OWN: Final = frozenset({TRUSTED_LOCATIONS, FSYNC})
 
 _logger = logging.getLogger("deltalog.storage")
 
@@ -44,7 +47,7 @@ def translate(
     arguments: dict[str, Any] = {}
     for name, value in options.items():
         owner, short = split_option(name)
-        if (owner is not None and owner != kind) or name == TRUSTED_LOCATIONS:
+        if (owner is not None and owner != kind) or name in _OWN:
             continue
         if short in names:
             _set(arguments, names[short], value, name)

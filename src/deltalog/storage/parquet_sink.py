@@ -16,9 +16,10 @@ import pyarrow.parquet as pq  # noqa: TID251  # this and `parquet` are the place
 from deltalog.clock import now_ms
 from deltalog.errors import AlreadyExistsError, DeltaError
 from deltalog.paths import FileInfo, join
-from deltalog.storage.atomic import take_name, write_temporary
+from deltalog.storage.atomic import sync_file, take_name, write_temporary
 from deltalog.storage.faults import storage_error
 from deltalog.storage.parquet_parts import native_path, with_exact_bounds
+from deltalog.storage.store import syncs_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,7 +80,8 @@ class ParquetSink:
         self._collected: list[pq.FileMetaData] = []
         if self._native is not None:
             with self._errors_mapped():
-                self._temporary = write_temporary(self._native, b"")
+                # Nothing is in the file yet, but its directories may be new.
+                self._temporary = write_temporary(self._native, b"", syncs=syncs_files(store))
                 self._out = pa.OSFile(self._temporary, "wb")
         statistics = with_exact_bounds(schema, options.pop("write_statistics", True))
         self._writer = pq.ParquetWriter(
@@ -126,7 +128,10 @@ class ParquetSink:
         if self._temporary is not None and self._native is not None:
             size = int(self._out.tell())
             self._out.close()
-            take_name(self._temporary, self._native)
+            syncs = syncs_files(self._store)
+            if syncs:  # a commit must not name a file that a power cut can take away
+                sync_file(self._temporary)
+            take_name(self._temporary, self._native, syncs=syncs)
             return size
         data = self._out.getvalue().to_pybytes()
         try:

@@ -90,6 +90,30 @@ class NativeStore(Store, Protocol):
 
 
 @runtime_checkable
+class DurableStore(Store, Protocol):
+    """A store that can say when a file is on the disk; others are as durable as their service."""
+
+    @property
+    def syncs(self) -> bool:
+        """Whether a file that was created outlives a power cut."""
+        ...
+
+    def without_sync(self) -> Store:
+        """The same store, which does not wait for the disk."""
+        ...
+
+
+def syncs_files(store: Store) -> bool:
+    """Whether local files of a store shall be on the disk before they have their names."""
+    return store.syncs if isinstance(store, DurableStore) else True
+
+
+def unsynced(store: Store) -> Store:
+    """The same store, which does not wait for the disk, if it ever did."""
+    return store.without_sync() if isinstance(store, DurableStore) else store
+
+
+@runtime_checkable
 class LevelStore(Store, Protocol):
     """A store that lists one level of directories, so that workers can divide a large listing."""
 

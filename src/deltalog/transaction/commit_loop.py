@@ -34,6 +34,7 @@ from deltalog.log.listing import list_commits
 from deltalog.log.names import LogFile, LogFileKind
 from deltalog.log.reader import read_in_batches
 from deltalog.snapshot import load_snapshot, new_table_snapshot
+from deltalog.storage.store import unsynced
 from deltalog.transaction.assemble import assemble, isolation_level
 from deltalog.transaction.attempt import attempt
 from deltalog.transaction.committer import FileSystemCommitter
@@ -157,9 +158,10 @@ class CommitLoop:
         """Ask the committer; if its answer is ambiguous, the version is read back."""
         # Set before the request: from here on, an interrupt must not delete our data files.
         self._pending.is_sent = True
+        syncs = self._assembled.configuration.properties.fsync
         self._file = attempt(
             self._committer,
-            self._store,
+            self._store if syncs else unsynced(self._store),
             self._assembled.version,
             self._assembled.data,
             txn_id=self._txn_id,

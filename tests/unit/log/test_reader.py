@@ -53,7 +53,7 @@ def test_odd_lines_are_no_problem() -> None:
         '"dataChange":true,"x":1},"remove":null}\r\n\n'
     )
     store.put("_delta_log/00000000000000000000.json", text.encode())
-    store.put("_delta_log/00000000000000000001.json", b"")
+    store.put("_delta_log/00000000000000000001.json", b"\n")
     pretty = b'{\n  "add": {\n    "path": "b", "size": 1,\n "partitionValues": {}\n }\n}\n'
     store.put("_delta_log/00000000000000000002.json", pretty)
     table = read_commits(store, files_of(store))

@@ -108,7 +108,7 @@ def test_a_raw_spelling_removes_the_encoded_one() -> None:
 @pytest.mark.protocol("D-71")
 def test_empty_tables_and_commits() -> None:
     store = logs.table_of([], [{"commitInfo": {}}])
-    store.put("_delta_log/00000000000000000002.json", b"")
+    store.put("_delta_log/00000000000000000002.json", b"\n")
     snapshot = load_snapshot(utc_context(store))
     assert snapshot.version == 2
     files = snapshot.files()

@@ -78,7 +78,7 @@ def test_without_hard_links_a_rename_that_never_replaces_decides(
 
     def attempt(writer: int) -> bool:
         try:
-            atomic.create_local(str(tmp_path / "0.json"), str(writer).encode())
+            atomic.create_local(str(tmp_path / "0.json"), str(writer).encode(), syncs=True)
         except (FileExistsError, AlreadyExistsError):
             return False
         return True

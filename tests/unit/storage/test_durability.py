@@ -1,0 +1,105 @@
+"""What outlives a power cut: an acknowledged commit, and the files that it names."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from deltalog import DeltaTable, write_deltalake
+from deltalog.errors import InvalidInputError, MalformedLogError
+from deltalog.storage import open_store
+from deltalog.storage.atomic import sync_directory
+from deltalog.storage.store import syncs_files, unsynced
+
+ROWS = pa.table({"p": ["a", "b"], "x": [1, 2]})
+
+
+class Disk:
+    """Which files and directories were synced, by the order of events."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.events: list[tuple[str, str]] = []
+        fsync, link = os.fsync, os.link
+
+        def watched_fsync(descriptor: int) -> None:
+            self.events.append(("sync", str(Path(f"/proc/self/fd/{descriptor}").readlink())))
+            fsync(descriptor)
+
+        def watched_link(source: str, target: str) -> None:
+            self.events.append(("name", target))
+            link(source, target)
+
+        patch.setattr(os, "fsync", watched_fsync)
+        patch.setattr(os, "link", watched_link)
+
+    def synced(self) -> set[str]:
+        return {path for event, path in self.events if event == "sync"}
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no /proc")
+
+
+@needs_proc
+def test_a_commit_is_on_the_disk_with_all_that_it_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk(monkeypatch)
+    root = tmp_path / "new" / "t"
+    write_deltalake(root, ROWS, partition_by=["p"])
+    log = root / "_delta_log"
+    files = sorted(root.glob("*/*.parquet"))
+    names = [path for event, path in disk.events if event == "name"]
+    commit = str(log / f"{0:020}.json")
+    # Every name is given to a file that was synced before, and its directory is synced after it.
+    for path in (*map(str, files), commit):
+        at = disk.events.index(("name", path))
+        before = [Path(synced).name for event, synced in disk.events[:at] if event == "sync"]
+        assert any(name.startswith(f".{Path(path).name}") for name in before)
+        assert ("sync", str(Path(path).parent)) in disk.events[at:]
+    # The commit comes after its files, and the directories that were made are in theirs.
+    assert max(names.index(str(file)) for file in files) < names.index(commit)
+    before_commit = {path for _, path in disk.events[: disk.events.index(("name", commit))]}
+    assert {str(root), str(root.parent), str(tmp_path)} <= before_commit | disk.synced()
+
+
+@needs_proc
+@pytest.mark.parametrize("off", ["option", "property"])
+def test_it_can_be_turned_off(off: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"fsync": "false"} if off == "option" else None
+    configuration = {"deltalog.fsync": "false"} if off == "property" else None
+    write_deltalake(tmp_path, ROWS, storage_options=options, configuration=configuration)
+    disk = Disk(monkeypatch)
+    write_deltalake(tmp_path, ROWS, mode="append", storage_options=options)
+    named = [path for event, path in disk.events if event == "name"]
+    assert any(path.endswith(f"{1:020}.json") for path in named)
+    assert not any(path.endswith((".parquet.tmp", ".json.tmp")) for path in disk.synced())
+
+
+def test_what_is_no_truth_value_is_refused(tmp_path: Path) -> None:
+    store = open_store(tmp_path, {"fsync": "perhaps"})
+    with pytest.raises(InvalidInputError, match="fsync"):
+        store.put_if_absent("x", b"1")
+
+
+def test_stores_say_whether_they_sync(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    assert syncs_files(store)
+    assert not syncs_files(unsynced(store))
+    assert syncs_files(store)  # the other one is another store
+    sync_directory(str(tmp_path))
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_empty_commit_is_a_torn_one(version: int, tmp_path: Path) -> None:
+    for _ in range(3):
+        write_deltalake(tmp_path, ROWS, mode="append")
+    (tmp_path / "_delta_log" / f"{version:020}.json").write_bytes(b"")
+    for crc in (tmp_path / "_delta_log").glob("*.crc"):
+        crc.unlink()
+    with pytest.raises(MalformedLogError, match="empty") as raised:
+        DeltaTable(tmp_path).to_pyarrow_table()
+    assert f"version {version}" in str(raised.value)
+    assert DeltaTable(tmp_path, version=version - 1).count() == 2 * version
