@@ -307,3 +307,21 @@ def test_tables_are_found_by_path_and_by_name(spark: SparkSession, tmp_path: Pat
     spark.range(1).write.parquet(str(tmp_path / "plain"))
     converted = DeltaTable.convertToDelta(spark, f"parquet.`{tmp_path / 'plain'}`")
     assert converted.toDF().columns == ["id"]
+
+
+def test_times_in_directories_are_converted_in_the_zone_of_the_session(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = tmp_path / "plain"
+    frame = spark.sql("SELECT 1 AS id, '2024-01-01 00:00:00' AS ts")
+    frame.write.partitionBy("ts").parquet(str(path))
+    before = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        (expected,) = spark.read.schema("id INT, ts TIMESTAMP").parquet(str(path)).collect()
+        converted = DeltaTable.convertToDelta(spark, f"parquet.`{path}`", "ts TIMESTAMP")
+        (found,) = converted.toDF().select("id", "ts").collect()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+    assert found == expected
+    assert CoreTable(path).to_pyarrow_table()["ts"][0].as_py().hour == 5  # midnight there, in UTC
