@@ -31,6 +31,7 @@ region = "eu"
 [[recipients]]
 name = "alice"
 token = "${TOKEN}"
+shares = "all"
 """
 
 
@@ -75,7 +76,7 @@ shares:
 - name: {share}
   schemas: [{{name: d, tables: [{{name: t, location: "{table}"}}]}}]
 recipients:
-- {{name: alice, token: {token}}}
+- {{name: alice, token: {token}, shares: all}}
 """
 
 

@@ -18,7 +18,8 @@ from deltalog.errors import DeltaError
 from deltalog.sharing.server.answers import Services
 from deltalog.sharing.server.async_queries import AsyncQueries
 from deltalog.sharing.server.cache import FileCache
-from deltalog.sharing.server.config import ServerConfig, parse_config
+from deltalog.sharing.server.config import ServerConfig
+from deltalog.sharing.server.config_settings import parse_config
 from deltalog.sharing.server.endpoints import Server, routes
 from deltalog.sharing.server.faults import Fault
 from deltalog.sharing.server.formats import needed_features
