@@ -8,7 +8,6 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING
 
-import anyio
 import pyarrow as pa
 from starlette.applications import Starlette
 from starlette.responses import Response
@@ -36,6 +35,7 @@ from deltalog.sharing.server.tables import TableName, Tables, tables_of
 from deltalog.sharing.server.tokens import Sealer
 from deltalog.sharing.server.urls import UrlSigner
 from deltalog.sharing.server.views import View
+from deltalog.sharing.server.work import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -98,7 +98,11 @@ def make_server(
         recipients=Recipients(config, verify),
         async_queries=AsyncQueries() if before is None else before.async_queries,
         rates=RateLimit(config.limits.requests_per_minute),
-        limiter=anyio.CapacityLimiter(config.limits.concurrent_queries),
+        queries=Turns(config.limits.concurrent_queries, config.limits.queries_per_recipient),
+        # Reading is short, so that one recipient may have more of it at once.
+        downloads=Turns(
+            config.limits.concurrent_downloads, max(1, config.limits.concurrent_downloads // 2)
+        ),
     )
 
 

@@ -17,6 +17,7 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Final
 from weakref import finalize
 
+from deltalog.sharing.server.work import check_client
 from deltalog.storage import Store, open_store
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 # Files without rows are not on disk, but an entry takes memory.
 _MOST_ENTRIES: Final = 100_000
+_CHECK_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,26 @@ class CachedFile:
     size_bytes: int
 
 
+class _NameLock:
+    """Lets one thread at a time write a file of some name.
+
+    Attributes:
+        num_users: threads that hold the lock or wait for it.
+    """
+
+    def __init__(self) -> None:
+        self.num_users = 0
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        """Wait for the lock, as long as the client waits for the file."""
+        while not self._lock.acquire(timeout=_CHECK_SECONDS):
+            check_client()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
 class FileCache:
     """Files by name.
 
@@ -53,7 +75,7 @@ class FileCache:
         self._most_bytes = most_bytes
         self._lock = threading.Lock()
         self._files: OrderedDict[str, CachedFile] = OrderedDict()
-        self._locks: dict[str, threading.Lock] = {}
+        self._locks: dict[str, _NameLock] = {}
         self.size_bytes = 0
 
     @cached_property
@@ -78,13 +100,18 @@ class FileCache:
         with self._lock:
             store = self.store  # the lock lets one thread make it
             # Two requests for the same file write it once.
-            own = self._locks.setdefault(name, threading.Lock())
-        with own:
-            found = self.known(name)
-            if found is None:
-                found = make(store, name)
-                self._keep(name, found)
-                with self._lock:
+            own = self._locks.setdefault(name, _NameLock())
+            own.num_users += 1
+        try:
+            with own:
+                found = self.known(name)
+                if found is None:
+                    found = make(store, name)
+                    self._keep(name, found)
+        finally:
+            with self._lock:
+                own.num_users -= 1
+                if not own.num_users:
                     self._locks.pop(name, None)
         return found
 

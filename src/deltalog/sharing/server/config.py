@@ -114,7 +114,13 @@ class OAuthConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class RequestLimits:
-    """Limits on requests and on what the server keeps for them."""
+    """Limits on requests and on what the server keeps for them.
+
+    Args:
+        queries_per_recipient: of `concurrent_queries`, so that one recipient leaves some to others.
+        hint_bytes: of the hints of one query; what is beyond filters nothing.
+        hint_milliseconds: for reading the hints of one query, likewise.
+    """
 
     body_bytes: int = 2 << 20
     url_bytes: int = 16 << 10
@@ -122,6 +128,10 @@ class RequestLimits:
     send_seconds: int = 120
     requests_per_minute: int = 0
     concurrent_queries: int = 32
+    queries_per_recipient: int = 8
+    concurrent_downloads: int = 32
+    hint_bytes: int = 64 << 10
+    hint_milliseconds: int = 500
     page_files: int = 10_000
     cache_bytes: int = 1 << 30
     cached_tables: int = 10

@@ -265,6 +265,14 @@ def _limits(section: ConfigSection) -> RequestLimits:
             send_seconds=own.number("sendSeconds", RequestLimits.send_seconds),
             requests_per_minute=own.number("requestsPerMinute", 0, least=0),
             concurrent_queries=own.number("concurrentQueries", RequestLimits.concurrent_queries),
+            queries_per_recipient=own.number(
+                "queriesPerRecipient", RequestLimits.queries_per_recipient
+            ),
+            concurrent_downloads=own.number(
+                "concurrentDownloads", RequestLimits.concurrent_downloads
+            ),
+            hint_bytes=own.number("hintBytes", RequestLimits.hint_bytes),
+            hint_milliseconds=own.number("hintMilliseconds", RequestLimits.hint_milliseconds),
             page_files=page_files,
             cache_bytes=own.number("cacheBytes", RequestLimits.cache_bytes),
             cached_tables=cached_tables,

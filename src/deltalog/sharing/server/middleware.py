@@ -40,7 +40,7 @@ _AUDIT: Final = logging.getLogger("deltalog.sharing.audit")
 _FACTS: Final = "deltalog.facts"
 _REQUEST_ID: Final = re.compile(r"[\w.-]{1,64}", re.ASCII)
 _UNKNOWN: Final = "other"
-_CLIENT_CLOSED: Final = 499  # nginx's status for a client that left before the response
+CLIENT_CLOSED: Final = 499  # nginx's status for a client that left before the response
 
 
 class RequestMiddleware:
@@ -80,7 +80,7 @@ class RequestMiddleware:
         facts |= facts.pop("answer", {})  # written while the answer was sent
         action = facts.get("action", _UNKNOWN)
         seconds = time.perf_counter() - sent.started
-        status = sent.status or _CLIENT_CLOSED
+        status = sent.status or CLIENT_CLOSED
         self._metrics.end(action, status, seconds, sent.num_bytes, facts.get("files") or 0)
         client = scope.get("client")
         line = {

@@ -36,10 +36,12 @@ class PageStart:
     Args:
         version: of the table, or the last one of a range.
         offset: files on the pages before.
+        num_hints: hints that the first page looked at; None if the token does not say.
     """
 
     version: int
     offset: int = 0
+    num_hints: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ def start_of_page(request: TableRequest, query: TableQuery | ChangesQuery) -> Pa
         expected["c"] = _checksum(query)
     if any(values.get(key) != value for key, value in expected.items()):
         raise invalid("the token belongs to another query: send the parameters of the first page")
-    return PageStart(values["v"], values.get("o", 0))
+    return PageStart(values["v"], values.get("o", 0), values.get("h"))
 
 
 def end_of_page(
@@ -94,6 +96,7 @@ def end_of_page(
     response_format: ResponseFormat,
     version: int,
     page: Callable[[], FilePage],
+    num_hints: int | None = None,
 ) -> Callable[[], EndStreamAction] | None:
     """Return a function that makes the last line of a page, or None if the client needs none.
 
@@ -103,6 +106,7 @@ def end_of_page(
         response_format: of the answer.
         version: that the tokens are bound to: of the table, or the last one of a range.
         page: returns the rows of the page, after they were sent.
+        num_hints: hints that decided which rows there are.
     """
     config, sealer = request.services.config, request.services.sealer
     refreshes = getattr(query, "include_refresh_token", False) or bool(
@@ -120,6 +124,8 @@ def end_of_page(
         next_page = refresh = None
         if next_offset < rows.total:
             values = {**owner, "c": _checksum(query), "o": next_offset}
+            if num_hints is not None:
+                values["h"] = num_hints
             expires_ms = request.now_ms + config.page_token_seconds * 1000
             next_page = sealer.seal(_PAGE, values, expires_ms)
         if refreshes:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from deltalog.sharing.server.answers import Services, TableRequest
     from deltalog.sharing.server.downloads import Download
+    from deltalog.sharing.server.pages import PageStart
     from deltalog.sharing.server.tables import ServedTable
     from deltalog.sharing.server.urls import SignedFile
     from deltalog.sharing.wire.requests import TableQuery
@@ -30,7 +31,7 @@ _ATTEMPTS: Final = 3
 
 
 def answer_view(
-    request: TableRequest, query: TableQuery, snapshot: Snapshot, offset: int
+    request: TableRequest, query: TableQuery, snapshot: Snapshot, start: PageStart
 ) -> Answer:
     """Return the files of a view, which are written while their lines are sent.
 
@@ -38,18 +39,19 @@ def answer_view(
         request: of a recipient.
         query: of the request.
         snapshot: the version.
-        offset: files on the pages before.
+        start: where the page starts.
     """
     table, config = request.table, request.services.config
     view = View(snapshot, table, request.services)
     response_format = choose_view_format(request.capabilities, view.configuration)
-    found = view.files(query)
+    found = view.files(query, start.num_hints)
+    offset, hints = start.offset, found.hints
     num_rows = len(found) - offset
     if query.max_files is not None:
         num_rows = min(query.max_files, config.limits.page_files, num_rows)
     page = FilePage(None, offset, num_rows, len(found))
     sign = request.signer(ViewFileSource(snapshot.version))
-    facts: dict[str, object] = {"version": snapshot.version, "files": 0}
+    facts: dict[str, object] = {"version": snapshot.version, "files": 0, "hints": hints.num_used}
     has_hints = query.predicate_hints or query.json_predicate_hints
     # The files that hints leave may hold other rows than the wanted ones.
     limit = None if has_hints else query.limit_hint
@@ -71,7 +73,9 @@ def answer_view(
 
     shared = table.config.history_shared
     heads = head_lines(response_format, view.configuration, history_shared=shared)
-    end = end_of_page(request, query, response_format, snapshot.version, lambda: page)
+    end = end_of_page(
+        request, query, response_format, snapshot.version, lambda: page, hints.num_read
+    )
     chunks = encode_lines(response_format, heads, body(), end)
     return Answer(snapshot.version, response_format, chunks, None, facts)
 

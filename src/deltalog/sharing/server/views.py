@@ -33,6 +33,7 @@ from deltalog.sharing.server.downloads import check_inside
 from deltalog.sharing.server.faults import not_found, unsupported
 from deltalog.sharing.server.formats import schema_without_metadata
 from deltalog.sharing.server.hints import predicate_of, prune_by
+from deltalog.sharing.server.work import check_client
 from deltalog.storage.parquet import ParquetSink
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from deltalog.scan.task import ScanTask
     from deltalog.schema import DataType, Field
     from deltalog.sharing.server.answers import Services
+    from deltalog.sharing.server.hints import Hints
     from deltalog.sharing.server.tables import ServedTable
     from deltalog.sharing.wire.requests import TableQuery
     from deltalog.snapshot import Snapshot
@@ -62,12 +64,14 @@ class ViewFiles:
         files: `TASK_COLUMNS`.
         names: of the view's files.
         order: row numbers by name, so that the next page continues this one.
+        hints: that left out files.
     """
 
     view: View
     files: pa.Table
     names: list[str]
     order: list[int]
+    hints: Hints
 
     def __len__(self) -> int:
         """The number of files."""
@@ -142,22 +146,31 @@ class View:
             )
         return TableConfiguration(protocol, metadata)
 
-    def files(self, query: TableQuery) -> ViewFiles:
+    def files(self, query: TableQuery, num_hints: int | None = None) -> ViewFiles:
         """Return the files that may hold wanted rows.
+
+        Args:
+            query: with its hints.
+            num_hints: that the first page looked at; None is the first page.
 
         Cost: the log's columns for these files; the names of all of them are kept.
         """
-        wanted = self._safe_hints(predicate_of(query, self.schema, self._services.config))
+        num_files = self.snapshot.num_files
+        config = self._services.config
+        hints = predicate_of(query, self.schema, config, num_files, num_hints)
+        wanted = self._safe_hints(hints.predicate)
         own = self._scan.spec.predicate
         predicate = all_of([part for part in (own, wanted) if part is not None])
         files = prune_by(self.snapshot, predicate).files(TASK_COLUMNS)
         names = [self.name(task) for task in self.tasks(files)]
-        return ViewFiles(self, files, names, sorted(range(len(names)), key=names.__getitem__))
+        order = sorted(range(len(names)), key=names.__getitem__)
+        return ViewFiles(self, files, names, order, hints)
 
     def tasks(self, files: pa.Table | None = None) -> Iterator[ScanTask]:
         """Yield the tasks of some files of the log, or of all files of the version."""
         files = self.snapshot.files(TASK_COLUMNS) if files is None else files
         for batch in files.to_batches(max_chunksize=_ROWS_AT_ONCE):
+            check_client()
             yield from map(self.task, batch.to_pylist())
 
     def task(self, row: dict[str, Any]) -> ScanTask:
@@ -249,6 +262,7 @@ def _write(task: ScanTask, store: Store, path: str) -> CachedFile:
         return CachedFile(0, 0)
     with ParquetSink(store, path, first.schema, compression="snappy") as sink:
         for batch in chain([first], batches):
+            check_client()
             num_rows += batch.num_rows
             sink.write(batch)
     return CachedFile(num_rows, sink.file.size_bytes)
