@@ -144,7 +144,9 @@ class ServerConfig:
     Args:
         endpoint: path prefix of the protocol, without a slash at its end.
         public_url: of the server as recipients reach it; None takes it from each request.
-        signing_key: of tokens and URLs; None makes a key that is lost with the process.
+        signing_keys: of tokens and URLs; the first one signs, the others are still accepted.
+            Without one a key is made that is lost with the process.
+        metrics_token: shows the metrics; without one they are seen over loopback only.
         url_seconds: how long a signed URL is valid.
     """
 
@@ -154,7 +156,7 @@ class ServerConfig:
     port: int = 8080
     endpoint: str = "/delta-sharing"
     public_url: str | None = None
-    signing_key: bytes | None = field(default=None, repr=False)
+    signing_keys: tuple[bytes, ...] = field(default=(), repr=False)
     url_seconds: int = 3600
     page_token_seconds: int = 3 * 24 * 3600
     refresh_token_seconds: int = 3600
@@ -165,6 +167,7 @@ class ServerConfig:
     oauth: OAuthConfig | None = None
     limits: RequestLimits = field(default_factory=RequestLimits)
     metrics: bool = True
+    metrics_token: TokenConfig | None = None
     cache_directory: str | None = None
     certificate_file: str | None = None
     certificate_key_file: str | None = None

@@ -10,8 +10,10 @@ import logging
 import os
 import re
 import secrets
+import stat
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -135,6 +137,7 @@ class ReloadingServer:
         self._next_check_s = time.monotonic() + seconds
         self.config = load_config(self._path)
         self._server = make_server(self.config, self._key)
+        _warn_of_modes(self._path, self.config)
 
     def current(self) -> Server:
         """Return the server of the file's current contents.
@@ -176,7 +179,17 @@ class ReloadingServer:
             if getattr(config, name) != getattr(self.config, name):
                 _LOG.warning("%s has changed, which needs a restart of the server", name)
         self.config, self._server = config, server
+        _warn_of_modes(self._path, config)
         _LOG.info("the configuration is reloaded")
+
+
+def _warn_of_modes(path: Path, config: ServerConfig) -> None:
+    """Log which files with secrets every user of the machine can read."""
+    key = config.certificate_key_file
+    for one in (path, *([] if key is None else [Path(key)])):
+        with suppress(OSError):
+            if os.name == "posix" and one.stat().st_mode & stat.S_IROTH:
+                _LOG.warning("%s can be read by every user of this machine: chmod o-r", one)
 
 
 def app_of_file(path: str | Path) -> tuple[ASGIApp, ServerConfig]:

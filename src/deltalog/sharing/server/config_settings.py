@@ -66,7 +66,7 @@ def parse_config(values: object) -> ServerConfig:
         port=section.number("port", ServerConfig.port, least=0),
         endpoint=_endpoint(section),
         public_url=(section.optional("publicUrl", str) or "").rstrip("/") or None,
-        signing_key=_signing_key(section),
+        signing_keys=_signing_keys(section),
         url_seconds=_url_seconds(section),
         page_token_seconds=_seconds(section, "queryTablePageTokenTtlMs", 3 * 24 * 3600),
         refresh_token_seconds=_seconds(section, "refreshTokenTtlMs", 3600),
@@ -76,6 +76,7 @@ def parse_config(values: object) -> ServerConfig:
         own_urls=section.get("ownUrls", False),
         limits=_limits(section),
         metrics=section.get("metrics", True),
+        metrics_token=section.child("metricsToken", _token),
         cache_directory=section.optional("cacheDirectory", str),
         certificate_file=tls[0],
         certificate_key_file=tls[1],
@@ -297,13 +298,11 @@ def _endpoint(section: ConfigSection) -> str:
     return "" if text == "/" else text
 
 
-def _signing_key(section: ConfigSection) -> bytes | None:
-    text = section.optional("signingKey", str)
-    if text is None:
-        return None
-    if len(text) < _LEAST_KEY:
+def _signing_keys(section: ConfigSection) -> tuple[bytes, ...]:
+    texts = section.texts("signingKey", least=("one", "key")) or ()
+    if any(len(text) < _LEAST_KEY for text in texts):
         raise section.error("signingKey", f"expected {_LEAST_KEY} characters or more")
-    return text.encode()
+    return tuple(text.encode() for text in texts)
 
 
 def _seconds(section: ConfigSection, name: str, default: int) -> int:

@@ -218,6 +218,9 @@ def _handler(
             return Response(status_code=CLIENT_CLOSED)
         except (Fault, DeltaError) as error:
             fault = fault_of(error)
+            add_audit_facts(request.scope, error=fault.code)
+            if fault.recipient is not None:
+                add_audit_facts(request.scope, recipient=fault.recipient)
             # Our own faults of this kind are expected, such as a full cache.
             if fault.status >= 500 and fault is not error:
                 log_defect(request.scope, error)
@@ -351,8 +354,10 @@ async def get_file(server: Server, request: Request) -> Response:
     recipient = server.recipients.find(signed.recipient)
     if recipient is None:
         raise not_found("file")
+    add_audit_facts(request.scope, recipient=recipient.name)
+    server.rates.take(recipient.name)
     table = server.tables.table(recipient, signed.table)
-    add_audit_facts(request.scope, recipient=recipient.name, table=table.name.key)
+    add_audit_facts(request.scope, table=table.name.key)
     headers, with_body = request.headers, request.method != "HEAD"
 
     def fetch() -> Download:

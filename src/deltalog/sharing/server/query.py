@@ -74,6 +74,8 @@ def answer_query(request: TableRequest, query: TableQuery, pinned: int | None = 
     if query.starting_version is not None:
         return answer_stream(request, query)
     start = start_of_page(request, query)
+    if start is not None:
+        request = replace(request, services=request.services.with_key(start.key))
     if start is None and pinned is not None:
         start = PageStart(pinned)
     if start is None:
@@ -117,7 +119,13 @@ def answer_query(request: TableRequest, query: TableQuery, pinned: int | None = 
         history_shared=request.table.config.history_shared,
     )
     end = end_of_page(
-        request, query, response_format, snapshot.version, lambda: page, hints.num_read
+        request,
+        query,
+        response_format,
+        snapshot.version,
+        lambda: page,
+        num_hints=hints.num_read,
+        start=start,
     )
     return Answer(
         version=snapshot.version,

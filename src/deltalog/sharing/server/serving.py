@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 from deltalog.errors import InvalidInputError
 from deltalog.sharing.server.config_file import app_of_file
+from deltalog.sharing.server.recipients import is_loopback
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def serve(path: str | Path, *, host: str | None = None, port: int | None = None) -> None:
@@ -36,7 +35,7 @@ def serve(path: str | Path, *, host: str | None = None, port: int | None = None)
     app, config = app_of_file(path)
     _log_to_stderr()
     host = host or config.host
-    if host not in _LOOPBACK and config.certificate_file is None and config.public_url is None:
+    if not is_loopback(host) and config.certificate_file is None and config.public_url is None:
         logging.getLogger("deltalog.sharing").warning(
             "tokens are sent unencrypted: set ssl, or publicUrl if a proxy in front of the server "
             "has https"

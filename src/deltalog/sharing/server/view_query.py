@@ -74,7 +74,13 @@ def answer_view(
     shared = table.config.history_shared
     heads = head_lines(response_format, view.configuration, history_shared=shared)
     end = end_of_page(
-        request, query, response_format, snapshot.version, lambda: page, hints.num_read
+        request,
+        query,
+        response_format,
+        snapshot.version,
+        lambda: page,
+        num_hints=hints.num_read,
+        start=start,
     )
     chunks = encode_lines(response_format, heads, body(), end)
     return Answer(snapshot.version, response_format, chunks, None, facts)
@@ -96,11 +102,17 @@ def download_view(
     """
     if not table.config.is_view or signed.source is None:
         raise not_found("file")
-    view = View(table.at(signed.source.version), table, services)
+    source, config = signed.source, table.config
+    is_change = source.commit is not None
+    least = source.version if source.commit is None else min(source.version, source.commit)
+    # What the URL was signed for may not be shared any more.
+    if least < config.start_version or (is_change and not config.history_shared):
+        raise not_found("file")
+    services = services.with_key(signed.key)
+    view = View(table.at(source.version), table, services)
     # Between writing and opening, other requests may push the file out of a small cache.
     for _ in range(_ATTEMPTS):
-        is_change = signed.source.commit is not None
-        tasks = changed_tasks(view, table, signed.source) if is_change else view.tasks()
+        tasks = changed_tasks(view, table, source) if is_change else view.tasks()
         view.find(signed.path, tasks)
         file = services.cache.open(signed.path)
         if file is not None:
