@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import finalize
 
 from deltalog.sharing.server.work import check_client
@@ -23,6 +23,8 @@ from deltalog.storage import Store, open_store
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import BinaryIO
+
+T = TypeVar("T")
 
 # Files without rows are not on disk, but an entry takes memory.
 _MOST_ENTRIES: Final = 100_000
@@ -36,10 +38,12 @@ class CachedFile:
     Args:
         num_rows: of the file; without rows there is no file on disk.
         size_bytes: of the file.
+        digest: of its bytes.
     """
 
     num_rows: int
     size_bytes: int
+    digest: bytes = b""
 
 
 class _NameLock:
@@ -76,6 +80,9 @@ class FileCache:
         self._lock = threading.Lock()
         self._files: OrderedDict[str, CachedFile] = OrderedDict()
         self._locks: dict[str, _NameLock] = {}
+        # What is known of files that have left the cache, and the names by which they were told.
+        self._measured: OrderedDict[str, CachedFile] = OrderedDict()
+        self._told: OrderedDict[str, str] = OrderedDict()
         self.size_bytes = 0
 
     @cached_property
@@ -115,6 +122,27 @@ class FileCache:
                     self._locks.pop(name, None)
         return found
 
+    def measure(self, name: str, make: Callable[[Store, str], CachedFile]) -> CachedFile:
+        """Return what is known of a file, which need not be in the cache any more.
+
+        Args:
+            name: of the file.
+            make: writes the file to a path of a store.
+        """
+        with self._lock:
+            found = self._measured.get(name)
+        return self.get(name, make) if found is None else found
+
+    def tell(self, told: str, name: str) -> None:
+        """Remember by which other name a file was told."""
+        with self._lock:
+            _remember(self._told, told, name)
+
+    def name_of(self, told: str) -> str | None:
+        """Return the name of a file that was told by another one; None if it was forgotten."""
+        with self._lock:
+            return self._told.get(told)
+
     def known(self, name: str) -> CachedFile | None:
         """Return a file that is in the cache, or None."""
         with self._lock:
@@ -141,6 +169,7 @@ class FileCache:
 
     def _keep(self, name: str, file: CachedFile) -> None:
         with self._lock:
+            _remember(self._measured, name, file)
             self._files[name] = file
             self.size_bytes += file.size_bytes
             while self._is_full and len(self._files) > 1:
@@ -152,3 +181,11 @@ class FileCache:
     @property
     def _is_full(self) -> bool:
         return self.size_bytes > self._most_bytes or len(self._files) > _MOST_ENTRIES
+
+
+def _remember(entries: OrderedDict[str, T], name: str, value: T) -> None:
+    """Keep an entry; the oldest ones are forgotten."""
+    entries[name] = value
+    entries.move_to_end(name)
+    while len(entries) > _MOST_ENTRIES:
+        entries.popitem(last=False)

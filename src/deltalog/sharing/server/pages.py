@@ -36,6 +36,7 @@ class PageStart:
     Args:
         version: of the table, or the last one of a range.
         offset: files on the pages before.
+        after: key of the last file on the page before, for views; empty without one.
         num_hints: hints that the first page looked at; None if the token does not say.
         until_ms: when the token ends; None without one.
         key: position of the signing key by which the files of the first page were named.
@@ -43,6 +44,7 @@ class PageStart:
 
     version: int
     offset: int = 0
+    after: str = ""
     num_hints: int | None = None
     until_ms: int | None = None
     key: int = 0
@@ -57,12 +59,22 @@ class FilePage:
         offset: rows on the pages before.
         num_rows: rows on this page.
         total: rows on all pages.
+        after: key behind which the next page begins, for views; None is by row numbers.
     """
 
     indices: pa.UInt64Array | None
     offset: int
     num_rows: int
     total: int
+    after: str | None = None
+
+    @property
+    def next_start(self) -> dict[str, Any] | None:
+        """The values by which a token says where the next page starts; None on the last page."""
+        if self.after is not None:
+            return {"a": self.after}
+        end = self.offset + self.num_rows
+        return {"o": end} if end < self.total else None
 
     def of(self, files: pa.Table) -> pa.Table:
         """Return the rows of this page."""
@@ -95,8 +107,14 @@ def start_of_page(request: TableRequest, query: TableQuery | ChangesQuery) -> Pa
     _check_shared(request, query, values["v"])
     # With a refresh token files are told anew, so that the newest key can name them.
     key = sealed.key if kind == _PAGE else 0
-    offset, num_hints = values.get("o", 0), values.get("h")
-    return PageStart(values["v"], offset, num_hints, sealed.expires_ms, key)
+    return PageStart(
+        version=values["v"],
+        offset=values.get("o", 0),
+        after=values.get("a", ""),
+        num_hints=values.get("h"),
+        until_ms=sealed.expires_ms,
+        key=key,
+    )
 
 
 def _check_shared(request: TableRequest, query: TableQuery | ChangesQuery, version: int) -> None:
@@ -148,11 +166,10 @@ def end_of_page(
     def make() -> EndStreamAction:
         owner = {**_owner(request), "v": version}
         rows = page()
-        next_offset = rows.offset + rows.num_rows
         # The refresh token has no offset: it is for the files of all pages.
         next_page = refresh = None
-        if next_offset < rows.total:
-            values = {**owner, "c": _checksum(query), "o": next_offset}
+        if (next_start := rows.next_start) is not None:
+            values = {**owner, "c": _checksum(query), **next_start}
             if num_hints is not None:
                 values["h"] = num_hints
             next_page = sealer.seal(_PAGE, values, end_ms(config.page_token_seconds))

@@ -45,31 +45,41 @@ def answer_view(
     view = View(snapshot, table, request.services)
     response_format = choose_view_format(request.capabilities, view.configuration)
     found = view.files(query, start.num_hints)
-    offset, hints = start.offset, found.hints
-    num_rows = len(found) - offset
-    if query.max_files is not None:
-        num_rows = min(query.max_files, config.limits.page_files, num_rows)
-    page = FilePage(None, offset, num_rows, len(found))
+    hints, most = found.hints, query.max_files
+    most = None if most is None else min(most, config.limits.page_files)
     sign = request.signer(ViewFileSource(snapshot.version))
     facts: dict[str, object] = {"version": snapshot.version, "files": 0, "hints": hints.num_used}
     has_hints = query.predicate_hints or query.json_predicate_hints
     # The files that hints leave may hold other rows than the wanted ones.
     limit = None if has_hints else query.limit_hint
+    page = FilePage(None, 0, 0, 0)
 
     def body() -> Iterator[bytes]:
+        nonlocal page
         rows = files = 0
-        for name, task in found.tasks(offset, num_rows):
+        last = None
+        # Pages count files with shown rows: those without one would tell of hidden rows.
+        for key, task in found.tasks(start.after):
             if limit is not None and rows >= limit:
                 break
-            file = view.write(name, task)
-            if file.num_rows:
-                rows += file.num_rows
-                files += 1
-                url, expires_ms = sign(name), request.url_expiry_ms
-                yield encode_view_line(
-                    response_format, "file", name, file, url=url, expires_ms=expires_ms
-                )
-        facts["files"] = files
+            file = view.measure(task)
+            if not file.num_rows:
+                continue
+            if files == most:
+                page = FilePage(None, 0, files, files, after=last)
+                return
+            rows += file.num_rows
+            files += 1
+            last = key
+            facts["files"] = files
+            page = FilePage(None, 0, files, files)
+            yield encode_view_line(
+                response_format,
+                "file",
+                file,
+                url=sign(file.name),
+                expires_ms=request.url_expiry_ms,
+            )
 
     shared = table.config.history_shared
     heads = head_lines(response_format, view.configuration, history_shared=shared)
@@ -113,8 +123,7 @@ def download_view(
     # Between writing and opening, other requests may push the file out of a small cache.
     for _ in range(_ATTEMPTS):
         tasks = changed_tasks(view, table, source) if is_change else view.tasks()
-        view.find(signed.path, tasks)
-        file = services.cache.open(signed.path)
+        file = view.open(signed.path, tasks)
         if file is not None:
             return download_open(file, headers, with_body=with_body)
     raise unavailable("the file cannot be sent now")
