@@ -12,11 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from shutil import rmtree
-from tempfile import mkdtemp
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import finalize
 
+from deltalog.sharing.server.owned import make_owned, remove_left_over, remove_owned
 from deltalog.sharing.server.work import check_client
 from deltalog.storage import Store, open_store
 
@@ -84,13 +84,14 @@ class FileCache:
         self._measured: OrderedDict[str, CachedFile] = OrderedDict()
         self._told: OrderedDict[str, str] = OrderedDict()
         self.size_bytes = 0
+        remove_left_over(Path(directory or gettempdir()))
 
     @cached_property
     def _home(self) -> Path:
         """The cache's own directory, which is removed with the cache."""
-        home = mkdtemp(prefix="deltalog-sharing-", dir=self._directory)
-        finalize(self, rmtree, home, ignore_errors=True)
-        return Path(home)
+        home, descriptor = make_owned(self._directory)
+        finalize(self, remove_owned, home, descriptor)
+        return home
 
     @cached_property
     def store(self) -> Store:

@@ -117,6 +117,9 @@ class RequestLimits:
     """Limits on requests and on what the server keeps for them.
 
     Args:
+        header_seconds: until a connection has sent the head of a request.
+        connections: open at once, of the server's own process.
+        grace_seconds: for requests at work when the process is told to end.
         queries_per_recipient: of `concurrent_queries`, so that one recipient leaves some to others.
         hint_bytes: of the hints of one query; what is beyond filters nothing.
         hint_milliseconds: for reading the hints of one query, likewise.
@@ -124,6 +127,9 @@ class RequestLimits:
 
     body_bytes: int = 2 << 20
     url_bytes: int = 16 << 10
+    header_seconds: int = 10
+    connections: int = 1000
+    grace_seconds: int = 10
     receive_seconds: int = 30
     send_seconds: int = 120
     requests_per_minute: int = 0

@@ -20,14 +20,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.clock import now_ms
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.sharing.server.application import make_app, make_server
+from deltalog.sharing.server.application import make_server
 from deltalog.sharing.server.config_document import read_document
 from deltalog.sharing.server.config_settings import parse_config
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from starlette.types import ASGIApp
 
     from deltalog.sharing.server.config import ServerConfig
     from deltalog.sharing.server.endpoints import Server
@@ -148,15 +146,19 @@ class ReloadingServer:
             self.reload()
         return self._server
 
-    def reload(self) -> None:
-        """Replace the server if the file has changed, and nobody writes to it any more."""
+    def reload(self, *, now: bool = False) -> None:
+        """Replace the server if the file has changed, and nobody writes to it any more.
+
+        Args:
+            now: replace it in any case, because somebody says that the file is whole.
+        """
         with self._lock:
             self._next_check_s = time.monotonic() + self._seconds
             state, before = _FileState.of(self._path), self._seen
             self._seen = state
-            if state is None or state == self._loaded:
+            if state is None or (state == self._loaded and not now):
                 return
-            if state != before and not state.is_older_than(self._seconds):
+            if not now and state != before and not state.is_older_than(self._seconds):
                 return
             self._load(state)
 
@@ -192,8 +194,8 @@ def _warn_of_modes(path: Path, config: ServerConfig) -> None:
                 _LOG.warning("%s can be read by every user of this machine: chmod o-r", one)
 
 
-def app_of_file(path: str | Path) -> tuple[ASGIApp, ServerConfig]:
-    """Return the application of a configuration file, which is reloaded when it changes.
+def settled_server(path: str | Path) -> ReloadingServer:
+    """Return the server of a configuration file, when nobody writes to the file any more.
 
     Raises:
         InvalidInputError: the file is wrong.
@@ -206,5 +208,4 @@ def app_of_file(path: str | Path) -> tuple[ASGIApp, ServerConfig]:
         before, state = state, _FileState.of(Path(path))
         if state == before:
             break
-    server = ReloadingServer(path)
-    return make_app(server.current), server.config
+    return ReloadingServer(path)

@@ -262,6 +262,9 @@ def _limits(section: ConfigSection) -> RequestLimits:
         return RequestLimits(
             body_bytes=own.number("bodyBytes", RequestLimits.body_bytes),
             url_bytes=own.number("urlBytes", RequestLimits.url_bytes),
+            header_seconds=own.number("headerSeconds", RequestLimits.header_seconds),
+            connections=own.number("connections", RequestLimits.connections),
+            grace_seconds=own.number("graceSeconds", RequestLimits.grace_seconds),
             receive_seconds=receive_seconds,
             send_seconds=own.number("sendSeconds", RequestLimits.send_seconds),
             requests_per_minute=own.number("requestsPerMinute", 0, least=0),
