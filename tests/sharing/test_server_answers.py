@@ -11,7 +11,7 @@ import pytest
 from deltalog import DeltaTable
 from deltalog.sharing.server.answers import TableRequest
 from deltalog.sharing.server.application import make_server
-from deltalog.sharing.server.config import parse_config
+from deltalog.sharing.server.config_settings import parse_config
 from deltalog.sharing.server.query import answer_query
 from deltalog.sharing.server.recipients import Recipient
 from deltalog.sharing.server.tables import TableName

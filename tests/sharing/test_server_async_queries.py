@@ -69,8 +69,8 @@ def test_a_range_that_began_ends_where_it_did(table: Path, settings: Json) -> No
 
 @pytest.mark.protocol("SHARE-ASY-01", "SHARE-SEC-03")
 def test_queries_of_others_are_not_there(table: Path) -> None:
-    bob = {"name": "bob", "token": "token-of-bob"}
-    alice = {"name": "alice", "token": TOKEN}
+    bob = {"name": "bob", "token": "token-of-bob", "shares": "all"}
+    alice = {"name": "alice", "token": TOKEN, "shares": "all"}
     caller = sharing({T: table, "s.d.u": table}, recipients=[alice, bob])
     (status,) = actions(_begin(caller, {"idempotencyKey": "k"}), "queryStatus")
     query_id = status["queryId"]

@@ -86,7 +86,7 @@ def _table(**settings: Any) -> dict[str, Any]:
 
 
 def _recipient(**settings: Any) -> dict[str, Any]:
-    return small_config(recipients=[{"name": "alice", **settings}])
+    return small_config(recipients=[{"name": "alice", "shares": "all", **settings}])
 
 
 @pytest.mark.protocol("SHARE-CFG-01")
@@ -139,8 +139,8 @@ def _recipient(**settings: Any) -> dict[str, Any]:
         (
             small_config(
                 recipients=[
-                    {"name": "a", "token": "token-of-alice"},
-                    {"name": "b", "token": "token-of-alice"},
+                    {"name": "a", "token": "token-of-alice", "shares": []},
+                    {"name": "b", "token": "token-of-alice", "shares": []},
                 ]
             ),
             "two of them have the same token",

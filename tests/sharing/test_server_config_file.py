@@ -31,6 +31,7 @@ region = "eu"
 [[recipients]]
 name = "alice"
 token = "${TOKEN}"
+shares = "all"
 """
 
 
@@ -40,7 +41,7 @@ def test_a_file_in_toml(tmp_path: Path) -> None:
     config = load_config(path, {"KEY": "k" * 16, "TOKEN": "token-of-alice"})
     (table,) = config.shares[0].schemas[0].tables
     assert table.storage_options == {"region": "eu"}
-    assert config.signing_key == b"k" * 16
+    assert config.signing_keys == (b"k" * 16,)
 
 
 def test_references_to_the_environment() -> None:
@@ -75,7 +76,7 @@ shares:
 - name: {share}
   schemas: [{{name: d, tables: [{{name: t, location: "{table}"}}]}}]
 recipients:
-- {{name: alice, token: {token}}}
+- {{name: alice, token: {token}, shares: all}}
 """
 
 

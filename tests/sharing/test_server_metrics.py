@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from deltalog.sharing.server import app
 from deltalog.sharing.server.metrics import Metrics
 from tests.support.asgi import ask
 from tests.support.sharing import Caller, config_of
 
+TOKEN_OF_METRICS = "token-of-prometheus"  # noqa: S105 - of a test
 
-def test_health_and_metrics(vaccine: Caller) -> None:
+
+def test_health_and_metrics(tmp_path: Path) -> None:
+    tables = {"vaccine.d.t": str(tmp_path / "none")}
+    vaccine = Caller(app(config_of(tables, metricsToken={"token": TOKEN_OF_METRICS})))
     vaccine.get("/shares")
     vaccine.get("/shares/nowhere")
     assert ask(vaccine.app, "GET", "/health").json() == {"status": "ok"}
-    text = ask(vaccine.app, "GET", "/metrics").body.decode()
+    headers = {"Authorization": f"Bearer {TOKEN_OF_METRICS}"}
+    text = ask(vaccine.app, "GET", "/metrics", headers=headers).body.decode()
     assert 'deltalog_sharing_requests_total{action="list_shares",status="200"} 1' in text
     assert 'deltalog_sharing_requests_total{action="get_share",status="404"} 1' in text
     assert "vaccine" not in text

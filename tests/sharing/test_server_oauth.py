@@ -81,8 +81,8 @@ def issuer() -> Iterator[_Issuer]:
 def _caller(issuer: _Issuer) -> Caller:
     oauth = {"issuer": "me", "audience": "us", "jwksUrl": issuer.url}
     recipients = [
-        {"name": "alice", "subjects": ["alice-client"], "token": TOKEN},
-        {"name": "bob", "subjects": ["bob-client"]},
+        {"name": "alice", "subjects": ["alice-client"], "token": TOKEN, "shares": "all"},
+        {"name": "bob", "subjects": ["bob-client"], "shares": "all"},
     ]
     return sharing({"s.d.t": "/x"}, oauth=oauth, recipients=recipients)
 

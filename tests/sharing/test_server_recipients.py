@@ -96,7 +96,7 @@ def test_tokens_expire(table: Path) -> None:
 
     def with_end(moment: str) -> Caller:
         token = {"hash": f"sha256:{token_digest(TOKEN)}", "expires": moment}
-        recipient = {"name": "alice", "tokens": [token]}
+        recipient = {"name": "alice", "tokens": [token], "shares": "all"}
         return Caller(app(config_of({T: table}, recipients=[recipient])))
 
     assert with_end("2999-01-01T00:00:00Z").get("/shares").status == 200

@@ -26,7 +26,7 @@ def test_the_server_runs_from_its_file(tmp_path: Path) -> None:
     path = tmp_path / "c.json"
     tables = [{"name": "t", "location": str(tmp_path / "t")}]
     shares = [{"name": "s", "schemas": [{"name": "d", "tables": tables}]}]
-    recipients = [{"name": "alice", "token": "${TOKEN}"}]
+    recipients = [{"name": "alice", "token": "${TOKEN}", "shares": "all"}]
     more = {"recipients": recipients, "port": port, "host": "127.0.0.1"}
     path.write_text(json.dumps(small_config(shares=shares, **more)))
     command = [sys.executable, "-m", "deltalog.sharing", "serve", str(path)]

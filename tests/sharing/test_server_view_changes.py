@@ -16,7 +16,7 @@ from deltalog import DeltaTable, Field, PrimitiveType, write_deltalake
 from deltalog.sharing import SharedTable
 from deltalog.sharing.server import app
 from deltalog.sharing.server.application import make_app, make_server
-from deltalog.sharing.server.config import parse_config
+from deltalog.sharing.server.config_settings import parse_config
 from tests.support.asgi import Json, Reply, serving
 from tests.support.sharing import KEY, Caller, actions, config_of, path_of, sharing, write_profile
 

@@ -201,7 +201,7 @@ def small_config(**more: Any) -> Json:
                 "schemas": [{"name": "d", "tables": [{"name": "t", "location": "/x"}]}],
             }
         ],
-        "recipients": [{"name": "alice", "token": TOKEN}],
+        "recipients": [{"name": "alice", "token": TOKEN, "shares": "all"}],
         **more,
     }
 

@@ -75,12 +75,14 @@ class ScriptedServer:
         asked: every request, in order.
         files: bytes by path, given whole or in ranges.
         denied: paths whose requests are refused with 403.
+        plain: nothing is compressed, even for clients that accept it.
     """
 
     def __init__(self) -> None:
         self.asked: list[Asked] = []
         self.files: dict[str, bytes] = {}
         self.denied: set[str] = set()
+        self.plain = False
         self._answers: dict[str, list[Answer | Callable[[Asked], Answer]]] = {}
         self._lock = threading.Lock()
         server = self
@@ -191,7 +193,11 @@ class ScriptedServer:
 
     def _send(self, handler: BaseHTTPRequestHandler, answer: Answer, asked: Asked) -> None:
         body, headers = answer.body, dict(answer.headers)
-        if "gzip" in asked.headers.get("accept-encoding", "") and answer.cut is None:
+        if (
+            "gzip" in asked.headers.get("accept-encoding", "")
+            and answer.cut is None
+            and not self.plain
+        ):
             body, headers["Content-Encoding"] = gzip.compress(body), "gzip"
         handler.send_response(answer.status)
         for name, value in headers.items():

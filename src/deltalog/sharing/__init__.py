@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deltalog.sharing.client import (
+        AnswerLimits,
         AsyncSharedTable,
         AsyncSharingClient,
         HttpOptions,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "AnswerLimits",
     "AsyncSharedTable",
     "AsyncSharingClient",
     "HttpOptions",

@@ -9,7 +9,7 @@ Protocol: REST APIs
 from __future__ import annotations
 
 import asyncio
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from deltalog.errors import MalformedMessageError, ShareNotFoundError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from deltalog.scan.rows import Rows
-    from deltalog.sharing.client.http import HttpOptions
+    from deltalog.sharing.client.options import HttpOptions
     from deltalog.sharing.client.profile import ProfileSource
     from deltalog.sharing.wire.listing import ListingPage
     from deltalog.sharing.wire.profile import Profile
@@ -57,7 +57,7 @@ class AsyncSharingClient:
 
     async def list_shares(self) -> list[Share]:
         """The shares that this recipient can access."""
-        return await _all_items(lambda token: self._rest.list_shares(page_token=token))
+        return await self._all_items("list the shares", self._rest.list_shares)
 
     async def get_share(self, share: str) -> Share:
         """One share by its name."""
@@ -66,12 +66,15 @@ class AsyncSharingClient:
     async def list_schemas(self, share: Share | str) -> list[Schema]:
         """The schemas of a share."""
         name = share.name if isinstance(share, Share) else share
-        return await _all_items(lambda token: self._rest.list_schemas(name, page_token=token))
+        return await self._all_items(
+            f"list the schemas of share {name!r}", partial(self._rest.list_schemas, name)
+        )
 
     async def list_tables(self, schema: Schema) -> list[Table]:
         """The tables of a schema."""
-        return await _all_items(
-            lambda token: self._rest.list_tables(schema.share, schema.name, page_token=token)
+        return await self._all_items(
+            f"list the tables of schema {schema.share}.{schema.name}",
+            partial(self._rest.list_tables, schema.share, schema.name),
         )
 
     async def list_all_tables(self, share: Share | str | None = None) -> list[Table]:
@@ -83,13 +86,34 @@ class AsyncSharingClient:
     async def _tables_of_share(self, share: Share | str) -> list[Table]:
         name = share.name if isinstance(share, Share) else share
         try:
-            return await _all_items(
-                lambda token: self._rest.list_all_tables(name, page_token=token)
+            return await self._all_items(
+                f"list the tables of share {name!r}", partial(self._rest.list_all_tables, name)
             )
         except ShareNotFoundError:
             # Old servers lack the endpoint (SHARE-CLI-02). An unknown share fails here again.
             found = await asyncio.gather(*map(self.list_tables, await self.list_schemas(name)))
             return [table for tables in found for table in tables]
+
+    async def _all_items(
+        self, what: str, get_page: Callable[..., Awaitable[ListingPage[T]]]
+    ) -> list[T]:
+        """Return the items of all pages of a listing."""
+        items: list[T] = []
+        token: str | None = None
+        seen: set[str] = set()
+        budget = self._rest.http.budget()
+        while True:
+            budget.count_page(what)
+            page = await get_page(page_token=token, budget=budget)
+            items.extend(page.items)
+            token = page.next_page_token
+            # "May be an empty string or missing when there are no additional results."
+            if not token:
+                return items
+            # A broken server would make this loop endless.
+            if token in seen:
+                raise MalformedMessageError("listing: the server gave the same page token twice")
+            seen.add(token)
 
     def table(
         self, table: Table | str, version: int | str | datetime | None = None
@@ -108,26 +132,6 @@ class AsyncSharingClient:
     async def __aexit__(self, *_: object) -> None:
         """Close the connections."""
         await self.close()
-
-
-async def _all_items(
-    get_page: Callable[[str | None], Awaitable[ListingPage[T]]],
-) -> list[T]:
-    """Return the items of all pages of a listing."""
-    items: list[T] = []
-    token: str | None = None
-    seen: set[str] = set()
-    while True:
-        page = await get_page(token)
-        items.extend(page.items)
-        token = page.next_page_token
-        # "May be an empty string or missing when there are no additional results."
-        if not token:
-            return items
-        # A broken server would make this loop endless.
-        if token in seen:
-            raise MalformedMessageError("listing: the server gave the same page token twice")
-        seen.add(token)
 
 
 class AsyncRows:

@@ -20,6 +20,7 @@ from deltalog.sharing.client.actions import (
     table_protocol,
 )
 from deltalog.sharing.client.pages import TablePage
+from deltalog.sharing.client.texts import printable
 from deltalog.sharing.wire.lines import DeltaMetadata, DeltaProtocol, ParquetMetadata
 from deltalog.sharing.wire.requests import ChangesQuery, TableQuery
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from deltalog.actions.model import Metadata, Protocol
     from deltalog.sharing.client.pages import TableHead
+    from deltalog.sharing.client.replies import Budget
     from deltalog.sharing.client.rest import AsyncRestClient
     from deltalog.sharing.wire.lines import QueryStatus
     from deltalog.sharing.wire.listing import Table
@@ -175,8 +177,10 @@ async def _all_pages(
     head: TableHead | None = None
     query_id: str | None = None
     seen: set[str] = set()
+    budget = rest.http.budget()
     while True:
-        page, query_id = await _finished_page(rest, table, query, query_id)
+        budget.count_page(what)
+        page, query_id = await _finished_page(rest, table, query, query_id, budget)
         head = head or page.head
         _check_same(head, page.head, what)
         files.extend(page.files)
@@ -198,20 +202,22 @@ async def _finished_page(
     table: Table,
     query: TableQuery | ChangesQuery,
     query_id: str | None,
+    budget: Budget,
 ) -> tuple[TablePage[ActionCollector], str | None]:
     """Return a page and the id of the asynchronous query; polls while the server works on it."""
     wait_s = _FIRST_WAIT_S
     while True:
-        found = await _page(rest, table, query, query_id)
+        found = await _page(rest, table, query, query_id, budget)
         if isinstance(found, TablePage):
             return found, query_id
         if found.status.lower() not in {"pending", "running", "succeeded"}:
             raise SharingError(
-                f"cannot query shared table {table.full_name}: the query {found.status}: "
-                f"{found.error or 'the server gave no reason'}"
+                f"cannot query shared table {table.full_name}: the query "
+                f"{printable(found.status, 40)}: "
+                f"{printable(found.error or 'the server gave no reason')}"
             )
         query_id = found.query_id
-        await asyncio.sleep(wait_s)
+        await asyncio.sleep(min(wait_s, budget.seconds_left()))
         wait_s = min(_LONGEST_WAIT_S, wait_s * 2)
 
 
@@ -220,6 +226,7 @@ async def _page(
     table: Table,
     query: TableQuery | ChangesQuery,
     query_id: str | None,
+    budget: Budget,
 ) -> TablePage[ActionCollector] | QueryStatus:
     if query_id is not None:
         return await rest.poll_query(
@@ -228,10 +235,11 @@ async def _page(
             ActionCollector,
             max_files=query.max_files,
             page_token=query.page_token,
+            budget=budget,
         )
     if isinstance(query, ChangesQuery):
-        return await rest.query_changes(table, query, ActionCollector)
-    return await rest.query_table(table, query, ActionCollector)
+        return await rest.query_changes(table, query, ActionCollector, budget=budget)
+    return await rest.query_table(table, query, ActionCollector, budget=budget)
 
 
 def _check_same(first: TableHead, head: TableHead, what: str) -> None:

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from deltalog.errors import InvalidInputError, MalformedMessageError, SharingAccessError
-from deltalog.sharing.client.http import Reply, Request
+from deltalog.sharing.client.http import Request
+from deltalog.sharing.client.replies import Reply
+from deltalog.sharing.client.texts import printable
 from deltalog.sharing.wire.codec import parse_object
 from deltalog.sharing.wire.profile import BasicLogin, BearerToken, ClientCredentials, PrivateKeyJwt
 
@@ -95,6 +97,7 @@ class FetchedTokens:
             method="POST",
             headers=headers,
             body=urlencode(form).encode(),
+            is_secret=True,
         )
         return self._parse(await http.fetch(request, Reply.read, _refused))
 
@@ -104,14 +107,13 @@ class FetchedTokens:
         # RFC 6749, 5.1: `expires_in` is RECOMMENDED. Some issuers write the number as a text.
         try:
             lifetime_ms = 3_600_000 if lifetime is None else int(lifetime) * 1000
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise MalformedMessageError(
                 f"token.expires_in: expected seconds, found {str(lifetime)[:40]!r}"
             ) from None
         early_ms = min(_RENEWAL_MARGIN_MS, lifetime_ms // 2)
-        return _Token(
-            node.required("access_token", str), self._clock.now_ms() + lifetime_ms - early_ms
-        )
+        text = _one_word(node.required("access_token", str), "token.access_token")
+        return _Token(text, self._clock.now_ms() + lifetime_ms - early_ms)
 
     def _assertion(self, credentials: PrivateKeyJwt) -> str:
         """Return a signed statement of who asks, which is valid for two minutes."""
@@ -133,11 +135,22 @@ def make_authenticator(profile: Profile, clock: Clock) -> FixedHeader | FetchedT
     """Return what authenticates the requests for a profile."""
     match profile.credentials:
         case BearerToken(token=token):
-            return FixedHeader(f"Bearer {token}")
+            return FixedHeader(f"Bearer {_one_word(token, 'profile.bearerToken')}")
         case BasicLogin(username=username, password=password):
             return FixedHeader(_basic(username, password))
         case ClientCredentials() | PrivateKeyJwt() as credentials:
             return FetchedTokens(credentials, clock)
+
+
+def _one_word(token: str, where: str) -> str:
+    """Return a token that can stand in a header.
+
+    Raises:
+        MalformedMessageError: it would begin a header of its own, or cannot be sent.
+    """
+    if not (token.isascii() and token.isprintable()):
+        raise MalformedMessageError(f"{where}: expected a token of printable ASCII characters")
+    return token
 
 
 def _basic(name: str, secret: str) -> str:
@@ -184,4 +197,4 @@ def _reason(body: bytes) -> str:
         found = parse_object(body, "token").optional("error", str)
     except MalformedMessageError:
         return ""
-    return f" ({found[:60]})" if found else ""
+    return f" ({printable(found, 60)})" if found else ""

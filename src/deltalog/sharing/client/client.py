@@ -22,6 +22,7 @@ from deltalog.sharing.client.pages import CAPABILITIES
 from deltalog.sharing.client.profile import parse_table_url, read_profile
 from deltalog.sharing.client.rest import AsyncRestClient
 from deltalog.sharing.client.table import SharedTable
+from deltalog.sharing.client.texts import shown_location
 from deltalog.sharing.wire.capabilities import DELTA, PARQUET
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from deltalog.actions.model import Metadata, Protocol
-    from deltalog.sharing.client.http import HttpOptions
+    from deltalog.sharing.client.options import HttpOptions
     from deltalog.sharing.client.profile import ProfileSource
     from deltalog.sharing.wire.listing import Schema, Share, Table
     from deltalog.sharing.wire.profile import Profile
@@ -90,7 +91,7 @@ class SharingClient:
 
     def __repr__(self) -> str:
         """The server."""
-        return f"SharingClient({self.profile.endpoint!r})"
+        return f"SharingClient({shown_location(self.profile.endpoint)!r})"
 
 
 def load_as_pandas(  # noqa: PLR0917  # the official signature

@@ -1,7 +1,7 @@
 """HTTP requests: sent, retried and redirected, with errors that name what was attempted.
 
-The only importer of aiohttp. Owns sessions (one per event loop and process), time limits, retries,
-redirects, and which URLs may be requested at all. Knows nothing of what a body holds.
+Owns time limits, retries, redirects, and which URLs may be requested at all. Connections are those
+of `sessions`, bodies are read by `replies`.
 
 Protocol: REST APIs (transport); ledger SHARE-GEN-10, SHARE-SEC-09
 """
@@ -9,40 +9,50 @@ Protocol: REST APIs (transport); ledger SHARE-GEN-10, SHARE-SEC-09
 from __future__ import annotations
 
 import asyncio
-import os
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 from urllib.parse import urljoin, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import fsspec.asyn
 
-from deltalog import __version__
 from deltalog.clock import now_ms
-from deltalog.errors import DeltaError, InvalidInputError, SharingError, SharingUnavailableError
-from deltalog.sharing.client.retry import Retry, is_retryable, retry_after_ms
+from deltalog.errors import DeltaError, SharingError, SharingUnavailableError
+from deltalog.sharing.client.reach import (
+    Reach,
+    reach_of_all,
+    reach_of_host,
+    resolve_addresses,
+)
+from deltalog.sharing.client.replies import BrokenBodyError, Budget, Reply
+from deltalog.sharing.client.retry import is_retryable, retry_after_ms
+from deltalog.sharing.client.sessions import (
+    CONNECTION_FAULTS,
+    LASTING_FAULTS,
+    Sessions,
+    TooNearError,
+    parse_url,
+)
+from deltalog.sharing.client.texts import printable, shown_location
 from deltalog.storage.faults import redact
-
-try:
-    import aiohttp
-    import yarl
-except ImportError as error:  # pragma: no cover -- the tests' environment has it
-    raise InvalidInputError(
-        "cannot use Delta Sharing: aiohttp is not installed; pip install 'deltalog[sharing]'"
-    ) from error
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+    import aiohttp
+    import yarl
+
+    from deltalog.sharing.client.options import HttpOptions
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _MOST_REDIRECTS: Final = 5
 _MOST_ERROR_BYTES: Final = 64 * 1024
-_TEMPORARY: Final = (aiohttp.ClientError, asyncio.TimeoutError, OSError)
-_LASTING: Final = (aiohttp.InvalidURL, aiohttp.ClientConnectorCertificateError)
+_TEMPORARY: Final = (*CONNECTION_FAULTS, BrokenBodyError, asyncio.TimeoutError, OSError)
 
 
 def run(function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -60,36 +70,14 @@ def start(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HttpOptions:
-    """How requests are sent; picklable if `session` is.
-
-    Args:
-        connect_timeout_s: for opening a connection.
-        read_timeout_s: between two pieces of a response; the whole of it may take longer.
-        retry: how failed requests are sent again.
-        proxy: URL of a proxy for all requests; None takes those of the environment.
-        allow_http: permit servers without TLS; loopback addresses are always permitted.
-        max_connections: open at once.
-        session: makes an `aiohttp.ClientSession` (certificates, resolvers, traces). It is called
-            within the event loop that the session is for.
-    """
-
-    connect_timeout_s: float = 15
-    read_timeout_s: float = 120
-    retry: Retry = field(default_factory=Retry)
-    proxy: str | None = field(default=None, repr=False)
-    allow_http: bool = False
-    max_connections: int = 32
-    session: Callable[[], aiohttp.ClientSession] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One request.
 
     Args:
         what: the purpose, as it follows "cannot" in an error: `list the shares of …`.
         url: percent-encoded, sent unchanged.
+        is_secret: the body proves who asks, so it is for this server only.
+        named_by: URL of the server that gave this URL; None is the user.
     """
 
     what: str
@@ -97,33 +85,8 @@ class Request:
     method: str = "GET"
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: bytes | None = field(default=None, repr=False)
-
-
-class Reply:
-    """A successful response whose body is not read yet.
-
-    Attributes:
-        status: 200 to 299.
-        headers: names in any case.
-    """
-
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response = response
-        self.status = response.status
-        self.headers: Mapping[str, str] = response.headers
-
-    async def read(self) -> bytes:
-        """Return the whole body."""
-        return await self._response.read()
-
-    async def blocks(self) -> AsyncIterator[list[bytes]]:
-        """Yield the lines of the body that have arrived together, without blank ones."""
-        rest = b""
-        async for data in self._response.content.iter_any():
-            *lines, rest = (rest + data).split(b"\n") if rest else data.split(b"\n")
-            yield [line for line in lines if line.strip()]
-        if rest.strip():
-            yield [rest]
+    is_secret: bool = False
+    named_by: str | None = None
 
 
 class Http:
@@ -131,18 +94,22 @@ class Http:
 
     def __init__(self, options: HttpOptions) -> None:
         self.options = options
-        self._sessions: dict[tuple[int, int], _Session] = {}
-        weakref.finalize(self, _close_all, self._sessions)
+        self._sessions = Sessions(options)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Unpickled objects with the same options share one object per process."""
         return shared_http, (self.options,)
+
+    def budget(self, *, for_file: bool = False) -> Budget:
+        """Return a new budget for one answer."""
+        return Budget(self.options.limits, for_file=for_file)
 
     async def fetch(
         self,
         request: Request,
         read: Callable[[Reply], Awaitable[T]],
         make_error: Callable[[int, Mapping[str, str], bytes], DeltaError],
+        budget: Budget | None = None,
     ) -> T:
         """Return what `read` makes of the response.
 
@@ -150,20 +117,43 @@ class Http:
             request: what to send.
             read: reads the body; called again if the connection breaks while it does.
             make_error: the error for status, headers and body of a response that is no success.
+            budget: of the answer that the response is a part of; None is one of its own.
 
         Raises:
-            SharingUnavailableError: no attempt got a response.
-            SharingError: the URL may not be requested.
+            SharingUnavailableError: no attempt got a response, or not in time.
+            SharingError: the URL may not be requested, or the response is too long.
         """
+        budget = budget or self.budget()
+        try:
+            async with asyncio.timeout(budget.seconds_left()):
+                return await self._attempts(request, read, make_error, budget)
+        except TimeoutError:
+            raise SharingUnavailableError(
+                f"cannot {request.what}: no whole answer within {budget.limits.seconds:g} s; "
+                "HttpOptions(limits=AnswerLimits(seconds=…)) permits more"
+            ) from None
+
+    async def _attempts(
+        self,
+        request: Request,
+        read: Callable[[Reply], Awaitable[T]],
+        make_error: Callable[[int, Mapping[str, str], bytes], DeltaError],
+        budget: Budget,
+    ) -> T:
         failures = 0
         while True:
             asked_ms: int | None = None
             try:
                 # On any error aiohttp closes a connection whose response was not read to its end.
-                async with await self._send(request) as response:
+                response, is_decoded = await self._send(request)
+                async with response:
+                    reply = Reply(response, request.what, budget, is_decoded=is_decoded)
                     if response.status < 300:
-                        return await read(Reply(response))
-                    body = await response.content.read(_MOST_ERROR_BYTES)
+                        found = await read(reply)
+                        # What a broken attempt has read is not kept, so it is not counted.
+                        budget.used_bytes += reply.num_bytes
+                        return found
+                    body = await reply.read_start(_MOST_ERROR_BYTES)
                     error = make_error(response.status, response.headers, body)
                     if not is_retryable(response.status):
                         raise error
@@ -171,7 +161,7 @@ class Http:
                     cause = None
             except DeltaError:
                 raise  # some of them are OSErrors
-            except _LASTING as fault:
+            except LASTING_FAULTS as fault:
                 raise _connection_error(request, fault, 1) from None
             except _TEMPORARY as fault:
                 error = _connection_error(request, fault, failures + 1)
@@ -183,76 +173,104 @@ class Http:
                 raise error from cause
             await asyncio.sleep(delay_ms / 1000)
 
-    async def _send(self, request: Request) -> aiohttp.ClientResponse:
-        """Return the first response that is no redirect."""
+    async def _send(self, request: Request) -> tuple[aiohttp.ClientResponse, bool]:
+        """Return the first response that is no redirect; and whether its body is decompressed."""
         for _ in range(_MOST_REDIRECTS):
-            self._check_url(request)
-            response = await self._session().request(
-                request.method,
-                # Quoting the path of a signed URL again would break its signature.
-                yarl.URL(request.url, encoded=True),
-                headers=dict(request.headers),
-                data=request.body,
-                allow_redirects=False,
-                proxy=self.options.proxy,
-            )
+            url = self._checked_url(request)
+            nearest = await self._nearest(request, url)
+            session = self._sessions.get(nearest)
+            try:
+                response = await session.request(
+                    request.method,
+                    url,
+                    headers={"Accept-Encoding": "gzip", **request.headers},
+                    data=request.body,
+                    allow_redirects=False,
+                    proxy=self._proxy(url),
+                )
+            except TooNearError:
+                raise _too_near(request, url) from None
             target = response.headers.get("Location")
             if response.status not in {301, 302, 303, 307, 308} or target is None:
-                return response
+                return response, session.auto_decompress
             response.release()
-            request = _redirected(request, urljoin(request.url, target))
+            try:
+                request = _redirected(request, urljoin(request.url, target))
+            except ValueError:  # of Python's own reading of URLs
+                raise SharingError(
+                    f"cannot {request.what}: the server redirects to {shown_location(target)!r}, "
+                    "which is no URL"
+                ) from None
         raise SharingError(f"cannot {request.what}: redirected more than {_MOST_REDIRECTS} times")
 
-    def _check_url(self, request: Request) -> None:
+    def _checked_url(self, request: Request) -> yarl.URL:
+        """Return the URL of a request, whose host is the one that is connected to."""
+        if any(one <= " " or one == "\x7f" for one in request.url):
+            raise SharingError(f"cannot {request.what}: the server's URL has control characters")
         try:
-            parts = urlsplit(request.url)
-            host = parts.hostname or ""
+            url = parse_url(request.url)
+            host = url.raw_host or ""
         except ValueError:
             host = ""
         if not host:
             raise SharingError(f"cannot {request.what}: the server's URL names no host")
-        if parts.scheme == "https" or (
-            parts.scheme == "http" and (self.options.allow_http or is_loopback(host))
+        if url.raw_user or url.raw_password:
+            raise SharingError(
+                f"cannot {request.what}: the URL at {host!r} has a login in it; a profile of type "
+                "'basic' has a name and a password"
+            )
+        if url.scheme == "https" or (
+            url.scheme == "http" and (self.options.allow_http or is_loopback(host))
         ):
-            return
+            return url
         raise SharingError(
-            f"cannot {request.what}: a URL of scheme {parts.scheme!r} at {host!r} is refused, "
+            f"cannot {request.what}: a URL of scheme {url.scheme!r} at {host!r} is refused, "
             "because others on the network could read the token; allow_http=True permits http"
         )
 
-    def _session(self) -> aiohttp.ClientSession:
-        loop = asyncio.get_running_loop()
-        key = os.getpid(), id(loop)
-        held = self._sessions.get(key)
-        if held is None or held.loop is not loop or held.session.closed:
-            held = self._sessions[key] = _Session(loop, self._open_session())
-        return held.session
+    async def _nearest(self, request: Request, url: yarl.URL) -> Reach:
+        """Return how near the address of a request may be.
 
-    def _open_session(self) -> aiohttp.ClientSession:
-        options = self.options
-        if options.session is not None:
-            return options.session()
-        return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=options.max_connections),
-            timeout=aiohttp.ClientTimeout(
-                total=None,
-                connect=None,
-                sock_connect=options.connect_timeout_s,
-                sock_read=options.read_timeout_s,
-            ),
-            headers={"User-Agent": f"deltalog/{__version__}"},
-            trust_env=options.proxy is None,
-            # Signed URLs lead to storage hosts, whose cookies must not be kept.
-            cookie_jar=aiohttp.DummyCookieJar(),
-            read_bufsize=1 << 18,
-            max_field_size=1 << 16,
-        )
+        Raises:
+            SharingError: the URL names a host that is nearer.
+        """
+        if request.named_by is None or self.options.allow_private_files:
+            return Reach.MACHINE
+        nearest = await self._reach(urlsplit(request.named_by).hostname or "")
+        host = url.raw_host or ""
+        found = reach_of_host(host)
+        if self._proxy(url) is not None:
+            # The proxy resolves names, from where it is.
+            found, limit = found or Reach.INTERNET, Reach.MACHINE
+        else:
+            limit = nearest
+            if found is None and self.options.session is not None:
+                # A session of the user's own has a resolver of its own.
+                found = reach_of_all(await resolve_addresses(host))
+        if found is not None and found > nearest:
+            raise _too_near(request, url)
+        return limit
+
+    def _proxy(self, url: yarl.URL) -> str | None:
+        """Return the URL of the proxy for a request; those of the environment unless one is set."""
+        if self.options.proxy is not None:
+            return self.options.proxy
+        if self.options.session is not None or proxy_bypass(url.raw_host or ""):
+            return None  # a session of the user's own looks at the environment if it is told to
+        return getproxies().get(url.scheme)
+
+    async def _reach(self, host: str) -> Reach:
+        """Return the reach of a server, by the addresses that it was asked at."""
+        found = reach_of_host(host)
+        if found is None:
+            found = self._sessions.reach(host)
+        if found is None:  # in workers, which have URLs and did not ask for them
+            found = reach_of_all(await resolve_addresses(host))
+        return found
 
     async def close(self) -> None:
         """Close the connections of the running event loop."""
-        held = self._sessions.pop((os.getpid(), id(asyncio.get_running_loop())), None)
-        if held is not None:
-            await held.session.close()
+        await self._sessions.close()
 
 
 _SHARED: Final[weakref.WeakValueDictionary[HttpOptions, Http]] = weakref.WeakValueDictionary()
@@ -266,10 +284,12 @@ def shared_http(options: HttpOptions) -> Http:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Session:
-    loop: asyncio.AbstractEventLoop
-    session: aiohttp.ClientSession
+def _too_near(request: Request, url: yarl.URL) -> SharingError:
+    return SharingError(
+        f"cannot {request.what}: the server names a file at {url.raw_host!r}, an address of this "
+        "machine or its own network, and lies farther away itself; allow_private_files=True "
+        "permits that"
+    )
 
 
 def is_loopback(host: str) -> bool:
@@ -288,10 +308,10 @@ def is_same_origin(one: str, other: str) -> bool:
 
 def _redirected(request: Request, target: str) -> Request:
     # A server may redirect to any host; the bearer token is for this one only.
-    secret = any(name.lower() == "authorization" for name in request.headers)
-    if secret and not is_same_origin(request.url, target):
+    in_header = any(name.lower() == "authorization" for name in request.headers)
+    if (in_header or request.is_secret) and not is_same_origin(request.url, target):
         raise SharingError(
-            f"cannot {request.what}: the server redirects to {urlsplit(target).netloc!r}, to which "
+            f"cannot {request.what}: the server redirects to {shown_location(target)!r}, to which "
             "the profile's credentials are not sent; set the profile's endpoint to that address"
         )
     if request.url.startswith("https:") and not target.startswith("https:"):
@@ -303,20 +323,8 @@ def _connection_error(
     request: Request, fault: BaseException, attempts: int
 ) -> SharingUnavailableError:
     host = urlsplit(request.url).netloc.rpartition("@")[2]
-    reason = redact(f"{type(fault).__name__}: {fault}".replace(request.url, host))
+    reason = redact(f"{type(fault).__name__}: {printable(str(fault).replace(request.url, host))}")
     times = "1 attempt" if attempts == 1 else f"{attempts} attempts"
     return SharingUnavailableError(
         f"cannot {request.what}: no response from {host} after {times}: {reason}"
     )
-
-
-def _close_all(sessions: dict[tuple[int, int], _Session]) -> None:
-    """Close the sessions of an object that nothing refers to, also at the end of the process."""
-    for (process, _), held in list(sessions.items()):
-        if process != os.getpid() or held.session.closed:
-            continue
-        if held.loop.is_running():
-            asyncio.run_coroutine_threadsafe(held.session.close(), held.loop)
-        elif (connector := held.session.connector) is not None:
-            connector._close()  # noqa: SLF001  # the public one needs a running loop
-    sessions.clear()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from deltalog.errors import MalformedMessageError, SharingError
 from deltalog.features import FEATURES, Kind, Support
+from deltalog.sharing.client.texts import printable
 from deltalog.sharing.wire.capabilities import (
     CAPABILITIES_HEADER,
     DELTA,
@@ -182,7 +183,7 @@ class PageReader(Generic[C]):
             raise self._malformed("expected protocol and metaData")
         if self._end is not None and self._end.error_message is not None:
             raise SharingError(
-                f"cannot {self._what}: the server broke off: {self._end.error_message[:2000]}"
+                f"cannot {self._what}: the server broke off: {printable(self._end.error_message)}"
             )
         if has_end and self._answered.include_end_stream_action and self._end is None:
             raise self._malformed("the response was cut: it lacks the endStreamAction")

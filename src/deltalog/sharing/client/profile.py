@@ -19,9 +19,9 @@ import fsspec
 
 from deltalog._json import dumps
 from deltalog.errors import InvalidInputError
+from deltalog.sharing.client.texts import shown_location
 from deltalog.sharing.wire.listing import Table
 from deltalog.sharing.wire.profile import Profile, parse_profile
-from deltalog.storage.faults import redact
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ def parse_table_url(url: str) -> tuple[str, Table]:
     location, hash_sign, name = url.rpartition("#")
     if not hash_sign or not location:
         raise InvalidInputError(
-            f"cannot take {redact(url)!r} for a shared table: expected "
+            f"cannot take {shown_location(url)!r} for a shared table: expected "
             "'<path or URL of a profile>#<share>.<schema>.<table>'"
         )
     return location, parse_table_name(name)
@@ -92,7 +92,8 @@ def parse_table_name(name: str) -> Table:
     parts = name.split(".")
     if len(parts) != 3 or not all(parts):
         raise InvalidInputError(
-            f"cannot take {name!r} for a shared table: expected '<share>.<schema>.<table>'"
+            f"cannot take {shown_location(name)!r} for a shared table: expected "
+            "'<share>.<schema>.<table>'"
         )
     share, schema, table = parts
     return Table(name=table, schema=schema, share=share)
@@ -102,14 +103,15 @@ def _read_file(location: str) -> bytes:
     try:
         with fsspec.open(location, "rb") as file:
             data: bytes = file.read(_MOST_BYTES + 1)
-    except (OSError, ValueError, ImportError) as error:
+    # A file system raises whatever its library does, with the location and its secrets in the text.
+    except Exception as error:  # noqa: BLE001
         raise InvalidInputError(
-            f"cannot read the profile {redact(location)!r}: {type(error).__name__}"
+            f"cannot read the profile {shown_location(location)!r}: {type(error).__name__}"
         ) from None
     _warn_of_mode(location)
     if len(data) > _MOST_BYTES:
         raise InvalidInputError(
-            f"cannot read the profile {redact(location)!r}: expected a small JSON file"
+            f"cannot read the profile {shown_location(location)!r}: expected a small JSON file"
         )
     return data
 
@@ -122,4 +124,6 @@ def _warn_of_mode(location: str) -> None:
         mode = Path(location.removeprefix("file://")).stat().st_mode
         if os.name == "posix" and mode & 0o077:
             _WARNED.add(location)
-            logger.warning("the profile %s can be read by others: chmod 600", location)
+            logger.warning(
+                "the profile %s can be read by others: chmod 600", shown_location(location)
+            )

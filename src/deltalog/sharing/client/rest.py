@@ -23,9 +23,12 @@ from deltalog.errors import (
     SharingUnavailableError,
 )
 from deltalog.sharing.client.auth import make_authenticator
-from deltalog.sharing.client.http import Http, HttpOptions, Reply, Request
+from deltalog.sharing.client.http import Http, Request
+from deltalog.sharing.client.options import HttpOptions
 from deltalog.sharing.client.pages import CAPABILITIES, LineList, PageReader, parse_version_header
+from deltalog.sharing.client.replies import Budget, Reply
 from deltalog.sharing.client.retry import is_retryable
+from deltalog.sharing.client.texts import printable, shown_location
 from deltalog.sharing.wire.capabilities import (
     CAPABILITIES_HEADER,
     VERSION_HEADER,
@@ -105,13 +108,18 @@ class AsyncRestClient:
         return shared_client, (self.profile, self.options, self.capabilities)
 
     async def list_shares(
-        self, *, max_results: int | None = None, page_token: str | None = None
+        self,
+        *,
+        max_results: int | None = None,
+        page_token: str | None = None,
+        budget: Budget | None = None,
     ) -> ListingPage[Share]:
         """Return a page of the shares that this recipient can access.
 
         Protocol: List Shares
         """
-        return await self._list("/shares", SHARE, "shares", max_results, page_token)
+        asked = {"maxResults": max_results, "pageToken": page_token}
+        return await self._list("/shares", SHARE, "shares", asked, budget)
 
     async def get_share(self, share: str) -> Share:
         """Return one share.
@@ -122,14 +130,20 @@ class AsyncRestClient:
         return parse_share(await self._fetch(request, Reply.read))
 
     async def list_schemas(
-        self, share: str, *, max_results: int | None = None, page_token: str | None = None
+        self,
+        share: str,
+        *,
+        max_results: int | None = None,
+        page_token: str | None = None,
+        budget: Budget | None = None,
     ) -> ListingPage[Schema]:
         """Return a page of the schemas of a share.
 
         Protocol: List Schemas in a Share
         """
         path, what = f"/shares/{_quoted(share)}/schemas", f"schemas of share {share!r}"
-        return await self._list(path, SCHEMA, what, max_results, page_token)
+        asked = {"maxResults": max_results, "pageToken": page_token}
+        return await self._list(path, SCHEMA, what, asked, budget)
 
     async def list_tables(
         self,
@@ -138,6 +152,7 @@ class AsyncRestClient:
         *,
         max_results: int | None = None,
         page_token: str | None = None,
+        budget: Budget | None = None,
     ) -> ListingPage[Table]:
         """Return a page of the tables of a schema.
 
@@ -145,17 +160,24 @@ class AsyncRestClient:
         """
         path = f"/shares/{_quoted(share)}/schemas/{_quoted(schema)}/tables"
         what = f"tables of schema {share}.{schema}"
-        return await self._list(path, TABLE, what, max_results, page_token)
+        asked = {"maxResults": max_results, "pageToken": page_token}
+        return await self._list(path, TABLE, what, asked, budget)
 
     async def list_all_tables(
-        self, share: str, *, max_results: int | None = None, page_token: str | None = None
+        self,
+        share: str,
+        *,
+        max_results: int | None = None,
+        page_token: str | None = None,
+        budget: Budget | None = None,
     ) -> ListingPage[Table]:
         """Return a page of the tables of a share, in all of its schemas.
 
         Protocol: List all Tables in a Share
         """
         path, what = f"/shares/{_quoted(share)}/all-tables", f"tables of share {share!r}"
-        return await self._list(path, TABLE, what, max_results, page_token)
+        asked = {"maxResults": max_results, "pageToken": page_token}
+        return await self._list(path, TABLE, what, asked, budget)
 
     async def table_version(self, table: Table, starting_timestamp_ms: int | None = None) -> int:
         """Return the latest version, or the first one at or after a time.
@@ -197,7 +219,12 @@ class AsyncRestClient:
         return _completed(page, request).head
 
     async def query_table(
-        self, table: Table, query: TableQuery, collector: Callable[[], C]
+        self,
+        table: Table,
+        query: TableQuery,
+        collector: Callable[[], C],
+        *,
+        budget: Budget | None = None,
     ) -> TablePage[C] | QueryStatus:
         """Return a page of the files of a version, or of the changes since a version.
 
@@ -206,13 +233,14 @@ class AsyncRestClient:
             query: the version or range, hints, and the page.
             collector: makes an object that takes the file lines; a page whose connection broke is
                 requested again and collected by another object.
+            budget: of all pages; None is one for this page.
 
         Protocol: Read Data from a Table
         """
         body = encode_table_query(query)
         what = f"query {_named(table)}"
         request = self._request(_path(table, "query"), what, body=body, is_about_table=True)
-        return await self._page(request, collector)
+        return await self._page(request, collector, budget)
 
     async def poll_query(
         self,
@@ -222,6 +250,7 @@ class AsyncRestClient:
         *,
         max_files: int | None = None,
         page_token: str | None = None,
+        budget: Budget | None = None,
     ) -> TablePage[C] | QueryStatus:
         """Return a page of an asynchronous query, or its status while it runs.
 
@@ -230,10 +259,15 @@ class AsyncRestClient:
         body = encode_table_query(TableQuery(max_files=max_files, page_token=page_token))
         path, what = _path(table, f"queries/{_quoted(query_id)}"), f"query {_named(table)}"
         request = self._request(path, what, body=body, is_about_table=True)
-        return await self._page(request, collector)
+        return await self._page(request, collector, budget)
 
     async def query_changes(
-        self, table: Table, query: ChangesQuery, collector: Callable[[], C]
+        self,
+        table: Table,
+        query: ChangesQuery,
+        collector: Callable[[], C],
+        *,
+        budget: Budget | None = None,
     ) -> TablePage[C]:
         """Return a page of the change data feed.
 
@@ -245,7 +279,7 @@ class AsyncRestClient:
             encode_changes_query(query),
             is_about_table=True,
         )
-        return _completed(await self._page(request, collector), request)
+        return _completed(await self._page(request, collector, budget), request)
 
     async def temporary_credentials(
         self, table: Table, location: str | None = None
@@ -271,12 +305,11 @@ class AsyncRestClient:
         path: str,
         codec: MessageCodec[T],
         what: str,
-        max_results: int | None,
-        page_token: str | None,
+        parameters: Mapping[str, str | int | None],
+        budget: Budget | None,
     ) -> ListingPage[T]:
-        parameters = {"maxResults": max_results, "pageToken": page_token}
         request = self._request(path, f"list the {what}", parameters)
-        return parse_page(await self._fetch(request, Reply.read), codec, what)
+        return parse_page(await self._fetch(request, Reply.read, budget), codec, what)
 
     def _request(
         self,
@@ -303,7 +336,12 @@ class AsyncRestClient:
         )
 
     async def _page(
-        self, request: Request, collector: Callable[[], C], *, has_end: bool = True
+        self,
+        request: Request,
+        collector: Callable[[], C],
+        budget: Budget | None = None,
+        *,
+        has_end: bool = True,
     ) -> TablePage[C] | QueryStatus:
         async def read(reply: Reply) -> TablePage[C] | QueryStatus:
             reader = PageReader(reply.headers, request.what, collector(), self.capabilities)
@@ -311,16 +349,22 @@ class AsyncRestClient:
                 reader.take(lines)
             return reader.page(has_end=has_end)
 
-        return await self._fetch(request, read)
+        return await self._fetch(request, read, budget)
 
-    async def _fetch(self, request: Request, read: Callable[[Reply], Awaitable[T]]) -> T:
+    async def _fetch(
+        self,
+        request: Request,
+        read: Callable[[Reply], Awaitable[T]],
+        budget: Budget | None = None,
+    ) -> T:
         def make_error(status: int, headers: Mapping[str, str], body: bytes) -> DeltaError:
             del headers
             return self._error(request.what, status, body)
 
         async def send() -> T:
             headers = {**request.headers, **await self._authenticator.headers(self.http)}
-            return await self.http.fetch(replace(request, headers=headers), read, make_error)
+            own = replace(request, headers=headers)
+            return await self.http.fetch(own, read, make_error, budget)
 
         try:
             return await send()
@@ -332,10 +376,10 @@ class AsyncRestClient:
 
     def _error(self, what: str, status: int, body: bytes) -> SharingError:
         found = parse_error(body) or ErrorBody(error_code="", message="")
-        code = found.error_code
-        text = f"cannot {what} at {self.profile.endpoint}: it answered {status}"
+        code = printable(found.error_code, 100)
+        text = f"cannot {what} at {shown_location(self.profile.endpoint)}: it answered {status}"
         text += f" ({code})" if code else ""
-        text += f": {found.message[:2000]}" if found.message else ""
+        text += f": {printable(found.message)}" if found.message else ""
         if status in {401, 403}:
             expired = self.profile.expiration_ms
             if expired is not None and self.clock.now_ms() >= expired:

@@ -20,6 +20,7 @@ from deltalog.log.segment import LogSegment
 from deltalog.scan.plan import Scan
 from deltalog.scan.reader import read_tasks
 from deltalog.sharing.client.store import SharedStore
+from deltalog.sharing.client.texts import shown_location
 from deltalog.sharing.client.urls import AnsweredQuery, UrlBook
 from deltalog.snapshot import Snapshot
 from deltalog.snapshot.state import LogState
@@ -45,7 +46,7 @@ _WHOLE_BYTES_OF_PART: Final = 256 << 10
 
 def table_root(endpoint: str, table: Table) -> str:
     """Return the URI of a shared table."""
-    return f"{endpoint}#{table.full_name}"
+    return f"{shown_location(endpoint)}#{table.full_name}"
 
 
 def open_answer(

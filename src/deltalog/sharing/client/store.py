@@ -26,7 +26,8 @@ from deltalog.errors import (
     StorageError,
 )
 from deltalog.paths import LOG_DIRECTORY, FileInfo
-from deltalog.sharing.client.http import Reply, Request, run, start
+from deltalog.sharing.client.http import Request, run, start
+from deltalog.sharing.client.replies import Reply
 from deltalog.sharing.client.retry import is_retryable
 from deltalog.storage.ranged_file import open_ranged
 
@@ -217,7 +218,10 @@ class SharedStore:
     def _request(self, path: str, url: str) -> Request:
         # A range of a compressed response would be a range of other bytes than the file's.
         return Request(
-            what=f"read {path!r} of {self._root}", url=url, headers={"Accept-Encoding": "identity"}
+            what=f"read {path!r} of {self._root}",
+            url=url,
+            headers={"Accept-Encoding": "identity"},
+            named_by=self._urls.endpoint,
         )
 
     def __repr__(self) -> str:
@@ -225,18 +229,26 @@ class SharedStore:
 
 
 async def _fetch_all(http: Http, request: Request) -> bytes:
-    return await http.fetch(request, Reply.read, _error_maker(request))
+    return await _fetch(http, request, Reply.read_file)
+
+
+async def _fetch(http: Http, request: Request, read: Callable[[Reply], Awaitable[T]]) -> T:
+    return await http.fetch(request, read, _error_maker(request), http.budget(for_file=True))
 
 
 async def _fetch_size(http: Http, request: Request) -> int:
     """Return the length of a file; one byte is requested, as URLs are signed for GET only."""
 
     async def read(reply: Reply) -> int:
-        data = await reply.read()
         total = reply.headers.get("Content-Range", "").rpartition("/")[2]
-        return int(total) if total.isdecimal() else len(data)
+        if _is_size(total):
+            await reply.read_start(1)
+            return int(total)
+        async for _ in reply.pieces():
+            pass  # a server that does not support ranges sends the whole file
+        return reply.num_bytes
 
-    return await http.fetch(_ranged(request, 0, 1), read, _error_maker(request))
+    return await _fetch(http, _ranged(request, 0, 1), read)
 
 
 async def _fetch_ranges(ranges: Sequence[ByteRange], http: Http, request: Request) -> list[bytes]:
@@ -254,14 +266,19 @@ async def _fetch_ranges(ranges: Sequence[ByteRange], http: Http, request: Reques
 
 async def _fetch_range(http: Http, request: Request, start: int, end: int) -> bytes:
     async def read(reply: Reply) -> bytes:
-        data = await reply.read()
+        if reply.status == 206:
+            return await reply.read_start(end - start)
         # A server that does not support ranges sends the whole file.
-        return data if reply.status == 206 else data[start:end]
+        return (await reply.read_start(end))[start:]
 
     try:
-        return await http.fetch(_ranged(request, start, end), read, _error_maker(request))
+        return await _fetch(http, _ranged(request, start, end), read)
     except _BeyondEndError:
         return b""
+
+
+def _is_size(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 20
 
 
 def _ranged(request: Request, start: int, end: int) -> Request:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from deltalog.scan.changes import Changes
     from deltalog.scan.dataset import DeltaDataset
     from deltalog.schema import Schema
-    from deltalog.sharing.client.http import HttpOptions
+    from deltalog.sharing.client.options import HttpOptions
     from deltalog.sharing.client.profile import ProfileSource
     from deltalog.snapshot import Snapshot
 

@@ -94,6 +94,11 @@ class UrlBook:
         self._lock = threading.Lock()
         self._set_expiry(expires_ms)
 
+    @property
+    def endpoint(self) -> str:
+        """The URL of the server that named the files."""
+        return self._query.rest.profile.endpoint
+
     def url(self, path: str) -> str:
         """Return the URL of a file; new URLs are requested first if it is about to expire.
 

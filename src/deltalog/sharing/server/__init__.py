@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from deltalog.sharing.server.application import app
-from deltalog.sharing.server.config import ServerConfig, parse_config
+from deltalog.sharing.server.config import ServerConfig
+from deltalog.sharing.server.config_settings import parse_config
 
 __all__ = ["ServerConfig", "app", "parse_config"]

@@ -9,7 +9,7 @@ Protocol: API Response Format, EndStreamAction
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from deltalog.errors import DeltaError
@@ -40,6 +40,16 @@ class Services:
     sealer: Sealer
     urls: UrlSigner
     cache: FileCache
+
+    def with_key(self, key: int) -> Services:
+        """Return services that sign and name with one of the signing keys.
+
+        Names of files of views are made with a key: pages and downloads go on with that of the
+        first page.
+        """
+        if key == 0:
+            return self
+        return replace(self, sealer=self.sealer.with_key(key), urls=self.urls.with_key(key))
 
 
 @dataclass(frozen=True)

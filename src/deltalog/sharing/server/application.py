@@ -5,36 +5,41 @@ Protocol: REST APIs
 
 from __future__ import annotations
 
+import hmac
 import secrets
 from typing import TYPE_CHECKING
 
-import anyio
 import pyarrow as pa
 from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Route
 
+from deltalog.clock import now_ms
 from deltalog.errors import DeltaError
 from deltalog.sharing.server.answers import Services
 from deltalog.sharing.server.async_queries import AsyncQueries
 from deltalog.sharing.server.cache import FileCache
-from deltalog.sharing.server.config import ServerConfig, parse_config
+from deltalog.sharing.server.config import ServerConfig
+from deltalog.sharing.server.config_settings import parse_config
 from deltalog.sharing.server.endpoints import Server, routes
-from deltalog.sharing.server.faults import Fault
+from deltalog.sharing.server.faults import Fault, unauthenticated
 from deltalog.sharing.server.formats import needed_features
 from deltalog.sharing.server.metrics import CONTENT_TYPE, Metrics
 from deltalog.sharing.server.middleware import (
     RequestMiddleware,
+    add_audit_facts,
+    fault_response,
     internal_error,
     unknown_method,
     unknown_route,
 )
 from deltalog.sharing.server.oauth import TokenVerifier
-from deltalog.sharing.server.recipients import RateLimit, Recipient, Recipients
+from deltalog.sharing.server.recipients import RateLimit, Recipient, Recipients, is_loopback
 from deltalog.sharing.server.tables import TableName, Tables, tables_of
-from deltalog.sharing.server.tokens import Sealer
+from deltalog.sharing.server.tokens import Sealer, token_digest
 from deltalog.sharing.server.urls import UrlSigner
 from deltalog.sharing.server.views import View
+from deltalog.sharing.server.work import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -80,7 +85,7 @@ def make_server(
         make_store: as in `app`.
         before: the server that is replaced, whose file cache and asynchronous queries are kept.
     """
-    key = config.signing_key or key
+    key, *previous = config.signing_keys or (key,)
     verify = None if config.oauth is None else TokenVerifier(config.oauth).subject
     if before is None:
         cache = FileCache(config.limits.cache_bytes, config.cache_directory)
@@ -89,15 +94,19 @@ def make_server(
     return Server(
         services=Services(
             config=config,
-            sealer=Sealer(key),
-            urls=UrlSigner(key, config.url_seconds, own_urls=config.own_urls),
+            sealer=Sealer(key, *previous),
+            urls=UrlSigner(key, config.url_seconds, own_urls=config.own_urls, previous=previous),
             cache=cache,
         ),
         tables=Tables(config, make_store),
         recipients=Recipients(config, verify),
         async_queries=AsyncQueries() if before is None else before.async_queries,
         rates=RateLimit(config.limits.requests_per_minute),
-        limiter=anyio.CapacityLimiter(config.limits.concurrent_queries),
+        queries=Turns(config.limits.concurrent_queries, config.limits.queries_per_recipient),
+        # Reading is short, so that one recipient may have more of it at once.
+        downloads=Turns(
+            config.limits.concurrent_downloads, max(1, config.limits.concurrent_downloads // 2)
+        ),
     )
 
 
@@ -110,7 +119,10 @@ def make_app(current: Callable[[], Server]) -> ASGIApp:
     all_routes.append(Route("/health", _health, methods=["GET"]))
     if config.metrics:
 
-        async def show(_request: Request) -> Response:
+        async def show(request: Request) -> Response:
+            add_audit_facts(request.scope, action="metrics")
+            if not _may_see_metrics(request, current().services.config):
+                return fault_response(unauthenticated())
             return Response(metrics.text(), headers={"Content-Type": CONTENT_TYPE})
 
         all_routes.append(Route("/metrics", show, methods=["GET"]))
@@ -120,6 +132,18 @@ def make_app(current: Callable[[], Server]) -> ASGIApp:
     )
     inner.router.redirect_slashes = False
     return RequestMiddleware(inner, lambda: current().services.config.limits, metrics)
+
+
+def _may_see_metrics(request: Request, config: ServerConfig) -> bool:
+    """Whether a request came over loopback to a server that is bound to it, or with the token."""
+    token = config.metrics_token
+    if token is None:
+        bound = (request.scope.get("server") or ("",))[0]
+        return is_loopback(config.host) and is_loopback(bound)
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    is_equal = hmac.compare_digest(token.digest, token_digest(given.strip()))
+    is_over = token.expires_ms is not None and token.expires_ms <= now_ms()
+    return scheme.lower() == "bearer" and is_equal and not is_over
 
 
 async def _health(_request: Request) -> Response:

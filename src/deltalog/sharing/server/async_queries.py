@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from deltalog.sharing.server.faults import fault_of, invalid, not_found
+from deltalog.sharing.server.faults import fault_of, invalid, not_found, too_many_requests
 from deltalog.sharing.wire.lines import QueryStatus
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from deltalog.sharing.wire.requests import TableQuery
 
 _MOST_QUERIES: Final = 1000
+_WAIT_SECONDS: Final = 5
 _LIFETIME_MS: Final = 3600 * 1000
 
 
@@ -62,11 +63,11 @@ class AsyncQuery:
 
 
 class AsyncQueries:
-    """The asynchronous queries of all recipients; the oldest are forgotten first."""
+    """The asynchronous queries of all recipients; the oldest of each one are forgotten first."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._queries: OrderedDict[str, AsyncQuery] = OrderedDict()
+        self._queries: dict[str, OrderedDict[str, AsyncQuery]] = {}
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="deltalog-sharing-query")
 
     def start(
@@ -80,7 +81,8 @@ class AsyncQueries:
             answer: answers the query.
 
         Raises:
-            Fault: 400 without a key, and for a query that cannot be answered.
+            Fault: 400 without a key, and for a query that cannot be answered; 429 while too many
+                of the recipient's queries are at work.
         """
         key = query.idempotency_key
         if key is None:
@@ -89,10 +91,10 @@ class AsyncQueries:
         # The same key of another recipient or table must name another query.
         parts = (part.encode() for part in (*owner, key))
         query_id = request.services.sealer.keyed_hash(*parts)[:40]
-        with self._lock:
-            found = self._queries.get(query_id)
-        if found is not None and found.expires_ms > request.now_ms:
+        found = self._known(request, query_id)
+        if found is not None:
             return found
+        self._check_number(request)
         whole = replace(query, idempotency_key=None, page_token=None, max_files=None)
         first = answer(whole)
         until = first.facts.get("until")
@@ -104,9 +106,10 @@ class AsyncQueries:
         expires_ms = request.now_ms + _LIFETIME_MS
         started = AsyncQuery(query_id, owner, whole, first.version, work, expires_ms)
         with self._lock:
-            self._queries[query_id] = started
-            while len(self._queries) > _MOST_QUERIES:
-                self._queries.popitem(last=False)
+            own = self._queries.setdefault(request.recipient.name, OrderedDict())
+            own[query_id] = started
+            while len(own) > _MOST_QUERIES:
+                own.popitem(last=False)
         return started
 
     def find(self, request: TableRequest, query_id: str) -> AsyncQuery:
@@ -115,11 +118,27 @@ class AsyncQueries:
         Raises:
             Fault: 404 for an unknown or forgotten id, and one of another recipient or table.
         """
-        with self._lock:
-            found = self._queries.get(query_id)
-        if found is None or found.owner != _owner(request) or found.expires_ms <= request.now_ms:
+        found = self._known(request, query_id)
+        if found is None:
             raise not_found("query")
         return found
+
+    def _known(self, request: TableRequest, query_id: str) -> AsyncQuery | None:
+        with self._lock:
+            own = self._queries.get(request.recipient.name)
+            found = None if own is None else own.get(query_id)
+        if found is None or found.owner != _owner(request) or found.expires_ms <= request.now_ms:
+            return None
+        return found
+
+    def _check_number(self, request: TableRequest) -> None:
+        """Refuse a query while too many are at work: others' queries wait for the same threads."""
+        with self._lock:
+            own = self._queries.get(request.recipient.name) or OrderedDict()
+            works = [one.work for one in own.values() if one.work is not None]
+        running = sum(1 for work in works if not work.done())
+        if running >= request.services.config.limits.queries_per_recipient:
+            raise too_many_requests(_WAIT_SECONDS)
 
 
 def _owner(request: TableRequest) -> tuple[str, str]:

@@ -12,19 +12,23 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from shutil import rmtree
-from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Final
+from tempfile import gettempdir
+from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import finalize
 
+from deltalog.sharing.server.owned import make_owned, remove_left_over, remove_owned
+from deltalog.sharing.server.work import check_client
 from deltalog.storage import Store, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import BinaryIO
 
+T = TypeVar("T")
+
 # Files without rows are not on disk, but an entry takes memory.
 _MOST_ENTRIES: Final = 100_000
+_CHECK_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +38,32 @@ class CachedFile:
     Args:
         num_rows: of the file; without rows there is no file on disk.
         size_bytes: of the file.
+        digest: of its bytes.
     """
 
     num_rows: int
     size_bytes: int
+    digest: bytes = b""
+
+
+class _NameLock:
+    """Lets one thread at a time write a file of some name.
+
+    Attributes:
+        num_users: threads that hold the lock or wait for it.
+    """
+
+    def __init__(self) -> None:
+        self.num_users = 0
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        """Wait for the lock, as long as the client waits for the file."""
+        while not self._lock.acquire(timeout=_CHECK_SECONDS):
+            check_client()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
 
 
 class FileCache:
@@ -53,15 +79,19 @@ class FileCache:
         self._most_bytes = most_bytes
         self._lock = threading.Lock()
         self._files: OrderedDict[str, CachedFile] = OrderedDict()
-        self._locks: dict[str, threading.Lock] = {}
+        self._locks: dict[str, _NameLock] = {}
+        # What is known of files that have left the cache, and the names by which they were told.
+        self._measured: OrderedDict[str, CachedFile] = OrderedDict()
+        self._told: OrderedDict[str, str] = OrderedDict()
         self.size_bytes = 0
+        remove_left_over(Path(directory or gettempdir()))
 
     @cached_property
     def _home(self) -> Path:
         """The cache's own directory, which is removed with the cache."""
-        home = mkdtemp(prefix="deltalog-sharing-", dir=self._directory)
-        finalize(self, rmtree, home, ignore_errors=True)
-        return Path(home)
+        home, descriptor = make_owned(self._directory)
+        finalize(self, remove_owned, home, descriptor)
+        return home
 
     @cached_property
     def store(self) -> Store:
@@ -78,15 +108,41 @@ class FileCache:
         with self._lock:
             store = self.store  # the lock lets one thread make it
             # Two requests for the same file write it once.
-            own = self._locks.setdefault(name, threading.Lock())
-        with own:
-            found = self.known(name)
-            if found is None:
-                found = make(store, name)
-                self._keep(name, found)
-                with self._lock:
+            own = self._locks.setdefault(name, _NameLock())
+            own.num_users += 1
+        try:
+            with own:
+                found = self.known(name)
+                if found is None:
+                    found = make(store, name)
+                    self._keep(name, found)
+        finally:
+            with self._lock:
+                own.num_users -= 1
+                if not own.num_users:
                     self._locks.pop(name, None)
         return found
+
+    def measure(self, name: str, make: Callable[[Store, str], CachedFile]) -> CachedFile:
+        """Return what is known of a file, which need not be in the cache any more.
+
+        Args:
+            name: of the file.
+            make: writes the file to a path of a store.
+        """
+        with self._lock:
+            found = self._measured.get(name)
+        return self.get(name, make) if found is None else found
+
+    def tell(self, told: str, name: str) -> None:
+        """Remember by which other name a file was told."""
+        with self._lock:
+            _remember(self._told, told, name)
+
+    def name_of(self, told: str) -> str | None:
+        """Return the name of a file that was told by another one; None if it was forgotten."""
+        with self._lock:
+            return self._told.get(told)
 
     def known(self, name: str) -> CachedFile | None:
         """Return a file that is in the cache, or None."""
@@ -114,6 +170,7 @@ class FileCache:
 
     def _keep(self, name: str, file: CachedFile) -> None:
         with self._lock:
+            _remember(self._measured, name, file)
             self._files[name] = file
             self.size_bytes += file.size_bytes
             while self._is_full and len(self._files) > 1:
@@ -125,3 +182,11 @@ class FileCache:
     @property
     def _is_full(self) -> bool:
         return self.size_bytes > self._most_bytes or len(self._files) > _MOST_ENTRIES
+
+
+def _remember(entries: OrderedDict[str, T], name: str, value: T) -> None:
+    """Keep an entry; the oldest ones are forgotten."""
+    entries[name] = value
+    entries.move_to_end(name)
+    while len(entries) > _MOST_ENTRIES:
+        entries.popitem(last=False)

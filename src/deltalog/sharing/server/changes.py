@@ -126,9 +126,11 @@ class _RangeAnswer:
         last: int,
         latest: Snapshot,
     ) -> None:
-        self._request = request
         self._query = query
-        start = start_of_page(request, query)
+        self._start = start = start_of_page(request, query)
+        if start is not None:
+            request = replace(request, services=request.services.with_key(start.key))
+        self._request = request
         self._offset = 0 if start is None else start.offset
         self._first = request.table.at(first, latest)
         self._last = request.table.at(last if start is None else start.version, latest)
@@ -170,7 +172,14 @@ class _RangeAnswer:
             version=self._first.version if has_version else None,
             history_shared=self._request.table.config.history_shared,
         )
-        end = end_of_page(self._request, self._query, response_format, self._last.version, page)
+        end = end_of_page(
+            self._request,
+            self._query,
+            response_format,
+            self._last.version,
+            page,
+            start=self._start,
+        )
         chunks = encode_lines(response_format, heads, body(), end)
         return Answer(self._first.version, response_format, chunks, source.hash_name, facts)
 

@@ -21,6 +21,7 @@ from deltalog.log.listing import list_log
 from deltalog.log.reader import VERSION_COLUMN, parse_commits, read_in_batches
 from deltalog.sharing.server.faults import invalid
 from deltalog.sharing.server.file_lines import check_paths
+from deltalog.sharing.server.work import check_client
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -109,6 +110,7 @@ class CommitRange:
         protocol, metadata = self._first.protocol, self._first.metadata
         self._check_version(self._first.version, protocol, metadata)
         for number, (versions, table) in enumerate(self._read()):
+            check_client()
             # Kept, so that `versions` does not read the commits of a short range again.
             self._single = None if number else (versions, table)
             for files in (table.adds, table.removes, table.cdc):
@@ -127,6 +129,7 @@ class CommitRange:
         for versions, table in [self._single] if self._single is not None else self._read():
             protocols, metadatas = dict(table.protocols), dict(table.metadatas)
             for version in versions:
+                check_client()
                 info = table.commit_infos.get(version, {})
                 yield VersionChanges(
                     version=version,

@@ -1,33 +1,20 @@
-"""The configuration of a server.
+"""The configuration of a server: what is shared with whom, and within which limits.
 
-Owns its settings: those of the reference server's file (`shares` → `schemas` → `tables`), and our
-own ones for recipients, OAuth, limits, and views of tables.
+Owns the defaults; `config_settings` makes these values of a file's settings.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from ipaddress import IPv4Network, IPv6Network, ip_network
-from typing import TYPE_CHECKING, Any, Final
-
-from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.expressions import parse_sql
-from deltalog.sharing.server.config_section import ConfigSection, check_unique, closest
-from deltalog.sharing.server.tokens import token_digest
-from deltalog.sharing.wire.listing import Share
+from ipaddress import IPv4Network, IPv6Network
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Network = IPv4Network | IPv6Network
+    from deltalog.sharing.wire.listing import Share
 
-# Today's protocol: names of 255 characters at most, without slashes and control characters;
-# names of schemas and tables without dots, which separate them in table URLs.
-_NAME: Final = re.compile(r"[^/\x00-\x1f\x7f]{1,255}")
-_DIGEST: Final = re.compile(r"sha256:([0-9a-f]{64})")
-_LEAST_KEY: Final = 16
-_MOST_URL_SECONDS: Final = 7 * 24 * 3600
+Network = IPv4Network | IPv6Network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,14 +114,30 @@ class OAuthConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class RequestLimits:
-    """Limits on requests and on what the server keeps for them."""
+    """Limits on requests and on what the server keeps for them.
+
+    Args:
+        header_seconds: until a connection has sent the head of a request.
+        connections: open at once, of the server's own process.
+        grace_seconds: for requests at work when the process is told to end.
+        queries_per_recipient: of `concurrent_queries`, so that one recipient leaves some to others.
+        hint_bytes: of the hints of one query; what is beyond filters nothing.
+        hint_milliseconds: for reading the hints of one query, likewise.
+    """
 
     body_bytes: int = 2 << 20
     url_bytes: int = 16 << 10
+    header_seconds: int = 10
+    connections: int = 1000
+    grace_seconds: int = 10
     receive_seconds: int = 30
     send_seconds: int = 120
     requests_per_minute: int = 0
     concurrent_queries: int = 32
+    queries_per_recipient: int = 8
+    concurrent_downloads: int = 32
+    hint_bytes: int = 64 << 10
+    hint_milliseconds: int = 500
     page_files: int = 10_000
     cache_bytes: int = 1 << 30
     cached_tables: int = 10
@@ -147,7 +150,9 @@ class ServerConfig:
     Args:
         endpoint: path prefix of the protocol, without a slash at its end.
         public_url: of the server as recipients reach it; None takes it from each request.
-        signing_key: of tokens and URLs; None makes a key that is lost with the process.
+        signing_keys: of tokens and URLs; the first one signs, the others are still accepted.
+            Without one a key is made that is lost with the process.
+        metrics_token: shows the metrics; without one they are seen over loopback only.
         url_seconds: how long a signed URL is valid.
     """
 
@@ -157,7 +162,7 @@ class ServerConfig:
     port: int = 8080
     endpoint: str = "/delta-sharing"
     public_url: str | None = None
-    signing_key: bytes | None = field(default=None, repr=False)
+    signing_keys: tuple[bytes, ...] = field(default=(), repr=False)
     url_seconds: int = 3600
     page_token_seconds: int = 3 * 24 * 3600
     refresh_token_seconds: int = 3600
@@ -168,265 +173,7 @@ class ServerConfig:
     oauth: OAuthConfig | None = None
     limits: RequestLimits = field(default_factory=RequestLimits)
     metrics: bool = True
+    metrics_token: TokenConfig | None = None
     cache_directory: str | None = None
     certificate_file: str | None = None
     certificate_key_file: str | None = None
-
-
-def parse_config(values: object) -> ServerConfig:
-    """Return the configuration in a file's contents.
-
-    Raises:
-        InvalidInputError: a setting is missing, unknown or malformed; the message says where, and
-            what was probably meant.
-    """
-    section = ConfigSection(values, "")
-    version = section.get("version", 1)
-    if version != 1:
-        raise InvalidInputError(f"version: expected 1, found {version}")
-    shares = section.children("shares", _share)
-    check_unique((share.name for share in shares), "shares")
-    recipients = section.children("recipients", lambda one: _recipient(one, shares))
-    everybody = section.child("authorization", _everybody)
-    if everybody is not None:
-        recipients = (*recipients, everybody)
-    check_unique((one.name for one in recipients), "recipients")
-    oauth = section.child("oauth", _oauth)
-    tls = section.child("ssl", _certificate) or (None, None)
-    config = ServerConfig(
-        shares=shares,
-        recipients=recipients,
-        oauth=oauth,
-        host=section.get("host", ServerConfig.host),
-        port=section.number("port", ServerConfig.port, least=0),
-        endpoint=_endpoint(section),
-        public_url=(section.optional("publicUrl", str) or "").rstrip("/") or None,
-        signing_key=_signing_key(section),
-        url_seconds=_url_seconds(section),
-        page_token_seconds=_seconds(section, "queryTablePageTokenTtlMs", 3 * 24 * 3600),
-        refresh_token_seconds=_seconds(section, "refreshTokenTtlMs", 3600),
-        evaluate_predicate_hints=section.get("evaluatePredicateHints", True),
-        evaluate_json_predicate_hints=section.get("evaluateJsonPredicateHints", True),
-        asynchronous_queries=section.get("asynchronousQueries", True),
-        own_urls=section.get("ownUrls", False),
-        limits=_limits(section),
-        metrics=section.get("metrics", True),
-        cache_directory=section.optional("cacheDirectory", str),
-        certificate_file=tls[0],
-        certificate_key_file=tls[1],
-    )
-    # Settings of the reference server without a meaning here: its files can be used as they are.
-    for name in ("evaluateJsonPredicateHintsV2", "stalenessAcceptable"):
-        section.optional(name, bool)
-    section.finish()
-    _check_recipients(recipients, oauth)
-    return config
-
-
-def _share(section: ConfigSection) -> ShareConfig:
-    schemas = section.children("schemas", _schema)
-    check_unique((schema.name for schema in schemas), section.path("schemas"))
-    properties = section.mapping("properties")
-    if len(properties) > 50:
-        raise section.error("properties", "expected 50 at most")
-    share = Share(
-        name=_name(section),
-        id=section.optional("id", str),
-        display_name=section.optional("displayName", str),
-        comment=section.optional("comment", str),
-        properties={key: str(value) for key, value in properties.items()},
-    )
-    return ShareConfig(share=share, schemas=schemas)
-
-
-def _schema(section: ConfigSection) -> SchemaConfig:
-    tables = section.children("tables", _table)
-    check_unique((table.name for table in tables), section.path("tables"))
-    return SchemaConfig(name=_name(section, dots=False), tables=tables)
-
-
-def _table(section: ConfigSection) -> TableConfig:
-    history_shared = section.get("historyShared", False)
-    start_version = section.number("startVersion", 0, least=0)
-    if start_version and not history_shared:
-        raise section.error("startVersion", "needs historyShared: true")
-    columns = section.texts("columns")
-    if columns is not None and not columns:
-        raise section.error("columns", "expected one column or more")
-    table = TableConfig(
-        name=_name(section, dots=False),
-        location=section.required("location", str),
-        id=section.optional("id", str),
-        history_shared=history_shared,
-        start_version=start_version,
-        columns=columns,
-        row_filter=_row_filter(section),
-        storage_options=section.mapping("storageOptions"),
-        credentials=section.optional("temporaryCredentials", dict),
-    )
-    # Credentials are for the directory, in which all columns and rows are.
-    if table.is_view and table.credentials is not None:
-        raise section.error(
-            "temporaryCredentials",
-            "would give access to the whole table; remove them, or columns and rowFilter",
-        )
-    return table
-
-
-def _url_seconds(section: ConfigSection) -> int:
-    name = "preSignedUrlTimeoutSeconds"
-    found = section.number(name, ServerConfig.url_seconds)
-    if found > _MOST_URL_SECONDS:
-        raise section.error(name, f"stores sign for {_MOST_URL_SECONDS} seconds at most")
-    return found
-
-
-def _row_filter(section: ConfigSection) -> str | None:
-    text = section.optional("rowFilter", str)
-    if text is not None:
-        try:
-            # Names are resolved when the table is opened; `check --tables` does that in advance.
-            parse_sql(text)
-        except DeltaError as error:
-            raise section.error("rowFilter", str(error)) from None
-    return text
-
-
-def _recipient(section: ConfigSection, shares: tuple[ShareConfig, ...]) -> RecipientConfig:
-    names = section.texts("shares")
-    known = {share.name.casefold(): share.name for share in shares}
-    for name in names or ():
-        if name.casefold() not in known:
-            meant = closest(name, known.values())
-            raise section.error("shares", f"there is no share {name!r}{meant}")
-    tokens = section.children("tokens", _token)
-    single = _digest(section, "token")
-    if single is not None:
-        tokens = (*tokens, TokenConfig(digest=single))
-    return RecipientConfig(
-        name=_name(section),
-        tokens=tokens,
-        shares=None if names is None else tuple(known[name.casefold()] for name in names),
-        networks=tuple(_network(text, section) for text in section.texts("ipRanges") or ()),
-        subjects=section.texts("subjects") or (),
-    )
-
-
-def _token(section: ConfigSection) -> TokenConfig:
-    digest, hashed = _digest(section, "token"), section.optional("hash", str)
-    if (digest is None) == (hashed is None):
-        raise InvalidInputError(f"{section.where}: expected either hash or token")
-    if digest is None:
-        found = _DIGEST.fullmatch(hashed or "")
-        if found is None:
-            raise section.error("hash", "expected 'sha256:' and 64 hexadecimal digits")
-        digest = found[1]
-    return TokenConfig(digest=digest, expires_ms=section.moment("expires"))
-
-
-def _digest(section: ConfigSection, name: str) -> str | None:
-    token = section.optional(name, str)
-    if token is not None and len(token) < 8:
-        raise section.error(name, "a token of less than 8 characters can be guessed")
-    return None if token is None else token_digest(token)
-
-
-def _everybody(section: ConfigSection) -> RecipientConfig:
-    """Return the recipient of the reference server's one token, who can access all shares."""
-    section.required("bearerToken", str)
-    digest = _digest(section, "bearerToken") or ""
-    return RecipientConfig(name="everybody", tokens=(TokenConfig(digest=digest),))
-
-
-def _network(text: str, section: ConfigSection) -> Network:
-    try:
-        return ip_network(text, strict=False)
-    except ValueError:
-        problem = f"{text!r} is no address range such as 10.0.0.0/8"
-        raise section.error("ipRanges", problem) from None
-
-
-def _oauth(section: ConfigSection) -> OAuthConfig:
-    algorithms = section.texts("algorithms") or ("RS256", "ES256")
-    for name in algorithms:
-        # HS256 would accept tokens that anybody signs with the public key.
-        if not re.fullmatch(r"(?:RS|ES|PS)\d{3}|EdDSA", name):
-            raise section.error("algorithms", f"{name!r} is no algorithm with a private key")
-    return OAuthConfig(
-        issuer=section.required("issuer", str),
-        audience=section.required("audience", str),
-        jwks_url=section.required("jwksUrl", str),
-        algorithms=algorithms,
-        claim=section.get("claim", "sub"),
-    )
-
-
-def _certificate(section: ConfigSection) -> tuple[str, str]:
-    section.optional("selfSigned", bool)
-    return (
-        section.required("certificateFile", str),
-        section.required("certificateKeyFile", str),
-    )
-
-
-def _limits(section: ConfigSection) -> RequestLimits:
-    page_files = section.number("queryTablePageSizeLimit", RequestLimits.page_files)
-    cached_tables = section.number("deltaTableCacheSize", RequestLimits.cached_tables)
-    receive_seconds = section.number("requestTimeoutSeconds", RequestLimits.receive_seconds)
-
-    def parse(own: ConfigSection) -> RequestLimits:
-        return RequestLimits(
-            body_bytes=own.number("bodyBytes", RequestLimits.body_bytes),
-            url_bytes=own.number("urlBytes", RequestLimits.url_bytes),
-            receive_seconds=receive_seconds,
-            send_seconds=own.number("sendSeconds", RequestLimits.send_seconds),
-            requests_per_minute=own.number("requestsPerMinute", 0, least=0),
-            concurrent_queries=own.number("concurrentQueries", RequestLimits.concurrent_queries),
-            page_files=page_files,
-            cache_bytes=own.number("cacheBytes", RequestLimits.cache_bytes),
-            cached_tables=cached_tables,
-        )
-
-    return section.child("limits", parse) or parse(ConfigSection({}, "limits"))
-
-
-def _name(section: ConfigSection, *, dots: bool = True) -> str:
-    name = section.required("name", str)
-    if _NAME.fullmatch(name) is None or name in {".", ".."} or (not dots and "." in name):
-        raise section.error(
-            "name",
-            f"{name[:80]!r} cannot be a name: expected 1 to 255 characters without slashes"
-            f"{'' if dots else ', dots'} and control characters",
-        )
-    return name
-
-
-def _endpoint(section: ConfigSection) -> str:
-    text = "/" + section.get("endpoint", "/delta-sharing").strip("/")
-    return "" if text == "/" else text
-
-
-def _signing_key(section: ConfigSection) -> bytes | None:
-    text = section.optional("signingKey", str)
-    if text is None:
-        return None
-    if len(text) < _LEAST_KEY:
-        raise section.error("signingKey", f"expected {_LEAST_KEY} characters or more")
-    return text.encode()
-
-
-def _seconds(section: ConfigSection, name: str, default: int) -> int:
-    return max(1, section.number(name, default * 1000) // 1000)
-
-
-def _check_recipients(recipients: tuple[RecipientConfig, ...], oauth: OAuthConfig | None) -> None:
-    if not recipients:
-        raise InvalidInputError(
-            "recipients: none is configured; add a recipient with a name, tokens and shares, or "
-            "authorization.bearerToken"
-        )
-    if oauth is None and any(one.subjects for one in recipients):
-        raise InvalidInputError("recipients: subjects need an oauth section")
-    digests = [token.digest for one in recipients for token in one.tokens]
-    if len(set(digests)) != len(digests):
-        raise InvalidInputError("recipients: two of them have the same token")

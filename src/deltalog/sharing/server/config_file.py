@@ -1,7 +1,7 @@
-"""The configuration file: YAML or TOML with secrets from the environment, reloaded on changes.
+"""The configuration file: secrets from the environment, and reloading on changes.
 
-Owns `${NAME}` and reloading. If a changed file has an error, the error is logged and the server
-keeps its configuration.
+Owns `${NAME}` and reloading. A changed file counts when nobody writes to it any more, and as a
+whole: if it has an error, the error is logged and the server keeps its configuration.
 """
 
 from __future__ import annotations
@@ -10,20 +10,22 @@ import logging
 import os
 import re
 import secrets
+import stat
 import threading
 import time
-import tomllib
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from deltalog.clock import now_ms
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.sharing.server.application import make_app, make_server
-from deltalog.sharing.server.config import parse_config
+from deltalog.sharing.server.application import make_server
+from deltalog.sharing.server.config_document import read_document
+from deltalog.sharing.server.config_settings import parse_config
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from starlette.types import ASGIApp
 
     from deltalog.sharing.server.config import ServerConfig
     from deltalog.sharing.server.endpoints import Server
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("deltalog.sharing")
 # `$$`, `${NAME}`, or a `${` of another form, which is refused.
 _REFERENCE: Final = re.compile(r"\$(?:\$|\{([A-Za-z_][A-Za-z0-9_]*)\}|(\{))")
+_SECONDS: Final = 2.0
 # Settings of the socket and of the routes, which need a restart of the process.
 _FIXED: Final = ("host", "port", "endpoint", "metrics", "certificate_file", "certificate_key_file")
 
@@ -46,16 +49,15 @@ def load_config(path: str | Path, environment: Mapping[str, str] | None = None) 
         InvalidInputError: the file cannot be read, or a setting is wrong.
     """
     path = Path(path)
+    values = read_document(path)
     try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"cannot read the configuration {path}: {error}") from None
-    values = _parse(path, text)
-    found = resolve_references(values, os.environ if environment is None else environment)
-    try:
-        return parse_config(found)
+        return parse_config(
+            resolve_references(values, os.environ if environment is None else environment)
+        )
     except InvalidInputError as error:
         raise InvalidInputError(f"{path}: {error}") from None
+    except RecursionError:  # an alias of YAML inside of what it stands for
+        raise InvalidInputError(f"{path}: a setting contains itself") from None
 
 
 def resolve_references(values: Any, environment: Mapping[str, str], where: str = "") -> Any:
@@ -89,45 +91,51 @@ def resolve_references(values: Any, environment: Mapping[str, str], where: str =
     return _REFERENCE.sub(replace, values)
 
 
-def _parse(path: Path, text: str) -> Any:
-    if path.suffix.lower() == ".toml":
+@dataclass(frozen=True, slots=True)
+class _FileState:
+    """What changes when a file is written."""
+
+    changed_ns: int
+    num_bytes: int
+    inode: int
+
+    @classmethod
+    def of(cls, path: Path) -> _FileState | None:
+        """Return the state of a file; None if there is none."""
         try:
-            return tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise InvalidInputError(f"{path}: {error}") from None
-    try:
-        import yaml  # noqa: PLC0415 -- not needed for TOML
-    except ModuleNotFoundError:
-        raise InvalidInputError(
-            "reading YAML needs PyYAML: pip install 'deltalog[sharing]', or write TOML"
-        ) from None
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = "" if mark is None else f", line {mark.line + 1}, column {mark.column + 1}"
-        raise InvalidInputError(
-            f"{path}{place}: {getattr(error, 'problem', None) or 'no YAML'}"
-        ) from None
+            found = path.stat()
+        except OSError:
+            return None
+        # `cp -p` and others set the modification time back; the other time cannot be set.
+        changed_ns = max(found.st_mtime_ns, found.st_ctime_ns)
+        return cls(changed_ns, found.st_size, found.st_ino)
+
+    def is_older_than(self, seconds: float) -> bool:
+        """Whether nobody wrote to the file for so long."""
+        return now_ms() - self.changed_ns // 1_000_000 >= seconds * 1000
 
 
 class ReloadingServer:
     """The server of a configuration file, replaced when the file changes.
+
+    A file that is being written may lack the limits that stand at its end. So it is read only when
+    it was not written to for `seconds`, or is as it was at the look before.
 
     Args:
         path: of the configuration.
         seconds: how often the file is checked for changes.
     """
 
-    def __init__(self, path: str | Path, seconds: float = 2.0) -> None:
+    def __init__(self, path: str | Path, seconds: float = _SECONDS) -> None:
         self._path = Path(path)
         self._seconds = seconds
         self._lock = threading.Lock()
         self._key = secrets.token_bytes(32)
-        self._state = self._file_state()
+        self._loaded = self._seen = _FileState.of(self._path)
         self._next_check_s = time.monotonic() + seconds
         self.config = load_config(self._path)
         self._server = make_server(self.config, self._key)
+        _warn_of_modes(self._path, self.config)
 
     def current(self) -> Server:
         """Return the server of the file's current contents.
@@ -138,39 +146,66 @@ class ReloadingServer:
             self.reload()
         return self._server
 
-    def reload(self) -> None:
-        """Replace the server if the file has changed."""
+    def reload(self, *, now: bool = False) -> None:
+        """Replace the server if the file has changed, and nobody writes to it any more.
+
+        Args:
+            now: replace it in any case, because somebody says that the file is whole.
+        """
         with self._lock:
             self._next_check_s = time.monotonic() + self._seconds
-            state = self._file_state()
-            if state == self._state:
+            state, before = _FileState.of(self._path), self._seen
+            self._seen = state
+            if state is None or (state == self._loaded and not now):
                 return
-            self._state = state
-            try:
-                config = load_config(self._path)
-                server = make_server(config, self._key, before=self._server)
-            except DeltaError as error:
-                _LOG.error("the configuration is not reloaded: %s", error)
+            if not now and state != before and not state.is_older_than(self._seconds):
                 return
-            for name in _FIXED:
-                if getattr(config, name) != getattr(self.config, name):
-                    _LOG.warning("%s has changed, which needs a restart of the server", name)
-            self.config, self._server = config, server
-            _LOG.info("the configuration is reloaded")
+            self._load(state)
 
-    def _file_state(self) -> tuple[int, int] | None:
+    def _load(self, state: _FileState) -> None:
         try:
-            found = self._path.stat()
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_size
+            config = load_config(self._path)
+            server = make_server(config, self._key, before=self._server)
+        except DeltaError as error:
+            self._loaded = state
+            _LOG.error("the configuration is not reloaded: %s", error)
+            return
+        except Exception as error:  # noqa: BLE001 -- a request is waiting, which did nothing wrong
+            self._loaded = state
+            _LOG.error("the configuration is not reloaded: %s", type(error).__name__)
+            return
+        if _FileState.of(self._path) != state:
+            return  # it was written to meanwhile; the next look decides
+        self._loaded = state
+        for name in _FIXED:
+            if getattr(config, name) != getattr(self.config, name):
+                _LOG.warning("%s has changed, which needs a restart of the server", name)
+        self.config, self._server = config, server
+        _warn_of_modes(self._path, config)
+        _LOG.info("the configuration is reloaded")
 
 
-def app_of_file(path: str | Path) -> tuple[ASGIApp, ServerConfig]:
-    """Return the application of a configuration file, which is reloaded when it changes.
+def _warn_of_modes(path: Path, config: ServerConfig) -> None:
+    """Log which files with secrets every user of the machine can read."""
+    key = config.certificate_key_file
+    for one in (path, *([] if key is None else [Path(key)])):
+        with suppress(OSError):
+            if os.name == "posix" and one.stat().st_mode & stat.S_IROTH:
+                _LOG.warning("%s can be read by every user of this machine: chmod o-r", one)
+
+
+def settled_server(path: str | Path) -> ReloadingServer:
+    """Return the server of a configuration file, when nobody writes to the file any more.
 
     Raises:
         InvalidInputError: the file is wrong.
+
+    Cost: a wait of two seconds if somebody wrote to the file in the last two seconds.
     """
-    server = ReloadingServer(path)
-    return make_app(server.current), server.config
+    state = _FileState.of(Path(path))
+    while state is not None and not state.is_older_than(_SECONDS):
+        time.sleep(_SECONDS)
+        before, state = state, _FileState.of(Path(path))
+        if state == before:
+            break
+    return ReloadingServer(path)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from deltalog.errors import InvalidInputError
+from deltalog.errors import InvalidInputError, MalformedMessageError
 from deltalog.sharing.wire.codec import parse_timestamp
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_NULL = "is null; remove the setting for its default, or give it a value"
 _WORDS = {str: "a text", bool: "true or false", int: "a whole number"}
 
 
@@ -34,7 +35,7 @@ class ConfigSection:
             raise InvalidInputError(f"{where or 'configuration'}: expected a mapping")
         self.values: dict[Any, Any] = values
         self.where = where
-        self._known: set[str] = set()
+        self._known: set[Any] = set()
 
     def path(self, name: str) -> str:
         """Return the path of a setting."""
@@ -45,7 +46,7 @@ class ConfigSection:
         return InvalidInputError(f"{self.path(name)}: {problem}")
 
     def optional(self, name: str, kind: type[T]) -> T | None:
-        """Return a setting, or None if it is absent or null."""
+        """Return a setting, or None if it is absent."""
         value = self._take(name)
         if value is None:
             return None
@@ -72,14 +73,21 @@ class ConfigSection:
             raise self.error(name, f"{_WORDS.get(kind, kind)} is missing{self._nearby(name)}")
         return value
 
-    def texts(self, name: str) -> tuple[str, ...] | None:
-        """Return a list of texts, which may be a single text; None if it is absent."""
+    def texts(self, name: str, *, least: tuple[str, str] | None = None) -> tuple[str, ...] | None:
+        """Return a list of texts, which may be a single text; None if it is absent.
+
+        Args:
+            name: of the setting.
+            least: how many of what are expected at least, in words; None accepts an empty list.
+        """
         value = self._take(name)
         if value is None:
             return None
         items = [value] if isinstance(value, str) else value
         if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
             raise self.error(name, "expected a list of texts")
+        if least is not None and not items:
+            raise self.error(name, f"expected {least[0]} {least[1]} or more")
         return tuple(items)
 
     def moment(self, name: str) -> int | None:
@@ -87,15 +95,27 @@ class ConfigSection:
         value = self._take(name)
         if value is None:
             return None
-        if isinstance(value, datetime):  # of YAML or TOML
-            zoned = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-            return round(zoned.timestamp() * 1000)
-        return parse_timestamp(str(value), self.path(name))
+        try:
+            if isinstance(value, datetime):  # of YAML or TOML
+                zoned = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+                return round(zoned.timestamp() * 1000)
+            return parse_timestamp(str(value))
+        except (MalformedMessageError, OverflowError):
+            problem = "expected a time such as 2027-01-31T00:00:00Z"
+            raise self.error(name, problem) from None
 
     def mapping(self, name: str) -> dict[str, Any]:
         """Return a mapping as it is; empty if it is absent."""
-        value = self.optional(name, dict)
-        return {} if value is None else {str(key): item for key, item in value.items()}
+        found: dict[str, Any] = {}
+        for key, item in (self.optional(name, dict) or {}).items():
+            if item is None:
+                raise self.error(f"{name}.{key}", _NULL)
+            found[str(key)] = item
+        return found
+
+    def rest(self) -> dict[str, Any]:
+        """Return all settings of this section as they are, known or not."""
+        return {str(name): self._take(name) for name in self.values}
 
     def child(self, name: str, parse: Callable[[ConfigSection], T]) -> T | None:
         """Return what `parse` makes of an inner section, or None if it is absent."""
@@ -105,11 +125,11 @@ class ConfigSection:
     def children(self, name: str, parse: Callable[[ConfigSection], T]) -> tuple[T, ...]:
         """Return what `parse` makes of each section of a list; empty if it is absent."""
         value = self._take(name)
-        if not isinstance(value, list | None):
+        items = [] if value is None else value
+        if not isinstance(items, list):
             raise self.error(name, "expected a list")
         return tuple(
-            _parse(item, f"{self.path(name)}[{index}]", parse)
-            for index, item in enumerate(value or ())
+            _parse(item, f"{self.path(name)}[{index}]", parse) for index, item in enumerate(items)
         )
 
     def finish(self) -> None:
@@ -117,13 +137,19 @@ class ConfigSection:
         for name in self.values:
             if name in self._known:
                 continue
-            meant = closest(str(name), self._known)
-            known = f"; known are {', '.join(sorted(self._known))}"
+            names = sorted(map(str, self._known))
+            meant = closest(str(name), names)
+            known = f"; known are {', '.join(names)}"
             raise self.error(str(name), f"unknown setting{meant or known}")
 
-    def _take(self, name: str) -> Any:
+    def _take(self, name: Any) -> Any:
         self._known.add(name)
-        return self.values.get(name)
+        value = self.values.get(name)
+        # YAML reads `shares:` without anything behind it as null: whoever wrote it did not mean
+        # "no limit".
+        if value is None and name in self.values:
+            raise self.error(name, _NULL)
+        return value
 
     def _nearby(self, name: str) -> str:
         others = [str(key) for key in self.values if str(key) not in self._known]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import anyio
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 from deltalog.clock import now_ms
@@ -25,11 +25,17 @@ from deltalog.sharing.server.credentials import answer_credentials
 from deltalog.sharing.server.downloads import check_inside, download
 from deltalog.sharing.server.faults import Fault, fault_of, not_found
 from deltalog.sharing.server.listing import Listings
-from deltalog.sharing.server.middleware import add_audit_facts, fault_response, log_defect
+from deltalog.sharing.server.middleware import (
+    CLIENT_CLOSED,
+    add_audit_facts,
+    fault_response,
+    log_defect,
+)
 from deltalog.sharing.server.query import answer_metadata, answer_query
 from deltalog.sharing.server.tables import TableName, Tables
 from deltalog.sharing.server.urls import EXPIRY, FILES_ROUTE, SIGNATURE
 from deltalog.sharing.server.view_query import download_view
+from deltalog.sharing.server.work import ClientGoneError, Turns, Work, WorkResponse
 from deltalog.sharing.wire import errors as codes
 from deltalog.sharing.wire.capabilities import (
     CAPABILITIES_HEADER,
@@ -51,6 +57,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from deltalog.sharing.server.downloads import Download
     from deltalog.sharing.server.recipients import RateLimit, Recipient, Recipients
     from deltalog.sharing.server.tables import ServedTable
 
@@ -59,6 +66,7 @@ T = TypeVar("T")
 JSON: Final = "application/json; charset=utf-8"
 NDJSON: Final = "application/x-ndjson; charset=utf-8"
 BINARY: Final = "application/octet-stream"
+_WORK: Final = "deltalog.work"
 
 
 @dataclass(frozen=True)
@@ -70,7 +78,8 @@ class Server:
     recipients: Recipients
     async_queries: AsyncQueries
     rates: RateLimit
-    limiter: anyio.CapacityLimiter
+    queries: Turns
+    downloads: Turns
 
     async def recipient(self, request: Request) -> Recipient:
         """Return the recipient who sent a request.
@@ -127,9 +136,15 @@ class Server:
         recipient = await self.recipient(request)
         return Listings(self.tables, self.services.sealer, recipient, now_ms())
 
-    async def in_thread(self, function: Callable[[], T]) -> T:
-        """Return the result of a function that runs in a thread."""
-        return await anyio.to_thread.run_sync(function, limiter=self.limiter)
+    async def in_thread(
+        self, request: Request, recipient: Recipient, function: Callable[[], T]
+    ) -> T:
+        """Return the result of a function that runs in a thread, when it is the recipient's turn.
+
+        Raises:
+            ClientGoneError: the client does not wait for it any more.
+        """
+        return await work_of(request).run(function, self.queries, recipient.name)
 
     async def body(self, request: Request) -> bytes:
         """Return the body of a request.
@@ -199,8 +214,13 @@ def _handler(
         add_audit_facts(request.scope, action=endpoint.__name__)
         try:
             return await endpoint(current(), request)
+        except ClientGoneError:
+            return Response(status_code=CLIENT_CLOSED)
         except (Fault, DeltaError) as error:
             fault = fault_of(error)
+            add_audit_facts(request.scope, error=fault.code)
+            if fault.recipient is not None:
+                add_audit_facts(request.scope, recipient=fault.recipient)
             # Our own faults of this kind are expected, such as a full cache.
             if fault.status >= 500 and fault is not error:
                 log_defect(request.scope, error)
@@ -244,7 +264,8 @@ async def list_all_tables(server: Server, request: Request) -> Response:
 
 async def get_version(server: Server, request: Request) -> Response:
     """`GET …/version`, and `HEAD` of the table itself."""
-    table = server.table(request, await server.recipient(request))
+    recipient = await server.recipient(request)
+    table = server.table(request, recipient)
     starting_ms = parse_timestamp_parameter(request.query_params, "startingTimestamp")
 
     def find() -> int:
@@ -254,7 +275,7 @@ async def get_version(server: Server, request: Request) -> Response:
         table.check_history("startingTimestamp")
         return table.first_version_from(starting_ms, latest)
 
-    version = await server.in_thread(find)
+    version = await server.in_thread(request, recipient, find)
     add_audit_facts(request.scope, version=version)
     return Response(headers={VERSION_HEADER: str(version)})
 
@@ -264,8 +285,10 @@ async def get_metadata(server: Server, request: Request) -> Response:
     asked, parameters = await server.table_request(request), request.query_params
     version = parse_number_parameter(parameters, "version")
     timestamp_ms = parse_timestamp_parameter(parameters, "timestamp")
-    answer = await server.in_thread(lambda: answer_metadata(asked, version, timestamp_ms))
-    return _lines(request, answer)
+    answer = await server.in_thread(
+        request, asked.recipient, lambda: answer_metadata(asked, version, timestamp_ms)
+    )
+    return _lines(server, request, asked, answer)
 
 
 async def query(server: Server, request: Request) -> Response:
@@ -274,12 +297,15 @@ async def query(server: Server, request: Request) -> Response:
     wanted = parse_table_query(await server.body(request))
     if asked.capabilities.asynchronous and server.services.config.asynchronous_queries:
         started = await server.in_thread(
+            request,
+            asked.recipient,
             lambda: server.async_queries.start(
                 asked, wanted, lambda whole: answer_query(asked, whole)
-            )
+            ),
         )
         return _status(started.status or QueryStatus(query_id=started.id))
-    return _lines(request, await server.in_thread(lambda: answer_query(asked, wanted)))
+    answer = await server.in_thread(request, asked.recipient, lambda: answer_query(asked, wanted))
+    return _lines(server, request, asked, answer)
 
 
 async def poll_query(server: Server, request: Request) -> Response:
@@ -291,22 +317,28 @@ async def poll_query(server: Server, request: Request) -> Response:
     if status is not None:
         return _status(status)
     wanted = replace(found.query, page_token=page.page_token, max_files=page.max_files)
-    answer = await server.in_thread(lambda: answer_query(asked, wanted, found.version))
-    return _lines(request, answer)
+    answer = await server.in_thread(
+        request, asked.recipient, lambda: answer_query(asked, wanted, found.version)
+    )
+    return _lines(server, request, asked, answer)
 
 
 async def get_credentials(server: Server, request: Request) -> Response:
     """`POST …/temporary-table-credentials`."""
     asked = await server.table_request(request)
     body = await server.body(request)
-    return _json(await server.in_thread(lambda: answer_credentials(asked, body)))
+    issued = await server.in_thread(
+        request, asked.recipient, lambda: answer_credentials(asked, body)
+    )
+    return _json(issued)
 
 
 async def changes(server: Server, request: Request) -> Response:
     """`GET …/changes`."""
     asked = await server.table_request(request)
     wanted = parse_changes_query(request.query_params)
-    return _lines(request, await server.in_thread(lambda: answer_changes(asked, wanted)))
+    answer = await server.in_thread(request, asked.recipient, lambda: answer_changes(asked, wanted))
+    return _lines(server, request, asked, answer)
 
 
 async def get_file(server: Server, request: Request) -> Response:
@@ -322,21 +354,29 @@ async def get_file(server: Server, request: Request) -> Response:
     recipient = server.recipients.find(signed.recipient)
     if recipient is None:
         raise not_found("file")
+    add_audit_facts(request.scope, recipient=recipient.name)
+    server.rates.take(recipient.name)
     table = server.tables.table(recipient, signed.table)
-    add_audit_facts(request.scope, recipient=recipient.name, table=table.name.key)
+    add_audit_facts(request.scope, table=table.name.key)
     headers, with_body = request.headers, request.method != "HEAD"
 
-    def fetch() -> Response:
+    def fetch() -> Download:
         if signed.source is not None:
-            found = download_view(table, signed, server.services, headers, with_body=with_body)
-        elif table.config.is_view:
+            return download_view(table, signed, server.services, headers, with_body=with_body)
+        if table.config.is_view:
             raise not_found("file")  # the URL was signed when the whole table was shared
-        else:
-            check_inside(table.store, signed.path)
-            found = download(table.store, signed.path, headers, with_body=with_body)
-        return StreamingResponse(found.chunks, found.status, found.headers, media_type=BINARY)
+        check_inside(table.store, signed.path)
+        return download(table.store, signed.path, headers, with_body=with_body)
 
-    return await server.in_thread(fetch)
+    found = await server.in_thread(request, recipient, fetch)
+    return WorkResponse(
+        work_of(request),
+        found.chunks,
+        server.downloads,
+        recipient.name,
+        status_code=found.status,
+        headers={**found.headers, "Content-Type": BINARY},
+    )
 
 
 def _json(body: bytes) -> Response:
@@ -347,7 +387,7 @@ def _status(status: QueryStatus) -> Response:
     return Response(encode_line(status), headers={"Content-Type": NDJSON})
 
 
-def _lines(request: Request, answer: Answer) -> Response:
+def _lines(server: Server, request: Request, asked: TableRequest, answer: Answer) -> Response:
     """Return newline-delimited JSON, compressed for clients that accept it."""
     headers = {
         "Content-Type": NDJSON,
@@ -362,7 +402,14 @@ def _lines(request: Request, answer: Answer) -> Response:
     if "gzip" in request.headers.get("accept-encoding", "").lower():
         headers["Content-Encoding"] = "gzip"
         chunks = _compressed(chunks)
-    return StreamingResponse(chunks, headers=headers)
+    name = asked.recipient.name
+    return WorkResponse(work_of(request), chunks, server.queries, name, headers=headers)
+
+
+def work_of(request: Request) -> Work:
+    """Return the work for a request."""
+    found: Work = request.scope.setdefault(_WORK, Work(request.receive))
+    return found
 
 
 def _compressed(chunks: Iterator[bytes]) -> Iterator[bytes]:

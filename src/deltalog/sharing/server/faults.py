@@ -40,16 +40,23 @@ class Fault(Exception):  # noqa: N818 -- an error response; the cause may be the
         code: the `errorCode`.
         message: for people; holds only what the recipient may know.
         headers: of the response.
+        recipient: who was refused, for the audit log only; None is unknown.
     """
 
     def __init__(
-        self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None
+        self,
+        status: int,
+        code: str,
+        message: str,
+        headers: Mapping[str, str] | None = None,
+        recipient: str | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
         self.message = message
         self.headers = dict(headers or {})
+        self.recipient = recipient
 
 
 def not_found(what: str = "resource") -> Fault:
@@ -72,19 +79,20 @@ def unsupported(message: str) -> Fault:
     return Fault(400, codes.UNSUPPORTED_OPERATION, message)
 
 
-def unauthenticated() -> Fault:
+def unauthenticated(recipient: str | None = None) -> Fault:
     """401 in the same words, whatever is wrong with the token (ledger SHARE-GEN-06)."""
     return Fault(
         401,
         codes.UNAUTHENTICATED,
         "a valid bearer token is required",
         {"WWW-Authenticate": "Bearer"},
+        recipient,
     )
 
 
-def forbidden(message: str) -> Fault:
+def forbidden(message: str, recipient: str | None = None) -> Fault:
     """403 for what this recipient, or this URL, may not do."""
-    return Fault(403, codes.FORBIDDEN, message)
+    return Fault(403, codes.FORBIDDEN, message, recipient=recipient)
 
 
 def too_many_requests(seconds: int) -> Fault:

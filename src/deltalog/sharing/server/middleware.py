@@ -22,6 +22,7 @@ from starlette.responses import Response
 from deltalog._json import dumps
 from deltalog.clock import now_ms
 from deltalog.sharing.server.faults import Fault, internal
+from deltalog.sharing.server.tokens import decode_base64
 from deltalog.sharing.wire import errors as codes
 from deltalog.sharing.wire.codec import encode_timestamp
 from deltalog.sharing.wire.errors import ErrorBody, encode_error
@@ -40,7 +41,8 @@ _AUDIT: Final = logging.getLogger("deltalog.sharing.audit")
 _FACTS: Final = "deltalog.facts"
 _REQUEST_ID: Final = re.compile(r"[\w.-]{1,64}", re.ASCII)
 _UNKNOWN: Final = "other"
-_CLIENT_CLOSED: Final = 499  # nginx's status for a client that left before the response
+_MOST_ASKED: Final = 256
+CLIENT_CLOSED: Final = 499  # nginx's status for a client that left before the response
 
 
 class RequestMiddleware:
@@ -80,8 +82,10 @@ class RequestMiddleware:
         facts |= facts.pop("answer", {})  # written while the answer was sent
         action = facts.get("action", _UNKNOWN)
         seconds = time.perf_counter() - sent.started
-        status = sent.status or _CLIENT_CLOSED
+        status = sent.status or CLIENT_CLOSED
         self._metrics.end(action, status, seconds, sent.num_bytes, facts.get("files") or 0)
+        if status >= 400:
+            facts["asked"] = _asked(scope)
         client = scope.get("client")
         line = {
             "time": encode_timestamp(now_ms()),
@@ -95,7 +99,11 @@ class RequestMiddleware:
             "bytes": sent.num_bytes,
             "milliseconds": round(seconds * 1000, 1),
         }
-        _AUDIT.info("%s", dumps(line).decode())
+        text = dumps(line).decode()
+        # Names in URLs are strangers' texts; control characters would move a terminal's cursor.
+        if not text.isprintable():
+            text = "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)
+        _AUDIT.info("%s", text)
 
 
 class _SentResponse:
@@ -145,13 +153,15 @@ def fault_response(fault: Fault) -> Response:
     return Response(body, fault.status, headers)
 
 
-async def unknown_route(_request: Request, _error: Exception) -> Response:
+async def unknown_route(request: Request, _error: Exception) -> Response:
     """Return 404 for a path that is no endpoint."""
+    add_audit_facts(request.scope, error=codes.NOT_FOUND)
     return fault_response(Fault(404, codes.NOT_FOUND, "there is no such endpoint"))
 
 
-async def unknown_method(_request: Request, error: Exception) -> Response:
+async def unknown_method(request: Request, error: Exception) -> Response:
     """Return 405 for a method that the endpoint does not support."""
+    add_audit_facts(request.scope, error=codes.METHOD_NOT_ALLOWED)
     headers = getattr(error, "headers", None) or {}
     fault = Fault(
         405, codes.METHOD_NOT_ALLOWED, "the endpoint does not support this method", headers
@@ -171,6 +181,21 @@ def log_defect(scope: Scope, error: BaseException) -> None:
     request_id = scope.get("deltalog.request_id", "?")
     _LOG.error("request %s failed: %s in %s", request_id, type(error).__name__, where)
     _LOG.debug("request %s failed", request_id, exc_info=error)
+
+
+def _asked(scope: Scope) -> str:
+    """Return what a request was about, by its own words: share, schema and table, or the path.
+
+    No query string: it may hold signatures and tokens.
+    """
+    names = scope.get("path_params") or {}
+    found = [str(names[kind]) for kind in ("share", "schema", "table") if kind in names]
+    if "owner" in names:
+        owner = (decode_base64(str(names["owner"])) or b"").decode("utf-8", "replace")
+        found = owner.split("\n")[1:2]
+    elif not found:
+        found = [str(scope.get("path", ""))]
+    return "/".join(found)[:_MOST_ASKED].encode("utf-8", "replace").decode()
 
 
 def _size_fault(scope: Scope, limits: RequestLimits) -> Fault | None:

@@ -36,10 +36,18 @@ class PageStart:
     Args:
         version: of the table, or the last one of a range.
         offset: files on the pages before.
+        after: key of the last file on the page before, for views; empty without one.
+        num_hints: hints that the first page looked at; None if the token does not say.
+        until_ms: when the token ends; None without one.
+        key: position of the signing key by which the files of the first page were named.
     """
 
     version: int
     offset: int = 0
+    after: str = ""
+    num_hints: int | None = None
+    until_ms: int | None = None
+    key: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +59,22 @@ class FilePage:
         offset: rows on the pages before.
         num_rows: rows on this page.
         total: rows on all pages.
+        after: key behind which the next page begins, for views; None is by row numbers.
     """
 
     indices: pa.UInt64Array | None
     offset: int
     num_rows: int
     total: int
+    after: str | None = None
+
+    @property
+    def next_start(self) -> dict[str, Any] | None:
+        """The values by which a token says where the next page starts; None on the last page."""
+        if self.after is not None:
+            return {"a": self.after}
+        end = self.offset + self.num_rows
+        return {"o": end} if end < self.total else None
 
     def of(self, files: pa.Table) -> pa.Table:
         """Return the rows of this page."""
@@ -76,16 +94,37 @@ def start_of_page(request: TableRequest, query: TableQuery | ChangesQuery) -> Pa
     if token is None:
         return None
     try:
-        values = request.services.sealer.open(kind, token, request.now_ms)
+        sealed = request.services.sealer.unseal(kind, token, request.now_ms)
     except InvalidTokenError as error:
         raise invalid(str(error)) from None
+    values = sealed.values
     # A token of another recipient, table or query selects nothing here (ledger SHARE-SEC-03).
     expected = _owner(request)
     if kind == _PAGE:
         expected["c"] = _checksum(query)
     if any(values.get(key) != value for key, value in expected.items()):
         raise invalid("the token belongs to another query: send the parameters of the first page")
-    return PageStart(values["v"], values.get("o", 0))
+    _check_shared(request, query, values["v"])
+    # With a refresh token files are told anew, so that the newest key can name them.
+    key = sealed.key if kind == _PAGE else 0
+    return PageStart(
+        version=values["v"],
+        offset=values.get("o", 0),
+        after=values.get("a", ""),
+        num_hints=values.get("h"),
+        until_ms=sealed.expires_ms,
+        key=key,
+    )
+
+
+def _check_shared(request: TableRequest, query: TableQuery | ChangesQuery, version: int) -> None:
+    """Refuse a token for what was shared when it was made, and is not any more."""
+    table = request.table
+    if version < table.config.start_version:
+        raise invalid(f"You can only query table data since version {table.config.start_version}.")
+    asked = (getattr(query, "version", None), getattr(query, "timestamp_ms", None))
+    if any(value is not None for value in asked):
+        table.check_history("reading a version")
 
 
 def end_of_page(
@@ -94,6 +133,9 @@ def end_of_page(
     response_format: ResponseFormat,
     version: int,
     page: Callable[[], FilePage],
+    *,
+    num_hints: int | None = None,
+    start: PageStart | None = None,
 ) -> Callable[[], EndStreamAction] | None:
     """Return a function that makes the last line of a page, or None if the client needs none.
 
@@ -103,6 +145,8 @@ def end_of_page(
         response_format: of the answer.
         version: that the tokens are bound to: of the table, or the last one of a range.
         page: returns the rows of the page, after they were sent.
+        num_hints: hints that decided which rows there are.
+        start: the token of the request; None without one.
     """
     config, sealer = request.services.config, request.services.sealer
     refreshes = getattr(query, "include_refresh_token", False) or bool(
@@ -111,20 +155,26 @@ def end_of_page(
     is_paged = query.max_files is not None or query.page_token is not None
     if not (response_format.ends or is_paged or refreshes):
         return None
+    # Where only the latest version is shared, a chain of tokens must not keep an older one.
+    is_bound = start is not None and not request.table.config.history_shared
+    until_ms = start.until_ms if start is not None and is_bound else None
+
+    def end_ms(seconds: int) -> int:
+        own = request.now_ms + seconds * 1000
+        return own if until_ms is None else min(own, until_ms)
 
     def make() -> EndStreamAction:
         owner = {**_owner(request), "v": version}
         rows = page()
-        next_offset = rows.offset + rows.num_rows
         # The refresh token has no offset: it is for the files of all pages.
         next_page = refresh = None
-        if next_offset < rows.total:
-            values = {**owner, "c": _checksum(query), "o": next_offset}
-            expires_ms = request.now_ms + config.page_token_seconds * 1000
-            next_page = sealer.seal(_PAGE, values, expires_ms)
+        if (next_start := rows.next_start) is not None:
+            values = {**owner, "c": _checksum(query), **next_start}
+            if num_hints is not None:
+                values["h"] = num_hints
+            next_page = sealer.seal(_PAGE, values, end_ms(config.page_token_seconds))
         if refreshes:
-            expires_ms = request.now_ms + config.refresh_token_seconds * 1000
-            refresh = sealer.seal(_REFRESH, owner, expires_ms)
+            refresh = sealer.seal(_REFRESH, owner, end_ms(config.refresh_token_seconds))
         return EndStreamAction(
             next_page_token=next_page,
             refresh_token=refresh,

@@ -74,6 +74,8 @@ def answer_query(request: TableRequest, query: TableQuery, pinned: int | None = 
     if query.starting_version is not None:
         return answer_stream(request, query)
     start = start_of_page(request, query)
+    if start is not None:
+        request = replace(request, services=request.services.with_key(start.key))
     if start is None and pinned is not None:
         start = PageStart(pinned)
     if start is None:
@@ -82,12 +84,19 @@ def answer_query(request: TableRequest, query: TableQuery, pinned: int | None = 
         snapshot = request.table.at(start.version)
     offset = 0 if start is None else start.offset
     if request.table.config.is_view:
-        return answer_view(request, query, snapshot, offset)
+        return answer_view(request, query, snapshot, start or PageStart(snapshot.version))
     response_format = choose_format(request.capabilities, snapshot)
     lines = FileLines(request, response_format)
     config = request.services.config
     # "The server should apply predicateHints first then limitHint."
-    pruned = prune_by(snapshot, predicate_of(query, snapshot.configuration.schema, config))
+    hints = predicate_of(
+        query,
+        snapshot.configuration.schema,
+        config,
+        snapshot.num_files,
+        None if start is None else start.num_hints,
+    )
+    pruned = prune_by(snapshot, hints.predicate)
     page = _page(query, pruned, offset, config.limits.page_files)
     check_paths(pruned.files(["path"]).column(0), snapshot.store.root)
     # "Returned when querying a table data with a version or timestamp parameter."
@@ -109,13 +118,21 @@ def answer_query(request: TableRequest, query: TableQuery, pinned: int | None = 
         num_files=snapshot.num_files,
         history_shared=request.table.config.history_shared,
     )
-    end = end_of_page(request, query, response_format, snapshot.version, lambda: page)
+    end = end_of_page(
+        request,
+        query,
+        response_format,
+        snapshot.version,
+        lambda: page,
+        num_hints=hints.num_read,
+        start=start,
+    )
     return Answer(
         version=snapshot.version,
         response_format=response_format,
         chunks=encode_lines(response_format, heads, body(), end),
         file_id_hash=lines.hash_name,
-        facts={"version": snapshot.version, "files": page.num_rows},
+        facts={"version": snapshot.version, "files": page.num_rows, "hints": hints.num_used},
     )
 
 

@@ -83,7 +83,7 @@ class Recipients:
         if found is None:
             raise unauthenticated()
         if found.networks and not _is_inside(address, found):
-            raise forbidden("requests from this address are not allowed")
+            raise forbidden("requests from this address are not allowed", found.name)
         return _recipient(found)
 
     def find(self, name: str) -> Recipient | None:
@@ -97,7 +97,9 @@ class Recipients:
         if entry is None or not hmac.compare_digest(entry[1].digest, digest):
             return None
         expires_ms = entry[1].expires_ms
-        return None if expires_ms is not None and expires_ms <= now_ms else entry[0]
+        if expires_ms is not None and expires_ms <= now_ms:
+            raise unauthenticated(entry[0].name)
+        return entry[0]
 
     def _by_signature(self, token: str) -> RecipientConfig | None:
         # JSON Web Tokens have three parts; other tokens never reach the issuer's keys.
@@ -111,6 +113,14 @@ def _recipient(config: RecipientConfig) -> Recipient:
     shares = config.shares
     seen = None if shares is None else frozenset(name.casefold() for name in shares)
     return Recipient(config.name, seen)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address or a host name is this machine's own, which others do not reach."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _is_inside(address: str | None, config: RecipientConfig) -> bool:

@@ -6,20 +6,33 @@ Owns where the process listens and what it logs.
 from __future__ import annotations
 
 import logging
+import os
+import signal
 import sys
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
-from deltalog.sharing.server.config_file import app_of_file
+from deltalog.sharing.server.application import make_app
+from deltalog.sharing.server.config_file import settled_server
+from deltalog.sharing.server.recipients import is_loopback
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+    from deltalog.sharing.server.config_file import ReloadingServer
+
+_LOG: Final = logging.getLogger("deltalog.sharing")
+# What a client can cause at will; the audit log has one line for each request anyway.
+_THROTTLED: Final = ("asyncio", "uvicorn.error", "deltalog.sharing")
+# After the grace time: for closing what is open, before the process ends in any case.
+_LAST_SECONDS: Final = 5
 
 
 def serve(path: str | Path, *, host: str | None = None, port: int | None = None) -> None:
-    """Run the server of a configuration file until the process ends.
+    """Run the server of a configuration file until the process is told to end.
+
+    SIGTERM ends it within `limits.graceSeconds` and a few seconds, SIGHUP reloads the file.
 
     Args:
         path: of the file.
@@ -31,20 +44,29 @@ def serve(path: str | Path, *, host: str | None = None, port: int | None = None)
     """
     try:
         import uvicorn  # noqa: PLC0415 -- an application can be mounted without it
+
+        from deltalog.sharing.server import connections  # noqa: PLC0415 -- as above
     except ModuleNotFoundError:
         raise InvalidInputError("serving needs uvicorn: pip install 'deltalog[sharing]'") from None
-    app, config = app_of_file(path)
     _log_to_stderr()
+    reloading = settled_server(path)
+    config = reloading.config
     host = host or config.host
-    if host not in _LOOPBACK and config.certificate_file is None and config.public_url is None:
-        logging.getLogger("deltalog.sharing").warning(
+    if not is_loopback(host) and config.certificate_file is None and config.public_url is None:
+        _LOG.warning(
             "tokens are sent unencrypted: set ssl, or publicUrl if a proxy in front of the server "
             "has https"
         )
-    uvicorn.run(
-        app,
+    protocol = connections.guarded_protocol(
+        lambda: reloading.config.limits, connections.most_connections(config.limits)
+    )
+    settings = uvicorn.Config(
+        make_app(reloading.current),
         host=host,
         port=config.port if port is None else port,
+        http=protocol,
+        ws="none",
+        backlog=connections.BACKLOG,
         ssl_certfile=config.certificate_file,
         ssl_keyfile=config.certificate_key_file,
         access_log=False,  # it would hold signed URLs; the audit log has the rest
@@ -53,7 +75,37 @@ def serve(path: str | Path, *, host: str | None = None, port: int | None = None)
         server_header=False,
         h11_max_incomplete_event_size=max(16 << 10, 4 * config.limits.url_bytes),
         timeout_keep_alive=30,
+        timeout_graceful_shutdown=config.limits.grace_seconds,
     )
+    # After uvicorn has configured its loggers.
+    for name in _THROTTLED:
+        logging.getLogger(name).addFilter(connections.ThrottleFilter())
+    server = uvicorn.Server(settings)
+    _handle_signals(server, reloading)
+    server.run()
+
+
+def _handle_signals(server: Any, reloading: ReloadingServer) -> None:
+    if hasattr(signal, "SIGHUP"):
+
+        def reload(*_: object) -> None:
+            # In a thread: the main one may be at a reload already, and hold its lock.
+            threading.Thread(target=reloading.reload, kwargs={"now": True}, daemon=True).start()
+
+        signal.signal(signal.SIGHUP, reload)
+    # uvicorn raises the signal again when it has ended: an ordinary exit then removes the cache.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    handle_exit = server.handle_exit
+
+    def end(number: int, frame: Any) -> None:
+        # A thread that waits for a store must not keep the process.
+        seconds = reloading.config.limits.grace_seconds + _LAST_SECONDS
+        guard = threading.Timer(seconds, os._exit, args=[0])
+        guard.daemon = True
+        guard.start()
+        handle_exit(number, frame)
+
+    server.handle_exit = end
 
 
 def _log_to_stderr() -> None:

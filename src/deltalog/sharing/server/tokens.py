@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._json import dumps, loads
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _MOST_CHARACTERS: Final = 8192
 _SEAL_BYTES: Final = 32
+_PURPOSE: Final = b"deltalog sharing tokens"
 
 
 class InvalidTokenError(DeltaError):
@@ -27,24 +29,53 @@ class InvalidTokenError(DeltaError):
     code = "invalid-token"
 
 
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """What a token holds.
+
+    Args:
+        values: that were sealed.
+        expires_ms: until when.
+        key: position of the key that sealed them; 0 is the newest one.
+    """
+
+    values: dict[str, Any]
+    expires_ms: int
+    key: int
+
+
 class Sealer:
-    """Seals and opens tokens.
+    """Seals tokens with one key, and opens those of previous keys, too.
 
     Args:
         key: a secret of 16 bytes or more, which all processes of a server share.
+        previous: keys whose tokens are still accepted, the newest first.
     """
 
-    def __init__(self, key: bytes) -> None:
-        # A key of its own, so that no signature of a URL is a valid seal.
-        self._key = hmac.digest(key, b"deltalog sharing tokens", "sha256")
+    def __init__(self, key: bytes, *previous: bytes) -> None:
+        self._secrets = (key, *previous)
+        # Keys of their own, so that no signature of a URL is a valid seal.
+        self._keys = [hmac.digest(one, _PURPOSE, "sha256") for one in self._secrets]
+
+    def with_key(self, key: int) -> Sealer:
+        """Return a sealer that uses one of the keys for everything."""
+        return self if key == 0 else Sealer(self._secrets[key])
 
     def seal(self, kind: str, values: Mapping[str, Any], expires_ms: int) -> str:
         """Return a token that holds `values` until a time."""
         body = dumps({"e": expires_ms, **values})
-        return encode_base64(self._mac(kind, body) + body)
+        return encode_base64(_mac(self._keys[0], kind, body) + body)
 
     def open(self, kind: str, token: str, now_ms: int) -> dict[str, Any]:
         """Return the values of a token.
+
+        Raises:
+            InvalidTokenError: it is forged, of another kind, or has expired.
+        """
+        return self.unseal(kind, token, now_ms).values
+
+    def unseal(self, kind: str, token: str, now_ms: int) -> Sealed:
+        """Return the values of a token with their end and their key.
 
         Raises:
             InvalidTokenError: it is forged, of another kind, or has expired.
@@ -53,21 +84,25 @@ class Sealer:
         if raw is None or len(raw) <= _SEAL_BYTES:
             raise InvalidTokenError("the token is malformed")
         mac, body = raw[:_SEAL_BYTES], raw[_SEAL_BYTES:]
-        if not hmac.compare_digest(mac, self._mac(kind, body)):
+        known = (hmac.compare_digest(mac, _mac(key, kind, body)) for key in self._keys)
+        key = next((number for number, is_own in enumerate(known) if is_own), None)
+        if key is None:
             raise InvalidTokenError("the token is not valid here")
         values: dict[str, Any] = loads(body, "token")
-        if values.pop("e") <= now_ms:
+        expires_ms: int = values.pop("e")
+        if expires_ms <= now_ms:
             raise InvalidTokenError("the token has expired; start from the first page")
-        return values
+        return Sealed(values, expires_ms, key)
 
     def keyed_hash(self, *parts: bytes) -> str:
         """Return a hash that cannot be computed without the key, in hexadecimal digits."""
         # Lengths tell the parts ("a", "bc") from ("ab", "c").
         message = b"mark\0" + b"".join(len(part).to_bytes(8) + part for part in parts)
-        return hmac.digest(self._key, message, "sha256").hex()
+        return hmac.digest(self._keys[0], message, "sha256").hex()
 
-    def _mac(self, kind: str, body: bytes) -> bytes:
-        return hmac.digest(self._key, kind.encode() + b"\0" + body, "sha256")
+
+def _mac(key: bytes, kind: str, body: bytes) -> bytes:
+    return hmac.digest(key, kind.encode() + b"\0" + body, "sha256")
 
 
 def encode_base64(data: bytes) -> str:

@@ -22,7 +22,7 @@ from deltalog.sharing.server.tokens import decode_base64, encode_base64
 from deltalog.storage import SigningStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from deltalog.sharing.server.recipients import Recipient
     from deltalog.storage import Store
@@ -31,6 +31,7 @@ FILES_ROUTE: Final = "_files"
 EXPIRY: Final = "X-Amz-Expires"
 SIGNATURE: Final = "X-Amz-Signature"
 _MOST_CHARACTERS: Final = 8192
+_PURPOSE: Final = b"deltalog sharing urls"
 
 _LOG = logging.getLogger("deltalog.sharing")
 
@@ -71,12 +72,14 @@ class SignedFile:
         table: that the file belongs to.
         path: of the file, decoded, in the table's store; for a view its name in the file cache.
         source: for a file of a view, which rows it holds; None for a file of the table itself.
+        key: position of the key that signed the URL; 0 is the newest one.
     """
 
     recipient: str
     table: TableName
     path: str
     source: ViewFileSource | None = None
+    key: int = 0
 
 
 class UrlSigner:
@@ -86,13 +89,28 @@ class UrlSigner:
         key: of the server.
         seconds: how long a URL is valid.
         own_urls: never use the store's own URLs.
+        previous: keys whose URLs are still accepted, the newest first.
     """
 
-    def __init__(self, key: bytes, seconds: int, *, own_urls: bool = False) -> None:
-        # A key of its own, so that no sealed token is a valid signature.
-        self._key = hmac.digest(key, b"deltalog sharing urls", "sha256")
+    def __init__(
+        self,
+        key: bytes,
+        seconds: int,
+        *,
+        own_urls: bool = False,
+        previous: Sequence[bytes] = (),
+    ) -> None:
+        self._secrets = (key, *previous)
+        # Keys of their own, so that no sealed token is a valid signature.
+        self._keys = [hmac.digest(one, _PURPOSE, "sha256") for one in self._secrets]
         self._seconds = seconds
         self._own_urls = own_urls
+
+    def with_key(self, key: int) -> UrlSigner:
+        """Return a signer that uses one of the keys for everything."""
+        if key == 0:
+            return self
+        return UrlSigner(self._secrets[key], self._seconds, own_urls=self._own_urls)
 
     def expiry_ms(self, now_ms: int) -> int:
         """Return when URLs expire that are signed now."""
@@ -127,7 +145,7 @@ class UrlSigner:
         rows = "" if source is None else source.encode()
         owner = encode_base64(f"{recipient.name}\n{table.key}\n{rows}".encode())
         start = f"{base_url}/{FILES_ROUTE}/{owner}/"
-        key, expiry = self._key, str(expires_ms)
+        key, expiry = self._keys[0], str(expires_ms)
         before, after = f"GET\n{owner}\n".encode(), f"\n{expiry}".encode()
         end = f"?{EXPIRY}={expiry}&{SIGNATURE}="
 
@@ -149,17 +167,21 @@ class UrlSigner:
             raise forbidden("the URL is not valid")
         # The signature first: nothing of an unsigned URL is evaluated.
         text = f"GET\n{owner}\n{name}\n{expiry}".encode("utf-8", "surrogatepass")
-        mac = hmac.digest(self._key, text, "sha256").hex()
-        if not hmac.compare_digest(mac.encode(), signature.encode("utf-8", "surrogatepass")):
+        given = signature.encode("utf-8", "surrogatepass")
+        macs = (hmac.digest(key, text, "sha256").hex().encode() for key in self._keys)
+        equal = (hmac.compare_digest(mac, given) for mac in macs)
+        key = next((number for number, is_own in enumerate(equal) if is_own), None)
+        if key is None:
             raise forbidden("the URL is not valid")
+        recipient, table, rows = (decode_base64(owner) or b"").decode().split("\n")
         if int(expiry) <= now_ms:
-            raise forbidden("the URL has expired; query the table again")
-        recipient, key, rows = (decode_base64(owner) or b"").decode().split("\n")
+            raise forbidden("the URL has expired; query the table again", recipient)
         return SignedFile(
             recipient=recipient,
-            table=TableName(*key.split("/")),
+            table=TableName(*table.split("/")),
             path=(decode_base64(name) or b"").decode("utf-8", "surrogateescape"),
             source=ViewFileSource.parse(rows) if rows else None,
+            key=key,
         )
 
 

@@ -31,11 +31,10 @@ if TYPE_CHECKING:
     from deltalog.actions.model import Metadata, Protocol
     from deltalog.scan.task import ReadSpec, ScanTask
     from deltalog.sharing.server.answers import TableRequest
-    from deltalog.sharing.server.cache import CachedFile
     from deltalog.sharing.server.commit_range import VersionChanges
     from deltalog.sharing.server.formats import ResponseFormat
     from deltalog.sharing.server.tables import ServedTable
-    from deltalog.sharing.server.views import View
+    from deltalog.sharing.server.views import View, ViewFile
     from deltalog.snapshot import Snapshot
 
 
@@ -82,8 +81,8 @@ class ViewCommitRange(CommitRange):
 
     def _feed(self, parts: dict[str, Any]) -> Iterator[tuple[str, ViewTasks]]:
         tasks = self._changes(_rows(parts, "cdf"), _rows(parts, "add"), _rows(parts, "remove"))
-        if tasks:
-            yield "cdf", ViewTasks(tasks)
+        if shown := self._shown(tasks):
+            yield "cdf", ViewTasks(shown)
 
     def _added_and_removed(self, parts: dict[str, Any]) -> Iterator[tuple[str, ViewTasks]]:
         """Yield the files without those that were added again with the same rows of the view."""
@@ -98,13 +97,18 @@ class ViewCommitRange(CommitRange):
         }
         for kind, rows in (("remove", removes), ("add", adds)):
             tasks = tuple(self._view.task(row) for row in rows if row["path"] not in same)
-            if tasks:
-                yield kind, ViewTasks(tasks)
+            if shown := self._shown(tasks):
+                yield kind, ViewTasks(shown)
+
+    def _shown(self, tasks: tuple[ScanTask, ...]) -> tuple[ScanTask, ...]:
+        """Return the tasks with rows of the view: pages count these, in an order of their own."""
+        found = sorted(tasks, key=self._view.key)
+        return tuple(task for task in found if self._view.measure(task).num_rows)
 
     def _differ(self, add: dict[str, Any], remove: dict[str, Any]) -> bool:
         """Whether two deletion vectors of the same file differ in a row of the view."""
         tasks = self._changes([], [add], [remove])
-        return any(self._view.write(self._view.name(task), task).num_rows for task in tasks)
+        return any(self._view.measure(task).num_rows for task in tasks)
 
     def _changes(
         self,
@@ -153,7 +157,7 @@ class ViewCommitRange(CommitRange):
 
 @dataclass(frozen=True)
 class ViewChangeLines:
-    """Encodes the lines of a view's changes; files without a row of the view have none.
+    """Encodes the lines of a view's changes.
 
     Args:
         response_format: of the answer.
@@ -175,19 +179,15 @@ class ViewChangeLines:
         sign = self.request.signer(source)
         change = {"version": version, "timestamp": timestamp_ms}
         for task in files.tasks:
-            name = self.view.name(task)
-            file = self.view.write(name, task)
-            # A line without rows would reveal that hidden rows changed.
-            if file.num_rows:
-                yield encode_view_line(
-                    self.response_format,
-                    kind,
-                    name,
-                    file,
-                    url=sign(name),
-                    expires_ms=self.request.url_expiry_ms,
-                    change=change,
-                )
+            file = self.view.measure(task)
+            yield encode_view_line(
+                self.response_format,
+                kind,
+                file,
+                url=sign(file.name),
+                expires_ms=self.request.url_expiry_ms,
+                change=change,
+            )
 
 
 def changed_tasks(view: View, table: ServedTable, source: ViewFileSource) -> Iterator[ScanTask]:
@@ -203,8 +203,7 @@ def changed_tasks(view: View, table: ServedTable, source: ViewFileSource) -> Ite
 def encode_view_line(
     response_format: ResponseFormat,
     kind: str,
-    name: str,
-    file: CachedFile,
+    file: ViewFile,
     *,
     url: str,
     expires_ms: int,
@@ -215,8 +214,7 @@ def encode_view_line(
     Args:
         response_format: of the answer.
         kind: `file`, `add`, `cdf` or `remove`.
-        name: of the file, which is its id.
-        file: that was written.
+        file: whose name is its id.
         url: of the file.
         expires_ms: when the URL expires.
         change: `version` and `timestamp` of a change.
@@ -235,7 +233,7 @@ def encode_view_line(
     return encode_file_line(
         response_format,
         kind,
-        file_id=name,
+        file_id=file.name,
         url=url,
         values=values,
         change=change,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from deltalog.sharing.server.answers import Services, TableRequest
     from deltalog.sharing.server.downloads import Download
+    from deltalog.sharing.server.pages import PageStart
     from deltalog.sharing.server.tables import ServedTable
     from deltalog.sharing.server.urls import SignedFile
     from deltalog.sharing.wire.requests import TableQuery
@@ -30,7 +31,7 @@ _ATTEMPTS: Final = 3
 
 
 def answer_view(
-    request: TableRequest, query: TableQuery, snapshot: Snapshot, offset: int
+    request: TableRequest, query: TableQuery, snapshot: Snapshot, start: PageStart
 ) -> Answer:
     """Return the files of a view, which are written while their lines are sent.
 
@@ -38,40 +39,59 @@ def answer_view(
         request: of a recipient.
         query: of the request.
         snapshot: the version.
-        offset: files on the pages before.
+        start: where the page starts.
     """
     table, config = request.table, request.services.config
     view = View(snapshot, table, request.services)
     response_format = choose_view_format(request.capabilities, view.configuration)
-    found = view.files(query)
-    num_rows = len(found) - offset
-    if query.max_files is not None:
-        num_rows = min(query.max_files, config.limits.page_files, num_rows)
-    page = FilePage(None, offset, num_rows, len(found))
+    found = view.files(query, start.num_hints)
+    hints, most = found.hints, query.max_files
+    most = None if most is None else min(most, config.limits.page_files)
     sign = request.signer(ViewFileSource(snapshot.version))
-    facts: dict[str, object] = {"version": snapshot.version, "files": 0}
+    facts: dict[str, object] = {"version": snapshot.version, "files": 0, "hints": hints.num_used}
     has_hints = query.predicate_hints or query.json_predicate_hints
     # The files that hints leave may hold other rows than the wanted ones.
     limit = None if has_hints else query.limit_hint
+    page = FilePage(None, 0, 0, 0)
 
     def body() -> Iterator[bytes]:
+        nonlocal page
         rows = files = 0
-        for name, task in found.tasks(offset, num_rows):
+        last = None
+        # Pages count files with shown rows: those without one would tell of hidden rows.
+        for key, task in found.tasks(start.after):
             if limit is not None and rows >= limit:
                 break
-            file = view.write(name, task)
-            if file.num_rows:
-                rows += file.num_rows
-                files += 1
-                url, expires_ms = sign(name), request.url_expiry_ms
-                yield encode_view_line(
-                    response_format, "file", name, file, url=url, expires_ms=expires_ms
-                )
-        facts["files"] = files
+            file = view.measure(task)
+            if not file.num_rows:
+                continue
+            if files == most:
+                page = FilePage(None, 0, files, files, after=last)
+                return
+            rows += file.num_rows
+            files += 1
+            last = key
+            facts["files"] = files
+            page = FilePage(None, 0, files, files)
+            yield encode_view_line(
+                response_format,
+                "file",
+                file,
+                url=sign(file.name),
+                expires_ms=request.url_expiry_ms,
+            )
 
     shared = table.config.history_shared
     heads = head_lines(response_format, view.configuration, history_shared=shared)
-    end = end_of_page(request, query, response_format, snapshot.version, lambda: page)
+    end = end_of_page(
+        request,
+        query,
+        response_format,
+        snapshot.version,
+        lambda: page,
+        num_hints=hints.num_read,
+        start=start,
+    )
     chunks = encode_lines(response_format, heads, body(), end)
     return Answer(snapshot.version, response_format, chunks, None, facts)
 
@@ -92,13 +112,18 @@ def download_view(
     """
     if not table.config.is_view or signed.source is None:
         raise not_found("file")
-    view = View(table.at(signed.source.version), table, services)
+    source, config = signed.source, table.config
+    is_change = source.commit is not None
+    least = source.version if source.commit is None else min(source.version, source.commit)
+    # What the URL was signed for may not be shared any more.
+    if least < config.start_version or (is_change and not config.history_shared):
+        raise not_found("file")
+    services = services.with_key(signed.key)
+    view = View(table.at(source.version), table, services)
     # Between writing and opening, other requests may push the file out of a small cache.
     for _ in range(_ATTEMPTS):
-        is_change = signed.source.commit is not None
-        tasks = changed_tasks(view, table, signed.source) if is_change else view.tasks()
-        view.find(signed.path, tasks)
-        file = services.cache.open(signed.path)
+        tasks = changed_tasks(view, table, source) if is_change else view.tasks()
+        file = view.open(signed.path, tasks)
         if file is not None:
             return download_open(file, headers, with_body=with_body)
     raise unavailable("the file cannot be sent now")

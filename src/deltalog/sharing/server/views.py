@@ -2,8 +2,8 @@
 
 Owns that a recipient learns nothing of the other columns and rows. Files are written anew with the
 view's rows and columns, without the log's statistics, under names that are keyed hashes; files
-without a row of the view are not mentioned. With a row filter, hints are evaluated on partition
-values only. The configuration names columns as the latest version does.
+without a row of the view are not mentioned, and pages count the others. Hints are evaluated on
+partition values only. The configuration names columns as the latest version does.
 
 Protocol: Read Data from a Table
 """
@@ -12,9 +12,12 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from hashlib import sha256
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
 
 from deltalog._json import dumps
 from deltalog.actions.model import Metadata, Protocol
@@ -33,17 +36,18 @@ from deltalog.sharing.server.downloads import check_inside
 from deltalog.sharing.server.faults import not_found, unsupported
 from deltalog.sharing.server.formats import schema_without_metadata
 from deltalog.sharing.server.hints import predicate_of, prune_by
+from deltalog.sharing.server.work import check_client
 from deltalog.storage.parquet_sink import ParquetSink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import pyarrow as pa
+    from typing import BinaryIO
 
     from deltalog.expressions import Expression
     from deltalog.scan.task import ScanTask
     from deltalog.schema import DataType, Field
     from deltalog.sharing.server.answers import Services
+    from deltalog.sharing.server.hints import Hints
     from deltalog.sharing.server.tables import ServedTable
     from deltalog.sharing.wire.requests import TableQuery
     from deltalog.snapshot import Snapshot
@@ -51,6 +55,10 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger("deltalog.sharing")
 _ROWS_AT_ONCE: Final = 1024
+_ROWS_OF_PIECE: Final = 1 << 16
+_PIECE_BYTES: Final = 1 << 20
+_PART: Final = 24  # hexadecimal digits of a hash
+_ASSUMED_FILES: Final = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -60,24 +68,38 @@ class ViewFiles:
     Args:
         view: of the table.
         files: `TASK_COLUMNS`.
-        names: of the view's files.
-        order: row numbers by name, so that the next page continues this one.
+        keys: of the files, by which pages are ordered.
+        hints: that left out files.
     """
 
     view: View
     files: pa.Table
-    names: list[str]
-    order: list[int]
+    keys: list[str]
+    hints: Hints
 
-    def __len__(self) -> int:
-        """The number of files."""
-        return len(self.order)
+    def tasks(self, after: str) -> Iterator[tuple[str, ScanTask]]:
+        """Yield keys and tasks of the files whose key is behind another one, in their order."""
+        order = sorted(range(len(self.keys)), key=self.keys.__getitem__)
+        for index in order:
+            if self.keys[index] > after:
+                (row,) = self.files.slice(index, 1).to_pylist()
+                yield self.keys[index], self.view.task(row)
 
-    def tasks(self, offset: int, count: int) -> Iterator[tuple[str, ScanTask]]:
-        """Yield names and tasks of some of the files."""
-        for index in self.order[offset : offset + count]:
-            (row,) = self.files.slice(index, 1).to_pylist()
-            yield self.names[index], self.view.task(row)
+
+@dataclass(frozen=True, slots=True)
+class ViewFile:
+    """A file of a view, as recipients see it.
+
+    Args:
+        name: a hash that depends on the shown rows and on nothing else of the table's file but
+            its path; empty without rows.
+        num_rows: that are shown.
+        size_bytes: of the file.
+    """
+
+    name: str
+    num_rows: int
+    size_bytes: int
 
 
 class View:
@@ -142,61 +164,85 @@ class View:
             )
         return TableConfiguration(protocol, metadata)
 
-    def files(self, query: TableQuery) -> ViewFiles:
+    def files(self, query: TableQuery, num_hints: int | None = None) -> ViewFiles:
         """Return the files that may hold wanted rows.
+
+        Args:
+            query: with its hints.
+            num_hints: that the first page looked at; None is the first page.
 
         Cost: the log's columns for these files; the names of all of them are kept.
         """
-        wanted = self._safe_hints(predicate_of(query, self.schema, self._services.config))
+        config = self._services.config
+        # The number of the table's files tells of hidden ones.
+        hints = predicate_of(query, self.schema, config, _ASSUMED_FILES, num_hints)
+        wanted = self._safe_hints(hints.predicate)
         own = self._scan.spec.predicate
         predicate = all_of([part for part in (own, wanted) if part is not None])
         files = prune_by(self.snapshot, predicate).files(TASK_COLUMNS)
-        names = [self.name(task) for task in self.tasks(files)]
-        return ViewFiles(self, files, names, sorted(range(len(names)), key=names.__getitem__))
+        return ViewFiles(self, files, [self.key(task) for task in self.tasks(files)], hints)
 
     def tasks(self, files: pa.Table | None = None) -> Iterator[ScanTask]:
         """Yield the tasks of some files of the log, or of all files of the version."""
         files = self.snapshot.files(TASK_COLUMNS) if files is None else files
         for batch in files.to_batches(max_chunksize=_ROWS_AT_ONCE):
+            check_client()
             yield from map(self.task, batch.to_pylist())
 
     def task(self, row: dict[str, Any]) -> ScanTask:
         """Return the task that reads the view's rows from a file of the log."""
         return make_task(self.snapshot, self._scan.spec, row)
 
-    def write(self, name: str, task: ScanTask) -> CachedFile:
-        """Return a file of the view, which is written to the file cache unless it is there.
+    def measure(self, task: ScanTask) -> ViewFile:
+        """Return what recipients see of a file.
 
-        Cost: the table's file is read and the view's file is written, unless it is in the cache.
+        Cost: the table's file is read and the view's file is written, unless that was done before.
         """
-        return self._services.cache.get(name, lambda store, path: _write(task, store, path))
+        cache, own = self._services.cache, self._cache_name(task)
+        found = cache.measure(own, partial(_write, task))
+        if not found.num_rows:
+            return ViewFile("", 0, 0)
+        # Of the contents: the names of a file with another deletion vector would tell of it.
+        contents = self._services.sealer.keyed_hash(found.digest)[:_PART]
+        name = f"{self._prefix}{self.key(task)}{contents}"
+        cache.tell(name, own)
+        return ViewFile(name, found.num_rows, found.size_bytes)
 
-    def find(self, name: str, tasks: Iterator[ScanTask]) -> None:
-        """Write the file of this name, unless it is in the file cache.
+    def open(self, name: str, tasks: Iterator[ScanTask]) -> BinaryIO | None:
+        """Open the file of this name, which is written unless it is in the file cache.
 
         Args:
             name: of a file of the view.
-            tasks: one of which has this name; they are not iterated for a file in the cache.
+            tasks: one of which makes the file; they are not iterated for a file in the cache.
+
+        Returns:
+            None if the file left the cache before it was opened.
 
         Raises:
-            Fault: 404 if no task has this name.
+            Fault: 404 if no task makes a file of this name.
         """
-        is_own = name.startswith(self._prefix)  # the cache has the files of all views
-        if is_own and self._services.cache.known(name) is not None:
-            return
+        cache = self._services.cache
+        if not name.startswith(self._prefix):  # the cache has the files of all views
+            raise not_found("file")
+        own = cache.name_of(name)
+        if own is not None and cache.known(own) is not None:
+            return cache.open(own)
+        key = name[len(self._prefix) :][:_PART]
         for task in tasks:
-            if self.name(task) == name:
-                self.write(name, task)
-                return
+            if self.key(task) == key and self.measure(task).name == name:
+                own = self._cache_name(task)
+                cache.get(own, partial(_write, task))
+                return cache.open(own)
         raise not_found("file")
 
     def _safe_hints(self, predicate: Expression | None) -> Expression | None:
         """Return the parts of a hint whose evaluation reveals nothing of hidden rows.
 
-        Statistics are of all rows of a file, so a file that they exclude would reveal values.
+        Statistics are of all rows of a file, those that a deletion vector deletes included: a file
+        that they exclude would reveal values.
         """
-        if predicate is None or self._config.row_filter is None:
-            return predicate
+        if predicate is None:
+            return None
         partitions = set(self.snapshot.configuration.partition_columns)
         kept = [
             part
@@ -220,38 +266,66 @@ class View:
         )
         return self._services.sealer.keyed_hash(identity)[:24]
 
-    def name(self, task: ScanTask) -> str:
-        """Return the name of the view's file: always the same, and a hash that reveals nothing."""
-        vectors = [
-            None if vector is None else vector.unique_id
-            for vector in (task.deletion_vector, task.without)
-        ]
-        values = sorted(task.partition_values.items())
+    def key(self, task: ScanTask) -> str:
+        """Return a hash of what a file is made of, without what tells of hidden rows."""
         identity = dumps(
             [
                 task.path,
-                *vectors,
                 task.only_deleted,
-                values,
                 task.spec.output.names,
                 [(name, str(value)) for name, value in task.constants],
             ]
         )
-        return self._prefix + self._services.sealer.keyed_hash(identity)[:40]
+        return self._services.sealer.keyed_hash(self._prefix.encode(), identity)[:_PART]
+
+    def _cache_name(self, task: ScanTask) -> str:
+        """Return the name of a file in the cache: a hash of all that it is made of."""
+        vectors = [
+            None if vector is None else vector.unique_id
+            for vector in (task.deletion_vector, task.without)
+        ]
+        identity = dumps([vectors, sorted(task.partition_values.items())])
+        own = self._services.sealer.keyed_hash(self.key(task).encode(), identity)
+        return self._prefix + own[: 2 * _PART]
 
 
 def _write(task: ScanTask, store: Store, path: str) -> CachedFile:
     check_inside(task.store, task.path)
     num_rows = 0
-    batches = (batch for batch in read_task(task) if batch.num_rows)
-    first = next(batches, None)
+    pieces = _even(batch for batch in read_task(task) if batch.num_rows)
+    first = next(pieces, None)
     if first is None:
         return CachedFile(0, 0)
     with ParquetSink(store, path, first.schema, compression="snappy") as sink:
-        for batch in chain([first], batches):
-            num_rows += batch.num_rows
-            sink.write(batch)
-    return CachedFile(num_rows, sink.file.size_bytes)
+        for rows in chain([first], pieces):
+            num_rows += rows.num_rows
+            sink.write(rows)
+    digest = sha256()
+    with store.open(path) as file:
+        while piece := file.read(_PIECE_BYTES):
+            digest.update(piece)
+    return CachedFile(num_rows, sink.file.size_bytes, digest.digest())
+
+
+def _even(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Yield the rows in pieces of one size.
+
+    Batches end where the table's row groups do, hidden rows included; the pages of the written file
+    would tell.
+    """
+    held: list[pa.RecordBatch] = []
+    num_rows = 0
+    for batch in batches:
+        check_client()
+        held.append(batch)
+        num_rows += batch.num_rows
+        while num_rows >= _ROWS_OF_PIECE:
+            table = pa.Table.from_batches(held).combine_chunks()
+            yield table.slice(0, _ROWS_OF_PIECE)
+            held = table.slice(_ROWS_OF_PIECE).to_batches()
+            num_rows -= _ROWS_OF_PIECE
+    if num_rows:
+        yield pa.Table.from_batches(held).combine_chunks()
 
 
 def _columns_in(

@@ -1,0 +1,328 @@
+"""The settings of a configuration: their names, forms and bounds.
+
+Owns the settings of the reference server's file (`shares` → `schemas` → `tables`), and our own ones
+for recipients, OAuth, limits, and views of tables. Fails closed: what is null, empty or there twice
+is an error, because it would mean "no limit" to one reader and "nothing" to another.
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import ip_network
+from typing import Final
+
+from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.expressions import parse_sql
+from deltalog.sharing.server.config import (
+    Network,
+    OAuthConfig,
+    RecipientConfig,
+    RequestLimits,
+    SchemaConfig,
+    ServerConfig,
+    ShareConfig,
+    TableConfig,
+    TokenConfig,
+)
+from deltalog.sharing.server.config_section import ConfigSection, check_unique, closest
+from deltalog.sharing.server.tokens import token_digest
+from deltalog.sharing.wire.listing import Share
+
+# Today's protocol: names of 255 characters at most, without slashes and control characters;
+# names of schemas and tables without dots, which separate them in table URLs.
+_NAME: Final = re.compile(r"[^/\x00-\x1f\x7f]{1,255}")
+_DIGEST: Final = re.compile(r"sha256:([0-9a-f]{64})")
+_LEAST_KEY: Final = 16
+_MOST_URL_SECONDS: Final = 7 * 24 * 3600
+_EVERY_SHARE: Final = "all"
+_ALGORITHMS: Final = ("RS256", "ES256")
+
+
+def parse_config(values: object) -> ServerConfig:
+    """Return the configuration in a file's contents.
+
+    Raises:
+        InvalidInputError: a setting is missing, unknown or malformed; the message says where, and
+            what was probably meant.
+    """
+    section = ConfigSection(values, "")
+    version = section.get("version", 1)
+    if version != 1:
+        raise InvalidInputError(f"version: expected 1, found {version}")
+    shares = section.children("shares", _share)
+    check_unique((share.name for share in shares), "shares")
+    recipients = section.children("recipients", lambda one: _recipient(one, shares))
+    everybody = section.child("authorization", _everybody)
+    if everybody is not None:
+        recipients = (*recipients, everybody)
+    check_unique((one.name for one in recipients), "recipients")
+    oauth = section.child("oauth", _oauth)
+    tls = section.child("ssl", _certificate) or (None, None)
+    config = ServerConfig(
+        shares=shares,
+        recipients=recipients,
+        oauth=oauth,
+        host=section.get("host", ServerConfig.host),
+        port=section.number("port", ServerConfig.port, least=0),
+        endpoint=_endpoint(section),
+        public_url=(section.optional("publicUrl", str) or "").rstrip("/") or None,
+        signing_keys=_signing_keys(section),
+        url_seconds=_url_seconds(section),
+        page_token_seconds=_seconds(section, "queryTablePageTokenTtlMs", 3 * 24 * 3600),
+        refresh_token_seconds=_seconds(section, "refreshTokenTtlMs", 3600),
+        evaluate_predicate_hints=section.get("evaluatePredicateHints", True),
+        evaluate_json_predicate_hints=section.get("evaluateJsonPredicateHints", True),
+        asynchronous_queries=section.get("asynchronousQueries", True),
+        own_urls=section.get("ownUrls", False),
+        limits=_limits(section),
+        metrics=section.get("metrics", True),
+        metrics_token=section.child("metricsToken", _token),
+        cache_directory=section.optional("cacheDirectory", str),
+        certificate_file=tls[0],
+        certificate_key_file=tls[1],
+    )
+    # Settings of the reference server without a meaning here: its files can be used as they are.
+    for name in ("evaluateJsonPredicateHintsV2", "stalenessAcceptable"):
+        section.optional(name, bool)
+    section.finish()
+    _check_recipients(recipients, oauth)
+    return config
+
+
+def _share(section: ConfigSection) -> ShareConfig:
+    schemas = section.children("schemas", _schema)
+    check_unique((schema.name for schema in schemas), section.path("schemas"))
+    properties = section.mapping("properties")
+    if len(properties) > 50:
+        raise section.error("properties", "expected 50 at most")
+    share = Share(
+        name=_name(section),
+        id=section.optional("id", str),
+        display_name=section.optional("displayName", str),
+        comment=section.optional("comment", str),
+        properties={key: str(value) for key, value in properties.items()},
+    )
+    return ShareConfig(share=share, schemas=schemas)
+
+
+def _schema(section: ConfigSection) -> SchemaConfig:
+    tables = section.children("tables", _table)
+    check_unique((table.name for table in tables), section.path("tables"))
+    return SchemaConfig(name=_name(section, dots=False), tables=tables)
+
+
+def _table(section: ConfigSection) -> TableConfig:
+    history_shared = section.get("historyShared", False)
+    start_version = section.number("startVersion", 0, least=0)
+    if start_version and not history_shared:
+        raise section.error("startVersion", "needs historyShared: true")
+    table = TableConfig(
+        name=_name(section, dots=False),
+        location=section.required("location", str),
+        id=section.optional("id", str),
+        history_shared=history_shared,
+        start_version=start_version,
+        columns=section.texts("columns", least=("one", "column")),
+        row_filter=_row_filter(section),
+        storage_options=section.mapping("storageOptions"),
+        credentials=section.child("temporaryCredentials", _credentials),
+    )
+    # Credentials are for the directory, in which all columns and rows are.
+    if table.is_view and table.credentials is not None:
+        raise section.error(
+            "temporaryCredentials",
+            "would give access to the whole table; remove them, or columns and rowFilter",
+        )
+    return table
+
+
+def _credentials(section: ConfigSection) -> dict[str, object]:
+    section.number("seconds", 1)
+    return section.rest()
+
+
+def _url_seconds(section: ConfigSection) -> int:
+    name = "preSignedUrlTimeoutSeconds"
+    found = section.number(name, ServerConfig.url_seconds)
+    if found > _MOST_URL_SECONDS:
+        raise section.error(name, f"stores sign for {_MOST_URL_SECONDS} seconds at most")
+    return found
+
+
+def _row_filter(section: ConfigSection) -> str | None:
+    text = section.optional("rowFilter", str)
+    if text is not None:
+        try:
+            # Names are resolved when the table is opened; `check --tables` does that in advance.
+            parse_sql(text)
+        except DeltaError as error:
+            raise section.error("rowFilter", str(error)) from None
+    return text
+
+
+def _recipient(section: ConfigSection, shares: tuple[ShareConfig, ...]) -> RecipientConfig:
+    tokens = section.children("tokens", _token)
+    single = _digest(section, "token")
+    if single is not None:
+        tokens = (*tokens, TokenConfig(digest=single))
+    return RecipientConfig(
+        name=_name(section),
+        tokens=tokens,
+        shares=_shares_of(section, shares),
+        networks=tuple(
+            _network(text, section)
+            for text in section.texts("ipRanges", least=("one", "range")) or ()
+        ),
+        subjects=section.texts("subjects") or (),
+    )
+
+
+def _shares_of(section: ConfigSection, shares: tuple[ShareConfig, ...]) -> tuple[str, ...] | None:
+    """Return the names of a recipient's shares; None is every share, which has to be said."""
+    known = {share.name.casefold(): share.name for share in shares}
+    if section.values.get("shares") == _EVERY_SHARE:
+        section.texts("shares")
+        if _EVERY_SHARE in known:
+            found = [known[_EVERY_SHARE]]
+            raise section.error("shares", f"there is a share of this name; write {found} for it")
+        return None
+    names = section.texts("shares")
+    if names is None:
+        raise section.error("shares", "expected a list of shares, or the word all for every share")
+    for name in names:
+        if name.casefold() not in known:
+            meant = closest(name, known.values())
+            raise section.error("shares", f"there is no share {name!r}{meant}")
+    return tuple(known[name.casefold()] for name in names)
+
+
+def _token(section: ConfigSection) -> TokenConfig:
+    digest, hashed = _digest(section, "token"), section.optional("hash", str)
+    if (digest is None) == (hashed is None):
+        raise InvalidInputError(f"{section.where}: expected either hash or token")
+    if digest is None:
+        found = _DIGEST.fullmatch(hashed or "")
+        if found is None:
+            raise section.error("hash", "expected 'sha256:' and 64 hexadecimal digits")
+        digest = found[1]
+    return TokenConfig(digest=digest, expires_ms=section.moment("expires"))
+
+
+def _digest(section: ConfigSection, name: str) -> str | None:
+    token = section.optional(name, str)
+    if token is not None and len(token) < 8:
+        raise section.error(name, "a token of less than 8 characters can be guessed")
+    return None if token is None else token_digest(token)
+
+
+def _everybody(section: ConfigSection) -> RecipientConfig:
+    """Return the recipient of the reference server's one token, who can access all shares."""
+    section.required("bearerToken", str)
+    digest = _digest(section, "bearerToken") or ""
+    return RecipientConfig(name="everybody", tokens=(TokenConfig(digest=digest),))
+
+
+def _network(text: str, section: ConfigSection) -> Network:
+    try:
+        return ip_network(text, strict=False)
+    except ValueError:
+        problem = f"{text!r} is no address range such as 10.0.0.0/8"
+        raise section.error("ipRanges", problem) from None
+
+
+def _oauth(section: ConfigSection) -> OAuthConfig:
+    algorithms = section.texts("algorithms", least=("one", "algorithm"))
+    for name in algorithms or ():
+        # HS256 would accept tokens that anybody signs with the public key.
+        if not re.fullmatch(r"(?:RS|ES|PS)\d{3}|EdDSA", name):
+            raise section.error("algorithms", f"{name!r} is no algorithm with a private key")
+    return OAuthConfig(
+        issuer=section.required("issuer", str),
+        audience=section.required("audience", str),
+        jwks_url=section.required("jwksUrl", str),
+        algorithms=_ALGORITHMS if algorithms is None else algorithms,
+        claim=section.get("claim", "sub"),
+    )
+
+
+def _certificate(section: ConfigSection) -> tuple[str, str]:
+    section.optional("selfSigned", bool)
+    return (
+        section.required("certificateFile", str),
+        section.required("certificateKeyFile", str),
+    )
+
+
+def _limits(section: ConfigSection) -> RequestLimits:
+    page_files = section.number("queryTablePageSizeLimit", RequestLimits.page_files)
+    cached_tables = section.number("deltaTableCacheSize", RequestLimits.cached_tables)
+    receive_seconds = section.number("requestTimeoutSeconds", RequestLimits.receive_seconds)
+
+    def parse(own: ConfigSection) -> RequestLimits:
+        return RequestLimits(
+            body_bytes=own.number("bodyBytes", RequestLimits.body_bytes),
+            url_bytes=own.number("urlBytes", RequestLimits.url_bytes),
+            header_seconds=own.number("headerSeconds", RequestLimits.header_seconds),
+            connections=own.number("connections", RequestLimits.connections),
+            grace_seconds=own.number("graceSeconds", RequestLimits.grace_seconds),
+            receive_seconds=receive_seconds,
+            send_seconds=own.number("sendSeconds", RequestLimits.send_seconds),
+            requests_per_minute=own.number("requestsPerMinute", 0, least=0),
+            concurrent_queries=own.number("concurrentQueries", RequestLimits.concurrent_queries),
+            queries_per_recipient=own.number(
+                "queriesPerRecipient", RequestLimits.queries_per_recipient
+            ),
+            concurrent_downloads=own.number(
+                "concurrentDownloads", RequestLimits.concurrent_downloads
+            ),
+            hint_bytes=own.number("hintBytes", RequestLimits.hint_bytes),
+            hint_milliseconds=own.number("hintMilliseconds", RequestLimits.hint_milliseconds),
+            page_files=page_files,
+            cache_bytes=own.number("cacheBytes", RequestLimits.cache_bytes),
+            cached_tables=cached_tables,
+        )
+
+    return section.child("limits", parse) or parse(ConfigSection({}, "limits"))
+
+
+def _name(section: ConfigSection, *, dots: bool = True) -> str:
+    name = section.required("name", str)
+    if _NAME.fullmatch(name) is None or name in {".", ".."} or (not dots and "." in name):
+        raise section.error(
+            "name",
+            f"{name[:80]!r} cannot be a name: expected 1 to 255 characters without slashes"
+            f"{'' if dots else ', dots'} and control characters",
+        )
+    return name
+
+
+def _endpoint(section: ConfigSection) -> str:
+    text = "/" + section.get("endpoint", "/delta-sharing").strip("/")
+    return "" if text == "/" else text
+
+
+def _signing_keys(section: ConfigSection) -> tuple[bytes, ...]:
+    texts = section.texts("signingKey", least=("one", "key")) or ()
+    if any(len(text) < _LEAST_KEY for text in texts):
+        raise section.error("signingKey", f"expected {_LEAST_KEY} characters or more")
+    return tuple(text.encode() for text in texts)
+
+
+def _seconds(section: ConfigSection, name: str, default: int) -> int:
+    return max(1, section.number(name, default * 1000) // 1000)
+
+
+def _check_recipients(recipients: tuple[RecipientConfig, ...], oauth: OAuthConfig | None) -> None:
+    if not recipients:
+        raise InvalidInputError(
+            "recipients: none is configured; add a recipient with a name, tokens and shares, or "
+            "authorization.bearerToken"
+        )
+    if oauth is None and any(one.subjects for one in recipients):
+        raise InvalidInputError("recipients: subjects need an oauth section")
+    digests = [token.digest for one in recipients for token in one.tokens]
+    if len(set(digests)) != len(digests):
+        raise InvalidInputError("recipients: two of them have the same token")
+    subjects = [subject for one in recipients for subject in one.subjects]
+    if len(set(subjects)) != len(subjects):
+        raise InvalidInputError("recipients: two of them have the same subject")

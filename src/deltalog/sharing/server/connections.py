@@ -1,0 +1,171 @@
+"""Connections of the server's process: how many there are, and how long they may say nothing.
+
+Owns the limit on open connections and the time for a request to arrive, for which uvicorn has none,
+and that no client can fill the log. Where the limit is reached, the connection that has waited
+longest without a request makes room for the new one.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from deltalog.sharing.server.config import RequestLimits
+
+BACKLOG: Final = 64
+"""Connections that the system accepts for us; asyncio may take as many at once."""
+
+_LOG: Final = logging.getLogger("deltalog.sharing")
+# Files, tables and stores need descriptors, too.
+_RESERVED_FILES: Final = 64 + BACKLOG
+_LEAST_CONNECTIONS: Final = 8
+
+
+def most_connections(limits: RequestLimits) -> int:
+    """Return how many connections may be open, within what the system permits the process.
+
+    The process's own limit on open files is raised as far as it may be.
+    """
+    try:
+        import resource  # noqa: PLC0415 -- POSIX only
+    except ImportError:  # pragma: no cover
+        return limits.connections
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = limits.connections + _RESERVED_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return limits.connections
+    found = max(_LEAST_CONNECTIONS, soft - _RESERVED_FILES)
+    _LOG.warning(
+        "limits.connections: only %d connections are possible with %d open files (ulimit -n)",
+        found,
+        soft,
+    )
+    return found
+
+
+class GuardedProtocol(H11Protocol):
+    """A connection that ends when no request comes in time.
+
+    Attributes:
+        most_open: connections that are open at once.
+        header_seconds: returns the time in which the head of a request has to come.
+    """
+
+    most_open: ClassVar[int]
+    header_seconds: ClassVar[Callable[[], int]]
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Count the connection, and wait for a request."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._waits_since_s = time.monotonic()
+        super().connection_made(transport)
+        if len(self.connections) > self.most_open and not self._make_room():
+            _LOG.warning("connections are refused: all that may be open are at work")
+            transport.abort()
+            return
+        self._start_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what has come; a request that has begun has to go on."""
+        super().data_received(data)
+        if self.is_at_work:
+            self._stop_timer()
+        elif self._timer is None:  # the next request has begun
+            self._start_timer()
+
+    def on_response_complete(self) -> None:
+        """Note since when the connection waits for another request."""
+        self._waits_since_s = time.monotonic()
+        super().on_response_complete()
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether a request has come that is not answered yet."""
+        cycle: Any = self.cycle
+        return cycle is not None and not cycle.response_complete
+
+    def _make_room(self) -> bool:
+        """Close the connection that has waited longest; False if all are at work."""
+        others: list[Any] = [one for one in self.connections if one is not self]
+        waiting = [one for one in others if not one.is_at_work]
+        if not waiting:
+            return False
+        oldest = min(waiting, key=lambda one: one._waits_since_s)  # noqa: SLF001 -- its own
+        # Now, and not when the loop calls back: more connections may come before.
+        self.connections.discard(oldest)
+        oldest.transport.abort()
+        return True
+
+    def _start_timer(self) -> None:
+        self._timer = self.loop.call_later(type(self).header_seconds(), self._give_up)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _give_up(self) -> None:
+        self._timer = None
+        if not self.is_at_work:
+            self.transport.abort()
+
+
+def guarded_protocol(limits: Callable[[], RequestLimits], most: int) -> type[GuardedProtocol]:
+    """Return the protocol of connections that are counted and timed.
+
+    Args:
+        limits: returns the limits of the current configuration.
+        most: connections that are open at once.
+    """
+    values = {"most_open": most, "header_seconds": staticmethod(lambda: limits().header_seconds)}
+    return type("ConfiguredProtocol", (GuardedProtocol,), values)
+
+
+class ThrottleFilter(logging.Filter):
+    """Lets a few records of one kind pass, and says later how many did not.
+
+    Args:
+        most: records of one kind in a period.
+        seconds: of a period.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self, most: int = 5, seconds: float = 60, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__()
+        self._most = most
+        self._seconds = seconds
+        self._clock = clock
+        self._lock = threading.Lock()
+        # By logger and text before its values are put in: when the period began, how many came.
+        self._counts: dict[tuple[str, str], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record passes."""
+        key, now = (record.name, str(record.msg)[:200]), self._clock()
+        with self._lock:
+            began, count = self._counts.get(key, (now, 0))
+            held_back = count - self._most
+            if now - began >= self._seconds:
+                began, count = now, 0
+                if held_back > 0:
+                    record.msg = f"{record.msg} (and {held_back} more like this before)"
+            self._counts[key] = began, count + 1
+        return count < self._most
