@@ -11,7 +11,12 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).parent))
-from feature_table import feature_table, property_table  # the folder of this file is no package
+from feature_table import (  # the folder of this file is no package
+    feature_table,
+    function_list,
+    property_table,
+    refusal_table,
+)
 
 project = "deltalog"
 copyright = "the deltalog founders"
@@ -47,6 +52,8 @@ def _fill_in(app: Sphinx, docname: str, source: list[str]) -> None:
     del app
     if docname == "features":
         source[0] = source[0].replace("{{ feature_table }}", feature_table())
+        source[0] = source[0].replace("{{ function_list }}", function_list())
+        source[0] = source[0].replace("{{ refusal_table }}", refusal_table())
     if docname == "reference":
         source[0] = source[0].replace("{{ property_table }}", property_table())
 

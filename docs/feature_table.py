@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from deltalog.actions.properties import PROPERTIES, TableProperties
+from deltalog.expressions.functions import FUNCTIONS
+from deltalog.expressions.macros import ALIASES, CASTS, MACROS
+from deltalog.expressions.refusals import REFUSED
 from deltalog.features import FEATURES, Support
 from deltalog.features.registry import TableFeature
 
@@ -26,6 +29,21 @@ def _row(feature: TableFeature) -> str:
         f"| {names} | {feature.doc} | reader {reader}, writer {writer} "
         f"| {_WORDS[feature.read]} | {_WORDS[feature.write]} | {engines} |\n"
     )
+
+
+def function_list() -> str:
+    """The names of the functions that deltalog computes."""
+    names = {*FUNCTIONS, *ALIASES, *CASTS, *(name for name, _ in MACROS)}
+    return ", ".join(f"`{name}`" for name in sorted(names) if name.isidentifier())
+
+
+def refusal_table() -> str:
+    """One Markdown row per reason for which functions are refused by name."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in REFUSED.items():
+        by_reason.setdefault(reason, []).append(f"`{name}`")
+    rows = [f"| {', '.join(names)} | {reason} |\n" for reason, names in by_reason.items()]
+    return "| function | why it is refused |\n|---|---|\n" + "".join(rows)
 
 
 def property_table() -> str:

@@ -17,7 +17,7 @@ from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
 from deltalog.expressions.macros import ALIASES, MACROS, add_interval, expand
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
-from deltalog.expressions.trees import NON_DETERMINISTIC
+from deltalog.expressions.trees import NON_DETERMINISTIC, VARIABLE
 from deltalog.schema.columns import find_field
 from deltalog.schema.types import (
     BOOLEAN,
@@ -27,6 +27,7 @@ from deltalog.schema.types import (
     TIMESTAMP_NTZ,
     VOID,
     DataType,
+    Field,
     MapType,
     StructType,
 )
@@ -34,7 +35,7 @@ from deltalog.schema.types import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from deltalog.expressions.signatures import Function
+    from deltalog.expressions.signatures import Function, Parameters
 
 Typed = tuple[Expression, DataType]
 
@@ -230,17 +231,57 @@ class _Resolver:
             return self.typed(expanded)
         others = [*ALIASES, *(macro for macro, _ in MACROS)]
         function = find_function(name, len(node.arguments), others)
-        arguments = [self.typed(argument) for argument in node.arguments]
         try:
+            arguments = self._arguments(function, node.arguments)
             _check_constants(function, arguments)
             targets, result = function.types(arguments)
             found = tuple(
-                implicit.coerce(argument, source, to)
+                _coerced(argument, source, to)
                 for (argument, source), to in zip(arguments, targets, strict=True)
             )
         except InvalidInputError as error:
             raise InvalidInputError(f"cannot compute {to_sql(node)}: {error}") from error
         return _simplified(Call(name, found), arguments[0][1] if arguments else VOID), result
+
+    def _arguments(self, function: Function, arguments: Sequence[Expression]) -> list[Typed]:
+        plain = [
+            None if isinstance(argument, nodes.Lambda) else self.typed(argument)
+            for argument in arguments
+        ]
+        types = [found and found[1] for found in plain]
+        expected = function.lambdas(types) if function.lambdas else {}
+        found: list[Typed] = []
+        for place, argument in enumerate(arguments):
+            if isinstance(argument, nodes.Lambda) != (place in expected):
+                wanted = "a lambda" if place in expected else "a value, not a lambda,"
+                raise InvalidInputError(f"argument {place + 1} must be {wanted}")
+            if isinstance(argument, nodes.Lambda):
+                found.append(self._lambda(argument, expected[place]))
+            else:
+                found.append(plain[place] or self.typed(argument))
+        return found
+
+    def _lambda(self, node: nodes.Lambda, expected: Parameters) -> Typed:
+        count = len(node.parameters)
+        if not expected.least <= count <= len(expected.types):
+            raise InvalidInputError(
+                f"the lambda takes {expected.least} to {len(expected.types)} parameters, "
+                f"found {count}"
+            )
+        names = [VARIABLE + name for name in node.parameters]
+        fields = [field for field in self._schema if field.name not in names]
+        fields += map(Field, names, expected.types)
+        body, data_type = _Resolver(StructType(fields), self._now).typed(node.body)
+        return nodes.Lambda(node.parameters, body), data_type
+
+    def variable(self, node: nodes.Variable) -> Typed:
+        for field in self._schema:
+            if field.name == VARIABLE + node.name:
+                return node, field.type
+        raise InvalidInputError(f"there is no lambda around its parameter {node.name!r}")
+
+    def stray_lambda(self, node: nodes.Lambda) -> Typed:
+        raise InvalidInputError(f"{to_sql(node)} can only be an argument of a function")
 
     def _present(self, name: str) -> Typed:
         if self._now is None:
@@ -255,6 +296,12 @@ class _Resolver:
         if name == "localtimestamp":
             return Literal(now.replace(tzinfo=None), TIMESTAMP_NTZ), TIMESTAMP_NTZ
         return Literal(now, TIMESTAMP), TIMESTAMP
+
+
+def _coerced(node: Expression, source: DataType, to: DataType) -> Expression:
+    if isinstance(node, nodes.Lambda):
+        return nodes.Lambda(node.parameters, implicit.coerce(node.body, source, to))
+    return implicit.coerce(node, source, to)
 
 
 def _check_constants(function: Function, arguments: Sequence[Typed]) -> None:
@@ -287,4 +334,6 @@ _RULES: Final[dict[type[Expression], Callable[[Any, Any], Typed]]] = {
     nodes.Cast: _Resolver.cast,
     nodes.Case: _Resolver.case,
     Call: _Resolver.call,
+    nodes.Lambda: _Resolver.stray_lambda,
+    nodes.Variable: _Resolver.variable,
 }

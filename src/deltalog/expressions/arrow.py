@@ -10,6 +10,7 @@ operand that can fail is evaluated only for the rows for which Spark evaluates i
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -17,24 +18,33 @@ import pyarrow.compute as pc
 
 from deltalog.errors import InternalError, InvalidInputError
 from deltalog.expressions import (
+    arrays,
     calendars,
     comparing,
     containers,
     datetimes,
+    hashing,
+    lambdas,
+    maps,
+    mathematics,
     nodes,
     numbers,
+    numerals,
+    phrases,
     regexps,
     strings,
+    tries,
 )
 from deltalog.expressions.analyze import type_of
 from deltalog.expressions.arithmetic import calculate
 from deltalog.expressions.casts import cast
+from deltalog.expressions.functions import find_function
 from deltalog.expressions.literals import from_scalar, to_scalar
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
-from deltalog.expressions.rows import NO, YES, as_array, nulls
-from deltalog.expressions.trees import children, columns, rebuild, walk
-from deltalog.kernels import Datum, compute
+from deltalog.expressions.rows import NO, YES, as_array, by_row, flat, nulls, with_nulls
+from deltalog.expressions.trees import VARIABLE, children, columns, rebuild, variables, walk
+from deltalog.kernels import Array, Datum, compute
 from deltalog.schema.arrow import from_arrow_schema, from_arrow_type, to_arrow_type
 from deltalog.schema.types import BOOLEAN, VOID, PrimitiveType, StructType
 
@@ -43,16 +53,32 @@ if TYPE_CHECKING:
 
 # Smaller batches are joined first: a kernel call costs more than copying so few rows.
 _MIN_BATCH_ROWS: Final = 16_384
-_KERNELS: Final[dict[str, Callable[..., Any]]] = {
+KERNELS: Final[dict[str, Callable[..., Any]]] = {
     **numbers.KERNELS,
     **strings.KERNELS,
     **datetimes.KERNELS,
     **containers.KERNELS,
     **calendars.KERNELS,
     **regexps.KERNELS,
+    **arrays.KERNELS,
+    **hashing.KERNELS,
+    **mathematics.KERNELS,
+    **tries.KERNELS,
 }
 _NO_COLUMNS: Final = StructType()
-_SAFE: Final = (Column, Literal, nodes.Comparison, nodes.And, nodes.Or, nodes.Not, nodes.IsNull)
+ROWS: Final[dict[str, Callable[..., Any]]] = {
+    **arrays.ROWS,
+    **maps.ROWS,
+    **mathematics.ROWS,
+    **numerals.ROWS,
+    **phrases.ROWS,
+}
+ROWS_WITH_NULLS: Final[dict[str, Callable[..., Any]]] = {
+    **phrases.ROWS_WITH_NULLS,
+}
+_SAFE: Final = (
+    Column, Literal, nodes.Variable, nodes.Comparison, nodes.And, nodes.Or, nodes.Not, nodes.IsNull,
+)  # fmt: skip
 
 
 def evaluate(
@@ -115,6 +141,10 @@ def _column(node: Column, data: Any) -> Datum:
     for name in node.path[1:]:
         found = compute.struct_field(found, [name])
     return found
+
+
+def _variable(node: nodes.Variable, data: Any) -> Datum:
+    return data.column(VARIABLE + node.name)
 
 
 def _literal(node: Literal, _data: Any) -> Datum:
@@ -244,7 +274,47 @@ def _call(node: Call, data: Any) -> Datum:
         return _coalesce(node, data)
     if node.function == "nanvl":
         return _nanvl(node, data)
-    return _KERNELS[node.function](*(_evaluate(argument, data) for argument in node.arguments))
+    if node.function in lambdas.KERNELS:
+        bound = [_argument(argument, data) for argument in node.arguments]
+        return lambdas.KERNELS[node.function](data.num_rows, *bound)
+    values = [_evaluate(argument, data) for argument in node.arguments]
+    if node.function in KERNELS:
+        return KERNELS[node.function](*values)
+    result = _result_type(node, values)
+    if node.function in ROWS:
+        return by_row(ROWS[node.function], result, *values)
+    return with_nulls(ROWS_WITH_NULLS[node.function], result, *values)
+
+
+def _result_type(node: Call, values: list[Datum]) -> pa.DataType:
+    function = find_function(node.function, len(values))
+    typed = zip(node.arguments, (from_arrow_type(value.type) for value in values), strict=True)
+    return to_arrow_type(function.types(list(typed))[1])
+
+
+def _argument(node: Expression, data: Any) -> Any:
+    """A value; of a lambda, a function that computes its body."""
+    if not isinstance(node, nodes.Lambda):
+        return _evaluate(node, data)
+    return partial(_body, node, data)
+
+
+def _body(node: nodes.Lambda, data: Any, rows: Array, *parameters: Array) -> Array:
+    """The value of a lambda's body.
+
+    Args:
+        node: the lambda.
+        data: the batch around the lambda.
+        rows: of each call, the row of `data` that it belongs to.
+        parameters: an array each, one value per call; more than the lambda names are left out.
+    """
+    own = [VARIABLE + name for name in node.parameters]
+    outer = {path[0] for path in columns(node.body)}
+    outer |= {VARIABLE + name for name in variables(node.body)} - set(own)
+    names = sorted(outer & set(data.schema.names))
+    arrays = [flat(data.column(name)).take(rows) for name in names]
+    batch = pa.RecordBatch.from_arrays([*arrays, *parameters[: len(own)]], names=[*names, *own])
+    return as_array(_evaluate(node.body, batch), len(rows))
 
 
 def _coalesce(node: Call, data: Any) -> Datum:
@@ -290,7 +360,8 @@ def fold(resolved: Expression) -> Expression:
 def _is_constant(node: Expression) -> bool:
     # There are no literals of arrays and structs, so the parts of a node are examined instead.
     has_parts = next(children(node), None) is not None
-    return has_parts and not any(isinstance(part, Column) for part in walk(node))
+    inputs = (Column, nodes.Variable, nodes.Lambda)
+    return has_parts and not any(isinstance(part, inputs) for part in walk(node))
 
 
 _RULES: Final[dict[type[Expression], Callable[[Any, Any], Datum]]] = {
@@ -306,5 +377,6 @@ _RULES: Final[dict[type[Expression], Callable[[Any, Any], Datum]]] = {
     nodes.Cast: _cast,
     nodes.Case: _case,
     nodes.Arithmetic: _arithmetic,
+    nodes.Variable: _variable,
     Call: _call,
 }

@@ -217,6 +217,8 @@ def can_assign(source: DataType, to: DataType) -> bool:
     """Whether a function accepts an argument of one type for a parameter of the other."""
     if source in (to, VOID):
         return True
+    if isinstance(source, ArrayType) and isinstance(to, ArrayType):
+        return can_assign(source.element_type, to.element_type)
     if not isinstance(source, PrimitiveType) or not isinstance(to, PrimitiveType):
         return False
     return (

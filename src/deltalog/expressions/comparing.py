@@ -21,6 +21,7 @@ from deltalog.kernels import Datum, compute
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_NAN: Final = object()
 # Of each operator: Arrow's kernel, and Python's for nested values.
 _OPERATORS: Final[dict[str, tuple[Callable[..., Any], Callable[[Any, Any], bool]]]] = {
     "=": (compute.equal, operators.eq),
@@ -117,6 +118,19 @@ def sort_key(value: Any) -> Any:
             return (1, [sort_key(item) for item in value.values()])
         case _:
             return (1, value)
+
+
+def identity(value: Any) -> Any:
+    """A hashable value, the same for all values that Spark takes for equal: NaN is NaN."""
+    match value:
+        case float() if value != value:  # noqa: PLR0124  # only NaN differs from itself
+            return _NAN
+        case list() | tuple():
+            return tuple(map(identity, value))
+        case dict():
+            return tuple(map(identity, value.values()))
+        case _:
+            return value
 
 
 def is_member(operand: Datum, options: list[pa.Scalar[Any]]) -> Datum:

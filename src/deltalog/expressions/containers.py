@@ -10,7 +10,15 @@ import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.comparing import compare
-from deltalog.expressions.rows import NO, as_array, by_row, on_array, python_values, row_numbers
+from deltalog.expressions.rows import (
+    NO,
+    as_array,
+    by_row,
+    loosened,
+    on_array,
+    python_values,
+    row_numbers,
+)
 from deltalog.kernels import Array, Datum, compute
 
 if TYPE_CHECKING:
@@ -150,10 +158,11 @@ def make_array(*values: Datum) -> Datum:
     if not values:
         return pa.scalar([], pa.list_(pa.field("element", pa.null())))
     rows = max((len(value) for value in values if not isinstance(value, pa.Scalar)), default=None)
-    element = pa.field("element", values[0].type)
+    # The parts may differ in whether their own parts can be NULL; those of the result can be.
+    element = pa.field("element", loosened(values[0].type))
     if rows is None:
         return pa.scalar([value.as_py() for value in values], pa.list_(element))
-    columns = [as_array(value, rows) for value in values]
+    columns = [as_array(value, rows).cast(element.type) for value in values]
     flat = pa.concat_arrays(columns)
     # From column by column to row by row: slot n of the result belongs to row n // width.
     slots = row_numbers(len(flat))

@@ -43,6 +43,8 @@ ALIASES: Final[dict[str, str]] = _by_word(
         "date_add": "dateadd",
         "unix_timestamp": "to_unix_timestamp",
         "size": "cardinality array_size",
+        "aggregate": "reduce",
+        "format_string": "printf",
         "current_timestamp": "now",
         "current_date": "curdate",
     }
@@ -51,7 +53,7 @@ ALIASES: Final[dict[str, str]] = _by_word(
 _CAST_TYPES: Final = (
     *INTEGRALS, *FRACTIONALS, decimal_type(10, 0), BOOLEAN, STRING, BINARY, DATE, TIMESTAMP,
 )  # fmt: skip
-_CASTS: Final = {
+CASTS: Final = {
     **{kind.primitive.sql_words[0].lower(): kind for kind in _CAST_TYPES},
     "to_date": DATE,
     "to_timestamp": TIMESTAMP,
@@ -85,13 +87,15 @@ def expand(name: str, arguments: Sequence[Expression]) -> Expression | None:
     """
     if name == "struct" and arguments:
         return _struct(arguments)
+    if name == "decode" and len(arguments) > 2:
+        return _decode(arguments)
     macro = MACROS.get((name, len(arguments)))
     if macro is not None:
         return macro(*arguments)
     if name in ALIASES:
         return Call(ALIASES[name], tuple(arguments))
-    if name in _CASTS and len(arguments) == 1:
-        return nodes.Cast(arguments[0], _CASTS[name])
+    if name in CASTS and len(arguments) == 1:
+        return nodes.Cast(arguments[0], CASTS[name])
     return None
 
 
@@ -126,6 +130,22 @@ def _struct(arguments: Sequence[Expression]) -> Expression:
     return Call("named_struct", tuple(named))
 
 
+def _when(arguments: Sequence[Expression]) -> Expression:
+    pairs = len(arguments) // 2
+    branches = zip(arguments[: 2 * pairs : 2], arguments[1 : 2 * pairs : 2], strict=True)
+    return nodes.Case(tuple(branches), arguments[-1] if len(arguments) % 2 else None)
+
+
+def _decode(arguments: Sequence[Expression]) -> Expression:
+    # Unlike `decode(bytes, charset)`, it compares a value with others; NULL equals NULL.
+    value, *rest = arguments
+    conditions: list[Expression] = []
+    for place, argument in enumerate(rest):
+        is_sought = place % 2 == 0 and place + 1 < len(rest)
+        conditions.append(nodes.Comparison("<=>", value, argument) if is_sought else argument)
+    return _when(conditions)
+
+
 def _with_unit(name: str) -> Callable[..., Expression]:
     return lambda *arguments: Call(_FIRST_UNITS[name], arguments)
 
@@ -154,6 +174,9 @@ MACROS: Final[dict[tuple[str, int], Callable[..., Expression]]] = {
     ("position", 2): lambda part, text: Call("instr", (text, part)),
     ("locate", 3): _locate,
     ("position", 3): _locate,
+    ("charindex", 2): lambda part, text: Call("instr", (text, part)),
+    ("charindex", 3): _locate,
+    ("space", 1): lambda count: Call("repeat", (Literal(" "), count)),
     ("log", 1): lambda value: Call("ln", (value,)),
 }
 

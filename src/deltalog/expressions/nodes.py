@@ -279,6 +279,26 @@ class Call(Expression):
     arguments: tuple[Expression, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Lambda(Expression):
+    """`(parameters) -> body`, an argument of a function such as `transform`.
+
+    Args:
+        parameters: names in lower case; in the body they hide columns of the same name.
+        body: has a `Variable` wherever it names a parameter.
+    """
+
+    parameters: tuple[str, ...]
+    body: Expression
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Variable(Expression):
+    """A parameter of a lambda around this node, by its name in lower case."""
+
+    name: str
+
+
 def col(name: str) -> Column:
     """A column by name; a dot separates struct fields, backticks quote: ``col("a.`b.c`")``.
 

@@ -176,22 +176,6 @@ def _whole_quotient(left: decimal.Decimal, right: decimal.Decimal) -> decimal.De
     return _EXACT.divide_int(left, right)
 
 
-def _logarithm(kernel: Callable[..., Datum]) -> Callable[..., Datum]:
-    """A logarithm; NULL of zero and of negative numbers, which is no error in Spark."""
-
-    def run(value: Datum) -> Datum:
-        null = pa.scalar(None, pa.float64())
-        return kernel(compute.if_else(compute.less_equal(value, 0.0), null, value))
-
-    return run
-
-
-def logarithm_to_base(base: Datum, value: Datum) -> Datum:
-    """`log(base, value)`; NULL if one of them is zero or negative."""
-    natural = _logarithm(pc.ln)
-    return compute.divide(natural(value), natural(base))
-
-
 def sign(value: Datum) -> Datum:
     """-1.0, 0.0 or 1.0; NaN of NaN, and -0.0 of -0.0."""
     return compute.if_else(compute.equal(value, 0.0), value, pc.sign(value))
@@ -234,13 +218,7 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
     "~": pc.bit_wise_not,
     "pmod": positive_remainder,
     "div": whole_quotient,
-    "pow": pc.power,
     "sqrt": pc.sqrt,  # NaN below zero
-    "exp": pc.exp,
-    "ln": _logarithm(pc.ln),
-    "log": logarithm_to_base,
-    "log2": _logarithm(pc.log2),
-    "log10": _logarithm(pc.log10),
     "sign": sign,
     "isnan": is_nan,
     "greatest": greatest,

@@ -21,10 +21,12 @@ from deltalog.expressions.nodes import (
     Expression,
     In,
     IsNull,
+    Lambda,
     Like,
     Literal,
     Not,
     Or,
+    Variable,
 )
 from deltalog.schema.primitives import primitive_in_sql, worded_literal
 from deltalog.schema.primitives.numbers import java_word
@@ -116,6 +118,20 @@ def type_name(data_type: DataType) -> str:
             return str(data_type).upper()
 
 
+def simple_name(data_type: DataType) -> str:
+    """A type as Spark's `typeof` names it, such as `array<bigint>`."""
+    match data_type:
+        case ArrayType():
+            return f"array<{simple_name(data_type.element_type)}>"
+        case MapType():
+            return f"map<{simple_name(data_type.key_type)},{simple_name(data_type.value_type)}>"
+        case StructType():
+            inner = ",".join(f"{field.name}:{simple_name(field.type)}" for field in data_type)
+            return f"struct<{inner}>"
+        case _:
+            return type_name(data_type).lower()
+
+
 def _render(expression: Expression) -> tuple[str, int]:
     return _RENDERERS[type(expression)](expression)
 
@@ -202,6 +218,13 @@ def _call(node: Call) -> tuple[str, int]:
     return f"{quote_name(node.function)}({', '.join(shown)})", _PRIMARY
 
 
+def _lambda(node: Lambda) -> tuple[str, int]:
+    names = ", ".join(map(quote_name, node.parameters))
+    if len(node.parameters) > 1:
+        names = f"({names})"
+    return f"{names} -> {to_sql(node.body)}", _PRIMARY
+
+
 def _plain(node: Expression) -> str:
     return str(node.value) if isinstance(node, Literal) else to_sql(node)
 
@@ -275,4 +298,6 @@ _RENDERERS: Final[dict[type[Expression], Callable[[Any], tuple[str, int]]]] = {
     Cast: _cast,
     Case: _case,
     Call: _call,
+    Lambda: _lambda,
+    Variable: lambda node: (quote_name(node.name), _PRIMARY),
 }

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
 from deltalog.kernels import Array, Datum, compute
@@ -13,6 +14,8 @@ from deltalog.kernels import Array, Datum, compute
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+_MOST_OF_VALUE: Final = 1 << 27
+_MOST_OF_BATCH: Final = (1 << 31) - 1  # what offsets of 32 bits can count
 YES: Final = True
 NO: Final = False
 
@@ -22,17 +25,21 @@ def by_row(function: Callable[..., Any], result: pa.DataType, *arguments: Datum)
 
     Cost: by row. Of constants only, the result is a constant.
     """
+    return with_nulls(
+        lambda *row: None if any(value is None for value in row) else function(*row),
+        result,
+        *arguments,
+    )
+
+
+def with_nulls(function: Callable[..., Any], result: pa.DataType, *arguments: Datum) -> Datum:
+    """`by_row` of a function that is called for NULL too, as None."""
     if all(isinstance(argument, pa.Scalar) for argument in arguments):
-        values = [argument.as_py() for argument in arguments]
-        is_null = any(value is None for value in values)
-        return pa.scalar(None if is_null else function(*values), result)
+        values = [python_values(argument, 1)[0] for argument in arguments]
+        return pa.scalar(function(*values), result)
     rows = max(len(argument) for argument in arguments if not isinstance(argument, pa.Scalar))
     columns = [python_values(argument, rows) for argument in arguments]
-    found = [
-        None if any(value is None for value in row) else function(*row)
-        for row in zip(*columns, strict=True)
-    ]
-    return pa.array(found, result)
+    return pa.array([function(*row) for row in zip(*columns, strict=True)], result)
 
 
 @contextmanager
@@ -51,10 +58,58 @@ def is_constant(*arguments: Datum) -> bool:
 
 def python_values(argument: Datum, rows: int) -> list[Any]:
     """The values of an array; a constant is repeated for each row."""
-    if isinstance(argument, pa.Scalar):
-        return [argument.as_py()] * rows
-    values: list[Any] = argument.to_pylist()
+    try:
+        if isinstance(argument, pa.Scalar):
+            return [argument.as_py()] * rows
+        values: list[Any] = argument.to_pylist()
+    except (OverflowError, ValueError) as error:
+        # Dates and timestamps outside of the years 1 to 9999.
+        raise InvalidInputError(f"a {argument.type} does not fit into Python: {error}") from error
     return values
+
+
+def flat(column: Any) -> Array:
+    """A column of a batch or a table in one piece."""
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def loosened(arrow_type: Any) -> Any:
+    """The type, where every element and field may be NULL."""
+    if pt.is_list(arrow_type):
+        return pa.list_(pa.field("element", loosened(arrow_type.value_type)))
+    if pt.is_struct(arrow_type):
+        return pa.struct([pa.field(part.name, loosened(part.type)) for part in arrow_type])
+    if pt.is_map(arrow_type):
+        return pa.map_(arrow_type.key_type, loosened(arrow_type.item_type))
+    return arrow_type
+
+
+def check_volume(function: str, sizes: Datum, *, rows: int = 1, unit_bytes: int = 1) -> None:
+    """Refuse a result that would exhaust the memory; Spark allows 2 GiB for every value.
+
+    Args:
+        function: its name, for the message.
+        sizes: of each row, its characters or elements; one constant stands for `rows` of them.
+        rows: number of rows of a constant.
+        unit_bytes: bytes of a character or an element.
+
+    Raises:
+        InvalidInputError: a value, or all of the batch together, have too many of them.
+    """
+    # As floats, which do not overflow.
+    counted = compute.cast(sizes, pa.float64())
+    if isinstance(counted, pa.Scalar):
+        most = max(counted.as_py() or 0, 0)
+        total = most * rows
+    else:
+        most = compute.max(counted).as_py() or 0
+        total = compute.sum(counted).as_py() or 0
+    if most * unit_bytes > _MOST_OF_VALUE or total * unit_bytes > _MOST_OF_BATCH:
+        raise InvalidInputError(
+            f"{function} makes {int(most):,} characters or elements of one value and "
+            f"{int(total):,} of one batch; deltalog makes {_MOST_OF_VALUE // unit_bytes:,} and "
+            f"{_MOST_OF_BATCH // unit_bytes:,} at most"
+        )
 
 
 def as_array(datum: Datum, rows: int) -> Array:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.coercion import (
-    DATETIMES,
     FRACTIONALS,
     INTEGRALS,
     arithmetic_type,
@@ -20,20 +19,16 @@ from deltalog.expressions.coercion import (
     is_decimal,
     is_numeric,
 )
-from deltalog.expressions.nodes import Expression, Literal
+from deltalog.expressions.implicit import arithmetic_of
+from deltalog.expressions.nodes import Arithmetic, Cast, Expression, Literal
 from deltalog.schema.types import (
     BINARY,
     BOOLEAN,
-    BYTE,
-    DATE,
     DOUBLE,
     FLOAT,
     INTEGER,
     LONG,
-    SHORT,
     STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
     VOID,
     ArrayType,
     DataType,
@@ -60,12 +55,23 @@ class Function:
         least: number of arguments at least.
         most: number of arguments at most, or None for any number.
         constants: positions of arguments that must be constants.
+        lambdas: of the arguments' types (None for a lambda), the lambdas by position. In `types`,
+            the type of a lambda is that of its body.
     """
 
     types: Callable[[Sequence[Typed]], Types]
     least: int
     most: int | None
     constants: tuple[int, ...] = ()
+    lambdas: Callable[[Sequence[DataType | None]], dict[int, Parameters]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """The types of a lambda's parameters, of which it has `least` or all."""
+
+    types: tuple[DataType, ...]
+    least: int
 
 
 def fixed(
@@ -101,13 +107,18 @@ def same(least: int, *, with_strings: bool) -> Function:
     """
 
     def types(arguments: Sequence[Typed]) -> Types:
-        common = _common([data_type for _, data_type in arguments], with_strings=with_strings)
+        common = common_of([data_type for _, data_type in arguments], with_strings=with_strings)
         return [common] * len(arguments), common
 
     return Function(types=types, least=least, most=None)
 
 
-def _common(types: Sequence[DataType], *, with_strings: bool) -> DataType:
+def common_of(types: Sequence[DataType], *, with_strings: bool) -> DataType:
+    """The common type of values.
+
+    Raises:
+        InvalidInputError: they have none.
+    """
     found: DataType | None = VOID
     for data_type in types:
         is_mixed = STRING in (found, data_type) and not {found, data_type} <= {STRING, VOID}
@@ -123,13 +134,18 @@ def unary_number(result: Callable[[DataType], DataType]) -> Callable[[Sequence[T
     """One number, which keeps its type; a string is cast to double."""
 
     def types(arguments: Sequence[Typed]) -> Types:
-        own = _number_type(arguments[0][1])
+        own = number_type(arguments[0][1])
         return [own, *([INTEGER] * (len(arguments) - 1))], result(own)
 
     return types
 
 
-def _number_type(data_type: DataType) -> DataType:
+def number_type(data_type: DataType) -> DataType:
+    """The type as a number; a string is cast to double.
+
+    Raises:
+        InvalidInputError: it is no number.
+    """
     if data_type in {STRING, VOID}:
         return DOUBLE
     if not is_numeric(data_type):
@@ -148,7 +164,7 @@ def _ceiling(own: DataType) -> DataType:
 
 def ceiling_types(arguments: Sequence[Typed]) -> Types:
     """A decimal becomes one without fraction, any other number a long."""
-    own = _number_type(arguments[0][1])
+    own = number_type(arguments[0][1])
     taken = own if is_decimal(own) else LONG if own in INTEGRALS else DOUBLE
     return [taken], _ceiling(own)
 
@@ -158,17 +174,22 @@ def round_types(arguments: Sequence[Typed]) -> Types:
 
     The digit more is for a carry: round(9.9) is 10.
     """
-    own = _number_type(arguments[0][1])
+    own = number_type(arguments[0][1])
     taken = [own, INTEGER][: len(arguments)]
     digits = 0 if len(arguments) == 1 else _constant_integer(arguments[1][0])
+    return taken, round_result(own, digits)
+
+
+def round_result(own: DataType, digits: int) -> DataType:
+    """The type of a number of a type, rounded to a number of digits."""
     if not is_decimal(own):
-        return taken, own
+        return own
     exact = decimal_of(own)
     whole = exact.precision - exact.scale + 1
     if digits < 0:
-        return taken, decimal_type(min(max(whole, 1 - digits), 38), 0)
+        return decimal_type(min(max(whole, 1 - digits), 38), 0)
     scale = min(exact.scale, digits)
-    return taken, decimal_type(min(whole + scale, 38), scale)
+    return decimal_type(min(whole + scale, 38), scale)
 
 
 def _constant_integer(node: Expression) -> int:
@@ -181,7 +202,7 @@ def pmod_types(arguments: Sequence[Typed]) -> Types:
     """The common type of two numbers; of decimals, the result type of `%`."""
     given = [data_type for _, data_type in arguments]
     left, right = (
-        other if own == VOID and other != VOID else _number_type(own)
+        other if own == VOID and other != VOID else number_type(own)
         for own, other in zip(given, reversed(given), strict=True)
     )
     common = common_type(left, right) or DOUBLE
@@ -200,7 +221,9 @@ def _exact_type(node: Expression, own: DataType) -> PrimitiveType:
 
 def bit_types(arguments: Sequence[Typed]) -> Types:
     """Integers of their common type."""
-    common = _common([INTEGER if own == VOID else own for _, own in arguments], with_strings=False)
+    common = common_of(
+        [INTEGER if own == VOID else own for _, own in arguments], with_strings=False
+    )
     if common not in INTEGRALS:
         raise InvalidInputError(f"operators of bits take integers, found {common}")
     return [common] * len(arguments), common
@@ -209,7 +232,7 @@ def bit_types(arguments: Sequence[Typed]) -> Types:
 def division_types(arguments: Sequence[Typed]) -> Types:
     """Two integers or decimals; the result is a long."""
     left, right = (
-        LONG if data_type == VOID else _number_type(data_type) for _, data_type in arguments
+        LONG if data_type == VOID else number_type(data_type) for _, data_type in arguments
     )
     if left in INTEGRALS and right in INTEGRALS:
         return [LONG, LONG], LONG
@@ -238,56 +261,45 @@ def concat_types(arguments: Sequence[Typed]) -> Types:
     """Binary values if all are; otherwise all are cast to strings."""
     found = [data_type for _, data_type in arguments]
     if any(isinstance(data_type, ArrayType) for data_type in found):
-        raise InvalidInputError("concat of arrays is not supported")
+        common = common_of(found, with_strings=True)
+        if not isinstance(common, ArrayType):
+            raise InvalidInputError("arrays are joined with arrays only")
+        return [common] * len(found), common
     own = BINARY if found and all(data_type == BINARY for data_type in found) else STRING
     return [own] * len(found), own
 
 
-def datetime_types(result: DataType) -> Callable[[Sequence[Typed]], Types]:
-    """One timestamp; the wall time of a `timestamp_ntz` is not converted."""
-    return lambda arguments: ([_timestamp_type(arguments[0][1])], result)
+def reverse_types(arguments: Sequence[Typed]) -> Types:
+    """An array, or a string."""
+    own = arguments[0][1]
+    taken = own if isinstance(own, ArrayType) else STRING
+    return [taken], taken
 
 
-def _timestamp_type(data_type: DataType) -> DataType:
-    return TIMESTAMP_NTZ if data_type == TIMESTAMP_NTZ else TIMESTAMP
-
-
-def days_types(arguments: Sequence[Typed]) -> Types:
-    """A date and a number of days."""
-    # Spark's date_add takes a tinyint, smallint or int; a bigint is an error and not cast.
-    given = arguments[1][1]
-    if given not in {BYTE, SHORT, INTEGER, STRING, VOID}:
-        raise InvalidInputError(f"a number of days is of type integer, found {given}: cast it")
-    return [DATE, INTEGER], DATE
-
-
-def parse_types(result: DataType) -> Callable[[Sequence[Typed]], Types]:
-    """A date, a timestamp or a string, and a pattern to parse the string by."""
+def tried_types(operator: str) -> Callable[[Sequence[Typed]], Types]:
+    """Two numbers, with the types of the operator."""
 
     def types(arguments: Sequence[Typed]) -> Types:
-        given = arguments[0][1]
-        own = given if given in DATETIMES else STRING
-        return [own, STRING][: len(arguments)], result
+        left, right = arguments
+        is_constant = isinstance(left[0], Literal), isinstance(right[0], Literal)
+        found, result = arithmetic_of(operator, left, right, is_constant)
+        if not isinstance(found, Arithmetic):
+            raise InvalidInputError("only numbers are tried, no dates")
+        sides = zip((found.left, found.right), arguments, strict=True)
+        return [_cast_to(node, own) for node, (_, own) in sides], result
 
     return types
 
 
-def add_types(arguments: Sequence[Typed]) -> Types:
-    """A unit, a number and a timestamp, with or without zone as the result."""
-    own = _timestamp_type(arguments[2][1])
-    return [STRING, LONG, own], own
-
-
-def difference_types(arguments: Sequence[Typed]) -> Types:
-    """A unit and two timestamps, both with or both without zone."""
-    is_naive = all(data_type == TIMESTAMP_NTZ for _, data_type in arguments[1:])
-    own = TIMESTAMP_NTZ if is_naive else TIMESTAMP
-    return [STRING, own, own], LONG
-
-
-def months_types(arguments: Sequence[Typed]) -> Types:
-    """Two timestamps, and whether to round."""
-    return [TIMESTAMP, TIMESTAMP, BOOLEAN][: len(arguments)], DOUBLE
+def _cast_to(node: Expression, own: DataType) -> DataType:
+    """The type of a side, which is the argument itself if it has no other type."""
+    match node:
+        case Cast():
+            return node.to
+        case Literal() if node.type is not None:
+            return node.type
+        case _:
+            return own
 
 
 def get_types(arguments: Sequence[Typed]) -> Types:
@@ -310,7 +322,7 @@ def contains_types(arguments: Sequence[Typed]) -> Types:
     own, wanted = arguments[0][1], arguments[1][1]
     if not isinstance(own, ArrayType) or wanted == VOID:
         raise InvalidInputError(f"array_contains takes an array and a value, found {own}, {wanted}")
-    common = _common([own.element_type, wanted], with_strings=False)
+    common = common_of([own.element_type, wanted], with_strings=False)
     return [ArrayType(common, own.contains_null), common], BOOLEAN
 
 
@@ -341,16 +353,18 @@ def _struct_field(struct: StructType, name: Expression) -> Field:
 def array_types(arguments: Sequence[Typed]) -> Types:
     """Elements of their common type."""
     found = [data_type for _, data_type in arguments]
-    common = _common(found, with_strings=True)
+    common = common_of(found, with_strings=True)
     return [common] * len(found), ArrayType(common, VOID in found)
 
 
 def map_types(arguments: Sequence[Typed]) -> Types:
     """Alternating keys and values."""
     found = [data_type for _, data_type in arguments]
+    if not found:
+        raise InvalidInputError("map() has no types; write map_from_arrays(array(…), array(…))")
     if len(found) % 2:
         raise InvalidInputError("map takes alternating keys and values, found an odd number")
-    key, value = (_common(found[start::2], with_strings=True) for start in (0, 1))
+    key, value = (common_of(found[start::2], with_strings=True) for start in (0, 1))
     return [key, value] * (len(found) // 2), MapType(key, value, VOID in found[1::2])
 
 
@@ -384,6 +398,7 @@ def function(
     most: int | None,
     *,
     constants: tuple[int, ...] = (),
+    lambdas: Callable[[Sequence[DataType | None]], dict[int, Parameters]] | None = None,
 ) -> Function:
     """A function with types by a rule, with the arguments of `Function`."""
-    return Function(types=types, least=least, most=most, constants=constants)
+    return Function(types=types, least=least, most=most, constants=constants, lambdas=lambdas)

@@ -28,6 +28,7 @@ _BITS: Final[dict[TokenType, tuple[int, type[exp.Binary]]]] = {
     TokenType.CARET: (2, exp.BitwiseXor),
     TokenType.AMP: (3, exp.BitwiseAnd),
 }
+_SHIFTS: Final = {">>>": "shiftrightunsigned", ">>": "shiftright", "<<": "shiftleft"}
 _MANY: Final[dict[TokenType, type[Expr]]] = {
     TokenType.ANY: exp.Any,
     TokenType.SOME: exp.Any,
@@ -176,11 +177,29 @@ class SparkConditions(SparkValues):
         )
 
     def _parse_bitwise(self, above: int = 0) -> Expr | None:
-        this = self._parse_term()
+        this = self._parse_shift()
         while (found := _BITS.get(self._curr.token_type)) and found[0] > above:
             self._advance()
             this = self.expression(found[1](this=this, expression=self._parse_bitwise(found[0])))
         return this
+
+    def _parse_shift(self) -> Expr | None:
+        this = self._parse_term()
+        while this and (found := self._match_shift()):
+            words = [this, self._parse_term() or self._expect_value()]
+            this = exp.Anonymous(this=found, expressions=words)
+        return this
+
+    def _match_shift(self) -> str | None:
+        # `>>` is no token: it would close two types at once in ARRAY<ARRAY<INT>>.
+        for signs, name in _SHIFTS.items():
+            tokens = self._tokens[self._index : self._index + len(signs)]
+            ends = [token.end + 1 for token in tokens[:-1]]
+            is_whole = ends == [token.start for token in tokens[1:]]
+            if is_whole and [token.text for token in tokens] == list(signs):
+                self._advance(len(signs))
+                return name
+        return None
 
 
 class SparkExpressions(Spark):

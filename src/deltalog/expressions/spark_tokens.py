@@ -21,10 +21,10 @@ from deltalog.expressions.sql_constants import NUMBER
 NAME: Final = re.compile(r"[^\W\d]\w*")
 _GAP: Final = re.compile(r"(?:\s+|--[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
 _CHARACTERS: Final = "()[],.-+*/%=<>&|^~!?:'\"`"
-_OPERATORS: Final = ("==", "<>", "!=", "<=", ">=", "<=>", "||", "::")
+_OPERATORS: Final = ("==", "<>", "!=", "<=", ">=", "<=>", "||", "::", "->")
 # Keywords of the grammar. The soft ones may be names too.
 _KEYWORDS: Final = ("AND", "OR", "NOT", "IN", "IS", "NULL", "TRUE", "FALSE", "LIKE", "BETWEEN",
-                    "CASE", "WHEN", "THEN", "ELSE", "FROM", "SELECT", "EXISTS")  # fmt: skip
+                    "CASE", "WHEN", "THEN", "ELSE", "FROM", "SELECT")  # fmt: skip
 _SOFT_KEYWORDS: Final = ("ILIKE", "RLIKE", "REGEXP", "ESCAPE", "DIV", "INTERVAL", "AS", "END",
                          "DISTINCT", "ANY", "SOME", "ALL", "UNKNOWN")  # fmt: skip
 _NAME_FOLLOWS: Final = frozenset({TokenType.DOT, TokenType.COLON})

@@ -209,10 +209,28 @@ class SparkValues(SparkParser):
         return self.expression(exp.Case(this=subject, ifs=branches, default=otherwise))
 
     def _parse_lambda(self, *_: Any, **__: Any) -> Expr | None:
-        # sqlglot parses each argument of a call by this: no lambda, no alias, no ordering.
+        # sqlglot parses each argument of a call by this: no alias, no ordering.
         if self._curr.token_type is TokenType.DISTINCT:
             self.raise_error("aggregates cannot stand in an expression on one row")
-        return self._parse_disjunction()
+        parameters = self._parse_parameters()
+        if parameters is None:
+            return self._parse_disjunction()
+        return self.expression(exp.Lambda(this=self._parse_whole(), expressions=parameters))
+
+    def _parse_parameters(self) -> list[exp.Identifier] | None:
+        """The names before `->`, with or without brackets; None, and no token taken, if none."""
+        start = self._index
+        is_open = self._match(TokenType.L_PAREN)
+        found: list[exp.Identifier] = []
+        while self._match_set(NAMES):
+            found.append(exp.to_identifier(self._prev.text).update_positions(self._prev))
+            if not is_open or not self._match(TokenType.COMMA):
+                break
+        is_whole = bool(found) and (not is_open or bool(self._match(TokenType.R_PAREN)))
+        if is_whole and self._match(TokenType.ARROW):
+            return found
+        self._retreat(start)
+        return None
 
     def _parse_window(self, this: Expr | None, *_: Any, **__: Any) -> Expr | None:
         if self._curr.text.upper() == "OVER":

@@ -123,6 +123,8 @@ class _NodeConverter:
         self._sql = sql
         self._positional = list(parameters) if isinstance(parameters, list | tuple) else None
         self._named = parameters if isinstance(parameters, Mapping) else None
+        # The parameters of the lambdas around the current node, in lower case.
+        self._variables: frozenset[str] = frozenset()
         self._places = [
             token.start for token in tokens if token.token_type is TokenType.PLACEHOLDER
         ]
@@ -238,7 +240,22 @@ class _NodeConverter:
         # CURRENT_DATE without brackets is a function; in backticks it is a column.
         if len(path) == 1 and path[0].lower() in _BARE_CALLS and not node.this.args["quoted"]:
             return Call(path[0].lower())
-        return Column(path)
+        if path[0].lower() not in self._variables:
+            return Column(path)
+        found: Expression = nodes.Variable(path[0].lower())
+        for name in path[1:]:
+            found = Call("[]", (found, Literal(name)))
+        return found
+
+    def lambda_(self, node: Expr) -> Expression:
+        parameters = tuple(name.name.lower() for name in node.expressions)
+        if len(set(parameters)) < len(parameters):
+            self._refuse(node, "the parameters of a lambda have different names")
+        outer = self._variables
+        self._variables = outer | set(parameters)
+        body = self.read(node.this)
+        self._variables = outer
+        return nodes.Lambda(parameters, body)
 
     def name(self, node: Expr) -> str:
         if not isinstance(node, exp.Identifier):
@@ -362,6 +379,7 @@ _CONVERTERS: Final[
     exp.Dot: (_NodeConverter.field, _THIS_AND_OTHER),
     exp.Bracket: (_NodeConverter.item, _LISTED),
     exp.Anonymous: (_NodeConverter.call, _LISTED),
+    exp.Lambda: (_NodeConverter.lambda_, _LISTED),
     exp.Cast: (_NodeConverter.cast, _arguments("this", "to")),
     exp.TryCast: (_NodeConverter.cast, _arguments("this", "to")),
     exp.Case: (_NodeConverter.case, _arguments("this", "ifs", "default")),

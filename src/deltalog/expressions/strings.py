@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.rows import by_row, is_constant
+from deltalog.expressions.rows import by_row, check_volume, is_constant
 from deltalog.kernels import Datum, compute
 
 if TYPE_CHECKING:
@@ -104,10 +104,11 @@ def substring(value: Datum, start: Datum, count: Datum | None = None) -> Datum:
             return compute.utf8_slice_codeunits(value, start=begin, stop=begin + many)
         if count is None:
             return compute.utf8_slice_codeunits(value, start=first)
-    return by_row(_substring, value.type, value, *arguments)
+    return by_row(part_of, value.type, value, *arguments)
 
 
-def _substring(value: Any, start: int, count: int = _MAX_INTEGER) -> Any:
+def part_of(value: Any, start: int, count: int = _MAX_INTEGER) -> Any:
+    """`substring` of one string or binary value."""
     # A start before the first character counts from there: substring('abc', -5, 3) is 'a'.
     begin = start - 1 if start > 0 else len(value) + start if start < 0 else 0
     end = begin + count
@@ -131,7 +132,17 @@ def right(text: Datum, count: Datum) -> Datum:
 
 def repeat(text: Datum, count: Datum) -> Datum:
     """The string repeated; empty for a negative count."""
-    return pc.binary_repeat(text, compute.max_element_wise(count, 0, skip_nulls=False))
+    times = compute.max_element_wise(count, 0, skip_nulls=False)
+    sizes = compute.multiply(
+        compute.cast(pc.binary_length(text), pa.float64()), compute.cast(times, pa.float64())
+    )
+    check_volume("repeat", sizes)
+    return pc.binary_repeat(text, times)
+
+
+def reverse(text: Datum) -> Datum:
+    """The characters from the last to the first."""
+    return pc.utf8_reverse(text)
 
 
 def concat(*parts: Datum) -> Datum:
@@ -243,6 +254,7 @@ def _pad(*, at_left: bool) -> Callable[..., Datum]:
 
     def run(text: Datum, width: Datum, fill: Datum | None = None) -> Datum:
         given = pa.scalar(" ") if fill is None else fill
+        check_volume("a padding", width, rows=1 if isinstance(text, pa.Scalar) else len(text))
         if is_constant(width, given) and len(given.as_py()) == 1 and width.as_py() > 0:
             kernel = pc.utf8_lpad if at_left else pc.utf8_rpad
             padded = kernel(text, width=width.as_py(), padding=given.as_py())
@@ -265,7 +277,6 @@ def sha2(value: Datum, bits: Datum) -> Datum:
 KERNELS: Final[dict[str, Callable[..., Any]]] = {
     "upper": _change_case(pc.ascii_upper, str.upper),
     "lower": _change_case(pc.ascii_lower, str.lower),
-    "reverse": pc.utf8_reverse,
     "initcap": lambda text: by_row(_capitalised, pa.string(), text),
     "ascii": lambda text: by_row(lambda value: ord(value[:1] or "\0"), pa.int32(), text),
     "chr": lambda code: by_row(_character, pa.string(), code),
@@ -281,7 +292,6 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
     "left": left,
     "right": right,
     "repeat": repeat,
-    "concat": concat,
     "concat_ws": concat_ws,
     "replace": replace,
     "startswith": _test(compute.starts_with, str.startswith),

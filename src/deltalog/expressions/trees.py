@@ -8,10 +8,13 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog.expressions.nodes import And, Call, Column, Expression
+from deltalog.expressions.nodes import And, Call, Column, Expression, Variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+VARIABLE: Final = "\0"
+"""Ahead of a lambda parameter's name, its name among the columns of the rows of the body."""
 
 # Spark replaces these by constants when a query starts. Constraints and generated columns are
 # evaluated by many queries, so they must not use them (ledger GEN-04).
@@ -64,6 +67,11 @@ def map_columns(expression: Expression, change: Callable[[Column], Expression]) 
     if isinstance(expression, Column):
         return change(expression)
     return rebuild(expression, lambda child: map_columns(child, change))
+
+
+def variables(expression: Expression) -> set[str]:
+    """The names of the lambda parameters in the tree, bound inside of it or not."""
+    return {node.name for node in walk(expression) if isinstance(node, Variable)}
 
 
 def columns(expression: Expression) -> set[tuple[str, ...]]:

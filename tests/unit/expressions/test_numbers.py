@@ -104,14 +104,6 @@ def test_div_truncates_towards_zero() -> None:
         numbers.whole_quotient(longs(LEAST), longs(-1))
 
 
-def test_logarithms_of_what_is_not_positive_are_null() -> None:
-    ln = numbers.KERNELS["ln"](doubles(math.e, 0.0, -1.0, None))
-    assert ln.to_pylist() == [1.0, None, None, None]
-    assert numbers.KERNELS["log2"](doubles(8.0)).to_pylist() == [3.0]
-    powers = numbers.logarithm_to_base(doubles(2.0, -2.0), doubles(8.0, 8.0))
-    assert powers.to_pylist() == pytest.approx([3.0, None])
-
-
 def test_signs() -> None:
     found: Any = numbers.sign(doubles(-3.0, 0.0, 2.0, None)).to_pylist()
     assert found == [-1.0, 0.0, 1.0, None]

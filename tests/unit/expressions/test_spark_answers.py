@@ -30,7 +30,7 @@ from deltalog.expressions import (
 from deltalog.expressions.literals import plain_value
 from deltalog.expressions.nodes import Call
 from deltalog.expressions.trees import rebuild
-from deltalog.schema import DataType, Field, MapType, StructType, to_arrow_type
+from deltalog.schema import ArrayType, DataType, Field, MapType, StructType, to_arrow_type
 
 _LINES: Final = Path(__file__).with_name("spark_answers.jsonl").read_bytes().splitlines()
 ANSWERS: Final[list[dict[str, str]]] = [orjson.loads(line) for line in _LINES]
@@ -49,17 +49,27 @@ _WORDS: Final = {
 }
 
 
-def _shown(value: Any, data_type: DataType | None = None) -> str:
+def _shown(value: Any, data_type: DataType) -> str:
     """A value as the Python side of Spark shows it."""
-    if isinstance(value, dt.datetime):
-        value = value.replace(tzinfo=None)
-    if isinstance(value, list) and isinstance(data_type, MapType):
-        value = dict(value)
-    if isinstance(value, list):
-        return f"[{', '.join(map(_shown, value))}]"
-    if isinstance(value, dict) and isinstance(data_type, StructType):
-        return f"Row({', '.join(f'{name}={_shown(part)}' for name, part in value.items())})"
-    return repr(value)
+    if value is None:
+        return "None"
+    match data_type:
+        case ArrayType():
+            return f"[{', '.join(_shown(part, data_type.element_type) for part in value)}]"
+        case MapType():
+            # Spark gives the entries in no order; the recorded ones are in that of their text.
+            pairs = (
+                f"{_shown(key, data_type.key_type)}: {_shown(part, data_type.value_type)}"
+                for key, part in dict(value).items()
+            )
+            return f"{{{', '.join(sorted(pairs))}}}"
+        case StructType():
+            parts = zip(data_type, value.values(), strict=True)
+            shown = (f"{field.name}={_shown(part, field.type)}" for field, part in parts)
+            return f"Row({', '.join(shown)})"
+        case _:
+            is_moment = isinstance(value, dt.datetime)
+            return repr(value.replace(tzinfo=None) if is_moment else value)
 
 
 def _spark_name(data_type: DataType) -> str:

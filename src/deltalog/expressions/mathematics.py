@@ -1,0 +1,161 @@
+"""Functions of numbers and bits that Spark computes with Java's mathematics."""
+
+from __future__ import annotations
+
+import decimal
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import java_angles, java_math, java_powers
+from deltalog.expressions.render import simple_name
+from deltalog.expressions.rows import NO, by_row, refusing
+from deltalog.expressions.signatures import round_result
+from deltalog.kernels import Datum, compute
+from deltalog.schema.arrow import from_arrow_type, to_arrow_type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_SAME_NAMES: Final = ("acosh", "asinh", "atanh", "cosh", "exp", "expm1", "sinh", "tanh")
+_ANGLES: Final = ("acos", "asin", "atan", "atan2")
+_FACTORIALS: Final = 20
+_EXACT: Final = decimal.Context(prec=400, rounding=decimal.ROUND_HALF_EVEN)
+
+
+def _signed(value: int, bits: int) -> int:
+    half = 1 << (bits - 1)
+    return ((value + half) & ((1 << bits) - 1)) - half
+
+
+def _shift(operation: Callable[[int, int, int], int]) -> Callable[[Datum, Datum], Datum]:
+    """A shift of an integer or a long: as in Java, the lowest 5 or 6 bits of the number count."""
+
+    def run(value: Datum, count: Datum) -> Datum:
+        bits = 64 if pt.is_int64(value.type) else 32
+        return by_row(
+            lambda number, by: _signed(operation(number, by & (bits - 1), bits), bits),
+            value.type,
+            value,
+            count,
+        )
+
+    return run
+
+
+def _factorial(number: int) -> int | None:
+    return math.factorial(number) if 0 <= number <= _FACTORIALS else None
+
+
+def _rint(value: float) -> float:
+    if not math.isfinite(value) or abs(value) >= 1 << 52:
+        return value
+    return math.copysign(round(value), value)
+
+
+def _to_degrees(value: Datum) -> Datum:
+    # The constants of java.lang.Math.
+    return compute.multiply(value, pa.scalar(57.29577951308232))
+
+
+def _to_radians(value: Datum) -> Datum:
+    return compute.multiply(value, pa.scalar(0.017453292519943295))
+
+
+def _bround(value: Datum, digits: Datum | None = None) -> Datum:
+    """`round`, with halves to the even neighbour. Cost: by row."""
+    places = 0 if digits is None else digits.as_py()
+    if pt.is_decimal(value.type):
+        source = from_arrow_type(value.type)
+        result = to_arrow_type(round_result(source, places))
+        return by_row(lambda number: _to_even(number, places), result, value)
+    if pt.is_integer(value.type):
+        return value if places >= 0 else _bround_integer(value, places)
+    texts = (
+        compute.cast(value, pa.string())
+        if pt.is_float32(value.type)
+        else by_row(repr, pa.string(), value)
+    )
+    return by_row(
+        lambda number, text: (
+            float(_to_even(decimal.Decimal(text), places)) + 0.0
+            if math.isfinite(number)
+            else number
+        ),
+        value.type,
+        value,
+        texts,
+    )
+
+
+def _bround_integer(value: Datum, places: int) -> Datum:
+    exact = by_row(
+        lambda number: int(_to_even(decimal.Decimal(number), places)), pa.decimal128(38, 0), value
+    )
+    with refusing(f"bround overflows {from_arrow_type(value.type)}"):
+        return compute.cast(exact, value.type)
+
+
+def _to_even(number: decimal.Decimal, places: int) -> decimal.Decimal:
+    return number.quantize(decimal.Decimal(1).scaleb(-places), context=_EXACT)
+
+
+def _above(least: float, logarithm: Callable[[float], float]) -> Callable[[float], float | None]:
+    """A logarithm; NULL of numbers up to its asymptote, which is no error in Spark."""
+    return lambda value: None if value <= least else logarithm(value)
+
+
+def _log_to_base(base: float, value: float) -> float | None:
+    if base <= 0 or value <= 0:
+        return None
+    above, below = java_math.log(value), java_math.log(base)
+    if below == 0:
+        return math.nan if above == 0 or math.isnan(above) else math.copysign(math.inf, above)
+    return above / below
+
+
+ROWS: Final[dict[str, Callable[..., Any]]] = {
+    **{name: getattr(java_math, name) for name in _SAME_NAMES},
+    **{name: getattr(java_angles, name) for name in _ANGLES},
+    "cbrt": java_powers.cbrt,
+    "hypot": java_powers.hypot,
+    "pow": java_powers.power,
+    "ln": _above(0.0, java_math.log),
+    "log": _log_to_base,
+    "log2": _above(0.0, java_math.log2),
+    "log10": _above(0.0, java_math.log10),
+    "log1p": _above(-1.0, java_math.log1p),
+    "bin": lambda number: format(number & ((1 << 64) - 1), "b"),
+    "bit_count": lambda number: (number & ((1 << 64) - 1)).bit_count(),
+    "factorial": _factorial,
+    "rint": _rint,
+}
+
+
+def _assert_true(condition: Datum, message: Datum | None = None) -> Datum:
+    """NULL of every row; an error unless the condition is true of all."""
+    if not compute.all(compute.fill_null(condition, NO), min_count=0).as_py():
+        told = message.as_py() if isinstance(message, pa.Scalar) else "a row is not as asserted"
+        raise InvalidInputError(f"assert_true: {told}")
+    return pa.scalar(None, pa.null())
+
+
+def _typeof(value: Datum) -> Datum:
+    return pa.scalar(simple_name(from_arrow_type(value.type)))
+
+
+KERNELS: Final[dict[str, Callable[..., Any]]] = {
+    "shiftleft": _shift(lambda number, by, _: number << by),
+    "shiftright": _shift(lambda number, by, _: number >> by),
+    "shiftrightunsigned": _shift(lambda number, by, bits: (number & ((1 << bits) - 1)) >> by),
+    "degrees": _to_degrees,
+    "radians": _to_radians,
+    "assert_true": _assert_true,
+    "typeof": _typeof,
+    "bround": _bround,
+    "e": lambda: pa.scalar(math.e),
+    "pi": lambda: pa.scalar(math.pi),
+}
