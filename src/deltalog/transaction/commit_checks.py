@@ -30,6 +30,8 @@ def check_parts(
     configuration: TableConfiguration,
     actions: Sequence[Action],
     rows: pa.Table,
+    *,
+    before: TableConfiguration | None,
 ) -> None:
     """Refuse a commit that would make the table invalid.
 
@@ -38,6 +40,7 @@ def check_parts(
         configuration: protocol and metadata after it.
         actions: its actions, except existing files.
         rows: existing files that it adds again, `FILE_SCHEMA`.
+        before: protocol and metadata of the version below it; None for a new table.
 
     Raises:
         InvalidInputError: two actions are about the same thing, the table is append-only, or it
@@ -52,10 +55,12 @@ def check_parts(
             f"cannot set metadata domains of {pending.store.root}: the protocol lacks the table "
             "feature domainMetadata; add it first"
         )
-    if any(changed for _, changed in pending.removes):
+    # What stands decides: a commit must not lift the prohibition for itself, as a replaced, cloned
+    # or restored table would.
+    if before is not None and any(changed for _, changed in pending.removes):
         check_may_remove(
-            configuration.features,
-            configuration.properties,
+            before.features,
+            before.properties,
             table=pending.store.root,
             operation=pending.operation,
         )
