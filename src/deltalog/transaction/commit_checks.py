@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from deltalog.actions.commit_rules import check_commit
 from deltalog.errors import InternalError, InvalidInputError
+from deltalog.features import row_ids
 from deltalog.features.guards import check_may_remove
 from deltalog.kernels import compute
 from deltalog.paths import encode_path
@@ -43,8 +44,8 @@ def check_parts(
         before: protocol and metadata of the version below it; None for a new table.
 
     Raises:
-        InvalidInputError: two actions are about the same thing, the table is append-only, or it
-            does not support metadata domains.
+        InvalidInputError: two actions are about the same thing, the table is append-only, it does
+            not support metadata domains, or its rows would get a second row id.
         InternalError: one of our operations staged something impossible.
 
     Cost: one hash aggregation over the paths of the commit.
@@ -64,6 +65,14 @@ def check_parts(
             table=pending.store.root,
             operation=pending.operation,
         )
+    row_ids.check_change(
+        configuration.features,
+        configuration.properties,
+        before=None if before is None else before.features,
+        was_enabled=before is not None and before.row_ids_enabled,
+        table=pending.store.root,
+        operation=pending.operation,
+    )
     has_vectors = rows.column("deletionVector").null_count < rows.num_rows or any(
         add.deletion_vector is not None for add in pending.adds
     )

@@ -44,7 +44,7 @@ from deltalog.scan.deletion_vectors import load_bitmap
 from deltalog.scan.plan import descriptor_of
 from deltalog.storage.parquet import check_is_parquet
 from deltalog.storage.pool import Background
-from deltalog.table_change import changed_table
+from deltalog.table_change import changed_table, with_row_ids_of
 from deltalog.table_change.properties import stored_configuration
 from deltalog.verbs.restore import difference
 from deltalog.verbs.verb import Verb
@@ -125,6 +125,8 @@ def cloned_configuration(
     Raises:
         InvalidInputError: a property is invalid.
     """
+    if target is not None:
+        source = with_row_ids_of(source, target)
     protocol = source.protocol
     for feature in _TIED_FEATURES:
         if feature in supported_features(protocol):

@@ -159,6 +159,7 @@ class StopUsing(Verb[FilesRewritten]):
         with FileWriter(spec) as writer:
             copied = copy_rows(snapshot, files, writer, spec.configuration.arrow_schema)
             written = writer.finish()
+        transaction.copies_rows = True
         transaction.add_files(written)
         transaction.remove_files(files, data_change=False)
         return FilesRewritten(
