@@ -98,7 +98,7 @@ def assign_row_ids(
     rows, mark = _fill_rows(rows, mark, commit_version)
     # Files may bring ids along (a clone, a restore); the high water mark must cover them, too.
     mark = max([mark, *_last_ids(adds)])
-    actions = [
+    actions: list[Action] = [
         row_ids.high_water_mark_action(
             spoken, mark, preserved=_are_preserved(pending, base, configuration, spoken)
         )
