@@ -70,6 +70,7 @@ DROPPABLE: Final[Mapping[str, Droppable]] = {
             _P.in_commit_timestamp_enablement_timestamp,
         )
     ),
+    "materializePartitionColumns": Droppable(properties=(_P.enable_materialize_partition_columns,)),
     "rowTracking": Droppable(
         properties=(
             _P.enable_row_tracking,

@@ -13,6 +13,7 @@ from deltalog.actions.commit_rules import check_commit
 from deltalog.errors import InternalError, InvalidInputError
 from deltalog.features import row_ids
 from deltalog.features.guards import check_may_remove
+from deltalog.features.support import check_column_types
 from deltalog.kernels import compute
 from deltalog.paths import encode_path
 from deltalog.replay import file_keys
@@ -46,6 +47,7 @@ def check_parts(
     Raises:
         InvalidInputError: two actions are about the same thing, the table is append-only, it does
             not support metadata domains, or its rows would get a second row id.
+        InvalidProtocolError: it adds rows of a type that needs a feature which the protocol lacks.
         InternalError: one of our operations staged something impossible.
 
     Cost: one hash aggregation over the paths of the commit.
@@ -65,6 +67,8 @@ def check_parts(
             table=pending.store.root,
             operation=pending.operation,
         )
+    if pending.adds:
+        check_column_types(configuration, table=pending.store.root, operation=pending.operation)
     row_ids.check_change(
         configuration.features,
         configuration.properties,
