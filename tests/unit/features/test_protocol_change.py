@@ -213,8 +213,8 @@ def test_reader_version_3_goes_with_writer_version_7_only(writer: str) -> None:
     asked = {"delta.minReaderVersion": "3", "delta.minWriterVersion": writer}
     with pytest.raises(InvalidInputError, match="reader version 3 with writer version"):
         requested_protocol(asked)
-    for asked in ({"delta.minReaderVersion": "3"}, {**asked, "delta.minWriterVersion": "7"}):
-        assert requested_protocol(asked)[0] == protocol(3, 7, [], [])
+    for sound in ({"delta.minReaderVersion": "3"}, {**asked, "delta.minWriterVersion": "7"}):
+        assert requested_protocol(sound)[0] == protocol(3, 7, [], [])
 
 
 @pytest.mark.protocol("UPG-05", "UPG-06", "B-09")
