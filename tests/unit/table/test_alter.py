@@ -30,6 +30,7 @@ from tests.support.facade import (
     store_of,
     unchanged,
 )
+from tests.support.raw_tables import DataTable
 
 MAPPED = {"delta.columnMapping.mode": "name"}
 DATA = [{"id": 1, "s": {"a": 1, "b": 2}, "t": "x"}, {"id": 2, "s": {"a": 3, "b": 4}, "t": "y"}]
@@ -314,3 +315,26 @@ def test_a_type_whose_feature_the_protocol_lacks_is_read_and_not_written() -> No
     made.alter.add_feature("timestampNtz", allow_protocol_versions_increase=True)
     write_deltalake(made, rows_before, mode="append")
     assert DeltaTable(store).to_pyarrow_table().num_rows == 2
+
+
+@pytest.mark.protocol("CON-01", "CON-06", "GEN-04")
+def test_rules_that_depend_on_the_time_are_kept_and_not_made() -> None:
+    late = {"delta.constraints.late": "d <= current_date()"}
+    raw = DataTable([("d", "date")], configuration=late)
+    today = dt.datetime.now(dt.UTC).date()
+    write_deltalake(raw.store, [{"d": today - dt.timedelta(days=1)}], mode="append")
+    made = DeltaTable(raw.store)
+    with unchanged(made), pytest.raises(ConstraintViolationError, match="'late'"):
+        write_deltalake(made, [{"d": today + dt.timedelta(days=2)}], mode="append")
+    with unchanged(made), pytest.raises(ConstraintViolationError, match="'late'"):
+        made.update(updates={"d": "d + interval 3 day"})
+    made.alter.set_table_properties({"x": "y"})
+    for act in (
+        lambda: made.alter.add_constraint({"later": "d > now()"}),
+        lambda: DeltaTable.create(logs.DictStore(), made.schema(), configuration=late),
+        lambda: made.alter.add_columns(
+            Field("g", "date", metadata={"delta.generationExpression": "current_date()"})
+        ),
+    ):
+        with unchanged(made), pytest.raises(InvalidInputError):
+            act()
