@@ -20,7 +20,7 @@ import pyarrow as pa
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import Expression, as_expression, lit, parse_sql
 from deltalog.log.names import LogFileKind, parse_log_name
-from deltalog.paths import canonical_path, is_absolute, parse_table_uri
+from deltalog.paths import canonical_path, decode_location, is_absolute, parse_table_uri
 from deltalog.scan.changes import CHANGE_COLUMNS, Moment
 from deltalog.scan.task import METADATA_COLUMNS, with_metadata_columns
 from deltalog.schema import Field, StructType, from_arrow_type, project, to_arrow_schema
@@ -56,7 +56,10 @@ def open_table_store(
     storage_options: StorageOptions | None,
     filesystem: Any,
 ) -> tuple[Store, int | datetime | None]:
-    """The store of a table, and the version or moment that its URI names."""
+    """The store of a table, and the version or moment that its URI names.
+
+    Escapes of a `file:` URL are decoded: `file:///a%20b` is the directory `/a b`.
+    """
     if not (storage_options is None or isinstance(storage_options, Mapping)) and not callable(
         storage_options
     ):
@@ -66,11 +69,15 @@ def open_table_store(
         )
     if not isinstance(table_uri, str):
         return open_store(table_uri, storage_options, filesystem=filesystem), None
+    # Before the decoding: `%40v3` is part of a name, and `@v3` is a version.
     location = parse_table_uri(table_uri)
-    store = open_store(table_uri, storage_options, filesystem=filesystem)
+    whole, bare = (
+        decode_location(text) if filesystem is None else text for text in (table_uri, location.uri)
+    )
+    store = open_store(whole, storage_options, filesystem=filesystem)
     if location.uri == table_uri or _has_log(store):
         return store, None
-    store = open_store(location.uri, storage_options, filesystem=filesystem)
+    store = open_store(bare, storage_options, filesystem=filesystem)
     if location.version is not None:
         return store, location.version
     return store, datetime.fromtimestamp((location.timestamp_ms or 0) / 1000, UTC)

@@ -230,6 +230,14 @@ def parse_table_uri(text: str) -> TableLocation:
     return TableLocation(text)
 
 
+def decode_location(text: str) -> str:
+    """The location that a text names: escapes of a `file:` URL are decoded once.
+
+    Plain paths and URLs of other stores are taken literally: a key of S3 may hold `%20`.
+    """
+    return decode_path(text) if _FILE_URL.match(text) else text
+
+
 def store_kind(location: str) -> StoreKind:
     """What kind of store a location is in: the row of its scheme."""
     return kind_named(split_location(location)[0])
@@ -258,6 +266,7 @@ def split_location(location: str) -> tuple[str, str, str]:
 
 LOG_DIRECTORY: Final = "_delta_log"
 """The directory of the log, below the root of every table."""
+_FILE_URL: Final = re.compile("file:/", re.IGNORECASE)
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/+")
 _MAYBE_ABSOLUTE: Final = r"[%:]|^/"
 _DRIVE_BACKSLASH: Final = re.compile(r"[A-Za-z]:\\")

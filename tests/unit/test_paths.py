@@ -13,6 +13,7 @@ from deltalog.paths import (
     canonical_paths,
     check_all_confined,
     check_confined,
+    decode_location,
     decode_path,
     encode_path,
     is_absolute,
@@ -237,6 +238,26 @@ def test_a_moment_that_does_not_exist_is_an_error() -> None:
 )
 def test_locations_come_apart(location: str, expected: tuple[str, str, str]) -> None:
     assert split_location(location) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "location"),
+    [
+        ("file:///a%20b", "file:///a b"),
+        ("FILE:///a%20b", "FILE:///a b"),
+        ("file:/a%20b/%C3%A9", "file:/a b/é"),
+        ("file://localhost/a%2520b", "file://localhost/a%20b"),
+        ("file:///a b/100%", "file:///a b/100%"),
+        ("file:///a+b", "file:///a+b"),
+        ("/a%20b", "/a%20b"),
+        ("a%20b", "a%20b"),
+        ("file%20x", "file%20x"),
+        ("s3://bucket/a%20b", "s3://bucket/a%20b"),
+        ("local:///a%20b", "local:///a%20b"),
+    ],
+)
+def test_escapes_of_a_file_url_are_decoded_once(text: str, location: str) -> None:
+    assert decode_location(text) == location
 
 
 def test_file_info_knows_its_name() -> None:

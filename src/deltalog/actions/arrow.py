@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog._json import JsonObject
-from deltalog.actions.codec import deletion_vector_from_json
+from deltalog.actions.codec import deletion_vector_to_json
+from deltalog.actions.descriptors import are_sound, descriptor_from_json, have_exact_types
 from deltalog.errors import MalformedLogError
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ DELETION_VECTOR_TYPE: Final = pa.struct(
         ("maxRowIndex", pa.int64()),
     ]
 )
-_DELETION_VECTOR_REQUIRED: Final = {"storageType", "pathOrInlineDv", "sizeInBytes", "cardinality"}
 _STRINGS: Final = pa.list_(pa.field("element", pa.string()))
 # The type of each member; a name has the same type in every action.
 _MEMBERS: Final[dict[str, pa.DataType]] = {
@@ -161,8 +161,12 @@ def _column(field: pa.Field[Any], actions: Sequence[Any]) -> pa.Array[Any]:
         present = [value for value in values if value is not None]
         if not present:
             return pa.nulls(len(values), field.type)
-        if not all(value.keys() >= _DELETION_VECTOR_REQUIRED for value in present):
-            raise ValueError("a deletion vector lacks a required member")
+        if not have_exact_types(present):
+            raise ValueError("a member of a deletion vector is missing, or of another type")
+        vectors: pa.Array[Any] = pa.array(values, field.type)
+        if not are_sound(vectors):
+            raise ValueError("a member of a deletion vector has a value that it cannot have")
+        return vectors
     column: pa.Array[Any] = pa.array(values, field.type)
     return column
 
@@ -206,7 +210,6 @@ def _checked_columns(
     mended: list[dict[str, Any]] = []
     for row, action in enumerate(actions):
         node = JsonObject(action, _located(kind, row, where))
-        node.child("deletionVector", deletion_vector_from_json)
         mended.append({field.name: _checked(node, field) for field in schema})
     try:
         return [_column(field, mended) for field in schema]
@@ -221,7 +224,7 @@ def _checked(node: JsonObject, field: pa.Field[Any]) -> Any:
             raise MalformedLogError(f"{node.where}.{name}: expected map of texts, found list []")
         return node.mapping(name)
     if pa.types.is_struct(field.type):
-        return node.values.get(name)
+        return deletion_vector_to_json(node.child(name, descriptor_from_json))
     if pa.types.is_boolean(field.type):
         return node.optional(name, bool)
     if name == "stats":

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._json import JsonObject, dumps
 from deltalog.actions import model
+from deltalog.actions.descriptors import descriptor_from_json
 from deltalog.errors import InvalidMetadataError, InvalidProtocolError, MalformedLogError
 from deltalog.paths import decode_path, encode_path
 
@@ -98,18 +99,6 @@ def _format_from_json(node: JsonObject) -> model.Format:
     )
 
 
-def deletion_vector_from_json(node: JsonObject) -> model.DeletionVectorDescriptor:
-    """Protocol: Deletion Vector Descriptor Schema."""
-    return model.DeletionVectorDescriptor(
-        storage_type=node.required("storageType", str),
-        path_or_inline_dv=node.required("pathOrInlineDv", str),
-        offset=node.optional("offset", int),
-        size_bytes=node.required("sizeInBytes", int),
-        cardinality=node.required("cardinality", int),
-        max_row_index=node.optional("maxRowIndex", int),
-    )
-
-
 def add_from_json(node: JsonObject) -> model.AddFile:
     """Protocol: Add File and Remove File."""
     # "The path is a URI …, which needs to be decoded to get the data file path."
@@ -142,7 +131,7 @@ def _file_members(node: JsonObject) -> dict[str, Any]:
         "data_change": True if data_change is None else data_change,
         "stats": node.optional("stats", str),
         "tags": node.mapping("tags"),
-        "deletion_vector": node.child("deletionVector", deletion_vector_from_json),
+        "deletion_vector": node.child("deletionVector", descriptor_from_json),
         "base_row_id": node.optional("baseRowId", int),
         "default_row_commit_version": node.optional("defaultRowCommitVersion", int),
     }

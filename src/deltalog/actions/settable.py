@@ -33,6 +33,11 @@ _OPEN_PREFIXES: Final = (
     "delta.workloadBasedColumns.",
 )
 
+PARQUET_CODECS: Final = (
+    *("uncompressed", "none", "snappy", "gzip", "brotli", "lz4", "zstd", "lz4_raw"),
+)
+"""The compressions of data files that deltalog writes, by Spark's names."""
+
 _BY_FOLDED: Final = {
     **{alias.lower(): found.key for found in PROPERTIES.values() for alias in found.aliases},
     **{key.lower(): key for key in PROPERTIES},
@@ -96,6 +101,11 @@ def _check_value(key: str, text: str) -> None:
         value = found.value_of(text)
     except InvalidMetadataError as error:
         raise InvalidInputError(str(error)) from None
+    if found is TableProperties.parquet_compression_codec and text.lower() not in PARQUET_CODECS:
+        # Spark knows LZO too: a table may have it, but deltalog could not write rows any more.
+        raise InvalidInputError(
+            f"table property {key}: expected one of {', '.join(PARQUET_CODECS)}, found {text!r}"
+        )
     if found is TableProperties.isolation_level and value != "Serializable":
         raise InvalidInputError(
             f"table property {key}: expected Serializable, found {text!r}; "

@@ -8,11 +8,13 @@ Protocol: Checkpoint Schema
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from deltalog.actions.arrow import DELETION_VECTOR_TYPE, STRING_MAP, map_array
+from deltalog.actions.descriptors import check_column
 from deltalog.kernels import arrow, compute
 from deltalog.partition_values import encode_value
 from deltalog.schema import from_arrow_type
@@ -64,6 +66,7 @@ def conform(values: pa.Array[Any], data_type: pa.DataType) -> pa.Array[Any]:
 
     Raises:
         pa.ArrowException: the values cannot be converted.
+        MalformedLogError: a deletion vector's descriptor has a value that it cannot have.
     """
     if values.type.equals(data_type):
         return values
@@ -90,10 +93,12 @@ def _conform_struct(values: Any, data_type: Any) -> pa.Array[Any]:
     absent = values.is_null()
     if data_type.equals(DELETION_VECTOR_TYPE):
         # Some writers store a struct of nulls where there is no vector.
-        absent = children[0].is_null()
+        absent = reduce(compute.and_, [child.is_null() for child in children])
     result: pa.Array[Any] = pa.StructArray.from_arrays(
         children, fields=list(data_type), mask=absent
     )
+    if data_type.equals(DELETION_VECTOR_TYPE):
+        check_column(result, "checkpoint")
     return result
 
 

@@ -14,12 +14,14 @@ from __future__ import annotations
 import base64
 import zlib
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+from deltalog.actions.descriptors import check_storage_type
 from deltalog.actions.model import DeletionVectorDescriptor
 from deltalog.deletion_vectors.bitmap import DeletionBitmap
-from deltalog.errors import DeletionVectorError, UnsupportedFeatureError
+from deltalog.errors import DeletionVectorError
 from deltalog.paths import check_confined, decode_path, encode_path
 
 if TYPE_CHECKING:
@@ -56,24 +58,47 @@ def encode_z85(data: bytes) -> str:
     return base64.b85encode(data).decode("ascii").translate(_TO_Z85)
 
 
-def decode_z85(text: str) -> bytes:
+def decode_z85(text: str, size_bytes: int | None = None) -> bytes:
     """The bytes of a Z85 text.
+
+    Args:
+        text: groups of five characters.
+        size_bytes: how many bytes are meant; None is all of them. If the last group is only partly
+            meant, it may exceed 32 bits: the excess is dropped, as in the reference, because tables
+            of other writers have such a group.
 
     Raises:
         DeletionVectorError: the length is not a multiple of five, a character is not in the
-            alphabet, or five characters exceed 32 bits.
+            alphabet, five characters exceed 32 bits, or the bytes are too few.
     """
     if len(text) % 5:
         raise DeletionVectorError(
             f"cannot decode {text!r} as Z85: expected a multiple of 5 characters, found {len(text)}"
         )
+    num_bytes = len(text) // 5 * 4
+    if size_bytes is None:
+        size_bytes = num_bytes
+    if not 0 <= size_bytes <= num_bytes:
+        raise DeletionVectorError(
+            f"cannot decode {text!r} as Z85: expected {size_bytes} bytes, found {num_bytes}"
+        )
+    if 0 < num_bytes - size_bytes < 4:
+        text = text[:-5] + _without_excess(text[-5:])
     try:
-        return base64.b85decode(text.translate(_TO_B85))
+        return base64.b85decode(text.translate(_TO_B85))[:size_bytes]
     except ValueError as error:
         raise DeletionVectorError(
             f"cannot decode {text!r} as Z85: a character is not of its alphabet, or a group of "
             "five exceeds 32 bits"
         ) from error
+
+
+def _without_excess(group: str) -> str:
+    """Five characters for the lower 32 bits of a group; the same group if it does not exceed."""
+    number = reduce(lambda found, char: found * 85 + _Z85.find(char), group, 0)
+    if number < 2**32 or not set(group) <= set(_Z85):
+        return group
+    return encode_z85((number % 2**32).to_bytes(4, "big"))
 
 
 def file_name(uuid: UUID, prefix: str = "") -> str:
@@ -105,7 +130,10 @@ def location(descriptor: DeletionVectorDescriptor) -> str | None:
         case "p":
             path = decode_path(text)
         case other:
-            raise _unknown_storage_type(other)
+            check_storage_type(other)
+            raise DeletionVectorError(
+                f"cannot find a deletion vector of storage type {other!r}: expected 'u', 'i' or 'p'"
+            )
     check_confined(path)
     return path
 
@@ -126,14 +154,9 @@ def parse_inline(descriptor: DeletionVectorDescriptor) -> DeletionBitmap:
     Raises:
         DeletionVectorError: it is not Z85, is shorter than its size, or is not a bitmap.
     """
-    data = decode_z85(descriptor.path_or_inline_dv)
-    if not 0 <= descriptor.size_bytes <= len(data):
-        raise DeletionVectorError(
-            f"cannot read inline deletion vector {descriptor.path_or_inline_dv!r}: "
-            f"expected {descriptor.size_bytes} bytes, found {len(data)}"
-        )
     # Writers pad with zeros to a multiple of four bytes.
-    bitmap = DeletionBitmap.parse(data[: descriptor.size_bytes])
+    data = decode_z85(descriptor.path_or_inline_dv, descriptor.size_bytes)
+    bitmap = DeletionBitmap.parse(data)
     return _check_cardinality(bitmap, descriptor)
 
 
@@ -286,17 +309,3 @@ def _check_cardinality(
 
 def _unreadable(descriptor: DeletionVectorDescriptor, reason: str) -> DeletionVectorError:
     return DeletionVectorError(f"cannot read deletion vector {descriptor.unique_id!r}: {reason}")
-
-
-def _unknown_storage_type(storage_type: str) -> Exception:
-    # The adaptive metadata RFC proposes `r`, which needs its own reader feature.
-    if storage_type == "r":
-        return UnsupportedFeatureError(
-            table="a table with deletion vectors of storage type 'r'",
-            version=None,
-            operation="read",
-            features=["adaptiveMetadata-preview"],
-        )
-    return DeletionVectorError(
-        f"cannot find a deletion vector of storage type {storage_type!r}: expected 'u', 'i' or 'p'"
-    )

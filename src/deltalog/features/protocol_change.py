@@ -19,7 +19,13 @@ from deltalog.actions.properties import (
     MIN_WRITER_VERSION,
 )
 from deltalog.errors import InvalidInputError
-from deltalog.features.registry import FEATURES, Kind, canonical_name, find_feature
+from deltalog.features.registry import (
+    FEATURES,
+    Kind,
+    canonical_name,
+    find_feature,
+    requested_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -80,7 +86,7 @@ def merge(first: Protocol, *others: Protocol) -> Protocol:
 
 
 def with_features(protocol: Protocol, names: Iterable[str]) -> Protocol:
-    """The protocol with more features, and with the features that those require.
+    """The protocol with more features, named in any case, and with those that they require.
 
     Raises:
         InvalidInputError: a name is unknown.
@@ -88,7 +94,7 @@ def with_features(protocol: Protocol, names: Iterable[str]) -> Protocol:
     features = _with_kinds(protocol)
     present = {canonical_name(name) for name in features}
     for name in names:
-        for needed in _closure(name):
+        for needed in _closure(_requested(name)):
             if canonical_name(needed) not in present:
                 present.add(canonical_name(needed))
                 features[needed] = FEATURES[canonical_name(needed)].kind
@@ -152,7 +158,8 @@ def requested_protocol(configuration: Mapping[str, str]) -> tuple[Protocol | Non
         A protocol from the versions, or None; and the names of features.
 
     Raises:
-        InvalidInputError: a version is not a number or out of range, or a value is not `supported`.
+        InvalidInputError: a version is not a number or out of range, reader version 3 is asked for
+            with a writer version below 7, a feature is unknown, or a value is not `supported`.
     """
     names: list[str] = []
     for key, value in configuration.items():
@@ -160,12 +167,18 @@ def requested_protocol(configuration: Mapping[str, str]) -> tuple[Protocol | Non
             continue
         if value.strip().lower() not in {"supported", "enabled"}:
             raise InvalidInputError(f"table property {key}: expected supported, found {value!r}")
-        names.append(_spelled(key[len(FEATURE_PREFIX) :]))
+        names.append(_requested(key[len(FEATURE_PREFIX) :]))
     if MIN_READER_VERSION not in configuration and MIN_WRITER_VERSION not in configuration:
         return None, names
     reader = _version(configuration, MIN_READER_VERSION, 1, READER_FEATURES_VERSION)
     writer = _version(configuration, MIN_WRITER_VERSION, 2, WRITER_FEATURES_VERSION)
     if reader == READER_FEATURES_VERSION:
+        # "Creating a table with a Reader Version 3 and Writer Version less than 7 is not allowed."
+        if MIN_WRITER_VERSION in configuration and writer < WRITER_FEATURES_VERSION:
+            raise InvalidInputError(
+                f"cannot request reader version {reader} with writer version {writer}: expected "
+                f"writer version {WRITER_FEATURES_VERSION}, as both list table features"
+            )
         writer = WRITER_FEATURES_VERSION
     return _listing_of_versions(reader, writer), names
 
@@ -197,16 +210,11 @@ def _version(configuration: Mapping[str, str], key: str, default: int, highest: 
     return number
 
 
-def _spelled(name: str) -> str:
-    """The name of a feature in its own spelling; the keys of properties may have any case."""
-    if find_feature(name) is not None:
-        return name
-    folded = name.lower()
-    for feature in FEATURES.values():
-        for known in (feature.name, *feature.aliases):
-            if known.lower() == folded:
-                return known
-    raise InvalidInputError(f"there is no table feature {name!r}")
+def _requested(name: str) -> str:
+    found = requested_name(name)
+    if found is None:
+        raise InvalidInputError(f"there is no table feature {name!r}")
+    return found
 
 
 def _closure(name: str) -> list[str]:

@@ -176,7 +176,7 @@ _TABLE: Final = (
         "timestampNtz",
         "Timestamps without a time zone.",
         "Timestamp without timezone (TimestampNtz)",
-        aliases=("timestampNTZ",),
+        aliases=("timestampNTZ", "timestampWithoutTimezone"),
         enabled_by=lambda _, schema: has_types_of(schema, "timestampNtz"),
         written_by=_ALL,
     ),
@@ -405,10 +405,28 @@ _BY_ANY_NAME: Final[Mapping[str, TableFeature]] = {
     name: feature for feature in _TABLE for name in (feature.name, *feature.aliases)
 }
 
+_BY_FOLDED_NAME: Final[Mapping[str, TableFeature]] = {
+    name.lower(): feature for name, feature in _BY_ANY_NAME.items()
+}
+_PREVIEW: Final = "-preview"
+
 
 def find_feature(name: str) -> TableFeature | None:
     """The feature with a name or alias, or None if it is unknown; case-sensitive, as in Spark."""
     return _BY_ANY_NAME.get(name)
+
+
+def requested_name(name: str) -> str | None:
+    """The name of a feature that a user asks for, in any case; None if there is no such feature.
+
+    Names of previews stay, as other engines tell them from the feature; other old names become the
+    current one.
+    """
+    feature = find_feature(name) or _BY_FOLDED_NAME.get(name.lower())
+    if feature is None:
+        return None
+    spelled = [known for known in feature.aliases if known.lower() == name.lower()]
+    return spelled[0] if spelled and spelled[0].endswith(_PREVIEW) else feature.name
 
 
 def canonical_name(name: str) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from deltalog._json import JsonObject, dumps, loads
 from deltalog.actions.model import CommitInfo, DomainMetadata, RowIdHighWaterMark
-from deltalog.errors import DeltaProtocolError
+from deltalog.errors import DeltaProtocolError, InvalidInputError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -33,13 +33,18 @@ class Dialect(StrEnum):
     DRAFT = "rowIds"
 
 
-def dialect_of(features: Collection[str]) -> Dialect | None:
-    """The dialect of a table, or None if it has no row ids; today's wins over the draft's.
+def dialects_of(features: Collection[str]) -> tuple[Dialect, ...]:
+    """The dialects of a table, today's first; a table should have one at most.
 
     Args:
         features: current names of the features that the protocol supports.
     """
-    return next((dialect for dialect in Dialect if dialect.value in features), None)
+    return tuple(dialect for dialect in Dialect if dialect.value in features)
+
+
+def dialect_of(features: Collection[str]) -> Dialect | None:
+    """The dialect of a table, or None if it has no row ids; today's wins over the draft's."""
+    return next(iter(dialects_of(features)), None)
 
 
 def is_enabled(dialect: Dialect | None, properties: TableProperties) -> bool:
@@ -70,6 +75,56 @@ def row_commit_version_column(dialect: Dialect | None, properties: TableProperti
     if dialect is not Dialect.CURRENT:
         return None
     return properties.materialized_row_commit_version_column_name
+
+
+def keeps_copied_ids(
+    dialect: Dialect, features: Collection[str], properties: TableProperties
+) -> bool:
+    """Whether rows that are copied or updated keep the ids that they have in `dialect`.
+
+    They do where that dialect is enabled, and its hidden column is the one that is written: of a
+    table with both dialects, only that of today's is.
+    """
+    written = dialect_of(features)
+    return (
+        is_enabled(dialect, properties)
+        and is_enabled(written, properties)
+        and row_id_column(dialect, properties) == row_id_column(written, properties)
+    )
+
+
+def check_change(
+    features: Collection[str],
+    properties: TableProperties,
+    *,
+    before: Collection[str] | None,
+    was_enabled: bool,
+    table: str,
+    operation: str,
+) -> None:
+    """Refuse a commit that gives rows with ids of the draft a second id.
+
+    Args:
+        features: current names of the features after the commit.
+        properties: after the commit.
+        before: current names of the features before it; None for a new table.
+        was_enabled: whether today's row ids were enabled before.
+        table: location, for the message.
+        operation: what is attempted.
+
+    Raises:
+        InvalidInputError: the table would begin to support, or to enable, row tracking while it
+            has row ids of the draft, or the other way round.
+    """
+    if len(dialects_of(features)) < len(Dialect):
+        return
+    gains = before is None or len(dialects_of(before)) < len(Dialect)
+    if gains or (not was_enabled and is_enabled(Dialect.CURRENT, properties)):
+        raise InvalidInputError(
+            f"cannot {operation} {table}: it would have the row ids of a draft of the protocol "
+            "(table feature rowIds) and row tracking, and every row two ids; "
+            "alter.upgrade_row_ids() turns the former into the latter, and keeps the ids"
+        )
 
 
 def high_water_mark(

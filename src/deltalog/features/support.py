@@ -8,6 +8,7 @@ Protocol: Protocol Evolution, Table Features, Requirements for Readers
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypedDict
 
 from deltalog import errors
@@ -18,15 +19,23 @@ from deltalog.features.protocol_change import (
     supported_features,
 )
 from deltalog.features.registry import Kind, OtherEngine, Support, canonical_name, find_feature
+from deltalog.features.schema_traits import has_types_of, has_variant
 from deltalog.schema.columns import walk, walk_types
 from deltalog.schema.types import UnknownType
 from deltalog.schema.widening import check_readable_changes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from deltalog.actions.model import Metadata
     from deltalog.schema.types import StructType
 
 _CATALOG_MANAGED: Final = "catalogManaged"
+_TYPE_FEATURES: Final[Mapping[str, Callable[[StructType], bool]]] = {
+    "timestampNtz": partial(has_types_of, feature="timestampNtz"),
+    "variantType": has_variant,
+}
+"""Features that a column's type alone calls for, and whether a schema has such a column."""
 
 
 class _Where(TypedDict):
@@ -166,6 +175,32 @@ def check_types(
         raise errors.UnsupportedTypeError(
             f"cannot {operation} {table}{_at(version)}: unknown type of column "
             f"{', '.join(dict.fromkeys(unknown))}; use a newer deltalog"
+        )
+
+
+def check_column_types(configuration: TableFacts, *, table: str, operation: str = "write") -> None:
+    """Refuse to write rows of types that need a table feature which the protocol lacks.
+
+    Such a table can be read. But a writer that adds to it makes files that engines without the
+    feature would open and read in another way.
+
+    Raises:
+        InvalidProtocolError: it names the features.
+
+    Protocol: Timestamp without timezone (TimestampNtz), Variant Data Type
+    """
+    supported = supported_features(configuration.protocol)
+    missing = [
+        name
+        for name, stands_in in _TYPE_FEATURES.items()
+        if name not in supported and stands_in(configuration.schema)
+    ]
+    if missing:
+        named = ", ".join(missing)
+        raise errors.InvalidProtocolError(
+            f"cannot {operation} {table}: its schema has a type that needs the table feature "
+            f"{named}, which its protocol lacks; add it with "
+            f"alter.add_feature({missing[0]!r}, allow_protocol_versions_increase=True)"
         )
 
 

@@ -287,6 +287,7 @@ def stage_files(
 
     Cost: one request for all deletion vectors that are not inline.
     """
+    pending.copies_rows = True
     masked = [n for n, decision in enumerate(decisions) if decision is FileDecision.MASKED]
     if masked:
         mask_files(pending, matching, masked)

@@ -15,8 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog.column_mapping import physical_name
+from deltalog.errors import MalformedLogError
 from deltalog.expressions import columns, conjuncts, filter_mask, to_sql
 from deltalog.expressions.trees import conjunction
+from deltalog.kernels import compute
 from deltalog.partition_values import extract, parse_column
 from deltalog.schema import find_field
 from deltalog.stats import plan_skipping
@@ -67,14 +69,28 @@ class Pruned:
     def num_live_rows(self) -> int | None:
         """Live rows of the files that are kept; None if some file lacks `numRecords`.
 
+        Raises:
+            MalformedLogError: a file has fewer than no rows, by its statistics or after its
+                deletion vector.
+
         Protocol: Per-file Statistics (`numRecords` counts physical rows)
         """
-        counts = self.num_records()
+        counts: Any = self.num_records()
+        files = self.files(["path", "deletionVector"])
+        deleted = compute.struct_field(files.column("deletionVector"), "cardinality")
+        left = compute.subtract(counts, compute.fill_null(deleted, 0))
+        wrong = compute.or_(compute.less(counts, 0), compute.less(left, 0))
+        row = compute.index(wrong, pa.scalar(value=True)).as_py()
+        if row >= 0:
+            raise MalformedLogError(
+                f"cannot count the rows of {self.snapshot.store.root}: expected numRecords of 0 or "
+                f"more and at least as many as the deletion vector marks, found numRecords "
+                f"{counts[row]} and cardinality {deleted[row]} of {files['path'][row].as_py()!r}; "
+                "read the rows, or write the file's statistics again"
+            )
         if counts.null_count:
             return None
-        vectors = self.files(["deletionVector"]).column("deletionVector")
-        deleted = pc.sum(pc.struct_field(vectors, "cardinality")).as_py() or 0
-        return (pc.sum(counts).as_py() or 0) - deleted
+        return compute.sum(left).as_py() or 0
 
     def explain(self) -> list[str]:
         """Explain the result, as lines of text."""

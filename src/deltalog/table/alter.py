@@ -330,6 +330,22 @@ class TableAlterer:
             post_commithook_properties,
         )
 
+    def upgrade_row_ids(
+        self,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Turn row ids of a draft of the protocol into row tracking; every row keeps its id.
+
+        Other engines know row tracking, and not the draft's table feature `rowIds`. Row commit
+        versions, which the draft does not have, begin with this commit.
+
+        Raises:
+            InvalidInputError: the table does not have the draft's row ids, or has too many files
+                for one commit.
+        """
+        self._do(alter.UpgradeRowIds(), commit_properties, post_commithook_properties)
+
     def _do(
         self,
         verb: Verb[Any],

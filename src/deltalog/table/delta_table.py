@@ -98,8 +98,9 @@ class DeltaTable:
       what it raises ends the work, and no file of it is left.
 
     Args:
-        table_uri: path or URL; `table@v3` and `table@20240131120000000` name a version or a
-            moment, unless a directory has that very name. A `Store` works too.
+        table_uri: path or URL (`file:///a%20b` is `/a b`); `table@v3` and
+            `table@20240131120000000` name a version or a moment, unless a directory has that very
+            name. A `Store` works too.
         version: None is the latest.
         storage_options: the usual names of the cloud SDKs and of deltalake, or fsspec's own; or a
             callable that gives them anew when credentials expire.

@@ -15,6 +15,7 @@ from deltalog.table_change.drop import (
     check_droppable,
     deactivated,
     with_current_row_ids,
+    with_row_ids_of,
     without_feature,
 )
 from deltalog.table_change.properties import is_set_by_writers
@@ -27,5 +28,6 @@ __all__ = [
     "is_set_by_writers",
     "new_table",
     "with_current_row_ids",
+    "with_row_ids_of",
     "without_feature",
 ]

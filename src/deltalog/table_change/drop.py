@@ -70,6 +70,7 @@ DROPPABLE: Final[Mapping[str, Droppable]] = {
             _P.in_commit_timestamp_enablement_timestamp,
         )
     ),
+    "materializePartitionColumns": Droppable(properties=(_P.enable_materialize_partition_columns,)),
     "rowTracking": Droppable(
         properties=(
             _P.enable_row_tracking,
@@ -181,14 +182,30 @@ def with_current_row_ids(current: TableConfiguration) -> TableConfiguration:
     configuration = {
         key: text for key, text in current.metadata.configuration.items() if key not in drafts
     }
-    if current.row_id_dialect is Dialect.DRAFT and current.row_id_column is not None:
-        configuration[_P.materialized_row_id_column_name.key] = current.row_id_column
-    if current.row_ids_enabled:
+    # Of a table with both dialects, the ids that are enabled are kept.
+    was_draft = current.properties.enable_row_ids and not current.properties.enable_row_tracking
+    column = current.properties.row_ids_physical_column_name
+    if column is not None and (was_draft or current.row_id_dialect is Dialect.DRAFT):
+        configuration[_P.materialized_row_id_column_name.key] = column
+    if was_draft or current.row_ids_enabled:
         configuration[_P.enable_row_tracking.key] = "true"
     stored = stored_configuration(configuration, protocol, before=current)
     made = TableConfiguration(protocol, replace(current.metadata, configuration=stored))
     check_usable(made, before=current)
     return made
+
+
+def with_row_ids_of(other: TableConfiguration, current: TableConfiguration) -> TableConfiguration:
+    """Return another version's or table's configuration with row ids in the dialect of a table.
+
+    Args:
+        other: what the table is to become.
+        current: of the table; if it has today's row ids alone, those of the draft become these.
+    """
+    drafts, ours = (Dialect.DRAFT.value in made.features for made in (other, current))
+    if drafts and not ours and current.row_id_dialect is Dialect.CURRENT:
+        return with_current_row_ids(other)
+    return other
 
 
 def _why(feature: str, table: TableConfiguration) -> str:

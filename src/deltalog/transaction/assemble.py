@@ -115,7 +115,7 @@ def assemble(
     actions += given.actions
     actions += given.adds
     actions += pending.cdc
-    check_parts(pending, configuration, actions, given.rows)
+    check_parts(pending, configuration, actions, given.rows, before=base.configuration)
     lines = [encode_actions(actions), *add_lines(given.rows)]
     for files, data_change in pending.removes:
         lines += remove_lines(

@@ -11,7 +11,9 @@ import pyarrow as pa
 
 from deltalog.actions.commit_rules import check_commit
 from deltalog.errors import InternalError, InvalidInputError
+from deltalog.features import row_ids
 from deltalog.features.guards import check_may_remove
+from deltalog.features.support import check_column_types
 from deltalog.kernels import compute
 from deltalog.paths import encode_path
 from deltalog.replay import file_keys
@@ -30,6 +32,8 @@ def check_parts(
     configuration: TableConfiguration,
     actions: Sequence[Action],
     rows: pa.Table,
+    *,
+    before: TableConfiguration | None,
 ) -> None:
     """Refuse a commit that would make the table invalid.
 
@@ -38,10 +42,12 @@ def check_parts(
         configuration: protocol and metadata after it.
         actions: its actions, except existing files.
         rows: existing files that it adds again, `FILE_SCHEMA`.
+        before: protocol and metadata of the version below it; None for a new table.
 
     Raises:
-        InvalidInputError: two actions are about the same thing, the table is append-only, or it
-            does not support metadata domains.
+        InvalidInputError: two actions are about the same thing, the table is append-only, it does
+            not support metadata domains, or its rows would get a second row id.
+        InvalidProtocolError: it adds rows of a type that needs a feature which the protocol lacks.
         InternalError: one of our operations staged something impossible.
 
     Cost: one hash aggregation over the paths of the commit.
@@ -52,13 +58,25 @@ def check_parts(
             f"cannot set metadata domains of {pending.store.root}: the protocol lacks the table "
             "feature domainMetadata; add it first"
         )
-    if any(changed for _, changed in pending.removes):
+    # What stands decides: a commit must not lift the prohibition for itself, as a replaced, cloned
+    # or restored table would.
+    if before is not None and any(changed for _, changed in pending.removes):
         check_may_remove(
-            configuration.features,
-            configuration.properties,
+            before.features,
+            before.properties,
             table=pending.store.root,
             operation=pending.operation,
         )
+    if pending.adds:
+        check_column_types(configuration, table=pending.store.root, operation=pending.operation)
+    row_ids.check_change(
+        configuration.features,
+        configuration.properties,
+        before=None if before is None else before.features,
+        was_enabled=before is not None and before.row_ids_enabled,
+        table=pending.store.root,
+        operation=pending.operation,
+    )
     has_vectors = rows.column("deletionVector").null_count < rows.num_rows or any(
         add.deletion_vector is not None for add in pending.adds
     )

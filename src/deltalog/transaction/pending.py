@@ -58,6 +58,7 @@ class PendingTransaction:
         custom_metadata: members of `commitInfo` that the caller adds.
         tags: tags in `commitInfo`.
         preserves_row_ids: whether copied rows kept their row ids; set it to False if not.
+        copies_rows: whether new files may hold rows of the files that are removed or masked.
         read_set: what was read.
         adds: new files.
         masks: rows of existing files that are marked as deleted.
@@ -89,6 +90,7 @@ class PendingTransaction:
         self.custom_metadata: dict[str, Any] = {}
         self.tags: dict[str, str] = {}
         self.preserves_row_ids = True
+        self.copies_rows = False
         self.read_set = ReadSet()
         self.adds: list[AddFile] = []
         self.masks: list[Masks] = []

@@ -91,16 +91,37 @@ def assign_row_ids(
                 replace(add, base_row_id=mark + 1, default_row_commit_version=commit_version)
             )
             mark += count
+        elif add.default_row_commit_version is None:
+            adds.append(replace(add, default_row_commit_version=commit_version))
         else:
             adds.append(add)
     rows, mark = _fill_rows(rows, mark, commit_version)
     # Files may bring ids along (a clone, a restore); the high water mark must cover them, too.
     mark = max([mark, *_last_ids(adds)])
-    actions: list[Action] = []
-    if dialect is Dialect.DRAFT or known is None or mark != known:
-        preserved = pending.preserves_row_ids and not base.gained_row_ids
-        actions.append(row_ids.high_water_mark_action(dialect, mark, preserved=preserved))
+    actions: list[Action] = [
+        row_ids.high_water_mark_action(
+            spoken, mark, preserved=_are_preserved(pending, base, configuration, spoken)
+        )
+        for spoken in row_ids.dialects_of(configuration.features)
+        # The draft wants its action in every commit that adds data.
+        if spoken is Dialect.DRAFT or known is None or mark != known
+    ]
     return Assigned(adds=adds, rows=rows, actions=actions, backfilled=base.backfilled, root=root)
+
+
+def _are_preserved(
+    pending: PendingTransaction,
+    base: CommitBase,
+    configuration: TableConfiguration,
+    dialect: Dialect,
+) -> bool:
+    """Whether all rows that the commit copies keep the ids that they have in a dialect."""
+    if not pending.preserves_row_ids or base.gained_row_ids:
+        return False
+    copies = pending.copies_rows and bool(pending.adds)
+    return not copies or row_ids.keeps_copied_ids(
+        dialect, configuration.features, configuration.properties
+    )
 
 
 def _num_records(add: AddFile) -> int:
@@ -124,7 +145,11 @@ def _last_ids(adds: list[AddFile]) -> list[int]:
 
 
 def _fill_rows(rows: pa.Table, mark: int, commit_version: int | None) -> tuple[pa.Table, int]:
-    """Give ids to existing files that have none (backfill)."""
+    """Give ids to existing files that have none (backfill), and commit versions (the draft)."""
+    versions: Any = rows.column("defaultRowCommitVersion")
+    if commit_version is not None and versions.null_count:
+        given = compute.coalesce(versions, pa.scalar(commit_version, pa.int64()))
+        rows = _replaced(rows, "defaultRowCommitVersion", given)
     bases: Any = rows.column("baseRowId")
     if not bases.null_count:
         return rows, mark
@@ -137,12 +162,6 @@ def _fill_rows(rows: pa.Table, mark: int, commit_version: int | None) -> tuple[p
     after = compute.cumulative_sum(needed)
     starts = compute.add(compute.subtract(after, needed), mark + 1)
     rows = _replaced(rows, "baseRowId", compute.coalesce(bases, starts))
-    if commit_version is not None:
-        versions: Any = rows.column("defaultRowCommitVersion")
-        given = compute.if_else(
-            missing, pa.scalar(commit_version, pa.int64()), pa.scalar(None, pa.int64())
-        )
-        rows = _replaced(rows, "defaultRowCommitVersion", compute.coalesce(versions, given))
     return rows, mark + (compute.sum(needed).as_py() or 0)
 
 

@@ -31,7 +31,7 @@ from deltalog.paths import (
     is_absolute,
 )
 from deltalog.scan.plan import descriptor_of
-from deltalog.table_change import changed_table
+from deltalog.table_change import changed_table, with_row_ids_of
 from deltalog.table_change.properties import stored_configuration
 from deltalog.verbs.cloned_files import ABSOLUTE, Copied, FileNames, copy_files, root_location
 from deltalog.verbs.restore import difference
@@ -109,6 +109,8 @@ def cloned_configuration(
     Raises:
         InvalidInputError: a property is invalid.
     """
+    if target is not None:
+        source = with_row_ids_of(source, target)
     protocol = source.protocol
     for feature in _TIED_FEATURES:
         if feature in supported_features(protocol):

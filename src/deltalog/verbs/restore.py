@@ -25,6 +25,7 @@ from deltalog.kernels import compute
 from deltalog.paths import decode_path
 from deltalog.replay import file_keys
 from deltalog.schema import encode_schema
+from deltalog.table_change import with_row_ids_of
 from deltalog.verbs.needed_files import existing, vector_path
 from deltalog.verbs.verb import Verb
 
@@ -183,6 +184,8 @@ def restored_configuration(
     Column ids and identity values must never be assigned twice, so their high water marks stay; and
     so does the protection of checkpoints.
     """
+    if not downgrades:
+        then = with_row_ids_of(then, now)
     protocol = then.protocol if downgrades else _risen(now.protocol, then.protocol)
     texts = dict(then.metadata.configuration)
     current = now.metadata.configuration

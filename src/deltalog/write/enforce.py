@@ -67,7 +67,7 @@ class Enforcer:
         table: location of the table, for messages.
         time_zone: applied to values of `timestamp_ntz` that go into `timestamp` columns.
         identity_starts: identity column → first value to assign, instead of the next one.
-        now_ms: the value of `current_timestamp()` in a default; None is the current time.
+        now_ms: the value of `current_timestamp()` in defaults and rules; None is the current time.
         keeps_identities: the rows were in the table before, and keep their identity values.
 
     Attributes:
@@ -105,9 +105,12 @@ class Enforcer:
             time_zone=time_zone,
         )
         missing = self._fit.missing
-        now = datetime.fromtimestamp((clock.now_ms() if now_ms is None else now_ms) / 1000, UTC)
+        # No rule that deltalog makes depends on the time, but other writers made such rules.
+        self._now = datetime.fromtimestamp(
+            (clock.now_ms() if now_ms is None else now_ms) / 1000, UTC
+        )
         self._constants = {
-            name: self._default(name, defaults[name], now) for name in missing if name in defaults
+            name: self._default(name, defaults[name]) for name in missing if name in defaults
         }
         self._check_explicit(identities, keeps_identities=keeps_identities)
         self._identities = {name: identities[name] for name in missing if name in identities}
@@ -193,12 +196,12 @@ class Enforcer:
                 f"{', '.join(map(repr, given))} are always generated; leave them out of the data"
             )
 
-    def _default(self, name: str, text: str, now: datetime) -> Any:
+    def _default(self, name: str, text: str) -> Any:
         """Evaluate a default to the constant that all rows get."""
         what = f"the default of column {name!r} ({text})"
         field = find_field(self._logical, (name,))
         with _naming(self._table, what, "allowColumnDefaults"):
-            resolved = resolve(parse_sql(text).cast(field.type), StructType([]), now=now)
+            resolved = resolve(parse_sql(text).cast(field.type), StructType([]), now=self._now)
             one_row = pa.record_batch({"": pa.nulls(1)})
             return evaluate(resolved, one_row)[0]
 
@@ -207,14 +210,14 @@ class Enforcer:
         field = find_field(self._logical, (name,))
         what = f"the expression of the generated column {name!r} ({text})"
         with _naming(self._table, what, "generatedColumns"):
-            return resolve(self._parse(text).cast(field.type), self._logical)
+            return resolve(self._parse(text).cast(field.type), self._logical, now=self._now)
 
     def _verification(self, name: str, text: str) -> _Rule:
         """Return the rule that given values of a generated column equal the computed ones."""
         what = f"generated column {name!r} ({text})"
         with _naming(self._table, what, "generatedColumns"):
             is_same = Column((name,)).equals_null_safe(self._parse(text))
-            return _Rule(what, name, resolve_predicate(is_same, self._logical))
+            return _Rule(what, name, resolve_predicate(is_same, self._logical, now=self._now))
 
     def _check(self, check: Check) -> _Rule:
         kind, feature = (
@@ -224,7 +227,7 @@ class Enforcer:
         )
         what = f"{kind} {check.name!r} ({check.text})"
         with _naming(self._table, what, feature):
-            condition = resolve_predicate(self._parse(check.text), self._logical)
+            condition = resolve_predicate(self._parse(check.text), self._logical, now=self._now)
         return _Rule(what, check.name, condition)
 
     def _parse(self, text: str) -> Expression:

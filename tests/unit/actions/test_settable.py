@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from deltalog.actions.properties import TableProperties
-from deltalog.actions.settable import canonical_key, check_settable
+from deltalog.actions.settable import PARQUET_CODECS, canonical_key, check_settable
 from deltalog.errors import InvalidInputError
+from deltalog.write.options import codec_of
 
 
 @pytest.mark.protocol("D-38")
@@ -40,6 +41,9 @@ def test_an_unknown_key_of_delta_is_kept_and_not_settable() -> None:
         ({"delta.minWriterVersion": "x"}, "whole number"),
         ({"delta.appendOnly": "true", "DELTA.appendonly": "false"}, "given twice"),
         ({"delta.columnMapping.mode": "names"}, "expected one of none, id, name"),
+        ({"delta.parquet.compression.codec": "rar"}, "expected one of uncompressed, none, snappy"),
+        ({"delta.parquet.compression.codec": "lzo"}, "found 'lzo'"),
+        ({"delta.parquet.compression.codec": ""}, "found ''"),
     ],
 )
 def test_what_a_user_may_not_set(properties: dict[str, str], message: str) -> None:
@@ -58,3 +62,9 @@ def test_what_a_user_may_set_keeps_its_text() -> None:
         "delta.constraints.a": "x > 1",
         "z": "",
     }
+
+
+@pytest.mark.parametrize("codec", [*PARQUET_CODECS, "ZSTD", "Snappy"])
+def test_every_codec_that_can_be_set_can_be_written(codec: str) -> None:
+    asked = check_settable({"delta.parquet.compression.codec": codec})
+    assert codec_of(None, TableProperties(asked))

@@ -6,12 +6,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltalog.actions.arrow import FILE_SCHEMA
+from deltalog.actions.arrow import DELETION_VECTOR_TYPE, FILE_SCHEMA
 from deltalog.checkpoints.reader import Checkpoint
+from deltalog.checkpoints.schema import conform
+from deltalog.errors import MalformedLogError
 from deltalog.log import names
 from deltalog.log.listing import list_log
 from deltalog.log.segment import build_segment
 from tests.support.logs import DictStore
+
+_NUMBERS = [(name, pa.int64()) for name in ("offset", "sizeInBytes", "cardinality")]
 
 
 @pytest.mark.protocol("CKPT-11", "CKPT-23")
@@ -19,8 +23,11 @@ def test_other_flavours_of_the_types_are_read() -> None:
     path = pa.array(["a", "b"], pa.large_string())
     size = pa.array([1, 2], pa.int32())
     vectors = pa.StructArray.from_arrays(
-        [pa.array([None, "u"]), pa.array([None, "x"]), pa.array([None, 3], pa.int64())],
-        ["storageType", "pathOrInlineDv", "offset"],
+        [
+            *(pa.array([None, text]) for text in ("p", "x")),
+            *(pa.array([None, number], pa.int64()) for number in (3, 34, 1)),
+        ],
+        ["storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality"],
     )
     maps = pa.array([[("p", "1")], None], pa.map_(pa.large_string(), pa.large_string()))
     stats = pa.array(["{}", None]).dictionary_encode()
@@ -48,7 +55,18 @@ def test_other_flavours_of_the_types_are_read() -> None:
     first, second = found["deletionVector"].to_pylist()
     assert first is None
     assert second is not None
-    assert (second["storageType"], second["offset"], second["cardinality"]) == ("u", 3, None)
+    assert list(second.values()) == ["p", "x", 3, 34, 1, None]
+
+
+@pytest.mark.protocol("DV-02")
+@pytest.mark.parametrize("member", ["storageType", "pathOrInlineDv", "sizeInBytes", "cardinality"])
+def test_half_of_a_deletion_vector_is_damage(member: str) -> None:
+    vector: dict[str, Any] = {"storageType": "p", "pathOrInlineDv": "x", "offset": 1}
+    vector = {**vector, "sizeInBytes": 34, "cardinality": 1, member: None}
+    kind = pa.struct([*((name, pa.string()) for name in list(vector)[:2]), *_NUMBERS])
+    column = pa.array([None, vector], kind)
+    with pytest.raises(MalformedLogError, match=f"row 1: deletionVector.{member}: required"):
+        conform(column, DELETION_VECTOR_TYPE)
 
 
 @pytest.mark.protocol("CKPT-14")

@@ -58,6 +58,37 @@ def test_z85_refuses_what_is_none(text: str) -> None:
         decode_z85(text)
 
 
+# Version 6 of the kernel's table cdf-table-with-dv. `##093` is 2^32 + 0x086eb2d8.
+EXCEEDING = "^Bg9^0rr910000000000iXQKl0rr91000005c8Xg##093"
+
+
+@pytest.mark.protocol("DV-16", "DV-17")
+def test_a_last_group_that_exceeds_its_bits_in_the_padding_is_read_as_the_reference_does() -> None:
+    found = decode_z85(EXCEEDING, 34)
+    assert found.hex() == ("d1d339640100000000000000000000003a300000010000000000000010000000086e")
+    assert parse_inline(descriptor("i", EXCEEDING, size=34, cardinality=1)) == DeletionBitmap(
+        [0x6E08]
+    )
+
+
+@pytest.mark.protocol("DV-16")
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        (EXCEEDING, 36),
+        (EXCEEDING, None),
+        (EXCEEDING, 32),
+        ("#####00000", 6),
+        ("00000####~", 6),
+        ("00000#####", 9),
+        ("0000000000", -1),
+    ],
+)
+def test_any_other_excess_is_refused(text: str, size: int | None) -> None:
+    with pytest.raises(DeletionVectorError, match="Z85"):
+        decode_z85(text, size)
+
+
 @pytest.mark.protocol("DV-16")
 def test_z85_refuses_bytes_that_do_not_fill_a_group() -> None:
     with pytest.raises(DeletionVectorError, match="multiple of 4"):

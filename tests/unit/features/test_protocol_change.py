@@ -207,6 +207,16 @@ def test_the_least_protocol_of_a_new_table(
     assert least_protocol(TableProperties(configuration), schema) == expected
 
 
+@pytest.mark.protocol("TF-01")
+@pytest.mark.parametrize("writer", ["2", "6", " 3 "])
+def test_reader_version_3_goes_with_writer_version_7_only(writer: str) -> None:
+    asked = {"delta.minReaderVersion": "3", "delta.minWriterVersion": writer}
+    with pytest.raises(InvalidInputError, match="reader version 3 with writer version"):
+        requested_protocol(asked)
+    for sound in ({"delta.minReaderVersion": "3"}, {**asked, "delta.minWriterVersion": "7"}):
+        assert requested_protocol(sound)[0] == protocol(3, 7, [], [])
+
+
 @pytest.mark.protocol("UPG-05", "UPG-06", "B-09")
 def test_requests_are_no_part_of_the_configuration() -> None:
     asked = {

@@ -5,6 +5,7 @@ import pytest
 from deltalog.actions.properties import TableProperties
 from deltalog.features import FEATURES, Kind, Support, canonical_name, find_feature
 from deltalog.features.protocol_change import needed_features
+from deltalog.features.registry import requested_name
 from deltalog.schema import ArrayType, Field, PrimitiveType, StructType, VariantType
 
 
@@ -15,6 +16,7 @@ from deltalog.schema import ArrayType, Field, PrimitiveType, StructType, Variant
         ("appendOnly", "appendOnly"),
         ("columnInvariants", "invariants"),
         ("timestampNTZ", "timestampNtz"),
+        ("timestampWithoutTimezone", "timestampNtz"),
         ("delta.rowIds", "rowIds"),
         ("typeWidening-preview", "typeWidening"),
         ("variantType-preview", "variantType"),
@@ -31,6 +33,25 @@ def test_names_and_aliases(name: str, current: str) -> None:
 @pytest.mark.protocol("B-11")
 def test_case_matters() -> None:
     assert find_feature("deletionvectors") is None
+
+
+@pytest.mark.protocol("B-11", "D-38")
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        ("deletionvectors", "deletionVectors"),
+        ("DELETIONVECTORS", "deletionVectors"),
+        ("deletionVectors", "deletionVectors"),
+        ("timestampNTZ", "timestampNtz"),
+        ("TimestampWithoutTimezone", "timestampNtz"),
+        ("columninvariants", "invariants"),
+        ("TYPEWIDENING-PREVIEW", "typeWidening-preview"),
+        ("typewidening", "typeWidening"),
+        ("nobody", None),
+    ],
+)
+def test_who_asks_for_a_feature_may_write_it_in_any_case(asked: str, name: str | None) -> None:
+    assert requested_name(asked) == name
 
 
 @pytest.mark.protocol("TF-08", "TF-03")

@@ -127,3 +127,25 @@ def test_the_same_logical_file_again_only_refreshes_its_facts() -> None:
     assert table.rows() == [1]
     table.commit(logs.remove(add["add"]["path"], deletionVector=vector))
     assert table.rows() == []
+
+
+@pytest.mark.protocol("DV-02", "DV-09")
+@pytest.mark.parametrize("member", ["storageType", "pathOrInlineDv", "sizeInBytes", "cardinality"])
+def test_a_required_member_that_is_null_gives_no_rows(member: str) -> None:
+    """Its key would be that of the file without a vector, so a remove of that would win."""
+    table = DataTable([("id", "long")], features=["deletionVectors"])
+    line = table.add({"id": [0, 1, 2, 3, 4]})
+    table.commit(line)
+    again = {**line["add"], "deletionVector": {**table.vector(1, 2), member: None}}
+    table.commit({"remove": {"path": line["add"]["path"], "dataChange": True}}, {"add": again})
+    for act in (table.rows, lambda: table.scan().count()):
+        with pytest.raises(MalformedLogError, match=f"add.deletionVector.{member}: required"):
+            act()
+
+
+def test_counting_refuses_a_vector_with_more_rows_than_its_file() -> None:
+    table = DataTable([("id", "long")], features=["deletionVectors"])
+    vector = {**table.vector(1), "cardinality": 6}
+    table.commit(table.add({"id": [0, 1, 2, 3, 4]}, deletionVector=vector))
+    with pytest.raises(MalformedLogError, match="numRecords 5 and cardinality 6 of 'part-1"):
+        table.scan().count()

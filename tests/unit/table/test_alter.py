@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +11,14 @@ import pytest
 
 from deltalog import CommitProperties, DeltaTable, Field, Transaction, write_deltalake
 from deltalog.clock import now_ms
-from deltalog.errors import ConstraintViolationError, DeltaError, InvalidInputError
+from deltalog.errors import (
+    ConstraintViolationError,
+    DeltaError,
+    InvalidInputError,
+    InvalidProtocolError,
+)
 from deltalog.schema import find_field
+from tests.support import logs
 from tests.support.facade import (
     NO_VECTORS,
     VECTORS,
@@ -23,6 +30,7 @@ from tests.support.facade import (
     store_of,
     unchanged,
 )
+from tests.support.raw_tables import DataTable
 
 MAPPED = {"delta.columnMapping.mode": "name"}
 DATA = [{"id": 1, "s": {"a": 1, "b": 2}, "t": "x"}, {"id": 2, "s": {"a": 3, "b": 4}, "t": "y"}]
@@ -239,3 +247,94 @@ def test_what_changes_nothing_is_no_commit() -> None:
     made: Any = make(DATA, configuration={"a": "b"})
     with unchanged(made):
         made.alter.set_clustering_columns(None)
+
+
+@pytest.mark.protocol("TF-01")
+def test_reader_version_3_without_lists_of_features_is_refused() -> None:
+    asked = {"delta.minReaderVersion": "3", "delta.minWriterVersion": "5"}
+    made = make(DATA)
+    for act in (
+        lambda: made.alter.upgrade_protocol(3, 5),
+        lambda: made.alter.set_table_properties(asked),
+        lambda: make(DATA, configuration=asked),
+    ):
+        with (
+            unchanged(made),
+            pytest.raises(InvalidInputError, match="reader version 3 with writer version 5"),
+        ):
+            act()
+
+
+@pytest.mark.protocol("D-38", "TF-03", "B-07")
+def test_features_are_named_in_any_case() -> None:
+    made = make(DATA)
+    made.alter.add_feature("DELETIONvectors", allow_protocol_versions_increase=True)
+    made.alter.set_table_properties({"Delta.Feature.CHANGEdatafeed": "supported"})
+    named = ("appendOnly", "changeDataFeed", "deletionVectors", "invariants")
+    assert made.protocol().writer_features == named
+    made.alter.drop_feature("deletionVECTORS")
+    assert "deletionVectors" not in (made.protocol().writer_features or ())
+    with pytest.raises(InvalidInputError, match="there is no table feature 'deletionVector'"):
+        made.alter.add_feature("deletionVector")
+
+
+@pytest.mark.protocol("NTZ-01")
+@pytest.mark.parametrize("name", ["timestampWithoutTimezone", "timestampNTZ", "timestampNtz"])
+def test_columns_without_zone_are_written_where_the_protocol_has_them(name: str) -> None:
+    made = make([{"t": dt.datetime(2024, 1, 1)}])  # noqa: DTZ001  # without a zone
+    store = store_of(made)
+    line = next(line for line in actions(made) if "protocol" in line)["protocol"]
+
+    def spelled(names: list[str]) -> list[str]:
+        return [name if one == "timestampNtz" else one for one in names]
+
+    lists = {key: spelled(line[key]) for key in ("readerFeatures", "writerFeatures")}
+    logs.commit(store, 1, {"protocol": {**line, **lists}})
+    write_deltalake(store, made.to_pyarrow_table(), mode="append")
+    assert DeltaTable(store).to_pyarrow_table().num_rows == 2
+    assert set(DeltaTable(store).protocol().reader_features or ()) == {name}
+
+
+@pytest.mark.protocol("NTZ-01")
+def test_a_type_whose_feature_the_protocol_lacks_is_read_and_not_written() -> None:
+    made = make([{"t": dt.datetime(2024, 1, 1)}])  # noqa: DTZ001  # without a zone
+    store, rows_before = store_of(made), made.to_pyarrow_table()
+    logs.commit(store, 1, {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}})
+    made.update_incremental()
+    assert made.to_pyarrow_table().equals(rows_before)
+    for act in (
+        lambda: write_deltalake(made, rows_before, mode="append"),
+        lambda: write_deltalake(made, rows_before, mode="overwrite"),
+        lambda: made.update(updates={"t": "t + interval 1 day"}),
+    ):
+        with (
+            unchanged(made),
+            pytest.raises(InvalidProtocolError, match=r"alter\.add_feature\('timestampNtz'"),
+        ):
+            act()
+    made.alter.add_feature("timestampNtz", allow_protocol_versions_increase=True)
+    write_deltalake(made, rows_before, mode="append")
+    assert DeltaTable(store).to_pyarrow_table().num_rows == 2
+
+
+@pytest.mark.protocol("CON-01", "CON-06", "GEN-04")
+def test_rules_that_depend_on_the_time_are_kept_and_not_made() -> None:
+    late = {"delta.constraints.late": "d <= current_date()"}
+    raw = DataTable([("d", "date")], configuration=late)
+    today = dt.datetime.now(dt.UTC).date()
+    write_deltalake(raw.store, [{"d": today - dt.timedelta(days=1)}], mode="append")
+    made = DeltaTable(raw.store)
+    with unchanged(made), pytest.raises(ConstraintViolationError, match="'late'"):
+        write_deltalake(made, [{"d": today + dt.timedelta(days=2)}], mode="append")
+    with unchanged(made), pytest.raises(ConstraintViolationError, match="'late'"):
+        made.update(updates={"d": "d + interval 3 day"})
+    made.alter.set_table_properties({"x": "y"})
+    for act in (
+        lambda: made.alter.add_constraint({"later": "d > now()"}),
+        lambda: DeltaTable.create(logs.DictStore(), made.schema(), configuration=late),
+        lambda: made.alter.add_columns(
+            Field("g", "date", metadata={"delta.generationExpression": "current_date()"})
+        ),
+    ):
+        with unchanged(made), pytest.raises(InvalidInputError):
+            act()

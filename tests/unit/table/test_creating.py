@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -146,3 +147,50 @@ def test_a_table_that_is_there() -> None:
         DeltaTable.create(store, made.schema())
     with unchanged(made):
         assert rows(DeltaTable.create(store, [Field("x", "long")], mode="ignore")) == [1]
+
+
+EMPTY = pa.table({"id": pa.array([], pa.int64()), "p": pa.array([], pa.string())})
+
+
+def append_only(store: DictStore) -> DeltaTable:
+    """Rows, then the property, then another row."""
+    write_deltalake(store, numbers(1, 2))
+    DeltaTable(store).alter.set_table_properties({"delta.appendOnly": "true"})
+    write_deltalake(store, numbers(3), mode="append")
+    return DeltaTable(store)
+
+
+@pytest.mark.protocol("APP-01")
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda table: DeltaTable.create(store_of(table), numbers().schema, mode="overwrite"),
+        lambda table: DeltaTable.create(
+            store_of(table),
+            numbers().schema,
+            mode="overwrite",
+            configuration={"delta.appendOnly": "false"},
+        ),
+        lambda table: table.restore(0),
+        lambda table: write_deltalake(
+            store_of(table), EMPTY, mode="overwrite", schema_mode="overwrite"
+        ),
+        lambda table: make(numbers(7)).clone(store_of(table), replace=True),
+    ],
+    ids=["create", "create otherwise", "restore", "overwrite", "clone"],
+)
+def test_what_stands_decides_whether_rows_may_go(act: Callable[[DeltaTable], object]) -> None:
+    table = append_only(DictStore())
+    with unchanged(table), pytest.raises(InvalidInputError, match="it is append-only"):
+        act(table)
+
+
+@pytest.mark.protocol("APP-03")
+def test_a_replaced_table_may_become_append_only_and_an_empty_one_be_replaced() -> None:
+    store = DictStore()
+    write_deltalake(store, numbers(1, 2))
+    DeltaTable.create(
+        store, EMPTY.schema, mode="overwrite", configuration={"delta.appendOnly": "true"}
+    )
+    DeltaTable.create(store, numbers().schema, mode="overwrite")
+    assert DeltaTable(store).schema().to_arrow() == numbers().schema

@@ -13,9 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
-from deltalog import DeltaTable, QueryBuilder, col, write_deltalake
+from deltalog import DeltaTable, QueryBuilder, col, convert_to_deltalake, write_deltalake
 from deltalog._json import loads
 from deltalog.errors import InvalidInputError, TableNotFoundError, VersionNotFoundError
 from deltalog.insight.follow import Follower
@@ -92,6 +93,34 @@ def test_a_location_may_name_a_version_or_a_moment(tmp_path: Path) -> None:
     assert DeltaTable(f"{tmp_path}/t@v0").version() == 0
     assert DeltaTable(f"{tmp_path}/t@20240101003000000").version() == 0
     assert DeltaTable(f"{tmp_path}/t@20240101010000000").version() == 1
+
+
+@pytest.mark.parametrize("name", ["a b", "a%20b", "100%", "ü@v7", "a+b&c"])
+def test_a_url_of_a_local_directory_is_decoded_once(tmp_path: Path, name: str) -> None:
+    place = tmp_path / name
+    write_deltalake(place.as_uri(), [{"id": 1}])
+    write_deltalake(place.as_uri(), [{"id": 2}], mode="append")
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert DeltaTable(f"{place.as_uri()}@v0").count() == 1
+    assert DeltaTable.is_deltatable(place.as_uri())
+    opened = DeltaTable(place.as_uri())
+    assert (opened.count(), opened.table_uri) == (2, str(place))
+    clone = opened.clone((tmp_path / f"clone of {name}").as_uri())
+    assert (tmp_path / f"clone of {name}" / "_delta_log").is_dir()
+    assert DeltaTable(clone.table_uri).count() == 2
+    DeltaTable.create((tmp_path / f"new {name}").as_uri(), opened.schema())
+    assert (tmp_path / f"new {name}" / "_delta_log").is_dir()
+    old = tmp_path / f"old {name}"
+    old.mkdir()
+    pq.write_table(pa.table({"id": [1]}), old / "x.parquet")
+    convert_to_deltalake(old.as_uri())
+    assert DeltaTable(old).count() == 1
+
+
+def test_a_path_is_taken_literally(tmp_path: Path) -> None:
+    write_deltalake(f"{tmp_path}/a%20b", [{"id": 1}])
+    write_deltalake(tmp_path / "c%20d", [{"id": 1}])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a%20b", "c%20d"]
 
 
 def test_a_directory_of_that_very_name_wins(tmp_path: Path) -> None:

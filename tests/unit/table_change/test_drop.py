@@ -51,6 +51,15 @@ def test_an_inactive_feature_is_still_supported() -> None:
     assert after.metadata.configuration == {}
 
 
+@pytest.mark.protocol("B-07", "B-57")
+def test_partition_columns_need_no_longer_be_in_data_files() -> None:
+    before = table(enableMaterializePartitionColumnsFeature="true")
+    assert not check_droppable(before, "materializePartitionColumns").has_history
+    after = without_feature(before, "materializePartitionColumns")
+    assert not after.supports("materializePartitionColumns")
+    assert after.metadata.configuration == {}
+
+
 def test_constraints_hold_their_feature() -> None:
     held = table(constraints__positive="id > 0")
     with pytest.raises(InvalidInputError, match="drop the constraints positive first"):

@@ -273,6 +273,44 @@ def test_null_that_is_given_stays_null() -> None:
     assert enforced(configuration, {"a": [None, 1]}) == {"a": [None, 1]}
 
 
+@pytest.mark.protocol("CON-01", "CON-06")
+@pytest.mark.parametrize(
+    ("text", "day", "is_allowed"),
+    [
+        ("d <= current_date()", date(2023, 11, 14), True),
+        ("d < current_date", date(2023, 11, 14), False),
+        ("d >= now()", date(2023, 11, 14), False),
+        ("d >= date_sub(curdate(), 1)", date(2023, 11, 13), True),
+        ("d < localtimestamp()", date(2023, 11, 15), False),
+    ],
+)
+def test_a_rule_of_another_writer_may_depend_on_the_time(
+    text: str, day: date, *, is_allowed: bool
+) -> None:
+    """deltalog makes no such rule, and Delta Spark evaluates those that are there."""
+    now_ms = 1_700_000_000_123  # 2023-11-14T22:13:20Z
+    invariant = with_metadata(
+        Field("d", "date"), delta__invariants=f'{{"expression": {{"expression": "{text}"}}}}'
+    )
+    for configuration in (table(Field("d", "date"), constraints__late=text), table(invariant)):
+        if is_allowed:
+            assert enforced(configuration, {"d": [day]}, now_ms=now_ms) == {"d": [day]}
+        else:
+            with pytest.raises(ConstraintViolationError, match="is violated by 1 of the 1 rows"):
+                enforced(configuration, {"d": [day]}, now_ms=now_ms)
+
+
+@pytest.mark.protocol("GEN-01", "GEN-02")
+def test_a_generated_column_of_another_writer_may_depend_on_the_time() -> None:
+    made = (Field("a", "long"), generated("g", "date", "current_date()"))
+    configuration, now_ms = table(*made, features=GENERATED), 1_700_000_000_123
+    today = date(2023, 11, 14)
+    assert enforced(configuration, {"a": [1]}, now_ms=now_ms) == {"a": [1], "g": [today]}
+    assert enforced(configuration, {"a": [1], "g": [today]}, now_ms=now_ms)["g"] == [today]
+    with pytest.raises(ConstraintViolationError, match="generated column 'g'"):
+        enforced(configuration, {"a": [1], "g": [date(2023, 11, 13)]}, now_ms=now_ms)
+
+
 def test_a_default_satisfies_not_null() -> None:
     field = Field("a", "long", nullable=False, metadata={"CURRENT_DEFAULT": "1"})
     rows = enforced(table(field, Field("b", "long"), features=DEFAULTS), {"b": [2]})

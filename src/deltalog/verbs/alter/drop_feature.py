@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from deltalog._json import loads
 from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.features.registry import canonical_name
+from deltalog.features.registry import canonical_name, requested_name
 from deltalog.features.row_ids import ROW_TRACKING_DOMAIN
 from deltalog.features.type_widening import has_type_changes
 from deltalog.log.listing import list_log
@@ -67,7 +67,7 @@ def drop_feature(
 
     Args:
         snapshot: the newest version.
-        feature: by any of its names.
+        feature: by any of its names, in any case.
         commit: stages and commits a verb.
         truncate_history: False keeps the history, and protects its checkpoints from cleanup; True
             deletes the log before the last checkpoint, as far as it is older than
@@ -86,6 +86,7 @@ def drop_feature(
     Cost: files that need the feature are rewritten; one checkpoint; with `truncate_history`, every
     commit of the log is read.
     """
+    feature = requested_name(feature) or feature
     name = canonical_name(feature)
     droppable = check_droppable(snapshot.configuration, feature)
     if name == "checkpointProtection" and not truncate_history:
@@ -159,6 +160,7 @@ class StopUsing(Verb[FilesRewritten]):
         with FileWriter(spec) as writer:
             copied = copy_rows(snapshot, files, writer, spec.configuration.arrow_schema)
             written = writer.finish()
+        transaction.copies_rows = True
         transaction.add_files(written)
         transaction.remove_files(files, data_change=False)
         return FilesRewritten(

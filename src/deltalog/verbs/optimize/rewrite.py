@@ -60,6 +60,7 @@ def stage_rewrite(
     Cost: that of `Engine.rewrite_bins`. After a failure no new file is left behind.
     """
     transaction = job.transaction
+    transaction.copies_rows = True
     done = list(zip(job.bins, engine.rewrite_bins(job), strict=False))
     for one, rewritten in done:
         transaction.read_files(one.files)
