@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 _ELEMENT_BYTES: Final = 8
+_MAX_INTEGER: Final = (1 << 31) - 1
 
 
 def list_of(lists: Array, values: Array, parents: Array | None = None) -> Array:
@@ -68,9 +69,21 @@ def _distinct(values: Iterable[Any], left_out: Iterable[Any] = ()) -> list[Any]:
         key = identity(value)
         if key not in seen:
             seen.add(key)
-            # Spark keeps 0.0 for either zero; adding 0.0 turns -0.0 into 0.0.
-            found.append(value + 0.0 if isinstance(value, float) else value)
+            found.append(_with_one_zero(value))
     return found
+
+
+def _with_one_zero(value: Any) -> Any:
+    """The value as Spark keeps it in sets: 0.0 for either zero, also inside of it."""
+    match value:
+        case float():
+            return value + 0.0
+        case list():
+            return [_with_one_zero(part) for part in value]
+        case dict():
+            return {name: _with_one_zero(part) for name, part in value.items()}
+        case _:
+            return value
 
 
 def _intersection(left: list[Any], right: list[Any]) -> list[Any]:
@@ -134,6 +147,9 @@ def _slice(values: list[Any], start: int, count: int) -> list[Any]:
             f"the position {start} and the length {count}"
         )
     begin = start - 1 if start > 0 else len(values) + start
+    if begin < len(values) and begin + count > _MAX_INTEGER:
+        # Spark's compiled code gives the rest of the array, its interpreter nothing.
+        raise InvalidInputError(f"slice from {start} on is too long: {count} elements")
     return values[begin : begin + count] if begin >= 0 else []
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _SAME_NAMES: Final = ("acosh", "asinh", "atanh", "cosh", "exp", "expm1", "sinh", "tanh")
-_ANGLES: Final = ("acos", "asin", "atan", "atan2")
+_ANGLES: Final = ("acos", "asin", "atan")
 _FACTORIALS: Final = 20
 _EXACT: Final = decimal.Context(prec=400, rounding=decimal.ROUND_HALF_EVEN)
 
@@ -74,20 +74,14 @@ def _bround(value: Datum, digits: Datum | None = None) -> Datum:
         return by_row(lambda number: _to_even(number, places), result, value)
     if pt.is_integer(value.type):
         return value if places >= 0 else _bround_integer(value, places)
-    texts = (
-        compute.cast(value, pa.string())
-        if pt.is_float32(value.type)
-        else by_row(repr, pa.string(), value)
-    )
     return by_row(
-        lambda number, text: (
-            float(_to_even(decimal.Decimal(text), places)) + 0.0
+        lambda number: (
+            float(_to_even(decimal.Decimal(repr(number)), places)) + 0.0
             if math.isfinite(number)
             else number
         ),
         value.type,
         value,
-        texts,
     )
 
 
@@ -120,6 +114,8 @@ def _log_to_base(base: float, value: float) -> float | None:
 ROWS: Final[dict[str, Callable[..., Any]]] = {
     **{name: getattr(java_math, name) for name in _SAME_NAMES},
     **{name: getattr(java_angles, name) for name in _ANGLES},
+    # Spark adds 0.0 to both sides, so that there is one zero.
+    "atan2": lambda y, x: java_angles.atan2(y + 0.0, x + 0.0),
     "cbrt": java_powers.cbrt,
     "hypot": java_powers.hypot,
     "pow": java_powers.power,

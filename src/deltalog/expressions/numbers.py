@@ -79,7 +79,8 @@ def _decimal_to_whole(array: Datum, *, up: bool) -> Datum:
 def round_half_up(value: Datum, digits: Datum | None = None) -> Datum:
     """`round`: halves away from zero; negative digits round left of the decimal point.
 
-    Spark rounds the shortest decimal form of a double (2.675 to 2.68), not its binary value.
+    Spark rounds the shortest decimal form of a double (2.675 to 2.68), not its binary value; and
+    that of a float's double, not of the float.
 
     Cost: by row for floats and doubles.
     """
@@ -88,20 +89,15 @@ def round_half_up(value: Datum, digits: Datum | None = None) -> Datum:
         return on_array(lambda array: _round_decimal(array, places), value)
     if pt.is_integer(value.type):
         return value if places >= 0 else _round_integer(value, places)
-    if pt.is_float64(value.type):
-        return by_row(lambda number: _round_double(number, repr(number), places), value.type, value)
-    texts = compute.cast(value, pa.string())
-    return by_row(
-        lambda number, text: _round_double(number, text, places), value.type, value, texts
-    )
+    return by_row(lambda number: _round_double(number, places), value.type, value)
 
 
-def _round_double(number: float, text: str, places: int) -> float:
+def _round_double(number: float, places: int) -> float:
     if not math.isfinite(number):
         return number
     unit = decimal.Decimal(1).scaleb(-places)
     # Java's BigDecimal has no negative zero, so -0.4 rounds to 0.0; adding 0.0 does the same.
-    return float(decimal.Decimal(text).quantize(unit, context=_EXACT)) + 0.0
+    return float(decimal.Decimal(repr(number)).quantize(unit, context=_EXACT)) + 0.0
 
 
 def _round_integer(value: Datum, places: int) -> Datum:

@@ -162,12 +162,14 @@ def _formatted(match: re.Match[str], value: Any) -> str:
             f"deltalog does not format {match[0]!r} of a {type(value).__name__}: cast it to string"
         )
     size = int(width or 0)
+    # Java counts UTF-16 units, of which a character beyond U+FFFF has two.
+    missing = size - len(text.encode("utf-16-le")) // 2
     if "-" in flags:
-        return text.ljust(size)
+        return text + " " * missing
     if "0" in flags and value is not None:
         sign = text[: text.startswith("-")]
-        return sign + text[len(sign) :].rjust(size - len(sign), "0")
-    return text.rjust(size)
+        return sign + "0" * missing + text[len(sign) :]
+    return " " * missing + text
 
 
 ROWS: Final[dict[str, Callable[..., Any]]] = {
