@@ -19,7 +19,8 @@ try:
 except ImportError:  # pragma: no cover -- Windows
     _has_locks = False
 
-_PREFIX: Final = "deltalog-sharing-"
+# Not that of earlier releases, whose directories have no locks while they are in use.
+_PREFIX: Final = "deltalog-sharing-cache-"
 # Of directories that are not locked yet; others look at those of the first prefix only.
 _NEW_PREFIX: Final = "deltalog-new-sharing-"
 
