@@ -22,7 +22,7 @@ def _run_server(path: str, config: str, port: int) -> None:
 
     tables = [{"name": "t", "location": path}]
     shares = [{"name": "s", "schemas": [{"name": "s", "tables": tables}]}]
-    recipients = [{"name": "all", "tokens": [{"token": TOKEN}]}]
+    recipients = [{"name": "all", "shares": "all", "tokens": [{"token": TOKEN}]}]
     Path(config).write_text(json.dumps({"shares": shares, "recipients": recipients}), "utf-8")
     with Path(config).with_suffix(".log").open("w", encoding="utf-8") as log:
         os.dup2(log.fileno(), 2)

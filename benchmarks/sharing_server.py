@@ -36,7 +36,7 @@ def write_config(directory: Path) -> Path:
     config = {
         "port": PORT,
         "shares": [{"name": "s", "schemas": [{"name": "d", "tables": tables}]}],
-        "recipients": [{"name": "somebody", "token": TOKEN}],
+        "recipients": [{"name": "somebody", "shares": "all", "token": TOKEN}],
     }
     path = directory / "sharing.yaml"
     path.write_text(json.dumps(config))  # JSON is YAML

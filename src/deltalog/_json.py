@@ -90,13 +90,10 @@ def iter_objects(data: bytes, where: str = "commit") -> list[dict[str, Any]]:
         where: what the file is, for the error's message.
 
     Raises:
-        MalformedLogError: the file is empty, or a line is truncated or not an object; the message
-            names the line.
+        MalformedLogError: a line is truncated, or not an object; the message names the line.
 
     Cost: orjson per line; the standard library parses files with objects that span several lines.
     """
-    if not data:  # what a power cut leaves of a file that was not on the disk yet
-        raise MalformedLogError(f"{where}: the file is empty; its writer was cut off")
     try:
         objects = [orjson.loads(line) for line in data.split(b"\n") if line]
     except orjson.JSONDecodeError:

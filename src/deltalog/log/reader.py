@@ -100,7 +100,14 @@ def read_in_batches(
 
 
 def _read(store: Store, files: Sequence[LogFile]) -> list[tuple[LogFile, bytes]]:
-    return list(zip(files, store.read_many([file.info.path for file in files]), strict=True))
+    found = store.read_many([file.info.path for file in files])
+    for file, data in zip(files, found, strict=True):
+        if not data:  # what a power cut leaves of a file that was not on the disk yet
+            raise MalformedLogError(
+                f"cannot read version {file.version} of {store.root}: its file {file.info.path!r} "
+                "is empty; its writer was cut off"
+            )
+    return list(zip(files, found, strict=True))
 
 
 def read_commits(
@@ -162,7 +169,7 @@ def find_protocol_and_metadata(
     Cost: most commits are only searched for the two keys; a commit is parsed if it has one.
     """
     # JSON could escape letters of a key (`\u0070rotocol`), but no writer does.
-    if data and b'"protocol"' not in data and b'"metaData"' not in data:
+    if b'"protocol"' not in data and b'"metaData"' not in data:
         return None, None
     found: dict[str, JsonObject] = {}
     for line, values in enumerate(iter_objects(data, f"version {version}"), 1):

@@ -24,7 +24,6 @@ from deltalog.errors import (
     UnsafePathError,
 )
 from deltalog.paths import (
-    LOG_DIRECTORY,
     FileInfo,
     canonical_path,
     container_of,
@@ -47,6 +46,7 @@ from deltalog.storage.filesystems import (
     renewed,
 )
 from deltalog.storage.fsspec_files import FsspecFiles
+from deltalog.storage.links import check_inside
 from deltalog.storage.local_files import LocalFiles, local_path
 from deltalog.storage.options import (
     FSYNC,
@@ -208,7 +208,7 @@ class FsspecStore:
         Raises:
             UnsafePathError: a link leads out of the table.
         """
-        self._check_inside([path])
+        self._check_links([path])
         self._run("write", path, lambda files, full: files.put(full, data))
 
     @property
@@ -229,7 +229,7 @@ class FsspecStore:
         Raises:
             UnsafePathError: a link leads out of the table; no file is deleted.
         """
-        self._check_inside(paths)
+        self._check_links(paths)
         self._run_many("delete", paths, lambda files, own: files.delete_many(own))
 
     def native_path(self, path: str) -> str | None:
@@ -343,25 +343,9 @@ class FsspecStore:
         own = kind == self._kind and account in {"", _account(self._root)}
         return kind, "" if own else account
 
-    def _check_inside(self, paths: Sequence[str]) -> None:
-        """Refuse relative paths that leave a local table through a link to a directory.
-
-        A log names what a vacuum deletes; the names alone do not show where they lead. `_delta_log`
-        itself may be a link.
-        """
-        if not self._kind.is_native:
-            return
-        directories = {path.rpartition("/")[0] for path in paths if not is_absolute(path)}
-        for directory in directories:
-            home, _, below = directory.partition("/")
-            if home != LOG_DIRECTORY:
-                home, below = "", directory
-            root = os.path.realpath(f"{self._base}/{home}")
-            if below and not _is_below(os.path.realpath(f"{root}/{below}"), root):
-                raise UnsafePathError(
-                    f"files in {directory!r} are refused: a link leads from there out of the table "
-                    f"at {self._root!r}"
-                )
+    def _check_links(self, paths: Sequence[str]) -> None:
+        if self._kind.is_native:
+            check_inside(self._base, paths)
 
     def _is_trusted(self, path: str) -> bool:
         """Whether the caller allows files of another store at this place."""
@@ -423,10 +407,6 @@ def _prefix(directory: str) -> str:
 def _below(directory: str, files: Sequence[FileInfo]) -> Iterator[FileInfo]:
     prefix = _prefix(directory)
     return (FileInfo(prefix + f.path, f.size_bytes, f.modified_ms) for f in files)
-
-
-def _is_below(path: str, root: str) -> bool:
-    return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
 
 
 def _account(location: str) -> str:

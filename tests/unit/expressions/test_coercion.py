@@ -147,7 +147,7 @@ def test_constants_have_the_digits_that_they_have() -> None:
         ("timestamp_ntz", "bigint", False, False),
         ("date", "timestamp", True, True),
         ("binary", "int", False, False),
-        ("array<int>", "array<string>", True, False),
+        ("array<int>", "array<string>", True, True),
         ("struct<a:int>", "struct<b:date>", False, False),
         ("struct<a:int>", "struct<b:int,c:int>", False, False),
         ("map<int,date>", "map<string,timestamp>", True, False),
