@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -106,6 +107,37 @@ def test_all_columns_that_are_missing_are_named() -> None:
     fields = (Field("a", "long", nullable=False), Field("s", inner), Field("b", "long"))
     with pytest.raises(SchemaMismatchError, match=r"lacks column\(s\) 's\.x', 'a' that must not"):
         enforce(table(*fields), {"s": [{"y": 1}], "b": [1]})
+
+
+def test_a_partition_column_that_is_missing_is_refused() -> None:
+    columns = (Field("v", "long"), Field("p", "string"), Field("q", "string"))
+    with pytest.raises(SchemaMismatchError, match=r"lacks partition column\(s\) 'q'.* NULL"):
+        enforce(
+            table(*columns, partition_by=["p", "q"]), {"v": [1], "P": ["a"]}, has_partitions=True
+        )
+
+
+@pytest.mark.parametrize(
+    ("feature", "column", "value"),
+    [
+        (DEFAULTS, default("p", "long", "7"), 7),
+        (GENERATED, generated("p", "long", "v + 1"), 2),
+    ],
+    ids=["default", "generated"],
+)
+def test_a_partition_column_may_be_filled_in(
+    feature: Sequence[str], column: Field, value: int
+) -> None:
+    configuration = table(Field("v", "long"), column, partition_by=["p"], features=feature)
+    rows = enforce(configuration, {"v": [1]}, has_partitions=True)
+    assert rows == {"v": [1], "p": [value]}
+
+
+def test_the_index_of_a_frame_is_named_where_the_table_lacks_it() -> None:
+    with pytest.raises(
+        SchemaMismatchError, match=r"'__index_level_0__' .*reset_index\(drop=True\)"
+    ):
+        enforce(table(Field("v", "long")), {"v": [1], "__index_level_0__": [5]})
 
 
 def test_a_column_twice_is_refused() -> None:
