@@ -245,3 +245,15 @@ def test_duckdb_reads_the_dataset(tmp_path: Path, properties: dict[str, str]) ->
     )
     rows = deltalog.DeltaTable(tmp_path / "out").to_pyarrow_table().sort_by("p").to_pylist()
     assert rows == [{"p": "a", "n": 5}, {"p": "b", "n": 4}]
+
+
+@pytest.mark.parametrize("zeros", [[-0.0, 0.0], [0.0, -0.0], [-0.0], [-5.0, -0.0]], ids=str)
+def test_deltalake_finds_and_deletes_zeros(tmp_path: Path, zeros: list[float]) -> None:
+    """Its `-0.0 < 0.0` made bounds of zero lose rows."""
+    deltalog.write_deltalake(tmp_path, pa.table({"id": list(range(len(zeros))), "x": zeros}))
+    peer = deltalake.DeltaTable(tmp_path)
+    query = deltalake.QueryBuilder().register("t", peer)
+    for sign in ("", "-"):
+        found = pa.table(query.execute(f"select * from t where x = {sign}0.0"))  # noqa: S608  # ours
+        assert found.num_rows == zeros.count(0.0)
+    assert peer.delete("x = 0.0")["num_deleted_rows"] == zeros.count(0.0)

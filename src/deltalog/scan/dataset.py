@@ -3,6 +3,10 @@
 Owns the translation: the projection and filter that an engine pushes down become a `Scan`, so that
 deletion vectors, column mapping and partition values are applied. Filters need exact column names.
 
+pyarrow's C++ cannot call back into a dataset of Python's. What asks a dataset in C++ (a union of
+datasets, `Scanner.from_dataset`, acero) would follow a null pointer, so there is a C++ dataset
+behind this one: a single file that cannot be opened, and whose error says what to do instead.
+
 Protocol: none
 """
 
@@ -12,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pyarrow as pa
 import pyarrow.dataset as ds  # noqa: TID251  # the one place; imported only when asked for
+import pyarrow.fs as pafs
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.substrait import from_arrow_expression
@@ -24,9 +29,11 @@ if TYPE_CHECKING:
     from deltalog.snapshot import Snapshot
 
 _BATCH_ROWS: Final = 131_072
+_FILE: Final = "rows.arrow"
+_OF_FILES: Final = frozenset({"files", "filesystem", "format", "from_paths", "partitioning"})
 
 
-class DeltaDataset(ds.Dataset):
+class DeltaDataset(ds.FileSystemDataset):
     """One version of a table as a dataset.
 
     Args:
@@ -50,6 +57,18 @@ class DeltaDataset(ds.Dataset):
         self._predicate = predicate
         self._arrow_filter = arrow_filter
         self._shown = plan_scan(snapshot).schema if schema is None else schema
+        form, nowhere = ds.IpcFileFormat(), pafs.PyFileSystem(_Nowhere(snapshot.store.root))
+        fragment = form.make_fragment(_FILE, nowhere)
+        make: Any = super().__init__  # the stubs know no constructor
+        make([fragment], self._shown, form, nowhere)
+
+    def __getattribute__(self, name: str) -> Any:
+        """Return an attribute; those of datasets of files are not there."""
+        if name in _OF_FILES:
+            raise AttributeError(
+                f"a DeltaDataset has no attribute {name!r}: it is no list of files"
+            )
+        return super().__getattribute__(name)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the arguments, not the rows."""
@@ -181,9 +200,46 @@ class DeltaDataset(ds.Dataset):
         """The rows joined with another dataset's, in memory."""
         return _in_memory(self.to_table().join(right_dataset.to_table(), keys, **options))
 
+    def join_asof(  # type: ignore[override]  # the stubs know other options
+        self, right_dataset: ds.Dataset, on: str, by: Any, tolerance: int, **options: Any
+    ) -> ds.InMemoryDataset:
+        """The rows joined with the nearest ones of another dataset, in memory."""
+        right = right_dataset.to_table()
+        return _in_memory(self.to_table().join_asof(right, on, by, tolerance, **options))
+
     def __repr__(self) -> str:
         """Table and version."""
         return f"DeltaDataset({self._snapshot.store.root!r}, version {self._snapshot.version})"
+
+
+class _Nowhere(pafs.FileSystemHandler):
+    """The file system of a file that stands for a table's rows, and cannot be opened.
+
+    Args:
+        table: location, for the error.
+    """
+
+    def __init__(self, table: str) -> None:
+        self._table = table
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise InvalidInputError(
+            f"cannot scan {self._table} from within pyarrow, which knows datasets of files only: a "
+            "union of datasets, Scanner.from_dataset and acero need tables; give them to_table() "
+            "of the dataset, and pa.concat_tables instead of a union"
+        )
+
+    open_input_file = open_input_stream = open_output_stream = open_append_stream = _refuse
+    get_file_info = get_file_info_selector = create_dir = delete_dir = delete_file = _refuse
+    delete_dir_contents = delete_root_dir_contents = move = copy_file = _refuse
+
+    def get_type_name(self) -> str:
+        """Return the kind of file system."""
+        return "deltalog"
+
+    def normalize_path(self, path: str) -> str:
+        """Return the path."""
+        return path
 
 
 def _in_memory(table: pa.Table) -> ds.InMemoryDataset:

@@ -154,7 +154,18 @@ class _ColumnStats:
             return None, None
         if isinstance(low, str):
             return truncate_min(low, self._prefix_length), truncate_max(high, self._prefix_length)
+        if isinstance(low, float):
+            low, high = _with_both_zeros(low, high)
         return self._stored(low, self._arrow), self._stored(high, self._arrow)
+
+
+def _with_both_zeros(low: float, high: float) -> tuple[float, float]:
+    """Return bounds that no reader finds a zero outside of, whichever zero the rows have.
+
+    To SQL the zeros are equal; delta-rs orders -0.0 below 0.0, and passes over a file whose maximum
+    is -0.0 when it looks for 0.0. Parquet asks the same of its bounds.
+    """
+    return (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
 
 
 def _put(tree: dict[str, Any], path: Path, value: Any) -> None:

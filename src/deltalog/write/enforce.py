@@ -69,6 +69,8 @@ class Enforcer:
         identity_starts: identity column → first value to assign, instead of the next one.
         now_ms: the value of `current_timestamp()` in defaults and rules; None is the current time.
         keeps_identities: the rows were in the table before, and keep their identity values.
+        has_partitions: whether a partition column that the data lacks is refused; only MERGE leaves
+            out columns on purpose.
 
     Attributes:
         schema: of the batches that `apply` returns.
@@ -91,6 +93,7 @@ class Enforcer:
         identity_starts: Mapping[str, int] | None = None,
         now_ms: int | None = None,
         keeps_identities: bool = False,
+        has_partitions: bool = False,
     ) -> None:
         self._table = table
         self._logical = configuration.schema
@@ -102,6 +105,7 @@ class Enforcer:
             source,
             configuration.schema,
             optional={*identities, *generated, *defaults},
+            partition_columns=configuration.partition_columns if has_partitions else (),
             time_zone=time_zone,
         )
         missing = self._fit.missing
@@ -146,6 +150,7 @@ class Enforcer:
             time_zone=spec.time_zone,
             identity_starts=spec.identity_starts,
             now_ms=spec.now_ms,
+            has_partitions=True,
         )
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:

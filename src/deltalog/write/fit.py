@@ -38,6 +38,8 @@ Path = tuple[str, ...]
 
 _VARIANT_PARTS: Final = {"metadata", "value"}
 _UTC: Final = "UTC"
+# pyarrow's name for the index of a pandas DataFrame that has none.
+_NAMELESS_INDEX: Final = "__index_level_"
 
 
 @dataclass(slots=True)
@@ -46,6 +48,7 @@ class _Problems:
 
     extra: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    partitions: list[str] = field(default_factory=list)
     types: list[str] = field(default_factory=list)
     twice: list[str] = field(default_factory=list)
 
@@ -57,6 +60,10 @@ class _Problems:
             f"the data lacks column(s) {_named(self.missing)} that must not be NULL"
             if self.missing
             else "",
+            f"the data lacks partition column(s) {_named(self.partitions)}, so that all rows would "
+            "go to the partition of NULL; give the column, with NULLs if that is meant"
+            if self.partitions
+            else "",
             f"the data has column(s) {_named(self.twice)} more than once, ignoring case"
             if self.twice
             else "",
@@ -65,6 +72,8 @@ class _Problems:
         problems = [text for text in found if text]
         if problems:
             hint = "; schema_mode='merge' adds new columns" if self.extra else ""
+            if any(name.startswith(_NAMELESS_INDEX) for name in self.extra):
+                hint += "; DataFrame.reset_index(drop=True) leaves a pandas index without name out"
             raise SchemaMismatchError(
                 f"cannot write the data: {'; '.join(problems)}; the table's columns are "
                 f"{_named(schema.names)}{hint}"
@@ -77,7 +86,9 @@ class Fit:
     Args:
         source: schema of the data.
         schema: logical schema of the table.
-        optional: NOT NULL columns that the data may lack, as their values are filled in.
+        optional: columns that the data may lack although they are NOT NULL or partition columns,
+            as their values are filled in.
+        partition_columns: columns that the data must not lack.
         time_zone: applied to values of `timestamp_ntz` that go into `timestamp` columns.
 
     Attributes:
@@ -94,12 +105,18 @@ class Fit:
         schema: StructType,
         *,
         optional: Collection[str] = (),
+        partition_columns: Collection[str] = (),
         time_zone: str,
     ) -> None:
         self._zone = time_zone
         incoming = from_arrow_schema(source)
         problems = _Problems()
         supplied = _match_struct(incoming, schema, (), problems, frozenset(optional))
+        problems.partitions += [
+            name
+            for name in partition_columns
+            if name not in supplied and name not in optional and name not in problems.missing
+        ]
         if time_zone != _UTC:
             _check_nested_moments(incoming, schema, supplied, problems)
         problems.check(schema)

@@ -28,10 +28,11 @@ def open_source(data: object) -> pa.RecordBatchReader:
     """Return a reader of the rows of `data`.
 
     Args:
-        data: a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, a pandas (its index is
-            left out) or Polars DataFrame, a DuckDB relation, any object of Arrow's C interfaces,
-            a list of dicts (a key that is missing is NULL), or an iterable of batches or tables
-            of one schema. No rows and no schema at all give a reader without columns.
+        data: a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, a pandas or Polars
+            DataFrame, a DuckDB relation, any object of Arrow's C interfaces, a list of dicts (a key
+            that is missing is NULL), or an iterable of batches or tables of one schema. No rows and
+            no schema at all give a reader without columns. The index of a pandas DataFrame is a
+            column, unless it is a nameless range; without a name it is `__index_level_0__`.
 
     Raises:
         InvalidInputError: the data is of another type.
@@ -40,8 +41,7 @@ def open_source(data: object) -> pa.RecordBatchReader:
     Cost: only the first batch of an iterable is read ahead; lists of dicts are converted whole.
     """
     if _is_pandas(data):
-        # pandas' own Arrow stream would contain the index as a column.
-        return pa.Table.from_pandas(data, preserve_index=False).to_reader()
+        return pa.Table.from_pandas(data, preserve_index=_has_keys(data.index)).to_reader()
     if isinstance(data, pa.RecordBatchReader):
         # Arrow's C interface would lose the type of an error raised by the source.
         return data
@@ -94,6 +94,15 @@ def _stream_of(data: Any) -> pa.RecordBatchReader:
 def _is_pandas(data: object) -> TypeGuard[Any]:
     kind = type(data)
     return kind.__module__.partition(".")[0] == "pandas" and kind.__name__ == "DataFrame"
+
+
+def _has_keys(index: Any) -> bool:
+    """Whether a pandas index holds more than the numbers of the rows.
+
+    The keys of `groupby` and `pivot` are only there. deltalake keeps them too, and loses a range
+    with a name, which somebody gave it.
+    """
+    return type(index).__name__ != "RangeIndex" or index.name is not None
 
 
 def _read_items(items: Iterable[Any]) -> pa.RecordBatchReader:

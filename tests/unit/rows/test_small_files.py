@@ -29,7 +29,11 @@ MAPPED = {"delta.columnMapping.mode": "name"}
 @pytest.mark.parametrize("partition_by", [(), ("p",)])
 def test_files_of_many_schemas(properties: dict[str, str], partition_by: tuple[str, ...]) -> None:
     table = OptimizedTable(
-        COLUMNS, numbered(0, 3), numbered(3, 5), properties=properties, partition_by=partition_by
+        COLUMNS,
+        numbered(0, 3, p=None),
+        numbered(3, 5, p=None),
+        properties=properties,
+        partition_by=partition_by,
     )
     for number in range(3):
         snapshot = load_snapshot(utc_context(table.store))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import duckdb
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pytest
+from pyarrow import acero
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import col
@@ -216,3 +219,53 @@ def test_polars(table: DataTable, where: Any, ids: list[int]) -> None:
     lazy = pl.scan_pyarrow_dataset(dataset(table))
     assert sorted(lazy.filter(where).select("id").collect()["id"].to_list()) == ids
     assert lazy.select(pl.len()).collect().item() == 4
+
+
+def _union(found: Any) -> Any:
+    make: Any = ds.UnionDataset  # the stubs know no constructor
+    return make(found.schema, [found])
+
+
+def _declared(found: Any) -> Any:
+    options: Any = getattr(acero, "ScanNodeOptions")  # noqa: B009  # the stubs lack it
+    return acero.Declaration("scan", options(found)).to_table()
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x: ds.dataset([x, x]).to_table(),
+        lambda x: ds.dataset([x, x]).count_rows(),
+        lambda x: _union(x).head(1),
+        lambda x: _union(x).children[0].to_table(),
+        lambda x: ds.Scanner.from_dataset(x).to_table(),
+        lambda x: ds.Scanner.from_dataset(x, filter=ds.field("id") == 1).count_rows(),
+        lambda x: ds.dataset(pa.table({"id": [1]})).join(x, "id"),
+        lambda x: ds.dataset(pa.table({"id": [1]})).join_asof(x, "id", [], 0),
+        _declared,
+    ],
+    ids=["list", "count", "union", "child", "scanner", "filter", "join", "join_asof", "acero"],
+)
+def test_pyarrow_s_own_scan_of_the_dataset_is_an_error(
+    table: DataTable, use: Callable[[Any], Any]
+) -> None:
+    """Its C++ knows no dataset of Python's; it used to end the process."""
+    found = dataset(table)
+    with pytest.raises(InvalidInputError, match=r"to_table\(\)"):
+        use(found)
+    assert found.count_rows() == found.to_table().num_rows == 4
+
+
+def test_the_nearest_row_is_joined(table: DataTable) -> None:
+    right = ds.dataset(pa.table({"at": [2], "name": ["two"]}))
+    joined = dataset(table).join_asof(right, "id", [], 0, right_on="at").to_table()
+    assert joined.select(["id", "name"]).to_pydict() == {
+        "id": [0, 2, 3, 5],
+        "name": [None, "two", None, None],
+    }
+
+
+@pytest.mark.parametrize("name", ["files", "filesystem", "format", "partitioning"])
+def test_it_is_no_dataset_of_files(table: DataTable, name: str) -> None:
+    with pytest.raises(AttributeError, match=name):
+        getattr(dataset(table), name)

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltalog.schema import ArrayType, Field, StructType
+from deltalog.schema import ArrayType, Field, PrimitiveType, StructType, to_arrow_type
 from deltalog.stats import StatsCollector, encode_stats
 
 
@@ -67,7 +67,31 @@ def test_nan_is_the_greatest() -> None:
 @pytest.mark.protocol("D-14")
 def test_infinities_and_zeros() -> None:
     assert collect("double", pa.array([math.inf, -math.inf])) == (-math.inf, math.inf, 0)
-    assert collect("double", pa.array([-0.0, 0.0]))[:2] == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("kind", ["double", "float"])
+@pytest.mark.parametrize(
+    ("values", "low", "high"),
+    [
+        ([-0.0, 0.0], "-0.0", "0.0"),
+        ([0.0, -0.0], "-0.0", "0.0"),
+        ([0.0], "-0.0", "0.0"),
+        ([-0.0, None], "-0.0", "0.0"),
+        ([-1.0, -0.0], "-1.0", "0.0"),
+        ([0.0, 1.0], "-0.0", "1.0"),
+        ([0.0, math.nan], "-0.0", '"NaN"'),
+    ],
+)
+def test_both_zeros_lie_between_bounds_of_zero(
+    kind: str, values: list[float | None], low: str, high: str
+) -> None:
+    collector = StatsCollector(StructType([Field("s", StructType([Field("x", kind)]))]))
+    rows = pa.array(
+        [{"x": value} for value in values], pa.struct([("x", to_arrow_type(PrimitiveType(kind)))])
+    )
+    collector.update(pa.record_batch([rows], names=["s"]))
+    bounds = f'"minValues":{{"s":{{"x":{low}}}}},"maxValues":{{"s":{{"x":{high}}}}}'
+    assert bounds in encode_stats(collector.finish())
 
 
 def test_floats_are_written_with_the_digits_of_a_float() -> None:

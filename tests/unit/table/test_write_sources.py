@@ -87,3 +87,18 @@ def test_anything_else_is_refused_by_name(data: object) -> None:
     with pytest.raises(InvalidInputError, match="cannot write"):
         write_deltalake(made, data, mode="append")
     assert made.version() == 0
+
+
+def test_groups_of_a_frame_do_not_land_in_another_partition() -> None:
+    pandas = pytest.importorskip("pandas")
+    made = make(pa.table({"v": [1], "k": ["a"]}), partition_by=["k"])
+    frame = pandas.DataFrame({"k": ["a", "b", "a"], "v": [1, 2, 3]})
+    write_deltalake(made, frame.groupby("k").sum(), mode="append")
+    assert rows(made) == [(1, "a"), (2, "b"), (4, "a")]
+    with pytest.raises(SchemaMismatchError, match=r"lacks partition column\(s\) 'k'"):
+        write_deltalake(made, frame[["v"]], mode="append")
+    with pytest.raises(SchemaMismatchError, match=r"lacks partition column\(s\) 'k'"):
+        write_deltalake(made, frame[["v"]], mode="append", schema_mode="merge")
+    with pytest.raises(SchemaMismatchError, match=r"lacks partition column\(s\) 'k'"):
+        write_deltalake(made, frame[["v"]], mode="overwrite", predicate="k = 'a'")
+    assert len(rows(made)) == 3

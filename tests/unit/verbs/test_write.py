@@ -177,10 +177,7 @@ def test_values_count_however_they_are_spelt(kind: str, text: str, value: object
     table = DataTable([("id", "long"), ("p", kind)], partition_by=["p"])
     table.commit(table.add({"id": [1]}, partitionValues={"p": text}))
     made = DeltaTable(table.store)
-    data = made.to_pyarrow_table().slice(0, 0).to_pylist() or [{"id": 2, "p": value}]
-    if value is None:
-        data = [{"id": 2}]
-    overwrite(made, data)
+    overwrite(made, [{"id": 2, "p": value}])
     assert fresh_rows(made) == [(2, value)]
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from deltalog.errors import (
     ConstraintViolationError,
     InvalidInputError,
+    SchemaMismatchError,
     UnsupportedFeatureError,
 )
 from deltalog.schema import ArrayType, Field, MapType, StructType
@@ -340,3 +342,34 @@ def test_rules_see_what_was_filled_in() -> None:
     )
     rows = enforced(configuration, {"n": [0, 0]})
     assert rows == {"a": [7, 7], "g": [8, 9], "id": [1, 2], "n": [0, 0]}
+
+
+def test_a_partition_column_that_is_missing_is_refused() -> None:
+    columns = (Field("v", "long"), Field("p", "string"), Field("q", "string"))
+    with pytest.raises(SchemaMismatchError, match=r"lacks partition column\(s\) 'q'.* NULL"):
+        enforced(
+            table(*columns, partition_by=["p", "q"]), {"v": [1], "P": ["a"]}, has_partitions=True
+        )
+
+
+@pytest.mark.parametrize(
+    ("feature", "column", "value"),
+    [
+        (DEFAULTS, default("p", "long", "7"), 7),
+        (GENERATED, generated("p", "long", "v + 1"), 2),
+    ],
+    ids=["default", "generated"],
+)
+def test_a_partition_column_may_be_filled_in(
+    feature: Sequence[str], column: Field, value: int
+) -> None:
+    configuration = table(Field("v", "long"), column, partition_by=["p"], features=feature)
+    rows = enforced(configuration, {"v": [1]}, has_partitions=True)
+    assert rows == {"v": [1], "p": [value]}
+
+
+def test_the_index_of_a_frame_is_named_where_the_table_lacks_it() -> None:
+    with pytest.raises(
+        SchemaMismatchError, match=r"'__index_level_0__' .*reset_index\(drop=True\)"
+    ):
+        enforced(table(Field("v", "long")), {"v": [1], "__index_level_0__": [5]})

@@ -63,9 +63,26 @@ def test_what_can_be_read_again_is_known(name: str) -> None:
     assert is_rereadable(SOURCES[name]()) is (name not in once)
 
 
-def test_the_index_of_a_frame_is_left_out() -> None:
-    frame = pd.DataFrame({"a": [1]}, index=pd.Index(["k"], name="key"))
-    assert open_source(frame).schema.names == ["a"]
+FRAME = pd.DataFrame({"k": ["a", "b", "a"], "v": [1, 2, 3]})
+
+
+@pytest.mark.parametrize(
+    ("frame", "expected"),
+    [
+        (FRAME.groupby("k").sum(), {"v": [4, 2], "k": ["a", "b"]}),
+        (
+            FRAME.set_index(["k", "v"]).assign(z=0),
+            {"z": [0] * 3, "k": ["a", "b", "a"], "v": [1, 2, 3]},
+        ),
+        (FRAME[["v"]].rename_axis("row"), {"v": [1, 2, 3], "row": [0, 1, 2]}),
+        (FRAME[["v"]].loc[[2, 0, 1]], {"v": [3, 1, 2], "__index_level_0__": [2, 0, 1]}),
+        (pd.DataFrame({"v": [1]}, index=["x"]), {"v": [1], "__index_level_0__": ["x"]}),
+        (FRAME[["v"]], {"v": [1, 2, 3]}),
+    ],
+    ids=["named", "levels", "named range", "picked rows", "labels", "range"],
+)
+def test_an_index_is_a_column_unless_it_only_counts(frame: Any, expected: Any) -> None:
+    assert open_source(frame).read_all().to_pydict() == expected
 
 
 def test_a_key_that_only_a_later_dict_has_is_a_column() -> None:

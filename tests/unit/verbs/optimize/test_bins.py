@@ -29,7 +29,7 @@ def test_a_predicate_chooses_partitions() -> None:
 
 
 def test_a_predicate_over_rows_is_refused() -> None:
-    table = OptimizedTable(COLUMNS, numbered(0, 2), partition_by=["p"])
+    table = OptimizedTable(COLUMNS, numbered(0, 2, p="a"), partition_by=["p"])
     schema = table.snapshot.configuration.schema
     where = resolve_predicate(as_expression("id = 1", schema), schema)
     with pytest.raises(InvalidInputError, match="id is no partition column"):
