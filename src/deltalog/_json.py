@@ -146,8 +146,10 @@ class JsonObject:
         self.error = error
 
     def optional(self, name: str, kind: type[T]) -> T | None:
-        """The member, or None if it is absent or null."""
+        """The member, or None if it is absent or null; whole numbers must fit 64 bits."""
         value = self.values.get(name)
+        if kind is int and type(value) is int and not -(2**63) <= value < 2**63:
+            raise self.error(f"{self.where}.{name}: {value} does not fit 64 bits")
         if value is None or type(value) is kind:
             return value
         if kind is int and type(value) is float and value.is_integer() and abs(value) < 2**53:

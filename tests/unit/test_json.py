@@ -171,3 +171,12 @@ def test_lists_of_texts() -> None:
     for wrong in ("ab", ["a", 1], [None]):
         with pytest.raises(InvalidMetadataError, match=r"add\.l"):
             node(l=wrong).texts("l")
+
+
+@pytest.mark.protocol("TXN-01")
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**30])
+def test_whole_numbers_fit_64_bits(number: int) -> None:
+    with pytest.raises(MalformedLogError, match=f"^here.version: {number} does not fit 64 bits"):
+        JsonObject({"version": number}, "here").required("version", int)
+    for fits in (2**63 - 1, -(2**63)):
+        assert JsonObject({"version": fits}, "here").optional("version", int) == fits

@@ -233,11 +233,4 @@ def _checked(node: JsonObject, field: pa.Field[Any]) -> Any:
         return found if isinstance(found, str) else None
     if pa.types.is_string(field.type):
         return node.optional(name, str)
-    return _int64(node, name)
-
-
-def _int64(node: JsonObject, name: str) -> int | None:
-    found = node.optional(name, int)
-    if found is not None and not -(2**63) <= found < 2**63:
-        raise MalformedLogError(f"{node.where}.{name}: {found} does not fit 64 bits")
-    return found
+    return node.optional(name, int)

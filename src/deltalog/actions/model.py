@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from deltalog._json import dumps
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -182,6 +184,16 @@ class DomainMetadata:
     domain: str
     configuration: str | Mapping[str, str]
     removed: bool = False
+
+    @property
+    def text(self) -> str:
+        """The configuration as a string, whichever form it has.
+
+        A checkpoint has one type for the configurations of all domains, so the draft's mapping
+        becomes a string of JSON beside a domain of today's form.
+        """
+        held = self.configuration
+        return held if isinstance(held, str) else dumps(dict(held)).decode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

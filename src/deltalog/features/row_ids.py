@@ -186,6 +186,6 @@ def check_enabled(dialect: Dialect | None, properties: TableProperties, table: s
     """
     if not is_enabled(dialect, properties):
         raise DeltaProtocolError(
-            f"cannot read row ids of {table}: row tracking is not enabled; "
+            f"cannot read row ids or row commit versions of {table}: row tracking is not enabled; "
             "set delta.enableRowTracking=true first"
         )

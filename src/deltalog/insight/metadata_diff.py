@@ -148,8 +148,7 @@ def _settings(snapshot: Snapshot) -> dict[tuple[str, str], str]:
     for name in snapshot.configuration.features.values():
         found["feature", name] = "supported"
     for name, domain in snapshot.domain_metadata.items():
-        held = domain.configuration
-        found["domain", name] = held if isinstance(held, str) else dumps(held).decode()
+        found["domain", name] = domain.text
     return {key: text for key, text in found.items() if text is not None}
 
 

@@ -24,6 +24,8 @@ STAGED_DIRECTORY: Final = "_delta_log/_staged_commits"
 LAST_CHECKPOINT_NAME: Final = "_last_checkpoint"
 LAST_CHECKPOINT_PATH: Final = f"{LOG_DIRECTORY}/{LAST_CHECKPOINT_NAME}"
 
+MAX_VERSION: Final = 2**63 - 1
+"""Versions are 64-bit integers with a sign, although a file's name has room for more."""
 _DIGITS: Final = 20
 _UUID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _OTHER: Final = re.compile(

@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from deltalog import errors
-from deltalog.log.names import LogFile, LogFileKind, parse_log_name
+from deltalog.log.names import MAX_VERSION, LogFile, LogFileKind, parse_log_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -120,6 +120,14 @@ class LogListing:
         return max(versions) if max(versions) >= 0 else None
 
 
+def _check_version(file: LogFile, table: str) -> None:
+    if file.version > MAX_VERSION:
+        raise errors.MalformedLogError(
+            f"cannot read the log of {table}: expected versions up to {MAX_VERSION}, the most "
+            f"that 64 bits hold, found the file {file.info.name!r}; remove it"
+        )
+
+
 def sort_listing(
     files: Iterable[FileInfo],
     *,
@@ -136,16 +144,20 @@ def sort_listing(
         first: the version at which the listing started.
         ratified: commits of a catalog; of one version, the published file is preferred.
         last: later versions are ignored, because the catalog has not ratified them.
+
+    Raises:
+        MalformedLogError: a file names a version that no reader can hold.
     """
     commits: dict[int, LogFile] = {file.version: file for file in ratified}
     checkpoints: list[CheckpointFiles] = []
     parts: defaultdict[tuple[int, int], dict[int, FileInfo]] = defaultdict(dict)
     compactions: list[LogFile] = []
     checksums: dict[int, FileInfo] = {}
-    for info in files:
-        file = parse_log_name(info)
+    for file in map(parse_log_name, files):
         if file is None or file.version < first or (last is not None and file.version > last):
             continue
+        _check_version(file, table)
+        info = file.info
         if file.kind is LogFileKind.COMMIT:
             commits[file.version] = file
         elif file.kind is LogFileKind.CHECKSUM:

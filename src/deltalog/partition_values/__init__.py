@@ -8,7 +8,13 @@ from deltalog.partition_values.directories import (
     hive_directory,
     parse_hive_directory,
 )
-from deltalog.partition_values.values import encode_value, extract, parse_column, parse_value
+from deltalog.partition_values.values import (
+    encode_value,
+    extract,
+    parse_column,
+    parse_value,
+    value_of,
+)
 
 __all__ = [
     "NULL_DIRECTORY",
@@ -19,4 +25,5 @@ __all__ = [
     "parse_column",
     "parse_hive_directory",
     "parse_value",
+    "value_of",
 ]

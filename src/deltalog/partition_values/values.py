@@ -21,6 +21,8 @@ from deltalog.schema.primitives.moments import EPOCH, offset_of
 from deltalog.schema.types import VOID, PrimitiveType
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from deltalog.schema.types import DataType
 
 
@@ -126,6 +128,31 @@ def encode_value(value: Any, data_type: DataType) -> str | None:
         ) from error
 
 
+def value_of(values: Mapping[str, str | None], name: str) -> str | None:
+    """Return one file's serialised value of a partition column; None where it is missing.
+
+    Some writers take a key's case from `partitionColumns` and not from the schema: where no key is
+    the name, one that differs in case only counts.
+
+    Args:
+        values: of the file.
+        name: the physical name of the column.
+
+    Raises:
+        InvalidPartitionValueError: two keys differ from the name in case only.
+    """
+    if name in values:
+        return values[name]
+    folded = name.casefold()
+    found = [key for key in values if key.casefold() == folded]
+    if len(found) > 1:
+        raise InvalidPartitionValueError(
+            f"cannot read the partition value of column {name!r}: expected one key of that name, "
+            f"found {found!r}"
+        )
+    return values[found[0]] if found else None
+
+
 def extract(partition_values: pa.Array[Any] | pa.ChunkedArray[Any], name: str) -> pa.StringArray:
     """Return each row's serialised value of one partition column; NULL where it is missing.
 
@@ -138,8 +165,19 @@ def extract(partition_values: pa.Array[Any] | pa.ChunkedArray[Any], name: str) -
     found: Any = pc.map_lookup(partition_values, key, "last")  # a repeated JSON key: the last wins
     if isinstance(found, pa.ChunkedArray):
         found = found.combine_chunks()
+    if found.null_count and _is_spelled_otherwise(partition_values, name):
+        rows: list[Any] = partition_values.to_pylist()
+        return pa.array([value_of(dict(row or ()), name) for row in rows], pa.string())
     result: pa.StringArray = found.cast(pa.string())
     return result
+
+
+def _is_spelled_otherwise(partition_values: Any, name: str) -> bool:
+    """Whether a file has a key that differs from the name in case only."""
+    chunked = isinstance(partition_values, pa.ChunkedArray)
+    chunks = partition_values.chunks if chunked else [partition_values]
+    keys = {key for chunk in chunks for key in pc.unique(chunk.keys).to_pylist()}
+    return any(key != name and key.casefold() == name.casefold() for key in keys)
 
 
 def _invalid(text: str | None, data_type: DataType, column: str) -> InvalidPartitionValueError:

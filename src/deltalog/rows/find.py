@@ -16,7 +16,7 @@ from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.metadata_columns import FILE_NUMBER, ROW_INDEX
 from deltalog.paths import decode_path
 from deltalog.progress import Steps
-from deltalog.scan.plan import make_numbered_tasks, read_spec
+from deltalog.scan.plan import check_row_ids, make_numbered_tasks, read_spec
 from deltalog.scan.prune import prune
 from deltalog.scan.reader import read_tasks
 from deltalog.storage.parquet import read_footer
@@ -100,6 +100,7 @@ def find_matching_files(
     steps = steps or Steps(None)
     steps.expect(files.num_rows)
     spec = read_spec(snapshot, columns=[ROW_INDEX], predicate=predicate)
+    check_row_ids(snapshot, spec)
     tasks = steps.each(make_numbered_tasks(snapshot, spec, files))
     for batch in read_tasks(tasks):
         if batch.num_rows:

@@ -20,8 +20,9 @@ from deltalog.column_mapping import physical_name
 from deltalog.errors import DeletionVectorError, InvalidInputError
 from deltalog.expressions import columns as columns_of
 from deltalog.expressions import resolve_predicate, to_sql
-from deltalog.features import check_deletion_vectors, check_readable
-from deltalog.metadata_columns import FILE_NUMBER
+from deltalog.features import check_deletion_vectors, check_readable, row_ids
+from deltalog.metadata_columns import FILE_NUMBER, ROW_COMMIT_VERSION, ROW_ID
+from deltalog.partition_values import value_of
 from deltalog.paths import check_confined, decode_path
 from deltalog.scan.prune import Pruned, prune
 from deltalog.scan.reader import read_tasks
@@ -37,11 +38,12 @@ from deltalog.schema import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from deltalog.expressions import Expression
     from deltalog.snapshot import Snapshot
 
+_ROW_TRACKING: Final = frozenset({ROW_ID, ROW_COMMIT_VERSION})
 _DESCRIPTOR_PARTS: Final = ("pathOrInlineDv", "sizeInBytes", "cardinality")
 TASK_COLUMNS: Final = (
     "path",
@@ -181,11 +183,13 @@ def plan_scan(
     Raises:
         UnsupportedFeatureError, UnsupportedTypeError: deltalog cannot read the table's rows.
         InvalidInputError: an unknown column, or a predicate that does not fit the schema.
+        DeltaProtocolError: row ids or row commit versions are wanted of a table without them.
     """
     check_rows_readable(snapshot)
     if limit is not None and limit < 0:
         raise InvalidInputError(f"cannot scan {limit} rows: expected a limit of 0 or more")
     spec = read_spec(snapshot, columns=columns, predicate=predicate)
+    check_row_ids(snapshot, spec)
     return Scan(snapshot=snapshot, spec=spec, limit=limit)
 
 
@@ -197,6 +201,18 @@ def check_rows_readable(snapshot: Snapshot) -> None:
         version=snapshot.version,
         has_log_tail=snapshot.log_tail is not None,
     )
+
+
+def check_row_ids(snapshot: Snapshot, spec: ReadSpec) -> None:
+    """Refuse a read of row ids or row commit versions of a table whose rows have none.
+
+    Raises:
+        DeltaProtocolError: the table has no row tracking.
+    """
+    configuration = snapshot.configuration
+    # Where row tracking is supported and not enabled, rows have ids, which may change.
+    if configuration.row_id_dialect is None and not _ROW_TRACKING.isdisjoint(spec.metadata_columns):
+        row_ids.check_enabled(None, configuration.properties, snapshot.store.root)
 
 
 def read_spec(
@@ -303,7 +319,7 @@ def make_task(snapshot: Snapshot, spec: ReadSpec, row: dict[str, Any], **more: A
         store=snapshot.store,
         spec=spec,
         path=path,
-        partition_values=dict(row["partitionValues"] or ()),
+        partition_values=_spelled(row["partitionValues"], spec.physical_names.values()),
         size_bytes=row["size"],
         modification_time_ms=row.get("modificationTime"),
         deletion_vector=vector,
@@ -311,6 +327,13 @@ def make_task(snapshot: Snapshot, spec: ReadSpec, row: dict[str, Any], **more: A
         default_row_commit_version=row.get("defaultRowCommitVersion"),
         **more,
     )
+
+
+def _spelled(pairs: Any, names: Iterable[str]) -> dict[str, str | None]:
+    """Partition values with the keys of the schema, where a writer spelled them in another case."""
+    values: dict[str, str | None] = dict(pairs or ())
+    missing = [name for name in names if name not in values]
+    return {**values, **{name: value_of(values, name) for name in missing}} if missing else values
 
 
 def descriptor_of(row: dict[str, Any] | None) -> DeletionVectorDescriptor | None:

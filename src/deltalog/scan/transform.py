@@ -137,19 +137,17 @@ class _Fields:
     """An index of the fields of one level of a file."""
 
     def __init__(self, fields: Iterable[pa.Field[Any]]) -> None:
-        self._by_name: dict[str, list[pa.Field[Any]]] = {}
         self._by_folded_name: dict[str, list[pa.Field[Any]]] = {}
         self._by_id: dict[bytes, list[pa.Field[Any]]] = {}
         for field_ in fields:
-            self._by_name.setdefault(field_.name, []).append(field_)
             self._by_folded_name.setdefault(field_.name.casefold(), []).append(field_)
             number = (field_.metadata or {}).get(_FIELD_ID)
             if number is not None:
                 self._by_id.setdefault(number, []).append(field_)
 
     def named(self, name: str) -> list[pa.Field[Any]]:
-        """The fields of this name; if there are none, those whose name differs in case only."""
-        return self._by_name.get(name) or self._by_folded_name.get(name.casefold(), [])
+        """The fields of this name in any case: names of a table's columns never differ in it."""
+        return self._by_folded_name.get(name.casefold(), [])
 
     def with_id(self, number: bytes) -> list[pa.Field[Any]]:
         """The fields with this field id."""

@@ -308,10 +308,13 @@ class DeltaTable:
         """The table properties, typed."""
         return self._snapshot.configuration.properties
 
-    def domain_metadata(self) -> dict[str, Any]:
-        """Return the configuration of each metadata domain, unknown ones too."""
+    def domain_metadata(self) -> dict[str, str]:
+        """Return the configuration of each metadata domain, unknown ones too.
+
+        The mapping of a domain in the draft's form is shown as JSON.
+        """
         domains = self._snapshot.domain_metadata
-        return {name: domain.configuration for name, domain in domains.items()}
+        return {name: domain.text for name, domain in domains.items()}
 
     def transaction_version(self, app_id: str) -> int | None:
         """Return the last version that an application has recorded; None if there is none."""

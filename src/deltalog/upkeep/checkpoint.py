@@ -203,13 +203,17 @@ def layout_of(configuration: TableConfiguration) -> CheckpointLayout:
 
 
 def point_to(store: Store, info: CheckpointInfo) -> None:
-    """Make `_last_checkpoint` name a checkpoint, unless it names a newer one.
+    """Make `_last_checkpoint` name a checkpoint, unless it names a newer one that exists.
 
     Protocol: Last Checkpoint File
+    Cost: one listing if it names a newer one, and none otherwise.
     """
     known = read_hint(store)
     if known is not None and known.version > info.version:
-        return
+        newer = list_log(store, from_version=info.version + 1).checkpoints
+        # Without the check, a hint that is too high would cost every reader a listing for ever.
+        if any(files.version >= known.version for files in newer):
+            return
     files = info.files
     hint = LastCheckpointHint(
         version=info.version,

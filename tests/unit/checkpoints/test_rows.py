@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from deltalog import DeltaTable
 from deltalog.checkpoints.rows import stats_leaves
 from deltalog.context import utc_context
 from deltalog.errors import InvalidPartitionValueError
@@ -103,3 +104,14 @@ def test_a_corrupt_partition_value_is_no_null() -> None:
     with pytest.raises(InvalidPartitionValueError):
         create_checkpoint(load_snapshot(utc_context(store)))
     assert list(store.files) == [names.commit_path(0)]
+
+
+@pytest.mark.protocol("B-79", "D-57")
+def test_domains_of_the_draft_read_the_same_from_a_checkpoint_beside_those_of_today() -> None:
+    lines = [logs.domain("draft", {"k": "v"}), logs.domain("today", '{"k":1}')]
+    store = logs.table_of(lines)
+    shown = DeltaTable(store).domain_metadata()
+    assert shown == {"draft": '{"k":"v"}', "today": '{"k":1}'}
+    create_checkpoint(load_snapshot(utc_context(store)))
+    del store.files[names.commit_path(0)]
+    assert DeltaTable(store).domain_metadata() == shown

@@ -11,6 +11,7 @@ from deltalog.errors import (
     CheckpointUnreadableError,
     InvalidInputError,
     LogGapError,
+    MalformedLogError,
     TableNotFoundError,
     VersionNotFoundError,
 )
@@ -187,3 +188,15 @@ def test_ratified_commits_count_up_to_the_catalogs_version() -> None:
     )
     assert versions_of(log) == (None, [0, 1])
     assert build_segment(log).target_commit == staged
+
+
+@pytest.mark.protocol("LOG-02")
+@pytest.mark.parametrize("name", ["{}.json", "{}.checkpoint.parquet"])
+@pytest.mark.parametrize("version", [2**63, 10**20 - 1])
+def test_a_version_beyond_64_bits_is_refused_by_its_file(name: str, version: int) -> None:
+    odd = name.format(f"{version:020d}")
+    files = [FileInfo(f"_delta_log/{one}", 1, 0) for one in (names.commit_name(0), odd)]
+    with pytest.raises(MalformedLogError, match=f"found the file '{odd}'"):
+        sort_listing(files, table="t")
+    highest = [FileInfo(f"_delta_log/{names.commit_name(2**63 - 1)}", 1, 0)]
+    assert list(sort_listing(highest, table="t").commits) == [2**63 - 1]

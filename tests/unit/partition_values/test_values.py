@@ -10,12 +10,7 @@ import pyarrow as pa
 import pytest
 
 from deltalog.errors import InvalidInputError, InvalidPartitionValueError, UnsupportedTypeError
-from deltalog.partition_values import (
-    encode_value,
-    extract,
-    parse_column,
-    parse_value,
-)
+from deltalog.partition_values import encode_value, extract, parse_column, parse_value, value_of
 from deltalog.schema import ArrayType, PrimitiveType, UnknownType, VariantType, to_arrow_type
 
 
@@ -346,3 +341,18 @@ def test_values_are_looked_up_by_key() -> None:
     assert extract(nothing, "a").to_pylist() == []
     large = pa.array([[("a", "1")]], pa.map_(pa.large_string(), pa.large_string()))
     assert extract(large, "a").equals(pa.array(["1"]))
+
+
+@pytest.mark.protocol("D-38", "PART-01")
+def test_keys_in_another_case_than_the_schema() -> None:
+    assert value_of({"P": "a", "p": "b"}, "p") == "b"
+    assert value_of({"P": "a"}, "p") == "a"
+    assert value_of({"P": "a", "p": None}, "p") is None
+    assert value_of({"q": "a"}, "p") is None
+    with pytest.raises(InvalidPartitionValueError, match=r"found \['PP', 'Pp'\]"):
+        value_of({"PP": "a", "Pp": "b"}, "pp")
+    kind = pa.map_(pa.string(), pa.string())
+    maps = pa.array([[("p", "a")], [("P", "b")], [("p", None), ("P", "c")], [], None], kind)
+    assert extract(maps, "p").to_pylist() == ["a", "b", None, None, None]
+    assert extract(pa.chunked_array([maps]), "P").to_pylist() == ["a", "b", "c", None, None]
+    assert extract(maps.slice(1, 2), "p").to_pylist() == ["b", None]

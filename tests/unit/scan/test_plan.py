@@ -9,7 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltalog.errors import DeletionVectorError, InvalidInputError, UnsupportedFeatureError
+from deltalog import DeltaTable, write_deltalake
+from deltalog.errors import (
+    DeletionVectorError,
+    InvalidInputError,
+    MalformedLogError,
+    UnsupportedFeatureError,
+)
 from deltalog.scan import METADATA_COLUMNS
 from deltalog.scan.plan import descriptor_of
 from deltalog.scan.reader import read_task
@@ -122,9 +128,18 @@ def test_predicates_that_do_not_fit(table: DataTable, where: str) -> None:
 
 
 def test_metadata_columns_are_shown_and_typed(table: DataTable) -> None:
-    scan = table.scan(columns=list(METADATA_COLUMNS))
-    assert scan.schema == pa.schema(list(METADATA_COLUMNS.items()))
+    shown = {
+        name: kind
+        for name, kind in METADATA_COLUMNS.items()
+        if name not in {"_metadata.row_id", "_metadata.row_commit_version"}
+    }
+    scan = table.scan(columns=list(shown))
+    assert scan.schema == pa.schema(list(shown.items()))
     assert scan.to_table().num_rows == 11
+    # Row ids only where rows have them.
+    tracked = DataTable([("id", "long")], (), ["rowTracking"], {"delta.enableRowTracking": "true"})
+    scan = tracked.scan(columns=list(METADATA_COLUMNS))
+    assert scan.schema == pa.schema(list(METADATA_COLUMNS.items()))
 
 
 def test_the_predicates_columns_need_not_be_shown(table: DataTable) -> None:
@@ -259,3 +274,47 @@ def test_a_descriptor_that_lacks_a_part_is_refused_by_name(part: str) -> None:
     }
     with pytest.raises(DeletionVectorError, match=f"lacks {part}"):
         descriptor_of({**row, part: None})
+
+
+@pytest.mark.protocol("D-38", "META-06", "PART-01")
+def test_partition_columns_in_another_case_than_the_schema() -> None:
+    table = DataTable([("id", "long"), ("P", "string")], ["p"])
+    table.commit(
+        table.add({"id": [1]}, partitionValues={"p": "a"}),
+        table.add({"id": [2]}, partitionValues={"P": "b"}),
+        table.add({"id": [3]}, partitionValues={"p": None}),
+    )
+    assert sorted(table.rows(), key=str) == [(1, "a"), (2, "b"), (3, None)]
+    assert table.rows("P = 'a'", ["id"]) == [1]
+    assert table.rows("p is null", ["id"]) == [3]
+    made = DeltaTable(table.store)
+    assert [one["P"] for one in made.partitions([("p", "!=", "b")])] == ["a"]
+    write_deltalake(made, [{"id": 4, "P": "a"}], mode="overwrite", predicate="P = 'a'")
+    made.create_checkpoint()
+    assert sorted(table.rows(), key=str) == [(2, "b"), (3, None), (4, "a")]
+
+
+@pytest.mark.protocol("STAT-09")
+def test_counting_refuses_fewer_rows_than_none() -> None:
+    table = DataTable([("id", "long")])
+    table.commit(
+        table.add({"id": [1, 2]}, stats={"numRecords": -5}),
+        table.add({"id": [3]}, stats={"numRecords": 1}),
+    )
+    with pytest.raises(MalformedLogError, match="found numRecords -5"):
+        table.scan().count()
+    with pytest.raises(MalformedLogError, match="found numRecords -5"):
+        DeltaTable(table.store).count()
+    assert table.rows() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("partition_by", [None, ["a.b"]])
+def test_filters_with_dots_in_names(partition_by: list[str] | None) -> None:
+    data = pa.table({"a.b": [1, 2], "a": [{"b": 5}, {"b": 6}]})
+    store = logs.DictStore()
+    write_deltalake(store, data, partition_by=partition_by)
+    made = DeltaTable(store)
+    for filters in ([("a.b", "=", 1)], [("a.b", "in", [1])], [[("a.b", "<", 2)]]):
+        assert made.to_pyarrow_table(filters=filters)["a"].to_pylist() == [{"b": 5}]
+    made.delete([("a.b", "=", 1)])
+    assert made.to_pyarrow_table(columns=["a.b"])["a.b"].to_pylist() == [2]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from deltalog import DeltaTable, write_deltalake
-from deltalog.errors import InvalidInputError
+from deltalog.errors import DeltaProtocolError, InvalidInputError
 from tests.support import logs
 from tests.support.facade import actions, fresh_rows, make, rows, store_of, unchanged
 
@@ -142,3 +142,16 @@ def test_the_draft_says_that_ids_were_kept_only_where_they_were() -> None:
     write_deltalake(supported, [{"id": 6}], mode="overwrite")
     assert marks(supported) == [(8, True)]
     assert marks(draft()) == [(5, True)]
+
+
+@pytest.mark.protocol("ROWID-12")
+@pytest.mark.parametrize("column", ["_metadata.row_id", "_metadata.row_commit_version"])
+def test_a_table_without_row_tracking_has_no_row_ids(column: str) -> None:
+    plain = make([{"id": 1}])
+    with pytest.raises(DeltaProtocolError, match="row tracking is not enabled"):
+        plain.scan(columns=["id", column])
+    with pytest.raises(DeltaProtocolError, match="row tracking is not enabled"):
+        plain.scan(predicate=f"{column} >= 0")
+    with unchanged(plain), pytest.raises(DeltaProtocolError, match="row tracking is not enabled"):
+        plain.delete(f"{column} = 0")
+    assert rows(make([{"id": 1}], configuration=dict(TRACKED)), "id", column) == [(1, 0)]

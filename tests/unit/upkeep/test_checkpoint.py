@@ -325,3 +325,21 @@ def test_a_fault_at_any_call_leaves_the_table_as_it_was(
         )
         del store.files[names.commit_path(0)]
         assert paths_of(store) == ["b", "c"]
+
+
+@pytest.mark.protocol("LAST-02", "LAST-06", "LAST-07")
+@pytest.mark.parametrize("version", [3, 50, 2**63 - 1, 10**19])
+def test_a_hint_at_a_checkpoint_that_does_not_exist_is_replaced(version: int) -> None:
+    store = table()
+    store.put(names.LAST_CHECKPOINT_PATH, json.dumps({"version": version, "size": 9}).encode())
+    create_checkpoint(load_snapshot(utc_context(store)))
+    assert hint_of(store)["version"] == 2
+
+
+@pytest.mark.protocol("LAST-02")
+def test_a_hint_at_a_newer_checkpoint_stays() -> None:
+    store = table()
+    create_checkpoint(load_snapshot(utc_context(store)))
+    newer = store.files[names.LAST_CHECKPOINT_PATH]
+    create_checkpoint(load_snapshot(utc_context(store), version=1))
+    assert store.files[names.LAST_CHECKPOINT_PATH] == newer
