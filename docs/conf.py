@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 sys.path.insert(0, str(Path(__file__).parent))
 from feature_table import feature_table, property_table  # the folder of this file is no package
+from settings_table import settings_tables
 
 project = "deltalog"
 copyright = "the deltalog founders"
@@ -47,6 +48,8 @@ def _fill_in(app: Sphinx, docname: str, source: list[str]) -> None:
     del app
     if docname == "features":
         source[0] = source[0].replace("{{ feature_table }}", feature_table())
+    if docname == "how-to/spark-settings":
+        source[0] = source[0].replace("{{ settings_tables }}", settings_tables())
     if docname == "reference":
         source[0] = source[0].replace("{{ property_table }}", property_table())
 
