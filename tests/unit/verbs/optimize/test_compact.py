@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from deltalog import DeltaTable, Field, Schema, write_files
 from deltalog.context import utc_context
 from deltalog.engine import LocalEngine
 from deltalog.errors import ConcurrentDeleteReadError, InvalidInputError
@@ -44,6 +46,22 @@ def test_rows_keep_their_order() -> None:
     (file,) = table.physical_rows("id")
     pairs = [file[n : n + 2] for n in range(0, 6, 2)]
     assert all(second[0] == first[0] - 9 for first, second in pairs)
+
+
+def test_files_of_one_moment_stay_as_their_commit_names_them() -> None:
+    """Their names are random, and each writer begins to count at 0."""
+    store = DictStore()
+    made = DeltaTable.create(store, Schema([Field("id", "long")]))
+    parts = [write_files(made, [{"id": number}]) for number in range(12)]
+    made.commit(
+        [
+            replace(part, adds=tuple(replace(add, modification_time_ms=1) for add in part.adds))
+            for part in parts
+        ]
+    )
+    done = made.optimize.compact()
+    assert done["preserveInsertionOrder"]
+    assert made.to_pyarrow_table()["id"].to_pylist() == list(range(12))
 
 
 def test_the_second_time_there_is_nothing_to_do() -> None:
