@@ -17,6 +17,7 @@ from feature_table import (  # the folder of this file is no package
     property_table,
     refusal_table,
 )
+from settings_table import settings_tables
 
 project = "deltalog"
 copyright = "the deltalog founders"
@@ -54,6 +55,8 @@ def _fill_in(app: Sphinx, docname: str, source: list[str]) -> None:
         source[0] = source[0].replace("{{ feature_table }}", feature_table())
         source[0] = source[0].replace("{{ function_list }}", function_list())
         source[0] = source[0].replace("{{ refusal_table }}", refusal_table())
+    if docname == "how-to/spark-settings":
+        source[0] = source[0].replace("{{ settings_tables }}", settings_tables())
     if docname == "reference":
         source[0] = source[0].replace("{{ property_table }}", property_table())
 

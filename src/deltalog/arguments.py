@@ -24,6 +24,7 @@ from deltalog.paths import canonical_path, decode_location, is_absolute, parse_t
 from deltalog.scan.changes import CHANGE_COLUMNS, Moment
 from deltalog.scan.task import METADATA_COLUMNS, with_metadata_columns
 from deltalog.schema import Field, StructType, from_arrow_type, project, to_arrow_schema
+from deltalog.schema.types import STRING
 from deltalog.storage import open_store
 
 if TYPE_CHECKING:
@@ -182,8 +183,30 @@ def as_condition(
             f"cannot use parameters={parameters!r}: there is no predicate that they are for"
         )
     known = with_metadata_columns(schema)
+    for condition in given:
+        _check_texts(condition, schema)
     found = [as_expression(condition, known, parameters, now=now) for condition in given]
     return reduce(and_, found) if found else None
+
+
+def _check_texts(filters: Any, schema: StructType) -> None:
+    """Refuse filters of a text column by a value that is no single one: its `repr` is no text."""
+    if isinstance(filters, list):
+        for one in filters:
+            _check_texts(one, schema)
+    if not isinstance(filters, tuple) or len(filters) != 3 or not isinstance(filters[0], str):
+        return
+    name, operator, value = filters
+    types = {field.name.lower(): field.type for field in schema}
+    if types.get(name.lower()) != STRING:
+        return
+    is_list = isinstance(value, list | tuple | set | frozenset)
+    for one in value if is_list and "in" in str(operator).lower().split() else [value]:
+        if isinstance(one, Mapping | list | tuple | set | frozenset | bytes | bytearray):
+            raise InvalidInputError(
+                f"cannot compare the text column {name!r} with {one!r} in the filter {filters!r}: "
+                "expected a text, or a list of texts for 'in'"
+            )
 
 
 def as_updates(

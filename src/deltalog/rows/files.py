@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deltalog.errors import InvalidInputError
 from deltalog.storage.store import unsynced
-from deltalog.write.options import WriterProperties
+from deltalog.write.options import MAX_LONG, WriterProperties
 from deltalog.write.spec import DEFAULT_TARGET_FILE_SIZE_BYTES, WriteSpec
 
 if TYPE_CHECKING:
@@ -32,9 +32,10 @@ class FileOptions:
         """Raise now for values that would fail in the middle of a write."""
         size: object = self.target_file_size_bytes
         writer = self.writer_properties
-        if size is not None and (not isinstance(size, int) or size < 1):
+        if size is not None and (not isinstance(size, int) or not 1 <= size <= MAX_LONG):
             raise InvalidInputError(
-                f"target_file_size: expected a number of bytes above 0, found {size!r}"
+                "target_file_size: expected a number of bytes above 0 and below 2^63, found "
+                f"{size!r}"
             )
         if not isinstance(writer, WriterProperties | None):
             raise InvalidInputError(

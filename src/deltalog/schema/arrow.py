@@ -74,6 +74,16 @@ with contextlib.suppress(pa.ArrowKeyError):
     pa.register_extension_type(VARIANT)  # type: ignore[arg-type]  # stubs know the old base class
 
 
+_TEXTS: Final = frozenset(
+    {
+        "delta.generationExpression",
+        "delta.columnMapping.physicalName",
+        "delta.invariants",
+        "__CHAR_VARCHAR_TYPE_STRING",
+    }
+)
+
+
 class _Form(NamedTuple):
     large: bool
     with_metadata: bool
@@ -243,8 +253,9 @@ def _decode_metadata(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
 
 def _decode_entry(key: str, text: str) -> Any:
     # Arrow metadata is text only. Where engines keep numbers and lists, JSON is read as such; a
-    # user's own entry ("comment": "4") stays a text.
-    if not key.startswith(("delta.", "__", "parquet.")):
+    # user's own entry ("comment": "4") and what the protocol keeps as text (the
+    # generation expression `10`, the JSON of an invariant) stay texts.
+    if key in _TEXTS or not key.startswith(("delta.", "__", "parquet.")):
         return text
     try:
         return loads(text)

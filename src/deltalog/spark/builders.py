@@ -19,10 +19,11 @@ from deltalog.schema.types import (
     IDENTITY_STEP_KEY,
 )
 from deltalog.spark.session.names import location_of
-from deltalog.spark.session.settings import session_defaults
+from deltalog.spark.session.settings import session_defaults, session_settings
 from deltalog.spark.session.types import quoted
 from deltalog.spark.writing.plan import open_to_write
 from deltalog.table import DeltaTable
+from deltalog.transaction import CommitProperties
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -172,6 +173,7 @@ class DeltaTableBuilder:
         store = open_to_write(self._location, self._storage)
         if self._way == "replace" and not has_table(store):
             raise TableNotFoundError(f"cannot replace the table at {store.root}: there is none")
+        text = session_settings(self._spark).user_metadata
         mode: Any = {"create": "error", "createIfNotExists": "ignore"}.get(self._way, "overwrite")
         with session_defaults(self._spark):
             DeltaTable.create(
@@ -183,6 +185,7 @@ class DeltaTableBuilder:
                 description=self._comment,
                 configuration=self._properties,
                 cluster_by=self._clusters,
+                commit_properties=CommitProperties({"userMetadata": text} if text else None),
             )
         return self._open(store)
 

@@ -23,14 +23,20 @@ class DeltaOptimizeBuilder:
         spark: the session.
         table: of the core, with the engine of the session.
         commit_properties: of its commits.
+        target_bytes: size of the new files; None follows the table.
     """
 
     def __init__(
-        self, spark: SparkSession, table: DeltaTable, commit_properties: CommitProperties
+        self,
+        spark: SparkSession,
+        table: DeltaTable,
+        commit_properties: CommitProperties,
+        target_bytes: int | None = None,
     ) -> None:
         self._spark = spark
         self._table = table
         self._commit_properties = commit_properties
+        self._target_bytes = target_bytes
         self._filters: tuple[str, ...] = ()
 
     def where(self, partitionFilter: str) -> Self:  # noqa: N803  # Delta's
@@ -41,7 +47,7 @@ class DeltaOptimizeBuilder:
     def executeCompaction(self) -> DataFrame:  # noqa: N802  # Delta's
         """Compact small files, and drop deleted rows."""
         found = self._table.optimize.compact(
-            self._where(), commit_properties=self._commit_properties
+            self._where(), self._target_bytes, commit_properties=self._commit_properties
         )
         return optimized_frame(self._spark, self._table.table_uri, found)
 
@@ -49,7 +55,10 @@ class DeltaOptimizeBuilder:
         """Cluster rows by Z-order, so that predicates on any of the columns prune many files."""
         names = [n for one in cols for n in ([one] if isinstance(one, str) else one)]
         found = self._table.optimize.z_order(
-            names, self._where(), commit_properties=self._commit_properties
+            names,
+            self._where(),
+            self._target_bytes,
+            commit_properties=self._commit_properties,
         )
         return optimized_frame(self._spark, self._table.table_uri, found)
 

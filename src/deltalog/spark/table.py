@@ -25,9 +25,10 @@ from deltalog.spark.session.names import find_location, location_of, note_view
 from deltalog.spark.session.opening import moment_text, open_latest, session_time_zone
 from deltalog.spark.session.settings import (
     RETENTION_CHECK,
+    check_reads,
     enforces_retention,
     session_defaults,
-    session_user_metadata,
+    session_settings,
 )
 from deltalog.table import DeltaTable as CoreTable
 from deltalog.table.convert import convert_to_deltalake
@@ -140,6 +141,7 @@ class DeltaTable:
                 mode="ignore",
                 partition_by=schema,
                 default_timezone=session_time_zone(sparkSession),
+                commit_properties=_properties(session_settings(sparkSession).user_metadata),
             )
         return cls(sparkSession, path)
 
@@ -196,6 +198,7 @@ class DeltaTable:
 
     def toDF(self) -> DataFrame:  # noqa: N802  # Delta's
         """Return the rows of the latest version."""
+        check_reads(self._spark)
         self._table.update_incremental()
         frame = self._engine.scan(self._table.snapshot).to_df()
         return frame if self._alias is None else frame.alias(self._alias)
@@ -247,7 +250,7 @@ class DeltaTable:
         return self._affected(Update.where(condition, set or {}, target_alias=self._alias))
 
     def _affected(self, verb: Verb[Any]) -> DataFrame:
-        done = self._table.carry_out(verb, self._options())
+        done = self._table.carry_out(verb, self._options(changes_rows=True))
         rows: Counts = Counts() if done.value is None else done.value.changed.rows
         deleted = rows.deleted_by_source  # None if the log does not tell
         count = None if deleted is None else deleted + rows.updated_by_source
@@ -261,9 +264,14 @@ class DeltaTable:
             condition: which rows match: Spark SQL or a Spark column.
         """
         changes = RowChanges(
-            condition=condition, clauses=(), source=source, target_alias=self._alias
+            condition=condition,
+            clauses=(),
+            source=source,
+            target_alias=self._alias,
+            merge_schema=bool(session_settings(self._spark).merge_schema),
         )
-        return DeltaMergeBuilder(self._spark, self._table, Merge(changes), self._options())
+        options = self._options(changes_rows=True)
+        return DeltaMergeBuilder(self._spark, self._table, Merge(changes), options)
 
     # --- keeping the table
 
@@ -279,7 +287,8 @@ class DeltaTable:
 
     def optimize(self) -> DeltaOptimizeBuilder:
         """Begin an optimization: the same rows in better files."""
-        return DeltaOptimizeBuilder(self._spark, self._table, self._commit_properties())
+        size = session_settings(self._spark).optimized_bytes
+        return DeltaOptimizeBuilder(self._spark, self._table, self._commit_properties(), size)
 
     def vacuum(self, retentionHours: float | None = None) -> DataFrame:  # noqa: N803  # Delta's
         """Delete files that no version within the retention needs.
@@ -454,12 +463,18 @@ class DeltaTable:
         clone = source.clone(where, **options, commit_properties=self._commit_properties())
         return type(self)(self._spark, clone.snapshot.store)
 
-    def _options(self) -> CommitOptions:
-        return CommitOptions(properties=self._commit_properties())
+    def _options(self, *, changes_rows: bool = False) -> CommitOptions:
+        settings = session_settings(self._spark)
+        app = settings.app if changes_rows else None
+        return CommitOptions(properties=self._commit_properties(app), hooks=settings.hooks)
 
-    def _commit_properties(self) -> CommitProperties:
-        text = session_user_metadata(self._spark)
-        return CommitProperties(
-            custom_metadata={"userMetadata": text} if text else None,
-            app_transactions=None if self._app is None else [self._app],
-        )
+    def _commit_properties(self, session_app: AppTransaction | None = None) -> CommitProperties:
+        text = session_settings(self._spark).user_metadata
+        return _properties(text, self._app or session_app)
+
+
+def _properties(text: str | None, app: AppTransaction | None = None) -> CommitProperties:
+    return CommitProperties(
+        custom_metadata={"userMetadata": text} if text else None,
+        app_transactions=None if app is None else [app],
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
@@ -54,12 +55,27 @@ class CommitProperties:
         metadata, transactions = self.custom_metadata, self.app_transactions
         if not isinstance(metadata, Mapping | None):
             raise InvalidInputError(f"custom_metadata: expected a dictionary, found {metadata!r}")
+        _check_storable(metadata, "custom_metadata")
         found: Iterable[object] = transactions if isinstance(transactions, Iterable) else [None]
         if transactions is not None and not all(isinstance(one, AppTransaction) for one in found):
             raise InvalidInputError(
                 "app_transactions: expected a list such as [Transaction('app', 1)], found "
                 f"{transactions!r}"
             )
+
+
+def _check_storable(value: object, name: str) -> None:
+    """Refuse a number that JSON has no word for: it would be written as null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InvalidInputError(
+            f"{name}: expected what JSON can hold, found {value!r}; give it as a text"
+        )
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            _check_storable(part, f"{name}[{key!r}]")
+    elif isinstance(value, list | tuple):
+        for number, part in enumerate(value):
+            _check_storable(part, f"{name}[{number}]")
 
 
 @dataclass(frozen=True, slots=True)

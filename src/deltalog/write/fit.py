@@ -71,7 +71,11 @@ class _Problems:
         ]
         problems = [text for text in found if text]
         if problems:
-            hint = "; schema_mode='merge' adds new columns" if self.extra else ""
+            hint = (
+                "; schema_mode='merge' (mergeSchema on Spark) adds new columns"
+                if self.extra
+                else ""
+            )
             if any(name.startswith(_NAMELESS_INDEX) for name in self.extra):
                 hint += "; DataFrame.reset_index(drop=True) leaves a pandas index without name out"
             raise SchemaMismatchError(

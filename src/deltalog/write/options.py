@@ -105,8 +105,10 @@ class WriterProperties:
         """Raise for invalid sizes, and unknown compressions and levels."""
         for name in _SIZES:
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or value < 1):
-                raise InvalidInputError(f"{name}: expected a number above 0, found {value!r}")
+            if value is not None and (not isinstance(value, int) or not 1 <= value <= MAX_LONG):
+                raise InvalidInputError(
+                    f"{name}: expected a number above 0 and below 2^63, found {value!r}"
+                )
         _check_word("compression", self.compression, _CODECS)
         _check_level(self.compression, self.compression_level)
 
@@ -288,6 +290,8 @@ def _upper(text: str | None) -> str | None:
     return None if text is None else text.upper()
 
 
+MAX_LONG: Final = (1 << 63) - 1
+"""The largest number that Parquet's and Arrow's sizes hold."""
 _DEFAULT_CODEC: Final = "SNAPPY"
 # If 90 % of this many random rows are distinct, the column has some 80,000 different values, about
 # as many as fit into a dictionary page.

@@ -189,6 +189,23 @@ def test_metadata_travels_as_text() -> None:
     assert to_arrow_schema(StructType([field])).field("x").metadata is None
 
 
+@pytest.mark.parametrize("text", ["10", "null", '"x"', "true", "[1]", '{"a":1}'])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "delta.generationExpression",
+        "delta.columnMapping.physicalName",
+        "delta.invariants",
+        "__CHAR_VARCHAR_TYPE_STRING",
+        "CURRENT_DEFAULT",
+    ],
+)
+def test_what_is_a_text_by_the_protocol_is_no_json(key: str, text: str) -> None:
+    field = Field.from_arrow(pa.field("x", pa.int64(), metadata={key: text}))
+    assert field.metadata == {key: text}
+    assert field.to_arrow().metadata == {key.encode(): text.encode()}
+
+
 def test_metadata_of_files_stays_outside() -> None:
     arrow = pa.field("x", pa.int64(), metadata={"PARQUET:field_id": "3", "comment": "c"})
     assert Field.from_arrow(arrow).metadata == {"comment": "c"}

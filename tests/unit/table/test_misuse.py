@@ -26,6 +26,10 @@ ROWS = [{"id": n, "v": "x"} for n in range(3)]
 Call = Callable[[DeltaTable], object]
 
 
+NAN: Any = {"x": float("nan")}
+NESTED: Any = {"x": ["a", {"y": float("-inf")}]}
+
+
 def refused(call: Call, message: str) -> None:
     table = make(ROWS)
     with unchanged(table), pytest.raises(InvalidInputError, match=message):
@@ -144,6 +148,20 @@ TEXT: Any = "text"
             "app_transactions: expected a list",
         ),
         (lambda _: CommitProperties(TEXT), "custom_metadata: expected a dictionary"),
+        (lambda _: CommitProperties(NAN), r"custom_metadata\['x'\]: .* JSON can hold, found nan"),
+        (lambda _: CommitProperties(NESTED), r"custom_metadata\['x'\]\[1\]\['y'\]: .* found -inf"),
+        (lambda t: t.optimize.compact(target_size=2**63), r"target_file_size: .* below 2\^63"),
+        (lambda t: t.optimize.z_order(["id"], target_size=2**63), r"target_file_size: .* 2\^63"),
+        (lambda t: write_deltalake(t, ROWS, target_file_size=2**64, **OPTIONS), r"below 2\^63"),
+        *(
+            (lambda t, one=one: t.to_pyarrow_dataset([one]).to_table(), r"text column '[vV]' with")
+            for one in (
+                ("v", "=", {"x": 1}),
+                ("v", "!=", ["x"]),
+                ("v", "=", b"x"),
+                ("V", "not in", ["x", {"x": 1}]),
+            )
+        ),
         (lambda t: t.alter.add_columns("x long"), "expected a Field"),
         (lambda t: t.alter.add_constraint("id > 1"), "expected a dictionary"),
         (lambda t: t.alter.move_column("id", "up"), "expected 'first', 'last' or"),

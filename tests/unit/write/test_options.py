@@ -133,6 +133,8 @@ def test_dictionaries_are_left_out_where_values_differ() -> None:
         (lambda: WriterProperties(compression="SNAPPY", compression_level=3), "has no levels"),
         (lambda: WriterProperties(compression="ZSTD", compression_level=99), "from 1 to 22"),
         (lambda: WriterProperties(max_row_group_size=0), "max_row_group_size: expected a number"),
+        (lambda: WriterProperties(max_row_group_size=2**63), r"max_row_group_size: .* below 2\^63"),
+        (lambda: WriterProperties(data_page_size_limit=2**70), r"data_page_size_limit: .* 2\^63"),
         (lambda: ColumnProperties(encoding="RLE9"), "encoding: expected one of"),
         (lambda: ColumnProperties(dictionary_enabled=True, encoding="PLAIN"), "give one of"),
         (lambda: ColumnProperties(statistics_enabled="SOME"), "expected one of CHUNK"),

@@ -39,11 +39,13 @@ class WriteTask:
         spec: of the table.
         predicate: which every row must match.
         tells_changes: whether change files are written as well.
+        gathers: whether the rows of a partition are gathered in the task; None follows the table.
     """
 
     spec: WriteSpec
     predicate: Expression | None = None
     tells_changes: bool = False
+    gathers: bool | None = None
 
 
 def write_task(task: WriteTask, batches: Iterable[pa.RecordBatch]) -> WrittenFiles:
@@ -63,8 +65,8 @@ def write_task(task: WriteTask, batches: Iterable[pa.RecordBatch]) -> WrittenFil
         spec = replace(spec, identity_starts=starts)
     if task.predicate is not None:
         return write_where(spec, rows, task.predicate, tells_changes=task.tells_changes)
-    write = write_optimized if optimizes_writes(spec.configuration) else write_files
-    return write(spec, rows)
+    gathers = optimizes_writes(spec.configuration) if task.gathers is None else task.gathers
+    return (write_optimized if gathers else write_files)(spec, rows)
 
 
 def written_by(spec: WriteSpec, messages: Sequence[bytes]) -> WrittenFiles:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -26,10 +26,12 @@ from deltalog.scan import (
     read_tasks,
 )
 from deltalog.schema import Field, StructType, from_arrow_type
+from deltalog.schema.types import TIMESTAMP
 from deltalog.snapshot import load_snapshot
 from deltalog.spark.reading.filters import as_predicate
 from deltalog.spark.reading.splits import split_tasks
-from deltalog.spark.session.opening import moment_ms, open_table, without_version
+from deltalog.spark.session.opening import moment_ms, open_table, without_version, zone_of
+from deltalog.spark.session.settings import TIME_ZONE, refuse_unfollowed, task_settings
 from deltalog.spark.session.types import as_spark_batches, to_spark_arrow, to_spark_schema
 from deltalog.spark.session.workers import InEnvelope
 
@@ -43,6 +45,9 @@ if TYPE_CHECKING:
     from deltalog.scan import Changes, ScanTask
     from deltalog.snapshot import Snapshot
     from deltalog.spark.reading.options import ReadOptions
+
+
+_UTC: Final = "UTC"
 
 
 class TaskPartition(InputPartition):
@@ -176,18 +181,67 @@ class TaskReader(InEnvelope):
 
     Attributes:
         _rows: the schema of the rows.
+        _unzoned: moments whose zone no option says; None if one does.
     """
 
     _rows: StructType
+    _unzoned: tuple[tuple[str, str], ...] | None = None
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the rows of one split."""
         assert isinstance(partition, TaskPartition)  # noqa: S101  # ours: `partitions` made it
+        check_session(partition.tasks, self._unzoned)
         return read_partition(partition, self._rows)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle only what workers need: they get their files with each partition."""
-        return {"_rows": self._rows}
+        return {"_rows": self._rows, "_unzoned": self._unzoned}
+
+
+def check_session(tasks: Sequence[ScanTask], unzoned: tuple[tuple[str, str], ...] | None) -> None:
+    """Refuse, in a task, what the session of its job would have read otherwise.
+
+    Where the read was planned, the session's settings are not known.
+
+    Args:
+        tasks: the files of the task.
+        unzoned: moments that were taken for UTC; None if an option says the zone.
+
+    Raises:
+        InvalidInputError: a moment or a partition value means another one in the session's zone,
+            or a setting asks for what deltalog does not do.
+    """
+    given = task_settings()
+    if not given:
+        return
+    refuse_unfollowed(given, writes=False)
+    zone = zone_of(given[TIME_ZONE])
+    if unzoned is None or zone == _UTC:
+        return
+    for option, text in unzoned:
+        if moment_ms(text, zone) != moment_ms(text, _UTC):
+            raise _other_moment(f"{option}={text!r}", zone)
+    for task in tasks:
+        for column, text in _moments_of(task):
+            if moment_ms(text, zone) != moment_ms(text, _UTC):
+                what = f"the value {text!r} of the partition column {column!r}"
+                raise _other_moment(f"{what} of {task.path}", zone)
+
+
+def _moments_of(task: ScanTask) -> Iterator[tuple[str, str]]:
+    for field in task.spec.partition_columns:
+        if field.type == TIMESTAMP:
+            text = task.partition_values.get(task.spec.physical_names[field.name])
+            if text:
+                yield field.name, text
+
+
+def _other_moment(what: str, zone: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"cannot read {what} in a session of the time zone {zone}: it names no zone, and the "
+        "format plans without a session and takes UTC; give the option timeZone, or read with "
+        "deltalog.spark.read"
+    )
 
 
 class PushFilters:
@@ -231,6 +285,7 @@ class BatchReader(FilteringReader):
 
     def __init__(self, options: ReadOptions, columns: spark_types.StructType) -> None:
         self._options, shown = resolve(options)
+        self._unzoned = options.unzoned
         self._snapshot: Any = _snapshot(self._options)
         self._predicate: Expression | None = None
         self._rows = check_columns(shown, columns, options.path)

@@ -46,6 +46,7 @@ _CHANGES: Final = (
     "startingTimestamp",
     "endingTimestamp",
 )
+_MOMENTS: Final = ("timestampAsOf", "startingTimestamp", "endingTimestamp")
 _READING: Final = ("path", "metadataColumns", "pushFilters", "maxPartitionBytes", "timeZone")
 BATCH_OPTIONS: Final = (*_READING, *_TIME_TRAVEL, *_CHANGES)
 STREAM_OPTIONS: Final = (
@@ -80,6 +81,8 @@ class TableOptions:
         metadata_columns: names of `METADATA_COLUMNS` to add, as the struct `_metadata`.
         max_partition_bytes: size of the splits that one task reads.
         time_zone: of moments and partition values that name none.
+        unzoned: the options that are moments, where no option says the zone: tasks, which know the
+            session's, check that they mean the same in it. None if an option says the zone.
     """
 
     path: str
@@ -89,6 +92,7 @@ class TableOptions:
     metadata_columns: tuple[str, ...] = ()
     max_partition_bytes: int = MAX_PARTITION_BYTES
     time_zone: str = "UTC"
+    unzoned: tuple[tuple[str, str], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,7 +301,15 @@ def _of_any_read(options: Options) -> dict[str, Any]:
         "metadata_columns": parse_metadata_columns(options.names("metadataColumns")),
         "max_partition_bytes": options.size("maxPartitionBytes") or MAX_PARTITION_BYTES,
         "time_zone": options.text("timeZone") or "UTC",
+        "unzoned": _unzoned(options),
     }
+
+
+def _unzoned(options: Options) -> tuple[tuple[str, str], ...] | None:
+    if options.text("timeZone"):
+        return None
+    asked = ((name, options.text(name)) for name in _MOMENTS)
+    return tuple((name, text) for name, text in asked if text is not None and text != "latest")
 
 
 def path_of(options: Options) -> str:

@@ -26,6 +26,7 @@ from deltalog.spark.reading.options import parse_metadata_columns
 from deltalog.spark.reading.state import DEFAULT_FILES_HERE, most_files_here, prune_on_cluster
 from deltalog.spark.reading.state_frames import ClusterPlan, cluster_frame, files_frame
 from deltalog.spark.session.opening import open_table, session_time_zone
+from deltalog.spark.session.settings import check_reads
 from deltalog.spark.session.types import quoted
 
 if TYPE_CHECKING:
@@ -219,6 +220,7 @@ def scan(
         TableNotFoundError: there is no table.
         VersionNotFoundError: there is no such version; a moment after the last commit has none.
     """
+    check_reads(spark)
     time_zone = session_time_zone(spark)
     snapshot = open_table(
         table, storage_options, version=version, timestamp=timestamp, time_zone=time_zone

@@ -116,7 +116,11 @@ def moment_text(moment: str | datetime, time_zone: str) -> str:
 
 def session_time_zone(spark: SparkSession) -> str:
     """Return the session's time zone, as an IANA name or an offset such as `+02:00`."""
-    name = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    return zone_of(spark.conf.get("spark.sql.session.timeZone") or "UTC")
+
+
+def zone_of(name: str) -> str:
+    """Return a time zone that Spark names as an IANA name or an offset such as `+02:00`."""
     found = _OFFSET.fullmatch(name)
     if found is None:
         return name

@@ -119,6 +119,7 @@ class SharedBatchReader(FilteringReader):
         self, options: SharedReadOptions, table: SharedTable, columns: spark_types.StructType
     ) -> None:
         self._options = options
+        self._unzoned = options.read.unzoned
         self._table = table
         self._shown = shown_rows(options, table)
         self._rows = check_columns(self._shown, columns, table.name)

@@ -62,6 +62,7 @@ class SharedStreamReader(MicroBatchReader):
         self, options: SharedStreamOptions, table: SharedTable, columns: spark_types.StructType
     ) -> None:
         self._options, self._stream = options, options.stream
+        self._unzoned = options.stream.unzoned
         self._client = table.client
         self._name = parse_table_name(table.name)
         self._following = _follow_options(options)

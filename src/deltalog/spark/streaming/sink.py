@@ -17,6 +17,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 
 from deltalog.errors import InvalidInputError
 from deltalog.spark.engine.write_tasks import write_task, written_by
+from deltalog.spark.session.settings import task_settings
 from deltalog.spark.session.tasks import decode_message, encode_message, report
 from deltalog.spark.session.workers import InEnvelope
 from deltalog.spark.writing.plan import WritePlan, plan_write
@@ -57,8 +58,14 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
         """Write the rows of one task of a batch."""
         context = TaskContext.get()
         query = None if context is None else context.getLocalProperty(_QUERY)
-        message = report(lambda: write_task(self._plan.task, iterator))
-        return TaskMessage(message, query=query, plan=encode_message(self._plan))
+        plans: list[WritePlan] = []
+
+        def work() -> object:
+            plans.append(self._plan.under(task_settings()))
+            return write_task(plans[0].task, iterator)
+
+        message = report(work)
+        return TaskMessage(message, query=query, plan=encode_message((*plans, self._plan)[0]))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # PySpark's
         """Commit what all tasks of a batch have written, exactly once."""

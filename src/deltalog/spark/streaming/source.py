@@ -59,6 +59,7 @@ class StreamReader(MicroBatchReader):
         self, options: StreamOptions, columns: spark_types.StructType, version: int | None
     ) -> None:
         self._options = self._stream = options
+        self._unzoned = options.unzoned
         open_latest(options.path, options.storage, doing="follow")
         shown, self._schema = self._shown_snapshot(columns, version)
         check_rows_readable(shown)

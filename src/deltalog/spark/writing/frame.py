@@ -16,7 +16,7 @@ from deltalog.errors import CommitConflictError, InvalidInputError, TableExistsE
 from deltalog.spark.engine.engine import SparkEngine
 from deltalog.spark.reading.scan import objection_to_native
 from deltalog.spark.session.opening import session_time_zone
-from deltalog.spark.session.settings import session_defaults, session_user_metadata
+from deltalog.spark.session.settings import session_defaults, session_settings
 from deltalog.spark.session.types import schema_of
 from deltalog.spark.writing.options import WriteOptions
 from deltalog.spark.writing.plan import check_options, new_configuration, open_to_write
@@ -49,7 +49,7 @@ def write(  # noqa: PLR0913  # each is the caller's choice
     merge_schema: bool = False,
     overwrite_schema: bool = False,
     replace_where: str | Expression | None = None,
-    partition_overwrite: Literal["static", "dynamic"] = "static",
+    partition_overwrite: Literal["static", "dynamic"] | None = None,
     properties: Mapping[str, str] | None = None,
     txn: tuple[str, int] | None = None,
     user_metadata: str | None = None,
@@ -65,20 +65,23 @@ def write(  # noqa: PLR0913  # each is the caller's choice
         mode: `error` (or `errorifexists`) if there is a table, `append`, `overwrite`, or
             `ignore`: do nothing if there is a table.
         partition_by: partition columns of a new table, or with `overwrite_schema` the new ones.
-        merge_schema: columns that only the frame has are added to the table.
+        merge_schema: columns that only the frame has are added to the table; so they are where the
+            session's `spark.databricks.delta.schema.autoMerge.enabled` is `true`.
         overwrite_schema: with mode `overwrite`: the table gets the frame's schema.
         replace_where: with mode `overwrite`: only rows for which it is true are replaced, and
             every new row must match it.
         partition_overwrite: `dynamic` with mode `overwrite`: only partitions that get new rows are
-            replaced.
+            replaced; None follows the session's `spark.sql.sources.partitionOverwriteMode`.
         properties: of a new table, such as `{"delta.enableChangeDataFeed": "true"}`; the
             session's `spark.databricks.delta.properties.defaults.…` come behind them.
-        txn: an application and its version: a write that the table has recorded is skipped.
+        txn: an application and its version: a write that the table has recorded is skipped; None
+            is the session's `spark.databricks.delta.write.txnAppId` and `….txnVersion`.
         user_metadata: a text for the history; None is the session's
             `spark.databricks.delta.commitInfo.userMetadata`.
         target_file_size: bytes; None follows `delta.targetFileSize`, then 128 MiB.
         optimize_write: gather the rows of each partition in few tasks first; None follows the
-            table's `delta.autoOptimize.optimizeWrite`.
+            session's `spark.databricks.delta.optimizeWrite.enabled`, or else the table's
+            `delta.autoOptimize.optimizeWrite`.
         storage_options: credentials and settings for the store.
 
     Returns:
@@ -89,12 +92,13 @@ def write(  # noqa: PLR0913  # each is the caller's choice
         SchemaMismatchError: the frame does not fit the table; raised before any task runs.
         ConstraintViolationError: rows break a rule of the table.
         CommitFailedError: another writer won; the table is as it was.
+        InvalidInputError: arguments, or settings of the session that deltalog does not follow.
 
     Cost: one job; rows are written by the tasks that compute them.
     """
     for name, value, known in (
         ("mode", mode, _MODES),
-        ("partition_overwrite", partition_overwrite, ("static", "dynamic")),
+        ("partition_overwrite", partition_overwrite, (None, "static", "dynamic")),
     ):
         if value not in known:
             expected = ", ".join(map(repr, known))
@@ -107,16 +111,17 @@ def write(  # noqa: PLR0913  # each is the caller's choice
         merge_schema=merge_schema,
         overwrite_schema=overwrite_schema,
         replace_where=replace_where,
-        dynamic=partition_overwrite == "dynamic",
+        dynamic=None if partition_overwrite is None else partition_overwrite == "dynamic",
         app=None if txn is None else AppTransaction(*txn),
-        user_metadata=user_metadata or session_user_metadata(frame.sparkSession),
+        user_metadata=user_metadata,
         target_file_size_bytes=target_file_size,
         time_zone=session_time_zone(frame.sparkSession),
         properties=dict(properties or {}),
-    )
-    context = TableContext(store=open_to_write(table, storage_options), time_zone=options.time_zone)
+        optimize_write=optimize_write,
+    ).under(session_settings(frame.sparkSession))
+    context = TableContext(store=open_to_write(table, storage_options), time_zone=options.zone)
     objection = objection_to_native(table, context.store, storage_options, native=None)
-    engine = SparkEngine(frame.sparkSession, objection=objection, gathers=optimize_write)
+    engine = SparkEngine(frame.sparkSession, objection=objection, gathers=options.optimize_write)
     if not has_table(context.store):
         try:
             return _make(frame, context, options, engine)
@@ -135,7 +140,8 @@ def write(  # noqa: PLR0913  # each is the caller's choice
     check_options(existing.snapshot, options)
     arguments = options.arguments(existing.snapshot.configuration)
     done = existing.carry_out(
-        Write(data=frame, **arguments), CommitOptions(properties=options.commit_properties)
+        Write(data=frame, **arguments),
+        CommitOptions(properties=options.commit_properties, hooks=options.hooks),
     )
     return None if done.committed.skipped else done.committed.version
 
@@ -150,6 +156,6 @@ def _make(
         context,
         made,
         engine,
-        CommitOptions(properties=options.commit_properties),
+        CommitOptions(properties=options.commit_properties, hooks=options.hooks),
     )
     return done.committed.version

@@ -5,12 +5,13 @@ Owns which of them go together. `delta.` properties are interpreted by the core.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from deltalog.errors import InvalidInputError
 from deltalog.rows.files import FileOptions
 from deltalog.spark.reading.options import Options, path_of
+from deltalog.spark.session.opening import zone_of
 from deltalog.transaction import CommitProperties
 from deltalog.transaction.properties import AppTransaction
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deltalog.configuration import TableConfiguration
+    from deltalog.spark.session.settings import SessionSettings
+    from deltalog.transaction import PostCommitHookProperties
     from deltalog.verbs.write import SchemaMode
 
 PROPERTY_PREFIX: Final = "delta."
@@ -48,13 +51,16 @@ class WriteOptions:
         merge_schema: add columns that only the data has to the table.
         overwrite_schema: the table gets the data's schema.
         replace_where: replace only rows for which it is true.
-        dynamic: replace only partitions that get new rows.
+        dynamic: replace only partitions that get new rows; None asks the session.
         app: makes the write idempotent.
         batch: the query of a stream and the number of its batch, for the history.
         user_metadata: a text for the history.
         target_file_size_bytes: None follows the table.
-        time_zone: of moments that name none.
+        time_zone: of moments that name none; None asks the session.
         properties: of a new table.
+        streams: whether the batches of a stream are written.
+        optimize_write: gather the rows of a partition; None follows the table.
+        hooks: what is done after the commit; None leaves it to the table.
     """
 
     mode: Literal["append", "overwrite"] = "append"
@@ -62,13 +68,16 @@ class WriteOptions:
     merge_schema: bool = False
     overwrite_schema: bool = False
     replace_where: Any = None
-    dynamic: bool = False
+    dynamic: bool | None = None
     app: AppTransaction | None = None
     batch: tuple[str, int] | None = None
     user_metadata: str | None = None
     target_file_size_bytes: int | None = None
-    time_zone: str = "UTC"
+    time_zone: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    streams: bool = False
+    optimize_write: bool | None = None
+    hooks: PostCommitHookProperties | None = None
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other."""
@@ -92,7 +101,35 @@ class WriteOptions:
     @property
     def replaces_partitions(self) -> bool:
         """Whether new rows decide what is replaced; `replaceWhere` has precedence, as in Delta."""
-        return self.mode == "overwrite" and self.dynamic and self.replace_where is None
+        return self.mode == "overwrite" and bool(self.dynamic) and self.replace_where is None
+
+    @property
+    def zone(self) -> str:
+        """The time zone, UTC as long as the session was not asked."""
+        return self.time_zone or "UTC"
+
+    def under(self, settings: SessionSettings) -> WriteOptions:
+        """Return the options with what they leave open as the session's settings say.
+
+        A stream in complete mode replaces the whole table, and its batches have numbers of their
+        own.
+
+        Raises:
+            InvalidInputError: options and settings contradict each other.
+        """
+        named = settings.time_zone
+        return replace(
+            self,
+            dynamic=settings.dynamic if self.dynamic is None and not self.streams else self.dynamic,
+            merge_schema=self.merge_schema or bool(settings.merge_schema),
+            app=self.app or (None if self.streams else settings.app),
+            user_metadata=self.user_metadata or settings.user_metadata,
+            time_zone=self.time_zone or (None if named is None else zone_of(named)),
+            optimize_write=(
+                settings.optimize_write if self.optimize_write is None else self.optimize_write
+            ),
+            hooks=self.hooks or settings.hooks,
+        )
 
     @property
     def schema_mode(self) -> SchemaMode | None:
@@ -175,10 +212,11 @@ def parse_write_options(
             overwrite_schema=options.truth("overwriteSchema"),
             replace_where=options.text("replaceWhere"),
             dynamic=_is_dynamic(options),
+            streams=streams,
             app=_stream_app(options) if streams else _app(options),
             user_metadata=options.text("userMetadata"),
             target_file_size_bytes=options.size("targetFileSize"),
-            time_zone=options.text("timeZone") or "UTC",
+            time_zone=options.text("timeZone"),
             properties=properties,
         ),
     )
@@ -188,10 +226,10 @@ def _is_property(name: str) -> bool:
     return name.lower().startswith(PROPERTY_PREFIX)
 
 
-def _is_dynamic(options: Options) -> bool:
+def _is_dynamic(options: Options) -> bool | None:
     text = options.text("partitionOverwriteMode")
     if text is None:
-        return False
+        return None
     if text.lower() not in {"static", "dynamic"}:
         raise InvalidInputError(
             f"cannot take partitionOverwriteMode={text!r}: expected static or dynamic"

@@ -22,6 +22,7 @@ from deltalog.snapshot import load_snapshot
 from deltalog.spark.engine.write_tasks import WriteTask, no_files
 from deltalog.spark.reading.conditions import check_zone
 from deltalog.spark.session.opening import open_latest
+from deltalog.spark.session.settings import DEFAULTS, read_settings
 from deltalog.spark.session.types import schema_of
 from deltalog.table.creating import new_table_with_defaults
 from deltalog.transaction import CommitOptions, PendingTransaction
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from deltalog.rows.changes import FoundRows, RowChanges
     from deltalog.schema import StructType
     from deltalog.snapshot import Snapshot
+    from deltalog.spark.session.settings import SessionSettings
     from deltalog.spark.writing.options import WriteOptions
     from deltalog.storage.store import Store
     from deltalog.verbs.write import RowsWritten
@@ -169,6 +171,36 @@ class WritePlan:
     task: WriteTask
     is_done: bool = False
 
+    def under(self, given: Mapping[str, str]) -> WritePlan:
+        """Return the plan with what its options leave open as the session says; tasks know it.
+
+        Args:
+            given: of `task_settings`; empty outside of a task.
+
+        Raises:
+            InvalidInputError: a setting asks for what could only be done before the plan was made,
+                or is not followed.
+        """
+        if not given:
+            return self
+        settings = read_settings(given)
+        if self.version is None:
+            _check_defaults(self, settings)
+        options = self.options.under(settings)
+        if options.zone != self.options.zone:
+            self._check_predicate(options)
+        context = replace(self.context, time_zone=options.zone)
+        spec = replace(self.task.spec, time_zone=options.zone)
+        task = replace(self.task, spec=spec, gathers=options.optimize_write)
+        return replace(self, options=options, context=context, task=task)
+
+    def _check_predicate(self, options: WriteOptions) -> None:
+        where, schema = options.replace_where, self.configuration.schema
+        if isinstance(where, str):
+            predicate = as_condition(schema, where, now=self.context.now)
+            if predicate is not None:
+                check_zone(where, predicate, schema, options.zone)
+
     def commit(self, written: WrittenFiles) -> int | None:
         """Commit what tasks have written, and run the post-commit steps.
 
@@ -181,6 +213,7 @@ class WritePlan:
         engine = CommittingEngine(written)
         options = CommitOptions(
             properties=self.options.commit_properties,
+            hooks=self.options.hooks,
             on_conflict="raise",  # tasks have written for this version, and cannot run again
         )
         settled = replace(self.options, merge_schema=False, overwrite_schema=False)
@@ -215,7 +248,7 @@ def plan_write(store: Store, columns: spark_types.StructType, options: WriteOpti
     """
     source = schema_of(columns)
     schema = to_arrow_schema(source)
-    context = TableContext(store=store, time_zone=options.time_zone)
+    context = TableContext(store=store, time_zone=options.zone)
     version, is_done = None, False
     if has_table(store):
         with naming(store.root):
@@ -270,7 +303,7 @@ def check_options(snapshot: Snapshot, options: WriteOptions) -> None:
     if isinstance(where, str):
         predicate = as_condition(schema, where, now=snapshot.context.now)
         if predicate is not None:
-            check_zone(where, predicate, schema, options.time_zone)
+            check_zone(where, predicate, schema, options.zone)
     if asked is None or options.schema_mode == "overwrite":
         return
     if [name.lower() for name in asked] != [name.lower() for name in own]:
@@ -278,6 +311,19 @@ def check_options(snapshot: Snapshot, options: WriteOptions) -> None:
             f"cannot write to {snapshot.store.root} by partitions {list(asked)}: the table has "
             f"{list(own)}; mode 'overwrite' with overwriteSchema changes them"
         )
+
+
+def _check_defaults(plan: WritePlan, settings: SessionSettings) -> None:
+    """Refuse to create a table without the properties that the session gives to new tables."""
+    given = {name.lower() for name in plan.options.properties}
+    for name, text in settings.defaults:
+        if name.lower() not in given:
+            raise InvalidInputError(
+                f"cannot create the table {plan.context.store.root}: the session's setting "
+                f"{DEFAULTS}{name.removeprefix('delta.')}={text!r} concerns it, which the format "
+                f"cannot know in time; give the option {name}, or create the table with "
+                "deltalog.spark.write"
+            )
 
 
 def is_recorded(snapshot: Snapshot, options: WriteOptions) -> bool:

@@ -8,19 +8,20 @@ Protocol: none
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from deltalog.errors import DeltaError
 from deltalog.spark.engine.write_tasks import no_files, write_task, written_by
+from deltalog.spark.session.settings import task_settings
 from deltalog.spark.session.tasks import decode_message, encode_message, report
 from deltalog.spark.session.workers import InEnvelope
 from deltalog.spark.writing.plan import plan_write
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import types as spark_types
@@ -37,11 +38,13 @@ class TaskMessage(WriterCommitMessage):
         message: of `write_task`.
         query: Spark's id of the query, for streams.
         plan: encoded, for a stream's batch.
+        settings: of the session, for a batch.
     """
 
     message: bytes
     query: str | None = None
     plan: bytes | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 class BatchWriter(InEnvelope, DataSourceArrowWriter):
@@ -65,14 +68,17 @@ class BatchWriter(InEnvelope, DataSourceArrowWriter):
         """Write the rows of one task."""
         if self._plan.is_done:
             return TaskMessage(encode_message(no_files(self._plan.task.spec)))
-        return TaskMessage(report(lambda: write_task(self._plan.task, iterator)))
+        settings = task_settings()
+        message = report(lambda: write_task(self._plan.under(settings).task, iterator))
+        return TaskMessage(message, settings=settings)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Commit what all tasks have written as a new version of the table."""
         plan = self._plan
         written = written_by(plan.task.spec, messages_of(messages))
         if not plan.is_done:
-            plan.commit(written)
+            told = [message.settings for message in messages if isinstance(message, TaskMessage)]
+            plan.under(told[0] if told else {}).commit(written)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete what tasks have written, if some task has failed.

@@ -35,6 +35,7 @@ _COLUMNS: Final = (*TASK_COLUMNS, "tags", "clusteringProvider")
 _RECORDS: Final = "numRecords"
 _PARTITION: Final = "partition"
 _LIVE_SIZE: Final = "liveSize"
+_PLACE: Final = "place"
 
 
 def partition_condition(transaction: PendingTransaction, filters: Any) -> Expression | None:
@@ -45,7 +46,7 @@ def partition_condition(transaction: PendingTransaction, filters: Any) -> Expres
 
 
 def considered_files(snapshot: Snapshot, predicate: Expression | None) -> pa.Table:
-    """Return the live files of some partitions, ordered by partition, then by time.
+    """Return the live files of some partitions, ordered by partition, by time, and as in the log.
 
     Args:
         snapshot: of the table.
@@ -72,15 +73,17 @@ def considered_files(snapshot: Snapshot, predicate: Expression | None) -> pa.Tab
     found = found.append_column(_RECORDS, pruned.num_records())
     found = found.append_column(_PARTITION, _partitions(snapshot, found))
     found = found.append_column(_LIVE_SIZE, _live_sizes(found))
+    found = found.append_column(_PLACE, arrow.arange(0, found.num_rows))
     order = pc.sort_indices(
         found,
         sort_keys=[
             (_PARTITION, "ascending"),
             ("modificationTime", "ascending"),
-            ("path", "ascending"),
+            # Files of one moment stay as their commit names them: paths are random.
+            (_PLACE, "ascending"),
         ],
     )
-    return found.take(order)
+    return found.take(order).drop_columns([_PLACE])
 
 
 def crowded(files: pa.Table, max_deleted_share: float) -> Any:

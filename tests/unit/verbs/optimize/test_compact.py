@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from deltalog import DeltaTable, Field, Schema, write_files
 from deltalog.verbs.optimize import Compact
+from tests.support.logs import DictStore
 from tests.support.optimizing import IDS, OptimizedTable, numbered
 from tests.support.statements import FEED, ROW_IDS, VECTORS
 
@@ -62,3 +66,19 @@ def test_files_of_a_partition_stay_in_it() -> None:
     assert done.result()["partitionsOptimized"] == 3
     assert table.files().num_rows == 4
     assert table.rows() == before
+
+
+def test_files_of_one_moment_stay_as_their_commit_names_them() -> None:
+    """Their names are random, and each writer begins to count at 0."""
+    store = DictStore()
+    made = DeltaTable.create(store, Schema([Field("id", "long")]))
+    parts = [write_files(made, [{"id": number}]) for number in range(12)]
+    made.commit(
+        [
+            replace(part, adds=tuple(replace(add, modification_time_ms=1) for add in part.adds))
+            for part in parts
+        ]
+    )
+    done = made.optimize.compact()
+    assert done["preserveInsertionOrder"]
+    assert made.to_pyarrow_table()["id"].to_pylist() == list(range(12))

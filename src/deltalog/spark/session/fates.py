@@ -1,0 +1,308 @@
+"""The settings of Delta and of Spark that concern tables, and what deltalog does about each.
+
+Owns the list, which the guide shows, made by going through Delta's own (`DeltaSQLConf` of Delta 4)
+one by one: a setting that changes what is written or read is followed or refused by name. How the
+followed ones are read is `settings`.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+DELTA: Final = "spark.databricks.delta."
+"""Prefix of Delta's settings; names below leave it out unless they begin with `spark.`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """The values of a setting under which deltalog does what it asks; others are refused.
+
+    Args:
+        accepted: the values, in lower case; the first is Delta's default.
+        reads: whether reads are refused.
+        writes: whether writes are.
+        instead: what to do instead.
+    """
+
+    accepted: tuple[str, ...]
+    reads: bool = False
+    writes: bool = True
+    instead: str = ""
+
+
+def full_name(name: str) -> str:
+    """Return the name as a session has it."""
+    return name if name.startswith("spark.") else DELTA + name
+
+
+FOLLOWED: Final = {
+    "spark.sql.sources.partitionOverwriteMode": "`dynamic` replaces the partitions of new rows, "
+    "where `overwrite` says nothing else",
+    "spark.sql.session.timeZone": "the zone of moments and partition values that name none",
+    "spark.sql.ansi.enabled": "how `update` and `merge` cast values; plain writes refuse a value "
+    "that does not fit in any case",
+    "spark.sql.timestampType": "by Spark, which reads the types of new columns",
+    "schema.autoMerge.enabled": "`write` and `merge` add new columns; the format refuses them and "
+    "needs `mergeSchema`, as it plans without a session",
+    "commitInfo.userMetadata": "a text for the history",
+    "properties.defaults.…": "properties of new tables; the format refuses to make a table where "
+    "one is set that its options do not give",
+    "retentionDurationCheck.enabled": "`false` lets `vacuum` take less than the table's retention",
+    "write.txnAppId": "with `write.txnVersion`: a write that is repeated happens once",
+    "write.txnVersion": "see `write.txnAppId`",
+    "optimizeWrite.enabled": "rows of a partition are gathered; by the format within each task",
+    "autoCompact.enabled": "small files are put together after commits",
+    "optimize.maxFileSize": "the size of files that `optimize` makes",
+}
+"""Name → how it is followed."""
+
+_ON: Final = Refusal(accepted=("true",))
+_OFF: Final = Refusal(accepted=("false",))
+_READ_ON: Final = Refusal(accepted=("true",), reads=True, writes=False)
+_READ_OFF: Final = Refusal(accepted=("false",), reads=True, writes=False)
+
+
+def _only(*accepted: str, instead: str = "") -> Refusal:
+    return Refusal(accepted=accepted, instead=instead)
+
+
+REFUSED: Final = {
+    "allowArbitraryProperties.enabled": _OFF,
+    "autoCompact.maxFileSize": _only("134217728", instead="set delta.targetFileSize"),
+    "autoCompact.minFileSize": _only("67108864"),
+    "autoCompact.minNumFiles": _only("50"),
+    "autoCompact.nonBlindAppend.enabled": _OFF,
+    "changeDataFeed.allowTimeTravelOptionsForSchema": _READ_OFF,
+    "changeDataFeed.defaultSchemaModeForColumnMappingTable": Refusal(
+        accepted=("endversion",), reads=True, writes=False
+    ),
+    "changeDataFeed.timestampOutOfRange.enabled": _READ_OFF,
+    "changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled": _READ_OFF,
+    "clone.replaceEnabled": _ON,
+    "constraints.allowUnenforcedNotNull.enabled": _OFF,
+    "convert.partitionValues.ignoreCastFailure": _OFF,
+    "convertEmptyToNullForStringPartitionCol": _ON,
+    "delete.allowExistsSubquery": _OFF,
+    "delete.deletionVectors.persistent": _only(
+        "true", instead="set delta.enableDeletionVectors=false on the table"
+    ),
+    "deletionVectors.disableTightBoundOnFileCreationForDevOnly": _OFF,
+    "deltaTableBuilder.forceTablePropertyLowerCase.enabled": _OFF,
+    "dml.insert.dfByName.allowImplicitCasts": _ON,
+    "dynamicPartitionOverwrite.enabled": _ON,
+    "dynamicPartitionOverwrite.parsePartitionValues": _ON,
+    "generatedColumn.allowNullableIngest.enabled": _ON,
+    "history.metricsEnabled": _ON,
+    "identityColumn.allowSyncIdentityToLowerHighWaterMark.enabled": _OFF,
+    "identityColumn.enabled": _ON,
+    "inCommitTimestamp.retainEnablementInfoFix.enabled": _ON,
+    "insert.preserveNullSourceStructs": _ON,
+    "isDeltaTable.strictCheck": _READ_ON,
+    "legacy.storeOptionsAsProperties": _OFF,
+    "merge.deletionVectors.persistent": _only(
+        "true", instead="set delta.enableDeletionVectors=false on the table"
+    ),
+    "merge.preserveNullSourceStructs": _ON,
+    "merge.preserveNullSourceStructs.updateStar": _ON,
+    "optimize.maxDeletedRowsRatio": _only("0.05"),
+    "optimize.minFileSize": _only("1073741824"),
+    "replace.protocolDowngradeAllowed": _OFF,
+    "replaceWhere.constraintCheck.enabled": _ON,
+    "replaceWhere.dataColumns.enabled": _ON,
+    "replaceWhere.dataColumnsWithCDF.enabled": _ON,
+    "resolveMergeUpdateStructsByName.enabled": _ON,
+    "restore.protocolDowngradeAllowed": _OFF,
+    "rowTracking.backfill.enabled": _ON,
+    "rowTracking.ignoreSuspension": _OFF,
+    "schemaEvolution.merge.fixNestedStructAlignment": _ON,
+    "skipRecordingEmptyCommits": _ON,
+    "spark.databricks.io.skipping.stringPrefixLength": _only(
+        "32", instead="set delta.dataSkippingStringPrefixLength on the table"
+    ),
+    "stats.collect": _only("true", instead="set delta.dataSkippingNumIndexedCols=0 on the table"),
+    "stats.collect.using.tableSchema": _ON,
+    "tableFeatures.fastDropFeature.enabled": _ON,
+    "timeTravel.resolveOnIdentifier.enabled": _READ_ON,
+    "typeWidening.allowAutomaticWidening": _only("always", "same_family_type"),
+    "update.deletionVectors.persistent": _only(
+        "true", instead="set delta.enableDeletionVectors=false on the table"
+    ),
+    "updateAndMergeCastingFollowsAnsiEnabledFlag": _OFF,
+    "vacuum.lite.enabled": _OFF,
+    "vacuum.logging.enabled": _ON,
+    "variant.forceUsePreviewTableFeature": _OFF,
+    "write.dataFilesToSubdir": _OFF,
+    "write.txnVersion.autoReset.enabled": _OFF,
+    "write.utcTimestampPartitionValues": _ON,
+}
+"""Name → the values under which deltalog does what the setting asks."""
+
+_ALWAYS_CHECKED: Final = """
+alterTable.changeColumn.checkExpressions changeColumn.checkDependentExpressionsUseV2
+checkConstraints.validation.enabled checkLatestSchemaOnRead checksum.mismatch.fatal
+columnMapping.checkMaxColumnId
+columnMapping.disallowEnablingWhenColumnMappingMetadataAlreadyExists
+commandInvariantChecksThrow commandInvariantChecksUseUnreliable commitValidation.enabled
+conflictChecker.enforceConcurrentFeatureEnablement.enabled
+conflictDetection.allowReplaceTableToRemoveNewDomainMetadata
+conflictDetection.partitionLevelConcurrency.widenNonDeterministicPredicates
+createEmptySchemaTable.enabled deletionVectors.skipCommitCheck duplicateActionCheck.enabled
+emptyFileCheck.throwEnabled enableTableRedirectFeature failOnPartitionValueParsingError
+featureEnablement.conflictResolution.enabled generatedColumn.validateOnWrite.enabled
+isDeltaTable.throwOnError liquid.alterColumnAfter.statsSchemaCheck
+merge.emptySchemaTargetCheck.enabled merge.failIfSourceChanged
+merge.failSourceCachedAfterMaterialization normalizePartitionValuesOnRead
+nullPartitionCheck.throwEnabled numRecordsValidation.enabled
+optimize.zorder.checkStatsCollection.enabled partitionColumnChangeCheck
+partitionColumnValidity.enabled requiredSparkConfsCheck.enabled schema.typeCheck.enabled
+skipRedirectFeature spark.sql.caseSensitive spark.sql.files.ignoreCorruptFiles
+spark.sql.files.ignoreMissingFiles
+spark.sql.parquet.datetimeRebaseModeInRead spark.sql.parquet.int96RebaseModeInRead
+spark.sql.storeAssignmentPolicy streaming.offsetValidation.enabled
+streaming.schemaValidationOnRestart.enabled
+streaming.unsafeReadOnIncompatibleColumnMappingSchemaChanges.enabled
+streaming.unsafeReadOnIncompatibleSchemaChangesDuringStreamStart.enabled
+streaming.unsafeReadOnNullabilityChange.enabled
+streaming.unsafeReadOnPartitionColumnChanges.enabled tablePropertyConstraintsCheck.enabled
+tableFeatures.allowMetadataCleanupWhenAllProtocolsSupported
+tableFeatures.fastDropFeature.alwaysValidateProtocolInStreaming.enabled
+timeTravel.parsing.strict typeWidening.allowTypeChangeStreamingDeltaSource
+typeWidening.allowUnsupportedIcebergTypeChanges typeWidening.bypassStreamingTypeChangeCheck
+typeWidening.bypassUnsupportedTypeChangeCheck
+vacuum.enforceDeletedFileAndLogRetentionDurationCompatibility
+vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration vacuum.relativize.ignoreError
+vacuum.retentionWindowIgnore.enabled
+"""
+_HOW_BYTES_ARE_STORED: Final = """
+allFilesInCrc.enabled allFilesInCrc.thresholdIndexedCols allFilesInCrc.thresholdNumFiles
+checkpoint.partSize checkpointSchema.writeThresholdLength checkpointV2.topLevelFileFormat
+checksumDVMetrics.enabled checksumDeletedRecordCountsHistogramMetrics.enabled
+columnMapping.reuseColumnMetadataDuringOverwrite columnMapping.reuseColumnMetadataDuringReplace
+columnMapping.stripMetadata deletionVectors.packing.targetSize domainMetadatasInCrc.maxAllowed
+fileSizeHistogramMetrics.enabled lastCheckpoint.checksum.enabled
+lastCheckpoint.nonFileActions.threshold lastCheckpoint.sidecars.threshold
+lastCheckpoint.suppressOptionalFields optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize
+optimize.clustering.mergeStrategy.minCubeSize.threshold optimizeWrite.binSize
+schema.removeExistsDefault schema.removeSparkInternalMetadata setTransactionsInCrc.maxAllowed
+setTransactionsInCrc.writeOnCommit spark.databricks.io.skipping.mdc.addNoise
+spark.databricks.io.skipping.mdc.rangeId.max spark.databricks.io.skipping.mdc.sortWithinFiles
+spark.sql.files.maxRecordsPerFile spark.sql.parquet.compression.codec
+spark.sql.parquet.datetimeRebaseModeInWrite spark.sql.parquet.fieldId.write.enabled
+spark.sql.parquet.int96RebaseModeInWrite spark.sql.parquet.outputTimestampType
+spark.sql.parquet.writeLegacyFormat stats.limitPerVariant statsAsStructInCheckpoint.forcedDisabled
+tableFeatures.fastDropFeature.dvTombstoneCountThreshold
+tableFeatures.fastDropFeature.generateDVTombstones.enabled typeWidening.removeSchemaMetadata
+variantShredding.collectVariantDataSkippingStats variantShredding.forceUsePreviewTableFeature
+variantShredding.parseFooterForStats writeChecksumFile.enabled
+writeChecksumFile.histogramFollowsProtocol
+"""
+_HOW_DELTA_WORKS: Final = """
+allFilesInCrc.verificationMode.enabled allFilesInCrc.verificationMode.forceOnNonUTC.enabled
+alwaysCollectStats.enabled autoCompact.earlySkipPartitionTable.enabled
+autoCompact.maxNumModifiedPartitions autoCompact.maxTablePartitionStats
+autoCompact.modifiedPartitionsOnly.enabled autoCompact.partitionStatsSize
+autoCompact.recordPartitionStats.enabled autoCompact.reservePartitions.enabled
+backfill.maxNumFiles backfill.maxNumFilesFactor checkpoint.exceptionThrowing.enabled
+checkpointSchema.useFromCheckpointMetadata checkpointV2.threadpool.size
+clusteredTable.numClusteringColumnsLimit collectStats.fallbackToInterpretedProjection
+collectStats.numFilesPerPartition collectStats.useMultiThreadedStatsCollection
+command.fileMaterializationLimit.enabled command.fileMaterializationLimit.softMax
+commitLock.enabled commitStats.force delta.log.cacheRetentionMinutes delta.log.cacheSize
+deletionVectors.useMetadataRowIndex deltaLog.minorCompaction.useForReads
+dmlMetricsFromMetadata.enabled dummyFileManager.numOfFiles dummyFileManager.prefix
+generatedColumn.partitionFilterOptimization.enabled history.maxKeysPerList history.threadPoolSize
+import.batchSize.schemaInference import.batchSize.statsCollection
+includeTableIdInFileIndexComparison incremental.commit.enabled incremental.commit.verify
+insertOverwrite.removeMetrics.enabled internalUdfOptimization.enabled lastCommitVersionInSession
+maxCommitAttempts maxNonConflictCommitAttempts maxSnapshotLineageLength
+merge.analysis.batchActionResolution.enabled
+merge.forceSourceMaterializationWithUnreadableFilesConfig merge.materializeCachedSource
+merge.materializeSource merge.materializeSource.maxAttempts merge.materializeSource.rddStorageLevel
+merge.materializeSource.rddStorageLevelFirstRetry merge.materializeSource.rddStorageLevelRetry
+merge.optimizeInsertOnlyMerge.enabled merge.optimizeMatchedOnlyMerge.enabled
+merge.repartitionBeforeWrite.enabled merge.skipOssResolutionWithStar optimize.batchSize
+optimize.conditionalIncrementMetric.enabled optimize.maxThreads optimize.repartition.enabled
+optimize.zorder.fastInterleaveBits.enabled optimizeMetadataQuery.enabled
+optimizeWrite.maxShufflePartitions optimizeWrite.numShuffleBlocks postCommitHook.throwOnError
+readProtocolAndMetadataFromChecksum.enabled replaceWhere.dataColumns.metrics.enabled
+rowTracking.backfill.maxNumFiles sampling.enabled
+skipping.enhancedIsNullPushdownExprs.enabled skipping.enhancedIsNullPushdownExprs.maxDepth
+skipping.partitionLikeDataSkipping.additionalSupportedExpressions
+skipping.partitionLikeDataSkipping.limitToClusteringColumns
+skipping.partitionLikeDataSkippingFilesThreshold skipping.partitionLikeFilters.enabled
+snapshot.logging.maxFilesThreshold snapshotCache.storageLevel snapshotLoading.maxRetries
+snapshotPartitions spark.sql.files.maxPartitionBytes stalenessLimit stats.limitPushdown.enabled
+stats.skipping streaming.initialSnapshotMaxFiles streaming.logSizeInMemoryThreshold
+typeWidening.allowIntegralDecimalCoercion vacuum.parallelDelete.enabled
+vacuum.parallelDelete.parallelism versionChecksum.forcedValidationInterval
+versionChecksum.forcedValidationMinTimeIntevalMinutes workAroundColonsInHadoopPaths.enabled
+"""
+_NOT_HERE: Final = """
+alter.replaceColumns.safe.enabled alterLocation.bypassSchemaCheck
+alterTable.bypassCharVarcharToStringFix alterTable.dropColumn.enabled
+catalog.enableServerSidePlanning
+catalog.update.enabled catalog.update.longFieldTruncationThreshold catalog.update.threadPoolSize
+changeColumn.renameColumnEscapeName clone.iceberg.allowPartialStats collectStats.convertIceberg
+collectStats.convertIceberg.date collectStats.convertIceberg.decimal
+collectStats.convertIceberg.timestamp columnMapping.allowRemoval commitMetrics.enabled
+commitMetrics.threadPoolSize constraints.assumesDropIfExists.enabled
+convert.iceberg.bucketPartition.enabled convert.iceberg.castTimeType convert.iceberg.enabled
+convert.iceberg.partitionEvolution.enabled convert.iceberg.useNativePartitionValues
+convert.metadataCheck.enabled convert.useCatalogPartitions convert.useCatalogSchema
+convert.useMetadataLog
+coordinatedCommits.commitCoordinator.dynamodb.awsCredentialsProviderName
+coordinatedCommits.commitCoordinator.dynamodb.readCapacityUnits
+coordinatedCommits.commitCoordinator.dynamodb.skipPathCheckEnabled
+coordinatedCommits.commitCoordinator.dynamodb.writeCapacityUnits
+coordinatedCommits.commitFilesIterator.backfillGapFix.enabled
+coordinatedCommits.getCommits.threadPoolSize
+coordinatedCommits.ignoreMissingCoordinatorImplementation createDataFrame.dropNullColumns
+hms.schema.forceAlterTableDataSchema hudi.maxPendingCommits iceberg.maxPendingActions
+iceberg.maxPendingCommits insert.byName.schemaEvolution.enabled
+insertReplaceOnOrUsing.materializeSource legacy.allowAmbiguousPathsInCreateTable
+loadFileSystemConfigsFromDataFrameOptions replaceOn.dataframe.writer.enabled
+replaceUsing.dataframe.writer.enabled spark.sql.delta.sharing.enableDeltaFormatBatch
+spark.sql.delta.sharing.forceDeltaFormat spark.sql.delta.sharing.streamingAutoResolveResponseFormat
+streaming.allowSchemaLocationOutsideCheckpointLocation streaming.createDataFrame.dropNullColumns
+streaming.ignoreInternalMetadataForSchemaChange.enabled streaming.schemaTracking.enabled
+streaming.schemaTracking.mergeConsecutiveSchemaChanges.enabled
+streaming.schemaTracking.metadataPathCheck.enabled streaming.sink.implicitCastEscapeColumnNames
+streaming.sink.implicitCastForTypeMismatchOnly typeWidening.enableStreamingSchemaTracking
+uniform.hudi.sync.convert.enabled uniform.iceberg.include.base.converted.version
+uniform.iceberg.maxActionsToConvertForCommitLarge uniform.iceberg.retry.times
+uniform.iceberg.sync.convert.enabled v2.enableMode variant.disableVariantTableFeatureForSpark40
+"""
+_OF_DELTA_S_TESTS: Final = """
+checkpointV2.exposeTableFeatureForTesting incremental.commit.forceVerifyInTests
+tableFeatures.dev.allowMetadataCleanupCheckpointExistenceCheck.disabled
+tableFeatures.dev.fastDropFeature.DVDiscoveryInVacuum.disabled
+tableFeatures.dev.unsupportedTableFeatures.enabled tableFeatures.testFeatures.enabled
+testOnly.dataFileNamePrefix testOnly.dvFileNamePrefix
+"""
+
+WITHOUT_EFFECT: Final = {
+    reason: tuple(sorted(names.split()))
+    for reason, names in (
+        ("deltalog always checks, and what is wrong ends in an error", _ALWAYS_CHECKED),
+        (
+            (
+                "how files and the log are laid out, where the table's properties decide; the rows "
+                "are the same"
+            ),
+            _HOW_BYTES_ARE_STORED,
+        ),
+        ("how Delta's own code works: caches, threads, plans, retries, numbers", _HOW_DELTA_WORKS),
+        (
+            (
+                "about what `deltalog.spark` has not: Delta's SQL statements, catalogs and commit "
+                "coordinators, Iceberg and Hudi, schema tracking; what asks for it is refused"
+            ),
+            _NOT_HERE,
+        ),
+        ("of Delta's own tests", _OF_DELTA_S_TESTS),
+    )
+}
+"""Why a setting has no effect on what is written and read → the names."""
