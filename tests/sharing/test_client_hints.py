@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from deltalog.expressions import as_expression
-from deltalog.schema import Schema
+from deltalog.schema import Field, Schema, StructType
 from deltalog.sharing.client.hints import json_hint, sql_hints
+from deltalog.sharing.client.view import _hinting
+from deltalog.table_change import new_table
 from tests.support.shared_files import schema_string
 
 SCHEMA = Schema.from_json(
@@ -107,3 +109,24 @@ def test_parts_of_a_conjunction_are_told_by_themselves() -> None:
 )
 def test_simple_conditions_are_told_as_sql(predicate: str, hints: tuple[str, ...]) -> None:
     assert _sql(predicate) == hints
+
+
+def test_columns_that_the_server_may_read_otherwise_are_kept_from_it() -> None:
+    schema = StructType([Field("ts", "timestamp"), Field("id", "long")])
+    predicate = as_expression("ts = TIMESTAMP '2024-01-01 00:00:00Z' AND id = 1", schema)
+    assert "ts" in str(json_hint(predicate, schema))
+    hint = json_hint(predicate, schema, {"ts"})
+    assert hint is not None
+    assert "ts" not in hint
+    assert sql_hints(predicate, schema, {"ts"}) == ("id = 1",)
+    assert json_hint(as_expression("ts IS NULL", schema), schema, {"ts"}) is None
+
+
+@pytest.mark.parametrize(("zone", "kept"), [("UTC", True), ("Europe/Berlin", False)])
+def test_zoneless_partition_values_are_the_clients_to_read(zone: str, kept: bool) -> None:
+    schema = StructType([Field("p", "timestamp"), Field("ts", "timestamp")])
+    configuration = new_table(schema, partition_columns=["p"], created_time_ms=0)
+    for name, expected in (("p", kept), ("ts", True)):
+        predicate = as_expression(f"{name} = TIMESTAMP '2024-01-01 00:00:00Z'", schema)
+        query = _hinting(predicate, configuration, zone)
+        assert (query.json_predicate_hints is not None) == expected

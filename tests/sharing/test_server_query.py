@@ -175,6 +175,10 @@ def test_parameters_that_cannot_be_followed(daily_caller: Caller, body: object) 
         ({"limitHint": 1000}, 3),
         ({"limitHint": 1, "predicateHints": ["day >= '2021-04-29'"]}, 1),
         ({"limitHint": 1, "predicateHints": ["id >= 15"]}, 2),
+        # What is not understood here, or is one too many, the recipient evaluates.
+        ({"limitHint": 1, "predicateHints": ["upper(name) = 'X'"]}, 3),
+        ({"limitHint": 1, "predicateHints": ["day >= '2021-04-29'", "nowhere = 1"]}, 2),
+        ({"limitHint": 1, "jsonPredicateHints": "{}"}, 3),
         ({"limitHint": "15"}, 2),
     ],
 )

@@ -21,7 +21,7 @@ from deltalog.schema.types import DOUBLE, FLOAT
 from deltalog.sharing.wire.hints import encode_json_hint, parse_json_hint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from deltalog.expressions import Expression
     from deltalog.schema import StructType
@@ -43,20 +43,32 @@ def as_json_hint(text: str) -> Expression:
         raise InvalidInputError(f"cannot use the JSON predicate: {error}") from None
 
 
-def json_hint(predicate: Expression, schema: StructType) -> str | None:
-    """Return `jsonPredicateHints` for the safe parts of a predicate; None if there are none."""
-    parts = tuple(_safe_parts(predicate, schema))
+def json_hint(
+    predicate: Expression, schema: StructType, unsafe: Collection[str] = ()
+) -> str | None:
+    """Return `jsonPredicateHints` for the safe parts of a predicate; None if there are none.
+
+    Args:
+        predicate: over the columns.
+        schema: of the table.
+        unsafe: columns whose values the server may read otherwise than the client.
+    """
+    parts = tuple(_safe_parts(predicate, schema, unsafe))
     return encode_json_hint(And(parts)) if parts else None
 
 
-def sql_hints(predicate: Expression, schema: StructType) -> tuple[str, ...]:
+def sql_hints(
+    predicate: Expression, schema: StructType, unsafe: Collection[str] = ()
+) -> tuple[str, ...]:
     """Return `predicateHints` for the safe parts of a predicate that have a form in their SQL."""
-    texts = (_sql(part) for part in _safe_parts(predicate, schema))
+    texts = (_sql(part) for part in _safe_parts(predicate, schema, unsafe))
     return tuple(text for text in texts if text is not None)
 
 
-def _safe_parts(predicate: Expression, schema: StructType) -> Iterator[Expression]:
-    known = {field.name for field in schema}
+def _safe_parts(
+    predicate: Expression, schema: StructType, unsafe: Collection[str]
+) -> Iterator[Expression]:
+    known = {field.name for field in schema} - set(unsafe)
     for part in conjuncts(resolve_predicate(predicate, schema)):
         paths = columns(part)
         if paths and all(path[0] in known and not _is_unsafe(path, schema) for path in paths):

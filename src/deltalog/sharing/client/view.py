@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from deltalog.arguments import as_timestamp_ms, refuse_both
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import InvalidInputError, SharingAccessError, SharingError
+from deltalog.schema.types import TIMESTAMP
 from deltalog.sharing.client.answers import fetch_files, fetch_head
 from deltalog.sharing.client.hints import json_hint, sql_hints
 from deltalog.sharing.client.http import run
@@ -133,7 +134,8 @@ class TableView:
         head = self.head if at == self.at else self._ask_head(at)
         configuration = TableConfiguration(head.protocol, head.metadata)
         for _ in range(2):
-            snapshot = self._open(_hinting(conditions(configuration), configuration), at)
+            query = _hinting(conditions(configuration), configuration, self.time_zone)
+            snapshot = self._open(query, at)
             answered = snapshot.configuration
             if answered.metadata.schema_string == configuration.metadata.schema_string:
                 return snapshot
@@ -214,11 +216,22 @@ def _query(*, limit_hint: int | None = None) -> TableQuery:
     return TableQuery(limit_hint=hint, include_refresh_token=True)
 
 
-def _hinting(predicate: Expression | None, configuration: TableConfiguration) -> TableQuery:
+def _hinting(
+    predicate: Expression | None, configuration: TableConfiguration, time_zone: str
+) -> TableQuery:
     if predicate is None:
         return _query()
+    schema, unsafe = configuration.schema, _zoneless_columns(configuration, time_zone)
     return replace(
         _query(),
-        json_predicate_hints=json_hint(predicate, configuration.schema),
-        predicate_hints=sql_hints(predicate, configuration.schema),
+        json_predicate_hints=json_hint(predicate, schema, unsafe),
+        predicate_hints=sql_hints(predicate, schema, unsafe),
     )
+
+
+def _zoneless_columns(configuration: TableConfiguration, time_zone: str) -> frozenset[str]:
+    """Columns whose values may lack a zone in the log: the server takes such values for UTC."""
+    if time_zone == "UTC":
+        return frozenset()
+    fields = configuration.partition_schema.fields
+    return frozenset(field.name for field in fields if field.type == TIMESTAMP)

@@ -9,7 +9,7 @@ Protocol: SQL Expressions for Filtering, JSON predicates for Filtering
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -138,4 +138,4 @@ def prune_by(snapshot: Snapshot, predicate: Expression | None) -> Pruned:
     except (DeltaError, pa.ArrowException, OverflowError, RecursionError):
         if predicate is None:
             raise
-        return prune(snapshot, None)
+        return replace(prune(snapshot, None), is_exact=False)

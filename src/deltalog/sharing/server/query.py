@@ -97,7 +97,10 @@ def answer_query(request: TableRequest, query: TableQuery, pinned: int | None = 
         None if start is None else start.num_hints,
     )
     pruned = prune_by(snapshot, hints.predicate)
-    page = _page(query, pruned, offset, config.limits.page_files)
+    num_hints = len(query.predicate_hints) + (query.json_predicate_hints is not None)
+    # The recipient evaluates hints that are ignored here, and its limit counts what they leave.
+    limited = query if hints.num_used == num_hints else replace(query, limit_hint=None)
+    page = _page(limited, pruned, offset, config.limits.page_files)
     check_paths(pruned.files(["path"]).column(0), snapshot.store.root)
     # "Returned when querying a table data with a version or timestamp parameter."
     travels = query.version is not None or query.timestamp_ms is not None
