@@ -26,7 +26,17 @@ T = TypeVar("T")
 _LONG_NUMBER: Final = re.compile(rb"[:,\[\s]-?\d{19,}(?![\d.eE\"])")
 _BARE_NUMBER: Final = b"-0123456789"
 _NOT_BLANK: Final = re.compile(r"[^ \t\r\n]")
-_TOLERANT: Final = JSONDecoder()
+
+
+def _parse_int(text: str) -> int | float:
+    """The number; infinity, as of `1e400`, beyond the digits that Python makes a number of."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+_TOLERANT: Final = JSONDecoder(parse_int=_parse_int)
 _COMPACT: Final = JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 

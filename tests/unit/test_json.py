@@ -180,3 +180,12 @@ def test_whole_numbers_fit_64_bits(number: int) -> None:
         JsonObject({"version": number}, "here").required("version", int)
     for fits in (2**63 - 1, -(2**63)):
         assert JsonObject({"version": fits}, "here").optional("version", int) == fits
+
+
+@pytest.mark.parametrize("digits", [4_301, 20_000])
+def test_numbers_of_thousands_of_digits_are_infinite(digits: int) -> None:
+    number = "1" * digits
+    assert loads(f'{{"a": {number}}}') == {"a": math.inf}
+    assert iter_objects(f'{{"a": -{number}}}\n{{"b": 1}}'.encode()) == [{"a": -math.inf}, {"b": 1}]
+    with pytest.raises(MalformedLogError, match=r"here\.a: expected int, found float inf"):
+        JsonObject(loads(f'{{"a": {number}}}'), "here").required("a", int)

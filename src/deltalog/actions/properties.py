@@ -318,7 +318,11 @@ class TableProperties:
         "delta.randomizeFilePrefixes", "Random directories instead of partition directories."
     )
     random_prefix_length = Property(
-        "delta.randomPrefixLength", parse_whole(1), 2, "Characters of a random directory."
+        # No file system takes a longer name.
+        "delta.randomPrefixLength",
+        parse_whole(1, 255),
+        2,
+        "Characters of a random directory.",
     )
     target_file_size_bytes = _unset(
         "delta.targetFileSize", parse_bytes, "How large data files should be."

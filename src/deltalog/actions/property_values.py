@@ -82,14 +82,15 @@ def parse_column_list(text: str) -> tuple[tuple[str, ...], ...]:
             return tuple(paths)
 
 
-def parse_whole(least: int) -> Callable[[str], int]:
-    """An integer of `least` or more."""
+def parse_whole(least: int, most: int = 2**63 - 1) -> Callable[[str], int]:
+    """An integer of `least` to `most`; without `most`, the highest that 64 bits hold."""
+    upwards = f"{least} or more" if most == 2**63 - 1 else f"{least} to {most}"
 
     def parse(text: str) -> int:
-        number = int(text) if re.fullmatch(r"\s*[+-]?\d+\s*", text, re.ASCII) else least - 1
-        if number < least:
-            raise ValueError(f"expected a whole number of {least} or more")
-        return number
+        is_number = re.fullmatch(r"\s*[+-]?\d{1,40}\s*", text, re.ASCII)
+        if not is_number or not least <= int(text) <= most:
+            raise ValueError(f"expected a whole number of {upwards}")
+        return int(text)
 
     return parse
 

@@ -241,6 +241,7 @@ class Checkpoint:
             errors.ObjectNotFoundError,
             errors.MalformedLogError,
             pa.ArrowException,
+            UnicodeDecodeError,  # Arrow checks texts only where it makes Python's of them
         ) as error:
             raise errors.CheckpointUnreadableError(
                 f"cannot read checkpoint {self.files.name} of {self._store.root}: {error}"

@@ -52,13 +52,22 @@ def nulls(rows: int, data_type: pa.DataType) -> pa.Array[Any]:
 
 
 def member(actions: Column, name: str, data_type: pa.DataType) -> pa.ChunkedArray[Any]:
-    """One member of a struct column as `data_type`; all null if the struct does not have it."""
+    """One member of a struct column as `data_type`; all null if the struct does not have it.
+
+    Raises:
+        pa.ArrowException: the values cannot be converted, or a text is no UTF-8: of a damaged file,
+            Arrow would hand it on to whoever makes Python values of it.
+    """
     struct_type = actions.type
     if not pa.types.is_struct(struct_type) or struct_type.get_field_index(name) < 0:
         return chunked([nulls(len(actions), data_type)], data_type)
     found = compute.struct_field(actions, name)
     chunks = found.chunks if isinstance(found, pa.ChunkedArray) else [found]
-    return chunked([conform(chunk, data_type) for chunk in chunks], data_type)
+    conformed = [conform(chunk, data_type) for chunk in chunks]
+    if not pa.types.is_primitive(data_type):
+        for chunk in conformed:
+            chunk.validate(full=True)
+    return chunked(conformed, data_type)
 
 
 def conform(values: pa.Array[Any], data_type: pa.DataType) -> pa.Array[Any]:

@@ -30,6 +30,16 @@ if TYPE_CHECKING:
     from deltalog.schema.types import DataType
 
 
+MAX_LEVELS: Final = 90
+"""Readers of Parquet stop at 100 levels, and a checkpoint's statistics add some."""
+_TOO_DEEP: Final = (
+    f"expected types of at most {MAX_LEVELS} levels, as readers of Parquet take no more (a struct "
+    "is one; a list or map is two), found more"
+)
+_LEVELS: Final = {"struct": 1, "array": 2, "map": 2}
+_CHILDREN: Final = ("type", "fields", "elementType", "keyType", "valueType")
+
+
 def parse_schema(text: str) -> StructType:
     """Return the schema that a `schemaString` holds.
 
@@ -57,9 +67,15 @@ def parse_type(text: str) -> DataType:
 def encode_schema(schema: StructType) -> str:
     """Return the schema as one line of JSON, byte for byte as Spark writes it.
 
+    Raises:
+        InvalidInputError: types are nested more deeply than files can be read.
+
     Protocol: Schema Serialization Format
     """
-    return _dumps(_tree_of(schema))
+    tree = _tree_of(schema)
+    if _levels(tree) > MAX_LEVELS:
+        raise InvalidInputError(f"cannot store the schema: {_TOO_DEEP}")
+    return _dumps(tree)
 
 
 def encode_type(data_type: DataType) -> str:
@@ -69,9 +85,26 @@ def encode_type(data_type: DataType) -> str:
 
 def _loads(text: str) -> Any:
     try:
-        return loads(text)
+        tree = loads(text)
     except MalformedLogError as error:
         raise InvalidMetadataError(f"schemaString: expected JSON, found {text!r}") from error
+    if _levels(tree) > MAX_LEVELS:
+        raise InvalidMetadataError(f"schemaString: {_TOO_DEEP}")
+    return tree
+
+
+def _levels(tree: Any) -> int:
+    """The levels of the deepest type of a tree; without recursion, as any tree may come."""
+    deepest, left = 0, [(tree, 0)]
+    while left:
+        node, level = left.pop()
+        deepest = max(deepest, level)
+        if isinstance(node, list):
+            left += [(child, level) for child in node]
+        elif isinstance(node, dict):
+            inner = level + _LEVELS.get(str(node.get("type")), 0)
+            left += [(node[key], inner) for key in _CHILDREN if key in node]
+    return deepest
 
 
 def _dumps(tree: Any) -> str:

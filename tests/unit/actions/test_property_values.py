@@ -6,6 +6,7 @@ from deltalog.actions.property_values import (
     parse_bytes,
     parse_column_list,
     parse_interval_ms,
+    parse_whole,
 )
 
 DAY_MS = 86_400_000
@@ -74,3 +75,17 @@ def test_sizes() -> None:
     assert [parse_bytes(text) for text in ("5", "1kb", "128mb", "2 GiB")] == [5, 1024, 2**27, 2**31]
     with pytest.raises(ValueError, match="expected a size"):
         parse_bytes("0")
+
+
+@pytest.mark.parametrize("text", ["256", "1000000000", "9" * 5_000, "0", "-1"])
+def test_a_whole_number_has_a_highest_value(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^expected a whole number of 1 to 255$"):
+        parse_whole(1, 255)(text)
+    assert parse_whole(1, 255)("255") == 255
+
+
+def test_a_whole_number_fits_64_bits() -> None:
+    assert parse_whole(0)("9223372036854775807") == 2**63 - 1
+    for text in ("9223372036854775808", "9" * 5_000):
+        with pytest.raises(ValueError, match=r"^expected a whole number of 0 or more$"):
+            parse_whole(0)(text)

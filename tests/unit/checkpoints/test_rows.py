@@ -10,7 +10,7 @@ import pytest
 from deltalog import DeltaTable
 from deltalog.checkpoints.rows import stats_leaves
 from deltalog.context import utc_context
-from deltalog.errors import InvalidPartitionValueError
+from deltalog.errors import CheckpointUnreadableError, InvalidPartitionValueError
 from deltalog.log import names
 from deltalog.snapshot import load_snapshot
 from deltalog.upkeep import create_checkpoint
@@ -115,3 +115,32 @@ def test_domains_of_the_draft_read_the_same_from_a_checkpoint_beside_those_of_to
     create_checkpoint(load_snapshot(utc_context(store)))
     del store.files[names.commit_path(0)]
     assert DeltaTable(store).domain_metadata() == shown
+
+
+@pytest.mark.protocol("CKPT-07")
+@pytest.mark.parametrize("kind", ["add", "txn", "domainMetadata", "metaData"])
+def test_a_text_of_a_checkpoint_that_is_no_utf8_is_damage(kind: str) -> None:
+    lines = {
+        "add": logs.add("é.parquet", partitionValues={}),
+        "txn": logs.txn("é", 1),
+        "domainMetadata": logs.domain("é", "x"),
+        "metaData": logs.metadata(description="é"),
+    }
+    store = logs.table_of([] if kind == "metaData" else [lines[kind]])
+    if kind == "metaData":
+        logs.commit(store, 0, logs.PROTOCOL, lines[kind])
+    create_checkpoint(load_snapshot(utc_context(store)))
+    path = names.log_path(names.checkpoint_name(0))
+    plain = io.BytesIO()
+    rows = pq.read_table(io.BytesIO(store.files[path]))
+    pq.write_table(rows, plain, compression="NONE", use_dictionary=False)
+    store.files = {path: plain.getvalue().replace(b"\xc3\xa9", b"\xff\xa9")}
+
+    def read_all() -> None:
+        table = DeltaTable(store)
+        table.file_uris()
+        table.transaction_version("x")
+        table.domain_metadata()
+
+    with pytest.raises(CheckpointUnreadableError):
+        read_all()

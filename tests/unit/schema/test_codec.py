@@ -175,3 +175,29 @@ def test_deep_nesting() -> None:
 def test_what_is_wrong_is_named_by_its_path(text: str, where: str) -> None:
     with pytest.raises(InvalidMetadataError, match=where):
         parse_schema(text)
+
+
+def nested(kind: str, times: int) -> str:
+    """A schema of one column, whose type is nested so many times."""
+    inner = '"long"'
+    for _ in range(times):
+        inner = {
+            "struct": f'{{"type":"struct","fields":[{{"name":"a","type":{inner}}}]}}',
+            "array": f'{{"type":"array","elementType":{inner}}}',
+            "map": f'{{"type":"map","keyType":"string","valueType":{inner}}}',
+        }[kind]
+    return f'{{"type":"struct","fields":[{{"name":"a","type":{inner}}}]}}'
+
+
+@pytest.mark.parametrize(("kind", "most"), [("struct", 89), ("array", 44), ("map", 44)])
+def test_types_are_as_deep_as_files_can_be_read(kind: str, most: int) -> None:
+    assert parse_schema(nested(kind, most)).names == ("a",)
+    for times in (most + 1, 200, 5_000):
+        with pytest.raises(InvalidMetadataError, match=r"schemaString"):
+            parse_schema(nested(kind, times))
+
+
+@pytest.mark.parametrize("digits", [19, 5_000])
+def test_a_decimal_of_absurd_precision_is_refused(digits: int) -> None:
+    with pytest.raises(InvalidMetadataError, match="precision"):
+        parse_type(f'"decimal({"9" * digits},2)"')

@@ -20,6 +20,7 @@ from deltalog.errors import (
     InvalidInputError,
     TableExistsError,
 )
+from deltalog.schema import ArrayType, from_arrow_type
 from tests.support.facade import (
     fresh_rows,
     make,
@@ -194,3 +195,23 @@ def test_a_replaced_table_may_become_append_only_and_an_empty_one_be_replaced() 
     )
     DeltaTable.create(store, numbers().schema, mode="overwrite")
     assert DeltaTable(store).schema().to_arrow() == numbers().schema
+
+
+def test_a_schema_that_no_file_could_be_read_with_is_refused() -> None:
+    kind: Any = pa.int64()
+    for _ in range(44):
+        kind = pa.list_(kind)
+    store = DictStore()
+    deep = DeltaTable.create(store, pa.schema([("a", kind)]))
+    value: Any = 1
+    for _ in range(44):
+        value = [value]
+    write_deltalake(deep, pa.table({"a": pa.array([value], kind)}), mode="append")
+    deep.create_checkpoint()
+    assert DeltaTable(store).to_pyarrow_table()["a"].to_pylist() == [value]
+    with pytest.raises(InvalidInputError, match="at most 90 levels"):
+        DeltaTable.create(DictStore(), pa.schema([("a", pa.list_(kind))]))
+    with unchanged(deep), pytest.raises(InvalidInputError, match="at most 90 levels"):
+        deep.alter.add_columns(Field("b", ArrayType(from_arrow_type(kind))))
+    with unchanged(deep), pytest.raises(InvalidInputError, match="expected a whole number"):
+        deep.alter.set_table_properties({"delta.randomPrefixLength": "1000000000"})

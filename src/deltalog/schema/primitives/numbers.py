@@ -21,6 +21,7 @@ from deltalog.schema.primitives.texts import check_kind, check_match
 MAX_DIGITS: Final = 38
 _NUMBER: Final = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _DECIMAL: Final = re.compile(r"decimal(?:\(\s*(\d+)\s*,\s*(-?\d+)\s*\))?")
+_MOST_DIGITS: Final = 18  # of a precision or scale: Python refuses thousands
 _NON_FINITE: Final = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
 
 
@@ -33,6 +34,11 @@ def canonical_decimal(name: str) -> str | None:
     match = _DECIMAL.fullmatch(name)
     if match is None:
         return None
+    if any(len(digits or "") > _MOST_DIGITS for digits in match.groups()):
+        raise InvalidInputError(
+            f"cannot make a decimal of a precision or scale of {len(name)} characters: expected "
+            f"1 <= precision <= {MAX_DIGITS} and 0 <= scale <= precision"
+        )
     precision, scale = int(match[1] or 10), int(match[2] or 0)
     if not 1 <= precision <= MAX_DIGITS or not 0 <= scale <= precision:
         raise InvalidInputError(
