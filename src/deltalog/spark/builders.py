@@ -6,17 +6,24 @@ Protocol: Generated Columns, Identity Columns
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pyspark.sql import types as spark_types
 
 from deltalog.arguments import has_table
-from deltalog.errors import InvalidInputError, TableNotFoundError
+from deltalog.errors import InvalidInputError
 from deltalog.schema import Field, StructType, parse_schema
 from deltalog.schema.types import (
     IDENTITY_ALLOW_EXPLICIT_INSERT_KEY,
     IDENTITY_START_KEY,
     IDENTITY_STEP_KEY,
+)
+from deltalog.spark.session.failures import (
+    SparkTableNotFoundError,
+    WrongTypeError,
+    as_spark_does,
+    check_type,
 )
 from deltalog.spark.session.names import location_of
 from deltalog.spark.session.settings import session_defaults, session_settings
@@ -43,10 +50,21 @@ class IdentityGenerator:
     Args:
         start: the first one.
         step: between two values.
+
+    Raises:
+        WrongTypeError: one is no whole number.
+        InvalidInputError: the step is 0.
     """
 
     start: int = 1
     step: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no values."""
+        check_type(self.start, int, "start", "a whole number")
+        check_type(self.step, int, "step", "a whole number")
+        if self.step == 0:
+            raise InvalidInputError("step: expected a whole number other than 0, found 0")
 
 
 class DeltaTableBuilder:
@@ -80,6 +98,7 @@ class DeltaTableBuilder:
 
     def tableName(self, identifier: str) -> Self:  # noqa: N802  # Delta's
         """Name the table; a name such as ``delta.`/path` `` is a location."""
+        check_type(identifier, str, "tableName", "a name")
         path = location_of(identifier)
         if path is None:
             self._name = identifier
@@ -87,13 +106,15 @@ class DeltaTableBuilder:
             self._location = path
         return self
 
-    def location(self, location: str) -> Self:
+    def location(self, location: str | PurePath) -> Self:
         """Set the table's location."""
-        self._location = location
+        check_type(location, (str, PurePath), "location", "a path")
+        self._location = str(location)
         return self
 
     def comment(self, comment: str) -> Self:
         """Set the table's comment."""
+        check_type(comment, str, "comment", "a text")
         self._comment = comment
         return self
 
@@ -115,7 +136,13 @@ class DeltaTableBuilder:
             generatedAlwaysAs: Spark SQL that computes its values, or the generator of an identity.
             generatedByDefaultAs: generator of an identity column that also accepts given values.
             comment: its comment.
+
+        Raises:
+            WrongTypeError: an argument is of another type.
+            InvalidInputError: an argument has no meaning, or two of them contradict each other.
         """
+        _check_column(colName, dataType, nullable, comment)
+        _check_generated(colName, generatedAlwaysAs, generatedByDefaultAs)
         if generatedAlwaysAs is not None and generatedByDefaultAs is not None:
             raise InvalidInputError(
                 f"column {colName!r}: generatedByDefaultAs and generatedAlwaysAs cannot both be set"
@@ -128,32 +155,38 @@ class DeltaTableBuilder:
             metadata[IDENTITY_START_KEY] = numbers.start
             metadata[IDENTITY_STEP_KEY] = numbers.step
             metadata[IDENTITY_ALLOW_EXPLICIT_INSERT_KEY] = generatedAlwaysAs is None
-        (parsed,) = (
-            _fields_of(f"{quoted(colName)} {dataType}")
+        parsed = (
+            _field_of(colName, dataType)
             if isinstance(dataType, str)
-            else spark_schema(spark_types.StructType().add(colName, dataType))
+            else spark_schema(spark_types.StructType().add(colName, dataType)).fields[0]
         )
         self._fields.append(Field(parsed.name, parsed.type, nullable=nullable, metadata=metadata))
         return self
 
     def addColumns(self, cols: spark_types.StructType | list[spark_types.StructField]) -> Self:  # noqa: N802  # Delta's
         """Add the columns of a Spark schema, with their metadata."""
+        words = "a StructType or a list of StructField"
+        check_type(cols, (spark_types.StructType, list), "addColumns", words)
+        for one in cols:
+            check_type(one, spark_types.StructField, "addColumns", words)
         struct = cols if isinstance(cols, spark_types.StructType) else spark_types.StructType(cols)
         self._fields += parse_schema(struct.json()).fields
         return self
 
     def partitionedBy(self, *cols: Any) -> Self:  # noqa: N802  # Delta's
         """Partition the table by columns."""
-        self._partitions = _names(cols)
+        self._partitions = names_of(cols)
         return self
 
     def clusterBy(self, *cols: Any) -> Self:  # noqa: N802  # Delta's
         """Cluster the table by columns, instead of partitioning it."""
-        self._clusters = _names(cols)
+        self._clusters = names_of(cols)
         return self
 
     def property(self, key: str, value: str) -> Self:
         """Set a table property."""
+        check_type(key, str, "property: key", "a text")
+        check_type(value, str, f"property {key!r}: value", "a text")
         self._properties[key] = value
         return self
 
@@ -172,10 +205,12 @@ class DeltaTableBuilder:
             )
         store = open_to_write(self._location, self._storage)
         if self._way == "replace" and not has_table(store):
-            raise TableNotFoundError(f"cannot replace the table at {store.root}: there is none")
+            raise SparkTableNotFoundError(
+                f"cannot replace the table at {store.root}: there is none"
+            )
         text = session_settings(self._spark).user_metadata
         mode: Any = {"create": "error", "createIfNotExists": "ignore"}.get(self._way, "overwrite")
-        with session_defaults(self._spark):
+        with session_defaults(self._spark), as_spark_does():
             DeltaTable.create(
                 store,
                 StructType(self._fields),
@@ -202,10 +237,41 @@ def _fields_of(text: str) -> list[Field]:
     return list(parse_schema(parsed.json()).fields)
 
 
-def _names(given: tuple[Any, ...]) -> tuple[str, ...]:
+def _field_of(name: str, type_text: str) -> Field:
+    """Return the column of a type in SQL; what else the text says would be lost."""
+    fields = _fields_of(f"{quoted(name)} {type_text}")
+    if len(fields) != 1 or not fields[0].nullable or fields[0].metadata:
+        raise InvalidInputError(
+            f"column {name!r}: expected a type alone as dataType, found {type_text!r}; nullable= "
+            "and comment= say the rest, and each column has an addColumn of its own"
+        )
+    return fields[0]
+
+
+def _check_column(name: object, data_type: object, nullable: object, comment: object) -> None:
+    check_type(name, str, "colName", "a name")
+    kinds = (str, spark_types.DataType)
+    check_type(data_type, kinds, f"column {name!r}: dataType", "a type of Spark or its name")
+    check_type(nullable, bool, f"column {name!r}: nullable", "True or False")
+    if comment is not None:
+        check_type(comment, str, f"column {name!r}: comment", "a text")
+
+
+def _check_generated(name: str, always: object, by_default: object) -> None:
+    if always is not None:
+        what, words = f"column {name!r}: generatedAlwaysAs", "SQL or an IdentityGenerator"
+        check_type(always, (str, IdentityGenerator), what, words)
+        if isinstance(always, str) and not always.strip():
+            raise InvalidInputError(f"{what}: expected {words}, found {always!r}")
+    if by_default is not None:
+        what = f"column {name!r}: generatedByDefaultAs"
+        check_type(by_default, IdentityGenerator, what, "an IdentityGenerator")
+
+
+def names_of(given: tuple[Any, ...]) -> tuple[str, ...]:
     """Return names that were given one by one or as a list."""
     if len(given) == 1 and isinstance(given[0], list | tuple):
         given = tuple(given[0])
     if not all(isinstance(name, str) for name in given):
-        raise InvalidInputError(f"expected names of columns, found {given!r}")
+        raise WrongTypeError(f"expected names of columns, found {given!r}")
     return given

@@ -12,6 +12,11 @@ from deltalog.spark.session.environment import (
     UnsupportedPySparkError,
     WorkerMismatchError,
 )
+from deltalog.spark.session.failures import (
+    SparkTableExistsError,
+    SparkTableNotFoundError,
+    WrongTypeError,
+)
 
 __all__ = [
     "ConcurrentAppendException",
@@ -23,8 +28,11 @@ __all__ = [
     "InstallationError",
     "MetadataChangedException",
     "ProtocolChangedException",
+    "SparkTableExistsError",
+    "SparkTableNotFoundError",
     "UnsupportedPySparkError",
     "WorkerMismatchError",
+    "WrongTypeError",
 ]
 
 ConcurrentAppendException = errors.ConcurrentAppendError

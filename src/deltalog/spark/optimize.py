@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from deltalog.spark.builders import names_of
 from deltalog.spark.results import optimized_frame
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class DeltaOptimizeBuilder:
 
     def executeZOrderBy(self, *cols: str | list[str]) -> DataFrame:  # noqa: N802  # Delta's
         """Cluster rows by Z-order, so that predicates on any of the columns prune many files."""
-        names = [n for one in cols for n in ([one] if isinstance(one, str) else one)]
+        names = list(names_of(cols))
         found = self._table.optimize.z_order(
             names,
             self._where(),

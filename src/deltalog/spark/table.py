@@ -21,6 +21,7 @@ from deltalog.spark.merge import DeltaMergeBuilder
 from deltalog.spark.optimize import DeltaOptimizeBuilder
 from deltalog.spark.reading.scan import objection_to_native
 from deltalog.spark.results import detail_frame, history_frame, numbers, paths_frame, restored_frame
+from deltalog.spark.session.failures import WrongTypeError, as_spark_does
 from deltalog.spark.session.names import find_location, location_of, note_view
 from deltalog.spark.session.opening import moment_text, open_latest, session_time_zone
 from deltalog.spark.session.settings import (
@@ -73,7 +74,8 @@ class DeltaTable:
         self._spark = spark
         objection = objection_to_native(table, store, storage_options, native=native)
         self._engine = SparkEngine(spark, objection=objection)
-        self._table = CoreTable.from_context(context, self._engine)
+        with as_spark_does():
+            self._table = CoreTable.from_context(context, self._engine)
         self._alias: str | None = None
         self._app: AppTransaction | None = None
 
@@ -111,7 +113,8 @@ class DeltaTable:
         Raises:
             TableNotFoundError: there is no such table, or the catalog does not say where it is.
         """
-        return cls(sparkSession, find_location(sparkSession, tableOrViewName))
+        with as_spark_does():
+            return cls(sparkSession, find_location(sparkSession, tableOrViewName))
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:  # noqa: N802, N803  # Delta's
@@ -192,6 +195,8 @@ class DeltaTable:
         spark = given or SparkSession.getActiveSession()
         if spark is None:
             raise InvalidInputError("cannot begin a table: there is no active session; pass one")
+        if not hasattr(spark, "createDataFrame"):  # sessions of Spark Connect are another class
+            raise WrongTypeError(f"sparkSession: expected a SparkSession, found {spark!r}")
         return DeltaTableBuilder(spark, way, lambda store: cls(spark, store), storage_options)
 
     # --- its rows

@@ -39,6 +39,7 @@ from deltalog.schema import from_arrow_schema
 from deltalog.snapshot.pieces import SHARE_BYTES, cut_snapshot
 from deltalog.spark.engine.path_ranks import paths_at
 from deltalog.spark.reading.state import on_pieces, prune_on_cluster
+from deltalog.spark.session.failures import as_spark_does
 from deltalog.spark.session.opening import open_table, session_time_zone
 from deltalog.spark.session.tasks import decode_message, numbered_frame, run_tasks
 from deltalog.spark.session.types import as_spark_batches, to_spark_arrow, to_spark_schema
@@ -102,9 +103,10 @@ def checkpoint(
         Cost: a job over the previous checkpoint; for parts also two small jobs and a shuffle. The
         driver holds the commits after that checkpoint.
     """
-    snapshot = open_table(
-        table, storage_options, version=version, time_zone=session_time_zone(spark)
-    )
+    with as_spark_does():
+        snapshot = open_table(
+            table, storage_options, version=version, time_zone=session_time_zone(spark)
+        )
     return checkpoint_on_cluster(spark, snapshot, part_files=part_files)
 
 

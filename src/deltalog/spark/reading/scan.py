@@ -25,6 +25,7 @@ from deltalog.spark.reading.native import NativePlan, native_frame, plan_native
 from deltalog.spark.reading.options import parse_metadata_columns
 from deltalog.spark.reading.state import DEFAULT_FILES_HERE, most_files_here, prune_on_cluster
 from deltalog.spark.reading.state_frames import ClusterPlan, cluster_frame, files_frame
+from deltalog.spark.session.failures import as_spark_does
 from deltalog.spark.session.opening import open_table, session_time_zone
 from deltalog.spark.session.settings import check_reads
 from deltalog.spark.session.types import quoted
@@ -222,9 +223,10 @@ def scan(
     """
     check_reads(spark)
     time_zone = session_time_zone(spark)
-    snapshot = open_table(
-        table, storage_options, version=version, timestamp=timestamp, time_zone=time_zone
-    )
+    with as_spark_does():
+        snapshot = open_table(
+            table, storage_options, version=version, timestamp=timestamp, time_zone=time_zone
+        )
     return SparkScan(
         spark=spark,
         snapshot=snapshot,

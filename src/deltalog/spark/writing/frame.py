@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from deltalog.arguments import check_given, has_table
 from deltalog.context import TableContext
-from deltalog.errors import CommitConflictError, InvalidInputError, TableExistsError
+from deltalog.errors import CommitConflictError, InvalidInputError
 from deltalog.spark.engine.engine import SparkEngine
 from deltalog.spark.reading.scan import objection_to_native
+from deltalog.spark.session.failures import SparkTableExistsError
 from deltalog.spark.session.opening import session_time_zone
 from deltalog.spark.session.settings import session_defaults, session_settings
 from deltalog.spark.session.types import schema_of
@@ -132,7 +133,7 @@ def write(  # noqa: PLR0913  # each is the caller's choice
     if mode == "ignore":
         return None
     if mode in _ERRORS:
-        raise TableExistsError(
+        raise SparkTableExistsError(
             f"cannot create a table at {context.store.root}: there is one; use mode='append' or "
             "mode='overwrite'"
         )

@@ -1,0 +1,97 @@
+"""Errors that are also those which PySpark's users catch.
+
+A table that is there or missing is Spark's `AnalysisException`, and an argument of the wrong type a
+`TypeError`, as with Delta's jar. Each is the core's error at the same time.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException
+
+from deltalog.errors import DeltaError, InvalidInputError, TableExistsError, TableNotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class WrongTypeError(InvalidInputError, TypeError):
+    """An argument is of another type than its method takes."""
+
+    code = "wrong-type"
+
+
+class _Analysis(AnalysisException):
+    """Spark's error, whose fields follow from the text of the core's."""
+
+    _condition = ""
+    _sql_state = ""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(message=str(args[0]) if args else "", messageParameters={})
+
+    def getCondition(self) -> str:  # noqa: N802  # PySpark's
+        """Return the name of the error in Delta's list."""
+        return self._condition
+
+    def getSqlState(self) -> str:  # noqa: N802  # PySpark's
+        """Return the standard's code."""
+        return self._sql_state
+
+    def getMessage(self) -> str:  # noqa: N802  # PySpark's
+        """Return the text."""
+        return str(self)
+
+
+class SparkTableExistsError(TableExistsError, _Analysis):
+    """There is already a table at this location, and the mode does not allow that."""
+
+    _condition = "DELTA_TABLE_ALREADY_EXISTS"
+    _sql_state = "42P07"
+
+
+class SparkTableNotFoundError(TableNotFoundError, _Analysis):
+    """There is no Delta table at this location."""
+
+    _condition = "DELTA_TABLE_NOT_FOUND"
+    _sql_state = "42P01"
+
+
+@contextmanager
+def as_spark_does() -> Iterator[None]:
+    """Raise the errors of this block about tables that are there or missing as Spark's, too."""
+    try:
+        yield
+    except _Analysis:
+        raise
+    except TableExistsError as error:
+        raise _also(SparkTableExistsError, error) from error
+    except TableNotFoundError as error:
+        raise _also(SparkTableNotFoundError, error) from error
+
+
+def _also(kind: type[DeltaError], error: DeltaError) -> DeltaError:
+    found = kind(str(error))
+    found.__dict__.update(vars(error))
+    return found
+
+
+def check_type(value: object, expected: type | tuple[type, ...], what: str, words: str) -> None:
+    """Refuse an argument of another type.
+
+    Args:
+        value: that was given.
+        expected: the types; `bool` is none of `int`.
+        what: names the argument.
+        words: the types, for the message.
+
+    Raises:
+        WrongTypeError: it is of another type.
+    """
+    kinds = expected if isinstance(expected, tuple) else (expected,)
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        raise WrongTypeError(f"{what}: expected {words}, found {value!r}, a {type(value).__name__}")
