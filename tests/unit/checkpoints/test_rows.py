@@ -133,7 +133,7 @@ def test_a_text_of_a_checkpoint_that_is_no_utf8_is_damage(kind: str) -> None:
     path = names.log_path(names.checkpoint_name(0))
     plain = io.BytesIO()
     rows = pq.read_table(io.BytesIO(store.files[path]))
-    pq.write_table(rows, plain, compression="NONE", use_dictionary=False)
+    pq.write_table(rows, plain, compression="none", use_dictionary=False)
     store.files = {path: plain.getvalue().replace(b"\xc3\xa9", b"\xff\xa9")}
 
     def read_all() -> None:
