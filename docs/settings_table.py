@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deltalog.spark.session.fates import FOLLOWED, REFUSED, WITHOUT_EFFECT, full_name
+from deltalog.spark.session.known_settings import FOLLOWED, REFUSED, WITHOUT_EFFECT, full_name
 
 
 def settings_tables() -> str:

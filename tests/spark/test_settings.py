@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 import deltalog.spark
 from deltalog import DeltaTable
 from deltalog.errors import InvalidInputError
-from deltalog.spark.session.fates import FOLLOWED, REFUSED, WITHOUT_EFFECT, full_name
+from deltalog.spark.session.known_settings import FOLLOWED, REFUSED, WITHOUT_EFFECT, full_name
 from deltalog.spark.session.settings import SessionSettings, read_settings
 from tests.spark.test_write import by_format, by_function
 

@@ -30,7 +30,6 @@ from deltalog.spark.session.settings import session_defaults, session_settings
 from deltalog.spark.session.types import quoted
 from deltalog.spark.writing.plan import open_to_write
 from deltalog.table import DeltaTable
-from deltalog.transaction import CommitProperties
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -208,7 +207,7 @@ class DeltaTableBuilder:
             raise SparkTableNotFoundError(
                 f"cannot replace the table at {store.root}: there is none"
             )
-        text = session_settings(self._spark).user_metadata
+        properties = session_settings(self._spark).commit_properties()
         mode: Any = {"create": "error", "createIfNotExists": "ignore"}.get(self._way, "overwrite")
         with session_defaults(self._spark), as_spark_does():
             DeltaTable.create(
@@ -220,7 +219,7 @@ class DeltaTableBuilder:
                 description=self._comment,
                 configuration=self._properties,
                 cluster_by=self._clusters,
-                commit_properties=CommitProperties({"userMetadata": text} if text else None),
+                commit_properties=properties,
             )
         return self._open(store)
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from deltalog.context import TableContext
 from deltalog.errors import InvalidInputError
 from deltalog.rows.changes import Counts, RowChanges
-from deltalog.spark.builders import DeltaTableBuilder, Way, spark_schema
+from deltalog.spark.builders import DeltaTableBuilder, Way
 from deltalog.spark.engine.checkpoint import checkpoint_on_cluster
 from deltalog.spark.engine.engine import SparkEngine
 from deltalog.spark.merge import DeltaMergeBuilder
@@ -24,16 +24,9 @@ from deltalog.spark.results import detail_frame, history_frame, numbers, paths_f
 from deltalog.spark.session.failures import WrongTypeError, as_spark_does
 from deltalog.spark.session.names import find_location, location_of, note_view
 from deltalog.spark.session.opening import moment_text, open_latest, session_time_zone
-from deltalog.spark.session.settings import (
-    RETENTION_CHECK,
-    check_reads,
-    enforces_retention,
-    session_defaults,
-    session_settings,
-)
+from deltalog.spark.session.settings import check_reads, session_settings
+from deltalog.spark.tending import convert, vacuumed
 from deltalog.table import DeltaTable as CoreTable
-from deltalog.table.convert import convert_to_deltalake
-from deltalog.table.vacuum import TableVacuum
 from deltalog.transaction import CommitOptions, CommitProperties
 from deltalog.transaction.properties import AppTransaction
 from deltalog.verbs.delete import Delete
@@ -137,15 +130,7 @@ class DeltaTable:
             partitionSchema: the partition columns; None takes them from the directories.
         """
         path = location_of(identifier) or identifier
-        schema = None if partitionSchema is None else spark_schema(partitionSchema)
-        with session_defaults(sparkSession):
-            convert_to_deltalake(
-                path,
-                mode="ignore",
-                partition_by=schema,
-                default_timezone=session_time_zone(sparkSession),
-                commit_properties=_properties(session_settings(sparkSession).user_metadata),
-            )
+        convert(sparkSession, path, partitionSchema)
         return cls(sparkSession, path)
 
     @classmethod
@@ -268,12 +253,9 @@ class DeltaTable:
             source: the rows; give it and this table aliases for the condition.
             condition: which rows match: Spark SQL or a Spark column.
         """
+        merges, alias = bool(session_settings(self._spark).merge_schema), self._alias
         changes = RowChanges(
-            condition=condition,
-            clauses=(),
-            source=source,
-            target_alias=self._alias,
-            merge_schema=bool(session_settings(self._spark).merge_schema),
+            condition=condition, clauses=(), source=source, target_alias=alias, merge_schema=merges
         )
         options = self._options(changes_rows=True)
         return DeltaMergeBuilder(self._spark, self._table, Merge(changes), options)
@@ -292,8 +274,9 @@ class DeltaTable:
 
     def optimize(self) -> DeltaOptimizeBuilder:
         """Begin an optimization: the same rows in better files."""
-        size = session_settings(self._spark).optimized_bytes
-        return DeltaOptimizeBuilder(self._spark, self._table, self._commit_properties(), size)
+        settings = session_settings(self._spark)
+        properties = settings.commit_properties(self._app)
+        return DeltaOptimizeBuilder(self._spark, self._table, properties, settings.optimized_bytes)
 
     def vacuum(self, retentionHours: float | None = None) -> DataFrame:  # noqa: N803  # Delta's
         """Delete files that no version within the retention needs.
@@ -308,17 +291,7 @@ class DeltaTable:
         Cost: tasks list directories, and delete files if there are many.
         """
         self._table.update_incremental()
-        vacuum = TableVacuum(self._table)
-        enforces = enforces_retention(self._spark)
-        try:
-            plan = vacuum.plan(retentionHours, full=True, enforce_retention_duration=enforces)
-        except InvalidInputError as error:
-            if not enforces or retentionHours is None or retentionHours < 0:
-                raise
-            raise InvalidInputError(
-                f"{error}; here the session's setting {RETENTION_CHECK}=false says that"
-            ) from error
-        paths = vacuum.carry_out(plan, self._options())
+        paths = vacuumed(self._spark, self._table, retentionHours, self._options())
         return paths_frame(self._spark, paths)
 
     def generate(self, mode: str) -> None:
@@ -470,16 +443,8 @@ class DeltaTable:
 
     def _options(self, *, changes_rows: bool = False) -> CommitOptions:
         settings = session_settings(self._spark)
-        app = settings.app if changes_rows else None
-        return CommitOptions(properties=self._commit_properties(app), hooks=settings.hooks)
+        app = self._app or (settings.app if changes_rows else None)
+        return CommitOptions(properties=settings.commit_properties(app), hooks=settings.hooks)
 
-    def _commit_properties(self, session_app: AppTransaction | None = None) -> CommitProperties:
-        text = session_settings(self._spark).user_metadata
-        return _properties(text, self._app or session_app)
-
-
-def _properties(text: str | None, app: AppTransaction | None = None) -> CommitProperties:
-    return CommitProperties(
-        custom_metadata={"userMetadata": text} if text else None,
-        app_transactions=None if app is None else [app],
-    )
+    def _commit_properties(self) -> CommitProperties:
+        return session_settings(self._spark).commit_properties(self._app)

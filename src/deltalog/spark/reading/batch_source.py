@@ -31,7 +31,7 @@ from deltalog.snapshot import load_snapshot
 from deltalog.spark.reading.filters import as_predicate
 from deltalog.spark.reading.splits import split_tasks
 from deltalog.spark.session.opening import moment_ms, open_table, without_version, zone_of
-from deltalog.spark.session.settings import TIME_ZONE, refuse_unfollowed, task_settings
+from deltalog.spark.session.refusals import TIME_ZONE, refuse_unfollowed, task_settings
 from deltalog.spark.session.types import as_spark_batches, to_spark_arrow, to_spark_schema
 from deltalog.spark.session.workers import InEnvelope
 

@@ -1,32 +1,21 @@
 """The settings of a session that say what is written and read.
 
-Owns how each is understood. Code that runs where the session is reads them there. A format's reader
-and writer have no session, but their tasks do: Spark hands a session's settings to the tasks of its
-jobs, so a task that finds one follows it, or refuses it before anything is committed.
+Owns how each is understood, in the session or by what its tasks know of it (`refusals`).
 
 Protocol: none
 """
 
 from __future__ import annotations
 
-import os
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pyspark import TaskContext
-
-from deltalog.actions.properties import PROPERTIES
 from deltalog.errors import InvalidInputError
-from deltalog.spark.session.fates import (
-    DELTA,
-    FOLLOWED,
-    REFUSED,
-    WITHOUT_EFFECT,
-    full_name,
-)
+from deltalog.spark.session.known_settings import DELTA
+from deltalog.spark.session.refusals import DEFAULTS, TIME_ZONE, refuse_unfollowed
 from deltalog.table import table_defaults
-from deltalog.transaction import PostCommitHookProperties
+from deltalog.transaction import CommitProperties, PostCommitHookProperties
 from deltalog.transaction.properties import AppTransaction
 
 if TYPE_CHECKING:
@@ -34,7 +23,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-DEFAULTS: Final = f"{DELTA}properties.defaults."
 _USER_METADATA: Final = f"{DELTA}commitInfo.userMetadata"
 _AUTO_MERGE: Final = f"{DELTA}schema.autoMerge.enabled"
 _APP: Final = f"{DELTA}write.txnAppId"
@@ -44,13 +32,7 @@ _AUTO_COMPACT: Final = f"{DELTA}autoCompact.enabled"
 _OPTIMIZED_SIZE: Final = f"{DELTA}optimize.maxFileSize"
 _OVERWRITE_MODE: Final = "spark.sql.sources.partitionOverwriteMode"
 _ANSI: Final = "spark.sql.ansi.enabled"
-TIME_ZONE: Final = "spark.sql.session.timeZone"
 RETENTION_CHECK: Final = f"{DELTA}retentionDurationCheck.enabled"
-_NAMES: Final = frozenset(
-    spelt
-    for name in (*FOLLOWED, *REFUSED, *(one for many in WITHOUT_EFFECT.values() for one in many))
-    for spelt in (full_name(name), DELTA + name)
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +67,14 @@ class SessionSettings:
         if self.auto_compact is None:
             return None
         return PostCommitHookProperties(auto_compact=self.auto_compact)
+
+    def commit_properties(self, app: AppTransaction | None = None) -> CommitProperties:
+        """Return the user metadata of a commit, and the application that it is of."""
+        text = self.user_metadata
+        return CommitProperties(
+            custom_metadata={"userMetadata": text} if text else None,
+            app_transactions=None if app is None else [app],
+        )
 
 
 def read_settings(given: Mapping[str, str]) -> SessionSettings:
@@ -136,53 +126,6 @@ def check_reads(spark: SparkSession) -> None:
     refuse_unfollowed(spark.conf.getAll, writes=False)
 
 
-def task_settings() -> dict[str, str]:
-    """Return the settings of the session whose job this task belongs to, as far as they are known.
-
-    Spark passes on only what was set. An unset time zone is that of the machine, as Java's.
-    """
-    context = TaskContext.get()
-    if context is None:
-        return {}
-    names = _NAMES.union(f"{DEFAULTS}{key.removeprefix('delta.')}" for key in PROPERTIES)
-    asked = {name: context.getLocalProperty(name) for name in names}
-    found = {name: text for name, text in asked.items() if text is not None}
-    return {TIME_ZONE: _machine_zone(), **found}
-
-
-def refuse_unfollowed(given: Mapping[str, str], *, writes: bool) -> None:
-    """Refuse settings that change what is written or read, and that deltalog does not follow.
-
-    Args:
-        given: the settings of a session.
-        writes: whether something is written, and not only read.
-
-    Raises:
-        InvalidInputError: it names the setting.
-    """
-    for name, refusal in REFUSED.items():
-        full = full_name(name)
-        text = given.get(full)
-        concerns = refusal.writes if writes else refusal.reads
-        if text is None or not concerns or text.strip().lower() in refusal.accepted:
-            continue
-        expected = " or ".join(refusal.accepted)
-        raise _not_followed(full, text, f"expected {expected}", refusal.instead)
-    for full, text in given.items():
-        if full.startswith(DELTA) and not full.startswith(DEFAULTS) and full not in _NAMES:
-            raise _not_followed(full, text, "expected none of this name, which Delta's list lacks")
-
-
-def _not_followed(
-    name: str, text: str, expected: str, instead: str | None = None
-) -> InvalidInputError:
-    do = f"{instead}, and unset it" if instead else "unset it"
-    return InvalidInputError(
-        f"cannot work in a session with the setting {name}={text!r}, which deltalog does not "
-        f"follow: {expected}; {do} with spark.conf.unset({name!r})"
-    )
-
-
 def _truth(given: Mapping[str, str], name: str) -> bool | None:
     text = given.get(name)
     if text is None:
@@ -201,15 +144,6 @@ def _app(given: Mapping[str, str]) -> AppTransaction | None:
             f"expected both {_APP} and a number as {_APP_VERSION}, found {name!r} and {version!r}"
         )
     return AppTransaction(name, int(version))
-
-
-def _machine_zone() -> str:
-    """Return the name of the machine's time zone as Java finds it, UTC where it has none."""
-    named = os.environ.get("TZ", "").removeprefix(":")
-    if named:
-        return named
-    _, found, name = os.path.realpath("/etc/localtime").partition("/zoneinfo/")
-    return name if found else "UTC"
 
 
 @contextmanager

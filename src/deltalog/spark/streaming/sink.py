@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 
 from deltalog.errors import InvalidInputError
 from deltalog.spark.engine.write_tasks import write_task, written_by
-from deltalog.spark.session.settings import task_settings
+from deltalog.spark.session.refusals import task_settings
 from deltalog.spark.session.tasks import decode_message, encode_message, report
 from deltalog.spark.session.workers import InEnvelope
 from deltalog.spark.writing.plan import WritePlan, plan_write

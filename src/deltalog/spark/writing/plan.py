@@ -22,7 +22,8 @@ from deltalog.snapshot import load_snapshot
 from deltalog.spark.engine.write_tasks import WriteTask, no_files
 from deltalog.spark.reading.conditions import check_zone
 from deltalog.spark.session.opening import open_latest
-from deltalog.spark.session.settings import DEFAULTS, read_settings
+from deltalog.spark.session.refusals import DEFAULTS
+from deltalog.spark.session.settings import read_settings
 from deltalog.spark.session.types import schema_of
 from deltalog.table.creating import new_table_with_defaults
 from deltalog.transaction import CommitOptions, PendingTransaction

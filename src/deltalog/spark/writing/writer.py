@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from deltalog.errors import DeltaError
 from deltalog.spark.engine.write_tasks import no_files, write_task, written_by
-from deltalog.spark.session.settings import task_settings
+from deltalog.spark.session.refusals import task_settings
 from deltalog.spark.session.tasks import decode_message, encode_message, report
 from deltalog.spark.session.workers import InEnvelope
 from deltalog.spark.writing.plan import plan_write
