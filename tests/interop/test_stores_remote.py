@@ -13,7 +13,13 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
 
-from deltalog.errors import AccessDeniedError, AlreadyExistsError, ObjectNotFoundError, StorageError
+from deltalog.errors import (
+    AccessDeniedError,
+    AlreadyExistsError,
+    ObjectNotFoundError,
+    StorageError,
+    UnsafePathError,
+)
 from deltalog.storage import FsspecStore, Store, open_store
 from deltalog.storage.parquet import open_parquet
 from deltalog.storage.parquet_sink import write_parquet
@@ -156,7 +162,9 @@ def test_absolute_paths_in_the_log(store: Store) -> None:
 def test_a_local_clone_reads_its_source(emulator: Emulator, tmp_path: Any) -> None:
     source = open_store(emulator.url, emulator.options)
     source.put("x", b"1")
-    clone = open_store(tmp_path, emulator.options)
+    with pytest.raises(UnsafePathError, match="trusted_locations"):
+        open_store(tmp_path, emulator.options).read(f"{source.root}/x")
+    clone = open_store(tmp_path, {**emulator.options, "trusted_locations": source.root})
     assert clone.read(f"{source.root}/x") == b"1"
 
 
