@@ -30,15 +30,13 @@ def _run(code: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("statement", "most_seconds"),
-    [("import deltalog", 0.3), ("from deltalog import DeltaTable", 0.5)],
+    ("statement", "most_modules"),
+    [("import deltalog", 20), ("from deltalog import DeltaTable", 170)],
 )
-def test_importing_is_quick(statement: str, most_seconds: float) -> None:
-    code = (
-        f"import time; start = time.process_time(); {statement}; print(time.process_time() - start)"
-    )
-    # Processor time, the best of several: the machine may be busy with other tests.
-    assert min(float(_run(code)) for _ in range(4)) < most_seconds
+def test_importing_loads_few_of_our_modules(statement: str, most_modules: int) -> None:
+    """About 2 ms each; a clock would tell how busy the machine is."""
+    loaded = _run(f"import sys; {statement}; print(*sys.modules)").split()
+    assert sum(name.partition(".")[0] == "deltalog" for name in loaded) <= most_modules
 
 
 @pytest.mark.parametrize("statement", ["import deltalog", "from deltalog import DeltaTable"])
