@@ -82,7 +82,7 @@ def _footer_stats(reader: ParquetReader, schema: pa.Schema, leaf_of: Mapping[str
         for path, _ in asked
         if len(path) == 2 and path[0] in _PARTS and path[1] in leaf_of
     }
-    groups = reader.column_chunks(frozenset(known.values())) if known else []
+    groups = reader.column_chunks(known.values()) if known else []
     found: list[tuple[tuple[str, ...], pa.Array[Any]]] = []
     for path, kind in asked:
         values: pa.Array[Any] | None = None

@@ -22,7 +22,7 @@ def load_snapshot(
     """Load the latest version of a table, the given version, or that at a timestamp.
 
     Args:
-        context: of the table; if it has no log tail, its committer is asked for one.
+        context: of the table; its committer is asked for the newest commits.
         version: the version to load.
         timestamp_ms: milliseconds since 1970, UTC; not together with `version`.
 

@@ -128,6 +128,7 @@ class FsspecStore:
         self._given, location = own_filesystem(filesystem, location)
         self._commit_lock = commit_lock
         self._may_sync = True
+        self._trusted: tuple[str, ...] | None = None
         self._location = location
         self._root, self._base = _root_and_base(location, self._given)
         if self._given is None:
@@ -349,10 +350,10 @@ class FsspecStore:
 
     def _is_trusted(self, path: str) -> bool:
         """Whether the caller allows files of another store at this place."""
-        options = self._options() if callable(self._options) else self._options
-        return any(
-            not is_absolute(canonical_path(path, place)) for place in trusted_locations(options)
-        )
+        if self._trusted is None:  # asked for each file; a function may ask a vault for its options
+            options = self._options() if callable(self._options) else self._options
+            self._trusted = trusted_locations(options)
+        return any(not is_absolute(canonical_path(path, place)) for place in self._trusted)
 
     def _own_path(self, path: str) -> str:
         """The path that the file system of `_place` takes."""

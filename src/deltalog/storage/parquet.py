@@ -8,7 +8,7 @@ silently (9999-12-31 would be 1816).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -72,10 +72,13 @@ class Footer:
     Args:
         metadata: as pyarrow knows it.
         data: as it is stored; None before it was needed.
+        chunks: what it says of column chunks, by the leaves that were asked for: a file is read in
+            pieces, and each of them asks again.
     """
 
     metadata: pq.FileMetaData
     data: bytes | None = None
+    chunks: dict[frozenset[int] | None, list[list[ColumnChunk]]] = field(default_factory=dict)
 
 
 class ParquetReader:
@@ -236,15 +239,19 @@ class ParquetReader:
         self._file.close(force=True)
 
     def _column_chunks(self, leaves: Collection[int] | None) -> list[list[ColumnChunk]]:
+        asked = None if leaves is None else frozenset(leaves)
+        if (known := self.footer.chunks.get(asked)) is not None:
+            return known
         if self.footer.data is None:
             if self._native is None:
                 self.footer.data, _ = fetch_footer(self._store, self.path, self._size)
             else:
                 self.footer.data = local_footer(self._native)
-        found = column_chunks(self.footer.data, leaves)
+        found = column_chunks(self.footer.data, asked)
         shape = [len(self.leaf_paths)] * self.metadata.num_row_groups
         if [len(columns) for columns in found] != shape:
             raise pa.ArrowInvalid("the footer's row groups are not of its columns")
+        self.footer.chunks[asked] = found
         return found
 
     @property
@@ -298,12 +305,12 @@ class ParquetReader:
         if len(self.leaf_paths) * self.metadata.num_row_groups > _MOST_CHUNKS:
             size = sum(self.metadata.row_group(group).total_byte_size for group in groups)
             return size * len(indices) // len(self.leaf_paths)
-        chunks = self._column_chunks(frozenset(indices))
+        chunks = self._column_chunks(indices)
         return sum(chunks[group][index].stored_bytes or 0 for group in groups for index in indices)
 
     def _fetch(self, groups: list[int], indices: list[int]) -> None:
         """Fetch column chunks, neighbouring ones with one request."""
-        chunks = self._column_chunks(frozenset(indices))
+        chunks = self._column_chunks(indices)
         wanted = sorted(
             chunks[group][index].byte_range(self._size) for group in groups for index in indices
         )

@@ -154,7 +154,8 @@ def _chunk_of(fields: Mapping[int, Any] | None, *, is_ordered: bool) -> ColumnCh
     found = chunk.get(_STATISTICS, {})
     count, low, high = found.get(_NULL_COUNT), found.get(_MIN_VALUE), found.get(_MAX_VALUE)
     if not is_ordered or not isinstance(low, bytes) or not isinstance(high, bytes):
-        is_ordered, low, high = False, found.get(_OLD_MIN), found.get(_OLD_MAX)
+        low, high = found.get(_OLD_MIN), found.get(_OLD_MAX)
+        is_ordered = low is None and high is None  # a chunk of NULLs has no bounds
     stored = chunk.get(_COMPRESSED_SIZE)
     return ColumnChunk(
         null_count=count if isinstance(count, int) else None,

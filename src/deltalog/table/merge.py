@@ -180,15 +180,16 @@ class TableMerger:
     def _with_rows(self) -> Merge:
         """The merge, whose rows stay for a later call, even if the source gives them only once."""
         source = self._merge.changes.source
-        if isinstance(source, MergeSource) or is_rereadable(source):
-            if self._is_merged and isinstance(source, MergeSource):
-                raise InvalidInputError(
-                    f"cannot merge into {self._target!r} again: the source gave its rows once; "
-                    "begin a merge with another one"
-                )
+        if is_rereadable(source):
             return self._merge
-        kept = self._kept.enter_context(self._target.engine.open_source(source))
-        self._merge = self._merge.with_source(kept)
+        if not isinstance(source, MergeSource):
+            kept = self._kept.enter_context(self._target.engine.open_source(source))
+            self._merge = self._merge.with_source(kept)
+        elif self._is_merged:
+            raise InvalidInputError(
+                f"cannot merge into {self._target!r} again: the source gave its rows once; begin a "
+                "merge with another one"
+            )
         return self._merge
 
     def _with(

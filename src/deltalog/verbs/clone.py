@@ -227,8 +227,10 @@ class Clone(Verb[Cloned]):
         root = self.source.store.root
         paths: Any = canonical_paths(files.column("path"), root)
         outside = paths.filter(compute.match_substring_regex(paths, ABSOLUTE)).to_pylist()[:1]
-        vectors = files.column("deletionVector")
-        for row in vectors.filter(vectors.is_valid()).to_pylist():
+        vectors: Any = files.column("deletionVector")
+        # Only these name their file by a path; the others are below the root.
+        by_path = compute.equal(compute.struct_field(vectors, "storageType"), "p")
+        for row in vectors.filter(by_path).to_pylist():
             descriptor = descriptor_of(row)
             place = None if descriptor is None else location(descriptor)
             if place is not None and is_absolute(canonical_path(place, root)):

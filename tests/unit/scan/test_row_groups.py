@@ -108,3 +108,9 @@ def test_bounds_that_python_has_no_value_for(kind: str, stored: Any, far: int) -
     table.commit(table.add(pa.table({"c": values}), options={"row_group_size": 1}))
     assert table.scan(f"c >= {kind}'1970-01-01'").count() == 2
     assert table.scan(f"c = {kind}'1970-01-01'").count() == 1
+
+
+def test_row_groups_without_values_leave_the_bounds_of_the_others() -> None:
+    texts = pa.array(["a", "b", None, None, "y", "z"])
+    assert survivors(one_file("string", texts), "c = 'a'") == (0,)
+    assert survivors(one_file("string", texts), "c > 'b'") == (2,)
