@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import Expression, as_expression, lit, parse_sql
+from deltalog.expressions.session import SqlSession
 from deltalog.log.names import LogFileKind, parse_log_name
 from deltalog.paths import canonical_path, decode_location, is_absolute, parse_table_uri
 from deltalog.scan.changes import CHANGE_COLUMNS, Moment
@@ -158,7 +159,7 @@ def with_blanks_as_nulls(filters: Any, partition_columns: Sequence[str]) -> Any:
 def as_condition(
     schema: StructType,
     *conditions: Any,
-    now: datetime,
+    session: SqlSession,
     parameters: Sequence[object] | Mapping[str, object] | None = None,
 ) -> Expression | None:
     """All conditions that are given as one, over a table's columns and those of `_metadata`.
@@ -166,7 +167,7 @@ def as_condition(
     Args:
         schema: of the table.
         conditions: SQL, expressions, or deltalake's filters; None and an empty list are none.
-        now: what `current_timestamp()` means.
+        session: the current time and the time zone.
         parameters: of SQL.
 
     Raises:
@@ -185,7 +186,7 @@ def as_condition(
     known = with_metadata_columns(schema)
     for condition in given:
         _check_texts(condition, schema)
-    found = [as_expression(condition, known, parameters, now=now) for condition in given]
+    found = [as_expression(condition, known, parameters, session) for condition in given]
     return reduce(and_, found) if found else None
 
 
@@ -241,12 +242,14 @@ def left_for_predicate(parameters: Any, predicate: object, updates: object) -> A
     return None if predicate is None and updates and isinstance(parameters, Mapping) else parameters
 
 
-def as_changes_condition(schema: StructType, predicate: Any, *, now: datetime) -> Expression | None:
+def as_changes_condition(
+    schema: StructType, predicate: Any, session: SqlSession
+) -> Expression | None:
     """Return a condition over the columns of a table and those of its change data feed."""
     if predicate is None:
         return None
     fields = [Field(name, from_arrow_type(kind)) for name, kind in CHANGE_COLUMNS.items()]
-    return as_expression(predicate, StructType([*schema, *fields]), now=now)
+    return as_expression(predicate, StructType([*schema, *fields]), session=session)
 
 
 def check_given(predicate: object) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from deltalog.clock import Clock, SystemClock, utc_moment
+from deltalog.expressions.session import SqlSession
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -43,6 +44,11 @@ class TableContext:
     def now(self) -> datetime:
         """The present moment in UTC, by the clock of the context."""
         return utc_moment(self.clock.now_ms())
+
+    @property
+    def session(self) -> SqlSession:
+        """The present moment and the time zone, for expressions; ask once for those of one verb."""
+        return SqlSession(now=self.now, time_zone=self.time_zone)
 
     def with_log_tail(self, log_tail: LogTail | None) -> TableContext:
         """The same context with other newest commits."""

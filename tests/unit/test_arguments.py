@@ -12,6 +12,7 @@ import pytest
 from deltalog import arguments
 from deltalog.errors import InvalidInputError, ObjectNotFoundError
 from deltalog.expressions import col, lit, to_sql
+from deltalog.expressions.session import SqlSession
 from deltalog.scan.changes import Moment
 from deltalog.schema import Field, StructType
 from deltalog.storage import open_store
@@ -73,16 +74,18 @@ def test_blanks_stand_for_null_in_filters_of_partitions_alone() -> None:
     ],
 )
 def test_all_conditions_hold_together(conditions: list[Any], expected: str | None) -> None:
-    found = arguments.as_condition(SCHEMA, *conditions, now=NOW)
+    found = arguments.as_condition(SCHEMA, *conditions, session=SqlSession(now=NOW))
     assert (None if found is None else to_sql(found)) == expected
 
 
 def test_parameters_need_a_condition() -> None:
-    found = arguments.as_condition(SCHEMA, "id = :n", now=NOW, parameters={"n": 3})
+    found = arguments.as_condition(
+        SCHEMA, "id = :n", session=SqlSession(now=NOW), parameters={"n": 3}
+    )
     assert found is not None
     assert to_sql(found) == "id = 3L"
     with pytest.raises(InvalidInputError, match="no predicate"):
-        arguments.as_condition(SCHEMA, None, now=NOW, parameters=[3])
+        arguments.as_condition(SCHEMA, None, session=SqlSession(now=NOW), parameters=[3])
 
 
 def test_updates_are_sql_or_values() -> None:

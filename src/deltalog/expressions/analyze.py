@@ -17,6 +17,7 @@ from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
 from deltalog.expressions.macros import ALIASES, MACROS, add_interval, expand
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
+from deltalog.expressions.session import RULES_OF_TABLES, SqlSession
 from deltalog.expressions.trees import NON_DETERMINISTIC, VARIABLE
 from deltalog.schema.columns import find_field
 from deltalog.schema.types import (
@@ -41,24 +42,24 @@ Typed = tuple[Expression, DataType]
 
 
 def resolve(
-    expression: Expression, schema: StructType, *, now: dt.datetime | None = None
+    expression: Expression, schema: StructType, session: SqlSession = RULES_OF_TABLES
 ) -> Expression:
     """The expression with canonical names, typed constants and explicit casts.
 
     Args:
         expression: any tree; a resolved one is returned as it is.
         schema: of the rows.
-        now: the value of `current_timestamp()`, with its zone; None refuses that function.
+        session: the current time and the time zone.
 
     Raises:
         InvalidInputError: a column or function does not exist, or types do not match.
     """
     with _depth_limited(expression):
-        return _Resolver(schema, now).typed(expression)[0]
+        return _Resolver(schema, session).typed(expression)[0]
 
 
 def resolve_predicate(
-    expression: Expression, schema: StructType, *, now: dt.datetime | None = None
+    expression: Expression, schema: StructType, session: SqlSession = RULES_OF_TABLES
 ) -> Expression:
     """`resolve` for a condition.
 
@@ -66,12 +67,12 @@ def resolve_predicate(
         InvalidInputError: as `resolve`, or the expression is not a condition.
     """
     with _depth_limited(expression):
-        return _Resolver(schema, now).condition(expression)
+        return _Resolver(schema, session).condition(expression)
 
 
 def type_of(resolved: Expression, schema: StructType) -> DataType:
     """The type of a resolved expression."""
-    return _Resolver(schema, None).typed(resolved)[1]
+    return _Resolver(schema, RULES_OF_TABLES).typed(resolved)[1]
 
 
 @contextlib.contextmanager
@@ -86,9 +87,10 @@ def _depth_limited(expression: Expression) -> Iterator[None]:
 
 
 class _Resolver:
-    def __init__(self, schema: StructType, now: dt.datetime | None) -> None:
+    def __init__(self, schema: StructType, session: SqlSession) -> None:
         self._schema = schema
-        self._now = now
+        self._session = session
+        self._casts = implicit.Casts(session.time_zone)
 
     def typed(self, node: Expression) -> Typed:
         return _RULES[type(node)](self, node)
@@ -97,7 +99,7 @@ class _Resolver:
         resolved, data_type = self.typed(node)
         # A string is a condition too: ANSI mode casts it, and 'abc' is then an error.
         if data_type in {BOOLEAN, VOID, STRING}:
-            return implicit.coerce(resolved, data_type, BOOLEAN)
+            return self._casts.coerce(resolved, data_type, BOOLEAN)
         raise InvalidInputError(
             f"{to_sql(node)} is of type {data_type}, but a condition is expected here"
         )
@@ -146,7 +148,7 @@ class _Resolver:
         if node.operator not in {"=", "<>", "<", "<=", ">", ">=", "<=>"}:
             raise InvalidInputError(f"there is no comparison operator {node.operator!r}")
         left, right = self.typed(node.left), self.typed(node.right)
-        met = implicit.unify_comparison([left, right])
+        met = self._casts.unify_comparison([left, right])
         if met is None:
             raise InvalidInputError(
                 f"cannot compare {left[1]} with {right[1]} in {to_sql(node)}: cast one of them"
@@ -167,7 +169,9 @@ class _Resolver:
         return nodes.IsNull(self.typed(node.operand)[0]), BOOLEAN
 
     def membership(self, node: nodes.In) -> Typed:
-        met = implicit.unify_comparison([self.typed(node.operand), *map(self.typed, node.options)])
+        met = self._casts.unify_comparison(
+            [self.typed(node.operand), *map(self.typed, node.options)]
+        )
         if met is None:
             raise InvalidInputError(f"the values of {to_sql(node)} have no common type")
         (operand, *options), _ = met
@@ -179,7 +183,7 @@ class _Resolver:
         return nodes.Like(operand, pattern, node.escape, node.ignore_case), BOOLEAN
 
     def _argument(self, node: Expression, to: DataType) -> Expression:
-        return implicit.coerce(*self.typed(node), to)
+        return self._casts.coerce(*self.typed(node), to)
 
     def arithmetic(self, node: nodes.Arithmetic) -> Typed:
         # There is no interval type in Delta: an INTERVAL exists only as an operand of + and -.
@@ -207,7 +211,9 @@ class _Resolver:
             raise InvalidInputError(
                 f"cannot cast {source} to {node.to} in {to_sql(node)}: SQL has no such cast"
             )
-        return implicit.make_cast(operand, source, node.to, is_try=node.is_try), node.to
+        if node.time_zone is not None:  # resolved before
+            return nodes.Cast(operand, node.to, node.is_try, node.time_zone), node.to
+        return self._casts.cast(operand, source, node.to, is_try=node.is_try), node.to
 
     def case(self, node: nodes.Case) -> Typed:
         conditions = [self.condition(condition) for condition, _ in node.branches]
@@ -215,7 +221,7 @@ class _Resolver:
         values = [self.typed(value) for _, value in node.branches]
         if node.otherwise is not None:
             values.append(self.typed(node.otherwise))
-        found, common = implicit.unify(values, to_sql(node))
+        found, common = self._casts.unify(values, to_sql(node))
         otherwise = found.pop() if node.otherwise is not None else None
         return nodes.Case(tuple(zip(conditions, found, strict=True)), otherwise), common
 
@@ -236,7 +242,7 @@ class _Resolver:
             _check_constants(function, arguments)
             targets, result = function.types(arguments)
             found = tuple(
-                _coerced(argument, source, to)
+                self._coerced(argument, source, to)
                 for (argument, source), to in zip(arguments, targets, strict=True)
             )
         except InvalidInputError as error:
@@ -271,7 +277,7 @@ class _Resolver:
         names = [VARIABLE + name for name in node.parameters]
         fields = [field for field in self._schema if field.name not in names]
         fields += map(Field, names, expected.types)
-        body, data_type = _Resolver(StructType(fields), self._now).typed(node.body)
+        body, data_type = _Resolver(StructType(fields), self._session).typed(node.body)
         return nodes.Lambda(node.parameters, body), data_type
 
     def variable(self, node: nodes.Variable) -> Typed:
@@ -284,24 +290,23 @@ class _Resolver:
         raise InvalidInputError(f"{to_sql(node)} can only be an argument of a function")
 
     def _present(self, name: str) -> Typed:
-        if self._now is None:
+        if self._session.now is None:
             raise InvalidInputError(
                 f"{name}() has no value here: it differs from moment to moment, so a rule of the "
                 "table cannot use it"
             )
         # One value for all rows, as Spark has one per query.
-        now = self._now.astimezone(dt.UTC)
+        now = self._session.now.astimezone(dt.UTC)
         if name in {"current_date", "curdate"}:
             return Literal(now.date(), DATE), DATE
         if name == "localtimestamp":
             return Literal(now.replace(tzinfo=None), TIMESTAMP_NTZ), TIMESTAMP_NTZ
         return Literal(now, TIMESTAMP), TIMESTAMP
 
-
-def _coerced(node: Expression, source: DataType, to: DataType) -> Expression:
-    if isinstance(node, nodes.Lambda):
-        return nodes.Lambda(node.parameters, implicit.coerce(node.body, source, to))
-    return implicit.coerce(node, source, to)
+    def _coerced(self, node: Expression, source: DataType, to: DataType) -> Expression:
+        if isinstance(node, nodes.Lambda):
+            return nodes.Lambda(node.parameters, self._casts.coerce(node.body, source, to))
+        return self._casts.coerce(node, source, to)
 
 
 def _check_constants(function: Function, arguments: Sequence[Typed]) -> None:

@@ -243,7 +243,8 @@ def _like(node: nodes.Like, data: Any) -> Datum:
 
 def _cast(node: nodes.Cast, data: Any) -> Datum:
     operand = _evaluate(node.operand, data)
-    return cast(operand, from_arrow_type(operand.type), node.to, is_try=node.is_try)
+    source = from_arrow_type(operand.type)
+    return cast(operand, source, node.to, is_try=node.is_try, time_zone=node.time_zone)
 
 
 def _case(node: nodes.Case, data: Any) -> Datum:

@@ -6,13 +6,13 @@ import decimal
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import texts
 from deltalog.expressions.rows import by_row, is_constant
 from deltalog.expressions.texts import MICROS_PER_DAY, MICROS_PER_SECOND
 from deltalog.kernels import Datum, compute
+from deltalog.schema.primitives.moments import instants, wall_clocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,8 +99,7 @@ def from_utc_timestamp(moment: Datum, zone: Datum) -> Datum:
     """The wall time of a zone at a timestamp, as if it were UTC."""
     if not is_constant(zone):
         return compute.if_else(compute.is_valid(moment), pa.scalar(None, moment.type), None)
-    there = compute.cast(moment, pa.timestamp("us", _zone(zone)))
-    return compute.cast(compute.local_timestamp(there), moment.type)
+    return compute.cast(wall_clocks(moment, _zone(zone)), moment.type)
 
 
 def to_utc_timestamp(moment: Datum, zone: Datum) -> Datum:
@@ -108,16 +107,7 @@ def to_utc_timestamp(moment: Datum, zone: Datum) -> Datum:
     if not is_constant(zone):
         return compute.if_else(compute.is_valid(moment), pa.scalar(None, moment.type), None)
     wall = compute.cast(moment, pa.timestamp("us"))
-    found = _in_zone(wall, _zone(zone))
-    # For a wall time in the gap of a clock change, Java uses the offset before the change.
-    day = pa.scalar(MICROS_PER_DAY, pa.duration("us"))
-    skipped = compute.add(_in_zone(compute.subtract(wall, day), _zone(zone)), day)
-    is_there = compute.equal(compute.local_timestamp(found), wall)
-    return compute.cast(compute.if_else(is_there, found, skipped), moment.type)
-
-
-def _in_zone(wall: Datum, zone: str) -> Datum:
-    return pc.assume_timezone(wall, zone, ambiguous="earliest", nonexistent="latest")
+    return compute.cast(instants(wall, _zone(zone)), moment.type)
 
 
 def _zone(zone: Datum) -> str:

@@ -28,6 +28,7 @@ from deltalog.expressions.rows import NO, as_array, nulls
 from deltalog.expressions.texts import MICROS_PER_SECOND
 from deltalog.kernels import Array, Datum, compute
 from deltalog.schema.arrow import to_arrow_type
+from deltalog.schema.primitives.moments import instants, wall_clocks
 from deltalog.schema.types import (
     BINARY,
     BOOLEAN,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _WIDE: Final = pa.decimal256(76, 38)
+_WITH_AND_WITHOUT_ZONE: Final = {TIMESTAMP, TIMESTAMP_NTZ}
 
 
 class Converted(NamedTuple):
@@ -59,7 +61,31 @@ class Converted(NamedTuple):
     refused: Array | None = None
 
 
-def cast(datum: Datum, source: DataType, to: DataType, *, is_try: bool = False) -> Datum:
+def needs_zone(source: DataType, to: DataType) -> bool:
+    """Whether a cast between the types gives or takes a time zone, at any depth."""
+    if isinstance(source, PrimitiveType) and isinstance(to, PrimitiveType):
+        return {source, to} == _WITH_AND_WITHOUT_ZONE
+    match source, to:
+        case ArrayType(), ArrayType():
+            return needs_zone(source.element_type, to.element_type)
+        case MapType(), MapType():
+            return needs_zone(source.key_type, to.key_type) or needs_zone(
+                source.value_type, to.value_type
+            )
+        case StructType(), StructType():
+            return any(needs_zone(m.type, t.type) for m, t in zip(source, to, strict=False))
+        case _:
+            return False
+
+
+def cast(
+    datum: Datum,
+    source: DataType,
+    to: DataType,
+    *,
+    is_try: bool = False,
+    time_zone: str | None = None,
+) -> Datum:
     """Values cast to another type.
 
     Args:
@@ -67,6 +93,7 @@ def cast(datum: Datum, source: DataType, to: DataType, *, is_try: bool = False) 
         source: the type of the values.
         to: the type wanted.
         is_try: whether a value that cannot be converted is NULL instead of an error.
+        time_zone: of `timestamp_ntz` values beside `timestamp`; None is UTC.
 
     Raises:
         InvalidInputError: there is no such cast, or a value cannot be converted.
@@ -74,13 +101,15 @@ def cast(datum: Datum, source: DataType, to: DataType, *, is_try: bool = False) 
     if source == to:
         return datum
     if isinstance(datum, pa.Scalar):
-        return cast(as_array(datum, 1), source, to, is_try=is_try)[0]
+        return cast(as_array(datum, 1), source, to, is_try=is_try, time_zone=time_zone)[0]
     if source == VOID:
         return nulls(len(datum), to_arrow_type(to))
     if not can_cast(source, to):
         raise InvalidInputError(f"cannot cast {source} to {to}: SQL has no such cast")
     if not isinstance(source, PrimitiveType) and not isinstance(to, PrimitiveType):
-        return cast_nested(datum, source, to, partial(cast, is_try=is_try))
+        return cast_nested(datum, source, to, partial(cast, is_try=is_try, time_zone=time_zone))
+    if time_zone is not None and needs_zone(source, to):
+        return wall_clocks(datum, time_zone) if to == TIMESTAMP_NTZ else instants(datum, time_zone)
     values, refused = _kernel(source, to)(datum, source, to)
     if refused is not None and not is_try:
         _refuse(datum, refused, source, to)

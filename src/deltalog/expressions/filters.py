@@ -16,6 +16,7 @@ from deltalog.expressions.analyze import resolve_predicate
 from deltalog.expressions.arrow import fold
 from deltalog.expressions.nodes import Column, Expression, Literal, col
 from deltalog.expressions.rows import NO, YES
+from deltalog.expressions.session import RULES_OF_TABLES, SqlSession
 from deltalog.expressions.sql import parse_sql
 from deltalog.expressions.substrait import from_arrow_expression
 from deltalog.expressions.trees import conjunction
@@ -37,8 +38,7 @@ def as_expression(
     predicate: Expression | str | Sequence[Any] | pc.Expression,
     schema: StructType,
     parameters: Sequence[object] | Mapping[str, object] | None = None,
-    *,
-    now: dt.datetime | None = None,
+    session: SqlSession = RULES_OF_TABLES,
 ) -> Expression:
     """A condition in any form, resolved against a schema, with constant parts folded.
 
@@ -46,7 +46,7 @@ def as_expression(
         predicate: an expression, Spark SQL, filter tuples or a pyarrow expression.
         schema: of the rows.
         parameters: values for `?` or `:name` in SQL.
-        now: the value of `current_timestamp()`, with its zone.
+        session: the current time and the time zone.
 
     Raises:
         InvalidInputError: it is not a condition on this schema.
@@ -65,7 +65,7 @@ def as_expression(
             f"cannot use {predicate!r} as a condition: expected an expression, SQL, a list of "
             "(column, operator, value) or a pyarrow expression"
         )
-    return fold(resolve_predicate(found, schema, now=now))
+    return fold(resolve_predicate(found, schema, session))
 
 
 def from_filters(filters: Sequence[Any], schema: StructType | None = None) -> Expression:

@@ -6,14 +6,16 @@ arithmetic. Knows no names: `analyze` resolves columns and functions.
 
 from __future__ import annotations
 
+import contextlib
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import coercion
-from deltalog.expressions.casts import cast
+from deltalog.expressions.casts import cast, needs_zone
 from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
 from deltalog.expressions.nodes import Arithmetic, Call, Cast, Expression, Literal
 from deltalog.expressions.render import to_sql
@@ -43,121 +45,137 @@ _EXACT_DOUBLE_DIGITS: Final = 15
 _DAY_COUNTS: Final = (BYTE, SHORT, INTEGER)
 
 
-def cast_literal(literal: Literal, to: DataType, *, is_try: bool = False) -> Literal:
-    """A constant in another type.
+@dataclass(frozen=True, slots=True)
+class Casts:
+    """The casts of a session.
 
-    Raises:
-        InvalidInputError: its value cannot be cast.
+    Args:
+        time_zone: of `timestamp_ntz` values beside `timestamp`.
     """
-    value, source = plain_value(literal.value)
-    source = literal.type or source
-    if source == to:
-        return Literal(value, to)
-    if (
-        source in coercion.INTEGRALS
-        and to in coercion.INTEGRALS
-        and type(value) is int
-        and abs(value) < 128
-    ):
-        # A shortcut for long IN lists, which are mostly small integers: these fit into every width.
-        return Literal(value, to)
-    try:
-        scalar = cast(to_scalar(value, source), source, to, is_try=is_try)
-    except pa.ArrowInvalid as error:
-        raise InvalidInputError(f"cannot cast {value!r} to {to}: {error}") from error
-    return Literal(from_scalar(scalar), to)
 
+    time_zone: str
 
-def coerce(node: Expression, source: DataType, to: DataType) -> Expression:
-    """A node cast to the expected type, as Spark casts arguments.
+    def literal(self, literal: Literal, to: DataType, *, is_try: bool = False) -> Literal:
+        """A constant in another type.
 
-    Raises:
-        InvalidInputError: ANSI mode does not make this cast implicitly.
-    """
-    if source == to:
-        return node
-    if not coercion.can_assign(source, to) and coercion.common_type(source, to) != to:
-        raise InvalidInputError(
-            f"{to_sql(node)} is of type {source}, but {to} is expected here: cast it"
-        )
-    return make_cast(node, source, to)
-
-
-def make_cast(
-    node: Expression, source: DataType, to: DataType, *, is_try: bool = False
-) -> Expression:
-    """A cast; of a constant, its result if it can be cast."""
-    if source == to:
-        return node
-    if isinstance(node, Literal):
+        Raises:
+            InvalidInputError: its value cannot be cast.
+        """
+        value, source = plain_value(literal.value)
+        source = literal.type or source
+        if source == to:
+            return Literal(value, to)
+        if (
+            source in coercion.INTEGRALS
+            and to in coercion.INTEGRALS
+            and type(value) is int
+            and abs(value) < 128
+        ):
+            # A shortcut for long IN lists of mostly small integers: these fit into every width.
+            return Literal(value, to)
+        zone = self._zone_of(source, to)
         try:
-            return cast_literal(node, to, is_try=is_try)
-        except InvalidInputError:
-            # Not an error yet: CASE or AND may guard this branch, so that no row evaluates it.
-            return Cast(node, to, is_try)
-    return Cast(node, to, is_try)
+            scalar = cast(to_scalar(value, source), source, to, is_try=is_try, time_zone=zone)
+        except pa.ArrowInvalid as error:
+            raise InvalidInputError(f"cannot cast {value!r} to {to}: {error}") from error
+        return Literal(from_scalar(scalar), to)
+
+    def coerce(self, node: Expression, source: DataType, to: DataType) -> Expression:
+        """A node cast to the expected type, as Spark casts arguments.
+
+        Raises:
+            InvalidInputError: ANSI mode does not make this cast implicitly.
+        """
+        if source == to:
+            return node
+        if not coercion.can_assign(source, to) and coercion.common_type(source, to) != to:
+            raise InvalidInputError(
+                f"{to_sql(node)} is of type {source}, but {to} is expected here: cast it"
+            )
+        return self.cast(node, source, to)
+
+    def cast(
+        self, node: Expression, source: DataType, to: DataType, *, is_try: bool = False
+    ) -> Expression:
+        """A cast; of a constant, its result if it can be cast."""
+        if source == to:
+            return node
+        if isinstance(node, Literal):
+            # A failure is no error yet: CASE or AND may guard this branch, so that no row takes it.
+            with contextlib.suppress(InvalidInputError):
+                return self.literal(node, to, is_try=is_try)
+        return Cast(node, to, is_try, self._zone_of(source, to))
+
+    def unify(self, values: Sequence[Typed], where: str) -> tuple[list[Expression], DataType]:
+        """Alternative values (of CASE, COALESCE, …), all cast to their common type.
+
+        Raises:
+            InvalidInputError: they have no common type.
+        """
+        common: DataType | None = VOID
+        for _, data_type in values:
+            common = coercion.common_type(common, data_type) if common else None
+        if common is None:
+            types = ", ".join(dict.fromkeys(str(data_type) for _, data_type in values))
+            raise InvalidInputError(f"the values of {where} have no common type: {types}")
+        return [self.cast(node, source, common) for node, source in values], common
+
+    def unify_comparison(self, sides: Sequence[Typed]) -> tuple[list[Expression], DataType] | None:
+        """The sides of a comparison in one type, or None if they have none.
+
+        Spark casts both sides to the common type. A constant gets the column's type instead
+        wherever the result is the same: then the column has no cast around it, and its statistics
+        can be used.
+        """
+        common: DataType | None = VOID
+        for _, data_type in sides:
+            common = coercion.common_type(common, data_type) if common else None
+        if common is None:
+            return None
+        types = {data_type for node, data_type in sides if not isinstance(node, Literal)}
+        if len(types) == 1:
+            target = types.pop()
+            narrowed = [
+                self._narrow(node, common, target) if isinstance(node, Literal) else node
+                for node, _ in sides
+            ]
+            if all(node is not None for node in narrowed):
+                return [node for node in narrowed if node is not None], target
+        return [self._exact(node, source, common) for node, source in sides], common
+
+    def _exact(self, node: Expression, source: DataType, to: DataType) -> Expression:
+        # A constant that cannot be cast is an error of the query, not of some rows.
+        if isinstance(node, Literal) and source != to:
+            return self.literal(node, to)
+        return self.cast(node, source, to)
+
+    def _narrow(self, literal: Literal, common: DataType, target: DataType) -> Literal | None:
+        """The constant in the column's type, if comparisons in both types give the same result."""
+        widened = self.literal(literal, common)
+        if common == target:
+            return widened
+        if widened.value is None:
+            return Literal(None, target)
+        # Where clocks are put back, two timestamps have one wall time.
+        if self._zone_of(target, common) or not _keeps_order(target, common, widened.value):
+            return None
+        narrowed = self.literal(widened, target, is_try=True)
+        if narrowed.value is None:
+            return None
+        if isinstance(widened.value, float) and math.isnan(widened.value):
+            return narrowed if target in coercion.FRACTIONALS else None
+        return narrowed if self.literal(narrowed, common).value == widened.value else None
+
+    def _zone_of(self, source: DataType, to: DataType) -> str | None:
+        """The zone to note in a cast: only what differs from UTC."""
+        return self.time_zone if self.time_zone != _UTC and needs_zone(source, to) else None
 
 
-def unify(values: Sequence[Typed], where: str) -> tuple[list[Expression], DataType]:
-    """Alternative values (of CASE, COALESCE, …), all cast to their common type.
-
-    Raises:
-        InvalidInputError: they have no common type.
-    """
-    common: DataType | None = VOID
-    for _, data_type in values:
-        common = coercion.common_type(common, data_type) if common else None
-    if common is None:
-        types = ", ".join(dict.fromkeys(str(data_type) for _, data_type in values))
-        raise InvalidInputError(f"the values of {where} have no common type: {types}")
-    return [make_cast(node, source, common) for node, source in values], common
-
-
-def unify_comparison(sides: Sequence[Typed]) -> tuple[list[Expression], DataType] | None:
-    """The sides of a comparison in one type, or None if they have none.
-
-    Spark casts both sides to the common type. A constant gets the column's type instead wherever
-    the result is the same: then the column has no cast around it, and its statistics can be used.
-    """
-    common: DataType | None = VOID
-    for _, data_type in sides:
-        common = coercion.common_type(common, data_type) if common else None
-    if common is None:
-        return None
-    types = {data_type for node, data_type in sides if not isinstance(node, Literal)}
-    if len(types) == 1:
-        target = types.pop()
-        narrowed = [
-            _narrow(node, common, target) if isinstance(node, Literal) else node
-            for node, _ in sides
-        ]
-        if all(node is not None for node in narrowed):
-            return [node for node in narrowed if node is not None], target
-    return [_exact_cast(node, source, common) for node, source in sides], common
-
-
-def _exact_cast(node: Expression, source: DataType, to: DataType) -> Expression:
-    # A constant that cannot be cast is an error of the query, not of some rows.
-    if isinstance(node, Literal) and source != to:
-        return cast_literal(node, to)
-    return make_cast(node, source, to)
-
-
-def _narrow(literal: Literal, common: DataType, target: DataType) -> Literal | None:
-    """The constant in the column's type, if comparisons in both types give the same result."""
-    widened = cast_literal(literal, common)
-    if common == target:
-        return widened
-    if widened.value is None:
-        return Literal(None, target)
-    if not _keeps_order(target, common, widened.value):
-        return None
-    narrowed = cast_literal(widened, target, is_try=True)
-    if narrowed.value is None:
-        return None
-    if isinstance(widened.value, float) and math.isnan(widened.value):
-        return narrowed if target in coercion.FRACTIONALS else None
-    return narrowed if cast_literal(narrowed, common).value == widened.value else None
+_UTC: Final = "UTC"
+_IN_UTC: Final = Casts(_UTC)
+# For constants and numbers, where no zone is met.
+cast_literal: Final = _IN_UTC.literal
+make_cast: Final = _IN_UTC.cast
 
 
 def _keeps_order(source: DataType, to: DataType, value: Any) -> bool:

@@ -256,11 +256,15 @@ class Arithmetic(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cast(Expression):
-    """`CAST`, or `TRY_CAST` with `is_try`: NULL where a cast would fail."""
+    """`CAST`, or `TRY_CAST` with `is_try`: NULL where a cast would fail.
+
+    `time_zone` is set where a resolved cast takes or gives a zone that is not UTC.
+    """
 
     operand: Expression
     to: DataType
     is_try: bool = False
+    time_zone: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

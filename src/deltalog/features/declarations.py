@@ -18,6 +18,7 @@ from deltalog import expressions
 from deltalog.errors import InvalidInputError, InvalidMetadataError
 from deltalog.expressions import columns as columns_of
 from deltalog.expressions.nodes import Cast
+from deltalog.expressions.session import SqlSession
 from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.constraints import table_checks
 from deltalog.features.identity_columns import identity_columns
@@ -213,7 +214,7 @@ def _unfit_default(text: str, declared: DataType, schema: StructType) -> str:
     parsed = expressions.parse_sql(text)
     if columns_of(parsed):
         return "it names a column, and a default is a constant"
-    resolved = expressions.resolve(parsed, schema, now=_SOME_TIME)
+    resolved = expressions.resolve(parsed, schema, SqlSession(now=_SOME_TIME))
     found = expressions.type_of(resolved, schema)
     if not can_store(found, declared):
         return f"it is of type {found}, which a column of type {declared} cannot hold"

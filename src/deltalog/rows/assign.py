@@ -28,6 +28,7 @@ from deltalog.expressions import (
     type_of,
 )
 from deltalog.expressions.nodes import Cast, IsNull, col
+from deltalog.expressions.session import SqlSession
 from deltalog.features.computed_columns import generation_expressions
 from deltalog.features.identity_columns import identity_columns
 from deltalog.kernels import Array
@@ -40,13 +41,11 @@ from deltalog.schema import (
     find_field,
     to_arrow_type,
 )
-from deltalog.schema.types import TIMESTAMP, TIMESTAMP_NTZ
 from deltalog.write.enforce import Enforcer
 from deltalog.write.fit import Fit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from datetime import datetime
 
     from deltalog.configuration import TableConfiguration
     from deltalog.schema import DataType
@@ -108,27 +107,22 @@ class Scope:
     Args:
         schema: of the rows that are handed to `compute`.
         parse: parses SQL text into an expression over that schema.
-        time_zone: applied to values of `timestamp_ntz` that go into `timestamp` columns.
-        now: the value of `current_timestamp()`.
+        session: the current time and the time zone.
         is_try: return NULL instead of raising if a value cannot be cast to the column's type.
     """
 
     schema: StructType
     parse: Callable[[str], Expression]
-    time_zone: str
-    now: datetime | None = None
+    session: SqlSession
     is_try: bool = False
 
     @classmethod
-    def of_table(
-        cls, schema: StructType, now: datetime, *, time_zone: str, is_try: bool = False
-    ) -> Self:
+    def of_table(cls, schema: StructType, session: SqlSession, *, is_try: bool = False) -> Self:
         """The scope of an UPDATE: the table's own columns."""
         return cls(
             schema=schema,
             parse=lambda text: parse_sql(text, columns=schema.names),
-            time_zone=time_zone,
-            now=now,
+            session=session,
             is_try=is_try,
         )
 
@@ -148,18 +142,16 @@ class Scope:
         raw = self.parse(value) if isinstance(value, str) else lit(value)
         if isinstance(raw, Literal) and isinstance(raw.value, list | tuple | dict | None):
             raw = Literal(raw.value, target)
-        found = resolve(raw, self.schema, now=self.now)
+        found = resolve(raw, self.schema, self.session)
         source = type_of(found, self.schema)
         if source == target:
             return Value(found, name)
-        is_nested = isinstance(source, _NESTED) and isinstance(target, _NESTED)
-        # Structs go by name, at every depth: a cast would go by place. And a cast reads times
-        # without a zone in UTC, whatever the table's zone is.
-        if is_nested or (source == TIMESTAMP_NTZ and target == TIMESTAMP):
+        # Structs go by name, at every depth: a cast would go by place.
+        if isinstance(source, _NESTED) and isinstance(target, _NESTED):
             arrow = pa.schema([pa.field(name, to_arrow_type(source))])
-            fit = Fit(arrow, StructType([Field(name, target)]), time_zone=self.time_zone)
+            fit = Fit(arrow, StructType([Field(name, target)]), time_zone=self.session.time_zone)
             return Value(found, name, fit)
-        return Value(resolve(Cast(found, target, self.is_try), self.schema, now=self.now), name)
+        return Value(resolve(Cast(found, target, self.is_try), self.schema, self.session), name)
 
 
 class Assignments:

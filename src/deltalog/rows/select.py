@@ -63,18 +63,14 @@ class SelectedRows:
         schema = snapshot.configuration.schema
         self._deletes = self._clause.action is Action.DELETE
         context = snapshot.context
-        now = context.now  # one moment for condition and values
+        session = context.session  # one moment for condition and values
         if not self._deletes:
-            scope = Scope.of_table(
-                schema,
-                now,
-                time_zone=context.time_zone,
-                is_try=not changes.error_on_type_mismatch,
-            )
+            is_try = not changes.error_on_type_mismatch
+            scope = Scope.of_table(schema, session, is_try=is_try)
             self._assigned = assignments(schema, self._clause.values or {}, scope)
         watch = Stopwatch()
         self._condition = as_condition(
-            schema, changes.condition, now=now, parameters=changes.parameters
+            schema, changes.condition, session=session, parameters=changes.parameters
         )
         transaction.parameters["predicate"] = (
             [] if self._condition is None else [to_sql(self._condition)]

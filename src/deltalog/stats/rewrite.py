@@ -225,7 +225,8 @@ class _Rewriter:
             return Constant(node)
         if self._is_exact(node):
             return PartitionValue(node)
-        if isinstance(node, Cast) and not node.is_try:
+        # Where clocks change, a cast with a zone does not keep the order.
+        if isinstance(node, Cast) and not node.is_try and node.time_zone is None:
             inner, source = self._range(node.operand), self._type_of(node.operand)
             if inner is None or source is None or not keeps_order(source, node.to):
                 return None

@@ -109,7 +109,8 @@ class DeltaTable:
         skip_stats: accepted likewise.
         filesystem: an fsspec or pyarrow file system to use instead.
         log_tail: the newest commits of a table whose commits a catalog decides on.
-        default_timezone: of partition values that carry no zone.
+        default_timezone: of values without a zone where a zone counts: partition values, and
+            `timestamp_ntz` beside `timestamp`.
 
     Raises:
         TableNotFoundError: there is no Delta table.
@@ -358,7 +359,7 @@ class DeltaTable:
         Cost: none before a result is asked for.
         """
         condition = arguments.as_condition(
-            self.schema(), predicate, now=self._snapshot.context.now, parameters=parameters
+            self.schema(), predicate, session=self._snapshot.context.session, parameters=parameters
         )
         chosen, most = arguments.as_columns(columns), arguments.as_limit(limit)
         return plan_scan(self._snapshot, columns=chosen, predicate=condition, limit=most)
@@ -463,7 +464,7 @@ class DeltaTable:
             end=bound(ending_version=ending_version, ending_timestamp=ending_timestamp),
             columns=arguments.as_columns(columns),
             predicate=arguments.as_changes_condition(
-                self.schema(), predicate, now=self._snapshot.context.now
+                self.schema(), predicate, session=self._snapshot.context.session
             ),
             allow_out_of_range=allow_out_of_range,
         )
@@ -474,14 +475,14 @@ class DeltaTable:
         known = self._snapshot.configuration.partition_columns
         conditions = (arguments.with_blanks_as_nulls(partitions, known), filters)
         predicate = arguments.as_condition(
-            self.schema(), *conditions, now=self._snapshot.context.now
+            self.schema(), *conditions, session=self._snapshot.context.session
         )
         return plan_scan(self._snapshot, columns=arguments.as_columns(columns), predicate=predicate)
 
     def _pruning(self, *conditions: Any) -> Expression | None:
         known = self._snapshot.configuration.partition_columns
         found = [arguments.with_blanks_as_nulls(condition, known) for condition in conditions]
-        return arguments.as_condition(self.schema(), *found, now=self._snapshot.context.now)
+        return arguments.as_condition(self.schema(), *found, session=self._snapshot.context.session)
 
     def file_uris(
         self, partition_filters: Sequence[Any] | None = None, *, file_pruning_predicate: Any = None
@@ -635,7 +636,7 @@ class DeltaTable:
 
         def condition(snapshot: Snapshot) -> Expression | None:
             return arguments.as_condition(
-                snapshot.configuration.schema, predicate, now=snapshot.context.now
+                snapshot.configuration.schema, predicate, session=snapshot.context.session
             )
 
         options = FollowOptions(

@@ -209,7 +209,7 @@ class Write(Verb[RowsWritten]):
         return as_condition(
             transaction.configuration.schema,
             self.predicate,
-            now=transaction.context.now,
+            session=transaction.context.session,
             parameters=self.parameters,
         )
 

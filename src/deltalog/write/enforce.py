@@ -10,13 +10,13 @@ Protocol: Column Invariants, CHECK Constraints, Generated Columns, Identity Colu
 from __future__ import annotations
 
 import contextlib
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog import clock
+from deltalog.clock import utc_moment
 from deltalog.errors import (
     ConstraintViolationError,
     DeltaError,
@@ -33,6 +33,7 @@ from deltalog.expressions import (
     resolve,
     resolve_predicate,
 )
+from deltalog.expressions.session import SqlSession
 from deltalog.features.char_varchar import LengthLimit, length_limits
 from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.constraints import CHECK, Check, table_checks
@@ -110,9 +111,7 @@ class Enforcer:
         )
         missing = self._fit.missing
         # No rule that deltalog makes depends on the time, but other writers made such rules.
-        self._now = datetime.fromtimestamp(
-            (clock.now_ms() if now_ms is None else now_ms) / 1000, UTC
-        )
+        self._session = SqlSession(now=utc_moment(clock.now_ms() if now_ms is None else now_ms))
         self._constants = {
             name: self._default(name, defaults[name]) for name in missing if name in defaults
         }
@@ -206,7 +205,7 @@ class Enforcer:
         what = f"the default of column {name!r} ({text})"
         field = find_field(self._logical, (name,))
         with _naming(self._table, what, "allowColumnDefaults"):
-            resolved = resolve(parse_sql(text).cast(field.type), StructType([]), now=self._now)
+            resolved = resolve(parse_sql(text).cast(field.type), StructType([]), self._session)
             one_row = pa.record_batch({"": pa.nulls(1)})
             return evaluate(resolved, one_row)[0]
 
@@ -215,14 +214,14 @@ class Enforcer:
         field = find_field(self._logical, (name,))
         what = f"the expression of the generated column {name!r} ({text})"
         with _naming(self._table, what, "generatedColumns"):
-            return resolve(self._parse(text).cast(field.type), self._logical, now=self._now)
+            return resolve(self._parse(text).cast(field.type), self._logical, self._session)
 
     def _verification(self, name: str, text: str) -> _Rule:
         """Return the rule that given values of a generated column equal the computed ones."""
         what = f"generated column {name!r} ({text})"
         with _naming(self._table, what, "generatedColumns"):
             is_same = Column((name,)).equals_null_safe(self._parse(text))
-            return _Rule(what, name, resolve_predicate(is_same, self._logical, now=self._now))
+            return _Rule(what, name, resolve_predicate(is_same, self._logical, self._session))
 
     def _check(self, check: Check) -> _Rule:
         kind, feature = (
@@ -232,7 +231,7 @@ class Enforcer:
         )
         what = f"{kind} {check.name!r} ({check.text})"
         with _naming(self._table, what, feature):
-            condition = resolve_predicate(self._parse(check.text), self._logical, now=self._now)
+            condition = resolve_predicate(self._parse(check.text), self._logical, self._session)
         return _Rule(what, check.name, condition)
 
     def _parse(self, text: str) -> Expression:

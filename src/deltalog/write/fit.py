@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.errors import SchemaMismatchError
 from deltalog.kernels import Array
@@ -28,6 +27,7 @@ from deltalog.schema import (
     to_arrow_schema,
 )
 from deltalog.schema.columns import walk_types
+from deltalog.schema.primitives.moments import instants
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -167,7 +167,7 @@ class Fit:
     def _with_zone(self, array: Array, target: Any) -> Array:
         if target.tz is None:
             return array
-        return pc.assume_timezone(array, self._zone, ambiguous="earliest", nonexistent="latest")
+        return instants(array, self._zone)
 
 
 def _match_struct(

@@ -234,7 +234,7 @@ def _condition(store: Store, options: Mapping[str, Any]) -> Any:
         return condition
     context = utc_context(store)
     schema = load_snapshot(context).configuration.schema
-    return as_condition(schema, condition, now=context.now, parameters=parameters)
+    return as_condition(schema, condition, session=context.session, parameters=parameters)
 
 
 # --- writes

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltalog import DeltaTable, convert_to_deltalake, write_deltalake, write_files
-from deltalog.errors import InvalidInputError
+from deltalog.errors import ConstraintViolationError, InvalidInputError
+from tests.support.logs import DictStore
 from tests.support.raw_tables import DataTable
 
 ZONE = "America/New_York"
@@ -248,3 +249,83 @@ def test_a_table_has_one_zone() -> None:
     with pytest.raises(InvalidInputError, match="opened with 'America/New_York'"):
         write_deltalake(found, naive(9), mode="append", default_timezone="UTC")
     assert rows(found) == [(0, SHOWN), (1, SHOWN), (2, SHOWN)]
+
+
+@pytest.mark.parametrize(
+    "act",
+    two_door(
+        "merge",
+        lambda door: (
+            door.merge(naive(2), "source.id = target.id AND source.ts = target.ts")
+            .when_matched_update({"id": "target.id + 100"})
+            .when_not_matched_insert_all()
+            .execute()
+        ),
+    ),
+)
+def test_a_key_without_a_zone_is_in_the_zone_of_the_table(act: Do) -> None:
+    found = table()
+    act(found)
+    assert rows(found) == [(0, SHOWN), (1, SHOWN), (102, SHOWN)]
+
+
+def test_an_upsert_by_a_key_without_a_zone_makes_no_second_row() -> None:
+    found = table()
+    found.upsert(naive(2), ["id", "ts"])
+    assert rows(found) == [(0, SHOWN), (1, SHOWN), (2, SHOWN)]
+
+
+WALL = pa.timestamp("us")
+INSTANT = pa.timestamp("us", "UTC")
+
+
+@pytest.fixture
+def beside() -> DeltaTable:
+    """The same wall time in New York without a zone (`wall`), and with one (`ts`)."""
+    found = DeltaTable.create(
+        DictStore(),
+        pa.schema([("id", pa.int64()), ("wall", WALL), ("ts", INSTANT)]),
+        configuration={"delta.enableDeletionVectors": "true"},
+    )
+    found = DeltaTable(found.snapshot.store, default_timezone=ZONE)
+    walls, moments = pa.array([NAIVE, NAIVE], WALL), pa.array([SHOWN, MIDNIGHT], INSTANT)
+    write_deltalake(found, pa.table({"id": [1, 2], "wall": walls, "ts": moments}), mode="append")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("condition", "matching"),
+    [
+        ("wall = ts", [1]),
+        ("ts = wall", [1]),
+        ("wall > ts", [2]),
+        ("CAST(wall AS TIMESTAMP) = ts", [1]),
+        ("CAST(ts AS TIMESTAMP_NTZ) = wall", [1]),
+        ("ts IN (wall)", [1]),
+        ("array(ts) = array(wall)", [1]),
+        ("ts = TIMESTAMP_NTZ '2020-01-01 00:00:00'", [1]),
+        ("wall = TIMESTAMP '2020-01-01 05:00:00Z'", [1, 2]),
+        ("wall = TIMESTAMP '2020-01-01 00:00:00Z'", []),
+        ("coalesce(wall, ts) = TIMESTAMP '2020-01-01 05:00:00Z'", [1, 2]),
+    ],
+)
+def test_columns_with_and_without_a_zone_meet_in_the_zone_of_the_table(
+    beside: DeltaTable, condition: str, matching: list[int]
+) -> None:
+    assert sorted(beside.scan(predicate=condition).to_table()["id"].to_pylist()) == matching
+    beside.delete(condition)
+    assert sorted(beside.to_pyarrow_table()["id"].to_pylist()) == sorted({1, 2} - {*matching})
+
+
+def test_an_update_and_its_condition_agree_on_the_zone(beside: DeltaTable) -> None:
+    beside.update({"ts": "wall"}, predicate="ts <> wall")
+    assert beside.scan(predicate="wall = ts").to_table().num_rows == 2
+    assert beside.to_pyarrow_table()["ts"].to_pylist() == [SHOWN, SHOWN]
+
+
+def test_a_rule_of_the_table_means_the_same_in_every_zone(beside: DeltaTable) -> None:
+    beside.alter.add_constraint({"same_in_utc": "id <> 9 OR wall = ts"})
+    row = {"id": [9], "wall": pa.array([NAIVE], WALL)}
+    with pytest.raises(ConstraintViolationError):
+        write_deltalake(beside, pa.table({**row, "ts": [SHOWN]}), mode="append")
+    write_deltalake(beside, pa.table({**row, "ts": [MIDNIGHT]}), mode="append")

@@ -62,14 +62,8 @@ class MergedRows:
         source = changes.source
         self._source: MergeSource = source
         # What the transaction holds already stays: columns that an earlier verb has added.
-        context, before = snapshot.context, transaction.configuration
-        self._plan = plan_merge(
-            changes,
-            before,
-            source.schema,
-            time_zone=context.time_zone,
-            now=context.now,
-        )
+        before = transaction.configuration
+        self._plan = plan_merge(changes, before, source.schema, snapshot.context.session)
         transaction.parameters.update(changes.logged())
         if self._plan.configuration is not before:
             transaction.set_configuration(self._plan.configuration)

@@ -22,6 +22,7 @@ from deltalog.expressions import (
 )
 from deltalog.expressions.arrow import fold
 from deltalog.expressions.nodes import Column, Comparison, col
+from deltalog.expressions.session import SqlSession
 from deltalog.rows.assign import (
     Assignments,
     Scope,
@@ -38,7 +39,6 @@ from deltalog.table_change import changed_table
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
-    from datetime import datetime
 
     from deltalog.configuration import TableConfiguration
 
@@ -148,9 +148,7 @@ def plan_merge(
     merge: RowChanges,
     configuration: TableConfiguration,
     source: StructType,
-    *,
-    time_zone: str,
-    now: datetime,
+    session: SqlSession,
 ) -> MergePlan:
     """Resolve a merge against the schemas of both sides.
 
@@ -158,8 +156,7 @@ def plan_merge(
         merge: as the caller gave it.
         configuration: of the table.
         source: schema of the source.
-        time_zone: applied to values of `timestamp_ntz` that go into `timestamp` columns.
-        now: the value of `current_timestamp()`.
+        session: the current time and the time zone.
 
     Raises:
         InvalidInputError: a clause or a name is invalid, or types do not match.
@@ -170,12 +167,12 @@ def plan_merge(
     names = _names(merge, configuration.schema, source)
     # Values may use columns that this merge adds, which are NULL so far; conditions may not.
     later = names if after is configuration else _names(merge, after.schema, source)
-    planner = _Planner(merge, after.schema, source, names, later, time_zone, now)
+    planner = _Planner(merge, after.schema, source, names, later, session)
     return MergePlan(
         merge=merge,
         configuration=after,
         names=names,
-        condition=_taken_apart(_resolved(names, merge.condition, BOTH, now), names.schema),
+        condition=_taken_apart(_resolved(names, merge.condition, BOTH, session), names.schema),
         matched=planner.steps(When.MATCHED),
         not_matched=planner.steps(When.NOT_MATCHED),
         by_source=planner.steps(When.NOT_MATCHED_BY_SOURCE),
@@ -183,7 +180,7 @@ def plan_merge(
 
 
 def plan_condition(
-    merge: RowChanges, target: StructType, source: StructType, *, now: datetime
+    merge: RowChanges, target: StructType, source: StructType, session: SqlSession
 ) -> MergeCondition:
     """Resolve the condition of a merge, and split it by sides.
 
@@ -191,19 +188,19 @@ def plan_condition(
         merge: as the caller gave it.
         target: schema of the table.
         source: schema of the source.
-        now: the value of `current_timestamp()`.
+        session: the current time and the time zone.
 
     Raises:
         InvalidInputError: the condition is invalid.
     """
     names = _names(merge, target, source)
-    return _taken_apart(_resolved(names, merge.condition, BOTH, now), names.schema)
+    return _taken_apart(_resolved(names, merge.condition, BOTH, session), names.schema)
 
 
 def _resolved(
-    names: Names, sql: str | Expression, sides: Collection[str], now: datetime
+    names: Names, sql: str | Expression, sides: Collection[str], session: SqlSession
 ) -> Expression:
-    return fold(resolve_predicate(names.parse(sql, sides), names.schema, now=now))
+    return fold(resolve_predicate(names.parse(sql, sides), names.schema, session))
 
 
 def _taken_apart(whole: Expression, schema: StructType) -> MergeCondition:
@@ -235,23 +232,21 @@ def _taken_apart(whole: Expression, schema: StructType) -> MergeCondition:
 
 
 class _Planner:
-    def __init__(  # noqa: PLR0917  # what `plan_merge` knows
+    def __init__(  # what `plan_merge` knows
         self,
         merge: RowChanges,
         target: StructType,
         source: StructType,
         names: Names,
         later: Names,
-        time_zone: str,
-        now: datetime,
+        session: SqlSession,
     ) -> None:
         self._merge = merge
         self._target = target
         self._source = source
         self._names = names
         self._later = later
-        self._time_zone = time_zone
-        self._now = now
+        self._session = session
 
     def steps(self, when: When) -> tuple[MergeStep, ...]:
         return tuple(self._step(clause) for clause in self._merge.of(when))
@@ -260,14 +255,13 @@ class _Planner:
         sides = _SIDES[clause.when]
         condition = None
         if clause.condition is not None:
-            condition = _resolved(self._names, clause.condition, sides, self._now)
+            condition = _resolved(self._names, clause.condition, sides, self._session)
         if clause.action is Action.DELETE:
             return MergeStep(clause, condition, None)
         scope = Scope(
             schema=self._later.schema,
             parse=lambda text: self._later.parse(text, sides),
-            time_zone=self._time_zone,
-            now=self._now,
+            session=self._session,
             is_try=not self._merge.error_on_type_mismatch,
         )
         if clause.values is not None:

@@ -20,6 +20,7 @@ from deltalog.schema.primitives.texts import all_match, check_kind, check_match,
 
 EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # wall clock; the zone is added by hand
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
+_DAY: Final = pa.scalar(dt.timedelta(days=1), pa.duration("us"))
 _ANY_MOMENT: Final = re.compile(
     r"(\d{4})-(\d{1,2})-(\d{1,2})"
     r"(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?\s?(Z|UTC|[+-]\d{2}:?\d{2})?)?",
@@ -68,6 +69,33 @@ def offset_of(zone: str, wall_clock: dt.datetime) -> dt.timedelta:
         return -size if fixed[1] == "-" else size
     # In a gap, Python's offset is the one before it: the clock is put forward, as Java does.
     return wall_clock.replace(tzinfo=_zone(zone)).utcoffset() or dt.timedelta(0)
+
+
+def instants(wall_clocks: Array, zone: str) -> Array:
+    """Return the timestamps at which the clocks of a zone show wall times.
+
+    As in Java: where clocks are put back, the first of the two; where they are put forward, a wall
+    time that they skip is read with the offset before the change.
+
+    Args:
+        wall_clocks: `timestamp_ntz`.
+        zone: a name or an offset that Arrow knows.
+    """
+    found = _in_zone(wall_clocks, zone)
+    is_there = compute.equal(compute.local_timestamp(found), wall_clocks)
+    if not compute.all(is_there, min_count=0).as_py():
+        skipped = compute.add(_in_zone(compute.subtract(wall_clocks, _DAY), zone), _DAY)
+        found = compute.if_else(is_there, found, skipped)
+    return compute.cast(found, pa.timestamp("us", "UTC"))
+
+
+def _in_zone(wall_clocks: Array, zone: str) -> Array:
+    return compute.assume_timezone(wall_clocks, zone, ambiguous="earliest", nonexistent="latest")
+
+
+def wall_clocks(instants: Array, zone: str) -> Array:
+    """Return what the clocks of a zone show at timestamps, as `timestamp_ntz`."""
+    return compute.local_timestamp(compute.cast(instants, pa.timestamp("us", zone)))
 
 
 def date_literal(value: Any) -> str | None:

@@ -290,7 +290,7 @@ class SharedFollower:
         condition = options.predicate
         if condition is not None:
             condition = as_condition(
-                snapshot.configuration.schema, condition, now=snapshot.context.now
+                snapshot.configuration.schema, condition, session=snapshot.context.session
             )
         spec = read_spec(snapshot, columns=as_columns(options.columns), predicate=condition)
         tasks = (

@@ -19,6 +19,7 @@ from deltalog.arguments import (
 )
 from deltalog.clock import now_ms, utc_moment
 from deltalog.errors import InvalidInputError
+from deltalog.expressions.session import SqlSession
 from deltalog.insight.follow_steps import Offset
 from deltalog.scan.files import add_actions, file_uris, partitions
 from deltalog.scan.plan import Scan, plan_scan
@@ -372,10 +373,13 @@ class SharedTable:
         json_hint: str | None = None,
     ) -> Scan:
         given = [one for one in conditions if one is not None]
-        now = utc_moment(now_ms())  # the same for the hint to the server and for the rows
+        # The same moment for the hint to the server and for the rows.
+        session = SqlSession(now=utc_moment(now_ms()), time_zone=self._view.time_zone)
 
         def condition(configuration: TableConfiguration) -> Expression | None:
-            return as_condition(configuration.schema, *given, now=now, parameters=parameters)
+            return as_condition(
+                configuration.schema, *given, session=session, parameters=parameters
+            )
 
         snapshot = self._view.snapshot_for(
             condition if given else None, limit=limit, at=at, json_hint=json_hint
@@ -393,7 +397,7 @@ class SharedTable:
         configuration = self.snapshot.configuration
         filters = self._blanks_as_nulls(partition_filters)
         return as_condition(
-            configuration.schema, filters, *conditions, now=self.snapshot.context.now
+            configuration.schema, filters, *conditions, session=self.snapshot.context.session
         )
 
     def _blanks_as_nulls(self, filters: Any) -> Any:

@@ -10,7 +10,7 @@ Protocol: Schema Serialization Format, Type Widening
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Decimal
 from functools import reduce
 from operator import and_
@@ -126,8 +126,8 @@ def _known_condition(
         alias = changes.source_alias
         if isinstance(whole, str) and alias is None:
             alias = _source_alias(whole, changes.target_alias, schema, source)
-        now = datetime.fromtimestamp(snapshot.context.clock.now_ms() / 1000, UTC)
-        found = plan_condition(replace(changes, source_alias=alias), schema, source, now=now)
+        aliased = replace(changes, source_alias=alias)
+        found = plan_condition(aliased, schema, source, snapshot.context.session)
     except DeltaError:
         return None
     zone = snapshot.context.time_zone

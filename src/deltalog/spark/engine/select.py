@@ -54,9 +54,9 @@ def selected_rows(
     (clause,) = changes.clauses
     deletes = clause.action is Action.DELETE
     configuration, alias = snapshot.configuration, changes.target_alias
-    schema, zone = configuration.schema, snapshot.context.time_zone
+    schema = configuration.schema
     whole = "true" if condition is None else condition
-    understood = as_spark_condition(whole, schema, zone, alias=alias)
+    understood = as_spark_condition(whole, schema, snapshot.context.session, alias=alias)
     pruning = None if condition is None else understood.pruning
     by_log = condition is None or (
         pruning is not None and understood.is_known and _is_exact(snapshot, pruning)

@@ -18,12 +18,12 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
 from deltalog.arguments import as_condition
-from deltalog.clock import now_ms, utc_moment
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Column as Name
 from deltalog.expressions import columns as columns_of
 from deltalog.expressions import conjuncts, map_columns, parse_sql, to_sql, type_of
 from deltalog.expressions.nodes import Call, Cast, Expression
+from deltalog.expressions.session import SqlSession
 from deltalog.expressions.trees import walk
 from deltalog.metadata_columns import METADATA
 from deltalog.schema import find_field
@@ -58,7 +58,7 @@ class RowCondition:
 
 
 def as_spark_condition(
-    condition: Any, schema: StructType, time_zone: str, *, alias: str | None = None
+    condition: Any, schema: StructType, session: SqlSession, *, alias: str | None = None
 ) -> RowCondition:
     """Return a condition from any form in which callers give it.
 
@@ -68,7 +68,7 @@ def as_spark_condition(
     Args:
         condition: Spark SQL, a Spark column, an expression, or deltalake's filter tuples.
         schema: of the table.
-        time_zone: of the session.
+        session: its time zone is Spark's.
         alias: of the table, in SQL texts.
 
     Raises:
@@ -78,10 +78,11 @@ def as_spark_condition(
         return RowCondition(column=condition, pruning=None, used=None, text=str(condition))
     is_text = isinstance(condition, str)
     ours = (
-        _of_text(condition, schema, alias)
+        _of_text(condition, schema, alias, session)
         if is_text
-        else as_condition(schema, condition, now=utc_moment(now_ms()))
+        else as_condition(schema, condition, session=session)
     )
+    time_zone = session.time_zone
     if ours is None:
         if not is_text:
             raise InvalidInputError(f"cannot take {condition!r} for a condition")
@@ -101,18 +102,18 @@ def as_spark_condition(
     )
 
 
-def _of_text(text: str, schema: StructType, alias: str | None) -> Expression | None:
+def _of_text(
+    text: str, schema: StructType, alias: str | None, session: SqlSession
+) -> Expression | None:
     """Parse a condition on the rows of one table; None if only Spark can."""
     try:
         if alias is None:
-            return as_condition(schema, text, now=utc_moment(now_ms()))
+            return as_condition(schema, text, session=session)
         parsed = parse_sql(text)
         called = [path for path in columns_of(parsed) if path[0].lower() == alias.lower()]
         if called and alias.lower() in {name.lower() for name in schema.names}:
             return None  # the table, or a struct of it
-        return as_condition(
-            schema, map_columns(parsed, partial(_without, alias)), now=utc_moment(now_ms())
-        )
+        return as_condition(schema, map_columns(parsed, partial(_without, alias)), session=session)
     except InvalidInputError:
         return None
 

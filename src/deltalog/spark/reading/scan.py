@@ -88,7 +88,7 @@ class SparkScan:
                 that prunes no files.
         """
         schema = self.snapshot.configuration.schema
-        more = as_spark_condition(condition, schema, self.snapshot.context.time_zone)
+        more = as_spark_condition(condition, schema, self.snapshot.context.session)
         return replace(self, conditions=(*self.conditions, more))
 
     def explain(self) -> str:

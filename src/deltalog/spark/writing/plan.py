@@ -198,7 +198,7 @@ class WritePlan:
     def _check_predicate(self, options: WriteOptions) -> None:
         where, schema = options.replace_where, self.configuration.schema
         if isinstance(where, str):
-            predicate = as_condition(schema, where, now=self.context.now)
+            predicate = as_condition(schema, where, session=self.context.session)
             if predicate is not None:
                 check_zone(where, predicate, schema, options.zone)
 
@@ -302,7 +302,7 @@ def check_options(snapshot: Snapshot, options: WriteOptions) -> None:
     own, schema = snapshot.configuration.partition_columns, snapshot.configuration.schema
     where, asked = options.replace_where, options.partition_by
     if isinstance(where, str):
-        predicate = as_condition(schema, where, now=snapshot.context.now)
+        predicate = as_condition(schema, where, session=snapshot.context.session)
         if predicate is not None:
             check_zone(where, predicate, schema, options.zone)
     if asked is None or options.schema_mode == "overwrite":

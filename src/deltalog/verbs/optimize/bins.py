@@ -42,7 +42,7 @@ def partition_condition(transaction: PendingTransaction, filters: Any) -> Expres
     """Resolve filters of partitions in any form that callers use; `''` is the NULL partition."""
     configuration = transaction.configuration
     given = with_blanks_as_nulls(filters, configuration.partition_columns)
-    return as_condition(configuration.schema, given, now=transaction.context.now)
+    return as_condition(configuration.schema, given, session=transaction.context.session)
 
 
 def considered_files(snapshot: Snapshot, predicate: Expression | None) -> pa.Table:

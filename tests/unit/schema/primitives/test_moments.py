@@ -16,8 +16,10 @@ from deltalog.schema.primitives.moments import (
     date_literal,
     instant_literal,
     instant_micros,
+    instants,
     offset_of,
     wall_clock_literal,
+    wall_clocks,
 )
 
 NOON = dt.datetime(2024, 7, 1, 12)  # noqa: DTZ001  # a wall clock
@@ -133,3 +135,24 @@ def test_values_of_another_kind_have_no_text() -> None:
         assert codec.encode is not None
         with pytest.raises(TypeError, match="datetime"):
             codec.encode(value, pa.null())
+
+
+@pytest.mark.parametrize(
+    ("wall", "expected"),
+    [
+        ("2024-07-01T12:00:00", "2024-07-01T16:00:00"),
+        ("2024-03-10T02:30:00", "2024-03-10T07:30:00"),  # skipped: as 02:30 before the change
+        ("2024-11-03T01:30:00", "2024-11-03T05:30:00"),  # twice: the first
+        (None, None),
+    ],
+)
+def test_instants_of_wall_clocks(wall: str | None, expected: str | None) -> None:
+    found = instants(pa.array([wall]).cast(pa.timestamp("us")), "America/New_York")
+    assert found.cast(pa.timestamp("us")).equals(pa.array([expected]).cast(pa.timestamp("us")))
+    assert instants(found.cast(pa.timestamp("us")).slice(0, 0), "+02:00").to_pylist() == []
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "+02:00"])
+def test_wall_clocks_of_instants(zone: str) -> None:
+    moments = pa.array([0, None, 1_720_000_000_000_000], pa.timestamp("us", "UTC"))
+    assert instants(wall_clocks(moments, zone), zone).equals(moments)

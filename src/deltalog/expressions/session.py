@@ -1,0 +1,27 @@
+"""What an expression takes from outside of the rows: the current time and the time zone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlSession:
+    """The current time and the time zone of expressions, as of a session of Spark.
+
+    Args:
+        now: the value of `current_timestamp()`, with its zone; None refuses that function.
+        time_zone: of values of `timestamp_ntz` where a `timestamp` is expected, and the other way:
+            an IANA name or an offset.
+    """
+
+    now: dt.datetime | None = None
+    time_zone: str = "UTC"
+
+
+# Rules that a table stores mean the same to every writer, so they have neither.
+RULES_OF_TABLES: Final = SqlSession()
