@@ -244,6 +244,10 @@ def statements(draw: Any) -> Statement:
 def merging(source: list[Row], on: tuple[str, Condition], clauses: list[Step]) -> Statement:
     """A merge, and what it means: every row of the table beside every row of the source."""
 
+    # As in Delta Spark: a delete without a condition, which is the only clause for rows that match.
+    acts = [step for step in clauses if step.when is When.MATCHED]
+    may_repeat = [(step.action, step.condition) for step in acts] == [(Action.DELETE, None)]
+
     def model(rows: list[Row]) -> tuple[list[tuple[Row, Row | None]], list[Row]]:
         found: list[tuple[Row, Row | None]] = []
         used: set[int] = set()
@@ -260,7 +264,7 @@ def merging(source: list[Row], on: tuple[str, Condition], clauses: list[Step]) -
             else:
                 alone = first(When.NOT_MATCHED_BY_SOURCE, row, EMPTY)
                 acting = [] if alone is None else [(alone, EMPTY)]
-            if len(acting) > 1 and any(step.action is not Action.DELETE for step, _ in acting):
+            if len(acting) > 1 and not may_repeat:
                 raise AmbiguousMergeError("the model")
             found.append((row, done(*acting[0], row) if acting else row))
         new = []

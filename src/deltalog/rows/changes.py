@@ -113,8 +113,7 @@ class RowChanges:
     def allows_repeats(self) -> bool:
         """Whether several source rows may match one row of the table without an error.
 
-        Only if that cannot change the result: nothing is done to matched rows, or all of them are
-        deleted.
+        As in Delta Spark: nothing is done to matched rows, or all of them are deleted.
         """
         matched = self.of(When.MATCHED)
         if not matched:

@@ -19,7 +19,6 @@ from deltalog.expressions import columns, evaluate, filter_mask, type_of
 from deltalog.expressions.trees import conjunction
 from deltalog.kernels import Array, arrow, compute
 from deltalog.metadata_columns import FILE_NUMBER, ROW_INDEX
-from deltalog.rows.changes import Action
 from deltalog.rows.merge.join import KeyIndex, cross
 from deltalog.rows.merge.scope import SOURCE, TARGET
 from deltalog.schema import to_arrow_type
@@ -202,22 +201,15 @@ class Pairs:
     def _single(
         self, batch: pa.RecordBatch, where: Array, codes: Array, numbers: Array
     ) -> tuple[Array, Array, Array]:
-        """Return each row once; raise if a row has several pairs and one of them is no delete."""
+        """Return each row once; raise if a row has several pairs, unless that changes nothing."""
         if len(where) < 2:
             return where, codes, numbers
         again = compute.equal(where.slice(1), where.slice(0, len(where) - 1))
         if not again.true_count:
             return where, codes, numbers
-        no = pa.array([False])
-        repeats = pa.concat_arrays([no, again])
-        deletes = [
-            n for n, step in enumerate(self._plan.matched) if step.clause.action is Action.DELETE
-        ]
-        is_change = compute.invert(compute.is_in(codes, value_set=pa.array(deletes, pa.int8())))
-        rows = compute.unique(where.filter(repeats))
-        changed = compute.is_in(rows, value_set=where.filter(is_change))
-        if changed.true_count:
-            raise self._ambiguous(batch, rows.filter(changed), where, numbers)
+        repeats = pa.concat_arrays([pa.array([False]), again])
+        if not self._plan.merge.allows_repeats:
+            raise self._ambiguous(batch, compute.unique(where.filter(repeats)), where, numbers)
         first = compute.invert(repeats)
         return where.filter(first), codes.filter(first), numbers.filter(first)
 

@@ -42,6 +42,15 @@ def test_deleting_and_updating_the_same_row_is_an_error(table: StatedTable) -> N
         )
 
 
+def test_several_rows_that_delete_on_a_condition_are_an_error_as_in_delta_spark(
+    table: StatedTable,
+) -> None:
+    before = table.rows()
+    with pytest.raises(AmbiguousMergeError):
+        table.merge(rows(2, 2), "t.id = s.id", matched_delete("t.id > 0"))
+    assert table.rows() == before
+
+
 def test_one_row_of_the_source_may_change_many(table: StatedTable) -> None:
     table.merge(rows(2), "t.id >= s.id", matched_update(x="9"))
     assert pairs(table) == [(1, 0), (2, 9), (3, 9), (4, 9)]
