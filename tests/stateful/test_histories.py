@@ -39,7 +39,7 @@ from deltalog.transaction import (
     CommitProperties,
     PendingTransaction,
     Ran,
-    run,
+    stage_and_commit,
 )
 from deltalog.transaction.properties import CommitOptions
 from tests.support import logs
@@ -235,7 +235,7 @@ class Histories(RuleBasedStateMachine):
                 pending.add_files([_file(name, kept, partition, data_change=False)])
 
         once = [AppTransaction("app", operation.app_version)] if kind == "once" else None
-        return run(
+        return stage_and_commit(
             load,
             stage,
             operation=NAMES[kind],

@@ -16,7 +16,7 @@ from deltalog.snapshot import Snapshot, load_snapshot
 from deltalog.storage.store import Store
 from deltalog.table_change import new_table
 from deltalog.transaction import PendingTransaction, PostCommitHookProperties
-from deltalog.transaction.commit import commit, run
+from deltalog.transaction.commit import commit, stage_and_commit
 from deltalog.transaction.properties import CommitOptions
 from deltalog.verbs.delete import Delete
 from deltalog.verbs.do import do, stage
@@ -110,7 +110,9 @@ class AgingTable:
 
     def run(self, operation: str, stage: Callable[[PendingTransaction], _Result]) -> _Result:
         """Stage and commit; what staging gave."""
-        ran = run(self._timed, stage, operation=operation, options=CommitOptions(hooks=NO_HOOKS))
+        ran = stage_and_commit(
+            self._timed, stage, operation=operation, options=CommitOptions(hooks=NO_HOOKS)
+        )
         assert ran.value is not None or not ran.committed.skipped
         return ran.value  # type: ignore[return-value]  # some stages give None
 

@@ -23,7 +23,7 @@ from deltalog.log.names import commit_path
 from deltalog.snapshot import load_snapshot
 from deltalog.storage import Store, open_store
 from deltalog.table_change import new_table
-from deltalog.transaction import PendingTransaction, commit, run
+from deltalog.transaction import PendingTransaction, commit, stage_and_commit
 from deltalog.write import WriteSpec
 from deltalog.write.files import write_files
 
@@ -110,7 +110,7 @@ def append(store: Store, ids: range) -> list[int]:
             spec = WriteSpec(store=store, configuration=pending.configuration, time_zone="UTC")
             pending.add_files(write_files(spec, pa.table({"id": [row]})))
 
-        committed = run(snapshot.refresh, stage, operation="WRITE").committed
+        committed = stage_and_commit(snapshot.refresh, stage, operation="WRITE").committed
         snapshot = committed.snapshot
         retries.append(committed.num_retries)
     return retries

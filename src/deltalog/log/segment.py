@@ -162,10 +162,10 @@ def sort_listing(
             commits[file.version] = file
         elif file.kind is LogFileKind.CHECKSUM:
             checksums[file.version] = info
-        elif file.kind is LogFileKind.COMPACTION:
-            compactions.append(file)
         elif info.size_bytes == 0:
             continue  # its writer died, or the store is not atomic (ledger B-17)
+        elif file.kind is LogFileKind.COMPACTION:
+            compactions.append(file)
         elif file.kind is LogFileKind.CHECKPOINT_PART:
             parts[file.version, file.parts][file.part] = info
         else:

@@ -695,14 +695,9 @@ class DeltaTable:
         from deltalog.verbs.do import do
 
         self._check_latest(verb.name)
-        first = [] if verb.needs_latest else [self._snapshot]
-        done = do(
-            verb,
-            lambda: first.pop() if first else self._snapshot.refresh(),
-            self.engine,
-            options or _options(),
-            progress=progress,
-        )
+        shown = self._snapshot
+        load = shown.refresh if verb.needs_latest else lambda: shown
+        done = do(verb, load, self.engine, options or _options(), progress=progress)
         self.show(done.committed)
         return done
 

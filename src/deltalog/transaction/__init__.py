@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from deltalog.catalog import Committer
 from deltalog.transaction.backoff import Backoff
-from deltalog.transaction.commit import Committed, Ran, commit, run
+from deltalog.transaction.commit import Committed, Ran, commit, stage_and_commit
 from deltalog.transaction.committer import CatalogCommitter, FileSystemCommitter
 from deltalog.transaction.pending import PendingTransaction
 from deltalog.transaction.properties import (
@@ -37,5 +37,5 @@ __all__ = [
     "ReadSet",
     "Transaction",
     "commit",
-    "run",
+    "stage_and_commit",
 ]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from deltalog.transaction.post_commit import Maintenance
     from deltalog.transaction.properties import CommitOptions
 
-__all__ = ["Committed", "Ran", "commit", "run"]
+__all__ = ["Committed", "Ran", "commit", "stage_and_commit"]
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ def commit(
     ).run()
 
 
-def run(
+def stage_and_commit(
     load: Callable[[], Snapshot],
     stage: Callable[[PendingTransaction], T],
     *,
@@ -104,7 +104,7 @@ def run(
     """Stage an operation and commit it; stage it again if a conflicting commit won.
 
     Args:
-        load: loads the newest snapshot; called once for every run.
+        load: returns the version to begin with; after a conflict it is refreshed.
         stage: plans the operation into the transaction; writes data files, commits nothing.
         operation: its name in the history of the table.
         parameters: of the operation; `stage` may add some.
@@ -118,8 +118,8 @@ def run(
         DeltaError: also whatever `commit` and `stage` raise.
     """
     reruns = 0
+    snapshot = load()
     while True:
-        snapshot = load()
         if options.properties is not None and _is_recorded(snapshot, options.properties):
             return Ran(value=None, committed=skipped(snapshot))
         pending = PendingTransaction(
@@ -138,6 +138,7 @@ def run(
                 raise
             reruns += 1
             logger.info("evaluating %s of %s anew: %s", operation, snapshot.store.root, conflict)
+            snapshot = snapshot.refresh()
         else:
             # Another writer may have recorded the application's transaction meanwhile.
             return Ran(value=None if committed.skipped else value, committed=committed)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from deltalog.errors import DeltaError
 from deltalog.progress import Steps, shown
 from deltalog.transaction import PendingTransaction
-from deltalog.transaction.commit import Ran, commit, run
+from deltalog.transaction.commit import Ran, commit, stage_and_commit
 from deltalog.transaction.discard import discard, discarding
 from deltalog.transaction.properties import USUAL, CommitOptions
 from deltalog.verbs.optimize.auto import AutoCompact, is_auto_compaction_due
@@ -46,7 +46,7 @@ def do(
 
     Args:
         verb: what is to be done.
-        load: returns the newest version; called once per attempt.
+        load: returns the version to begin with, when the verb's sources are open.
         engine: does the work on rows and files.
         options: of the commit; a verb that is not repeatable raises on a conflict in any case.
         progress: True shows a progress bar; a function is called with the numbers of files read and
@@ -56,9 +56,9 @@ def do(
         DeltaError: from staging or committing.
     """
     with verb.opened(engine) as opened:
-        return run(
+        return stage_and_commit(
             load,
-            lambda transaction: _stage(opened, transaction, engine, progress),
+            lambda transaction: _staged(opened, transaction, engine, progress),
             operation=opened.name,
             parameters=opened.logged_parameters(),
             options=options if opened.is_repeatable else replace(options, on_conflict="raise"),
@@ -76,10 +76,10 @@ def stage(
 ) -> OutcomeT_co:
     """Stage a verb into a transaction that may hold others, and return its outcome."""
     with verb.opened(engine) as opened:
-        return _stage(opened, transaction, engine, progress)
+        return _staged(opened, transaction, engine, progress)
 
 
-def _stage(
+def _staged(
     verb: Verb[OutcomeT_co],
     transaction: PendingTransaction,
     engine: Engine,
@@ -173,13 +173,8 @@ class EngineMaintenance:
         try:
             if not is_auto_compaction_due(snapshot):
                 return snapshot
-            first = [snapshot]
-            done = do(
-                AutoCompact(),
-                lambda: first.pop() if first else snapshot.refresh(),
-                self.engine,
-                CommitOptions(hooks=hooks, on_conflict="raise"),
-            )
+            options = CommitOptions(hooks=hooks, on_conflict="raise")
+            done = do(AutoCompact(), lambda: snapshot, self.engine, options)
         except DeltaError as error:
             logger.warning("cannot compact %s after a commit: %s", snapshot.store.root, error)
             return snapshot

@@ -16,7 +16,7 @@ from deltalog.transaction import (
     CommitProperties,
     PendingTransaction,
     commit,
-    run,
+    stage_and_commit,
 )
 from deltalog.transaction.properties import CommitOptions
 from tests.support.logs import DictStore
@@ -56,7 +56,7 @@ def _count_rows(
 def test_an_operation_that_lost_is_evaluated_anew() -> None:
     store = table()
     stage, seen = _count_rows(store, rivals=2)
-    ran = run(_loader(store), stage, operation="COUNT")
+    ran = stage_and_commit(_loader(store), stage, operation="COUNT")
     assert seen == [0, 1, 2]
     assert (ran.value, ran.committed.version) == (2, 3)
     assert paths_of_adds(store) == ["count-2", "rival-1", "rival-2"]
@@ -66,7 +66,7 @@ def test_an_operation_is_not_evaluated_for_ever() -> None:
     store = table()
     stage, seen = _count_rows(store, rivals=99)
     with pytest.raises(ConcurrentAppendError):
-        run(_loader(store), stage, operation="COUNT", max_reruns=3)
+        stage_and_commit(_loader(store), stage, operation="COUNT", max_reruns=3)
     assert seen == [0, 1, 2, 3]
 
 
@@ -74,7 +74,9 @@ def test_an_operation_that_must_not_be_evaluated_anew_raises() -> None:
     store = table()
     stage, seen = _count_rows(store, rivals=1)
     with pytest.raises(ConcurrentAppendError):
-        run(_loader(store), stage, operation="COUNT", options=CommitOptions(on_conflict="raise"))
+        stage_and_commit(
+            _loader(store), stage, operation="COUNT", options=CommitOptions(on_conflict="raise")
+        )
     assert seen == [0]
 
 
@@ -83,13 +85,18 @@ def test_a_repeated_step_is_not_even_planned() -> None:
     once = CommitProperties(app_transactions=[AppTransaction("app", 3)])
     stage, seen = _count_rows(store, rivals=0)
     for _ in range(2):
-        ran = run(_loader(store), stage, operation="COUNT", options=CommitOptions(properties=once))
+        ran = stage_and_commit(
+            _loader(store), stage, operation="COUNT", options=CommitOptions(properties=once)
+        )
     assert seen == [0]
     assert (ran.value, ran.committed.skipped) == (None, True)
 
 
 def test_nothing_to_do_is_no_commit_if_so_wished() -> None:
     store = table()
-    ran = run(_loader(store), lambda _tx: "done", operation="DELETE", skip_empty=True)
+    ran = stage_and_commit(_loader(store), lambda _tx: "done", operation="DELETE", skip_empty=True)
     assert (ran.value, ran.committed.skipped, ran.committed.version) == ("done", True, 0)
-    assert run(_loader(store), lambda _tx: "done", operation="DELETE").committed.version == 1
+    assert (
+        stage_and_commit(_loader(store), lambda _tx: "done", operation="DELETE").committed.version
+        == 1
+    )

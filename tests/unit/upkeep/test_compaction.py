@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from deltalog.context import utc_context
 from deltalog.errors import InvalidInputError
 from deltalog.log import names
+from deltalog.log.names import compaction_name, log_path
 from deltalog.snapshot import Snapshot, load_snapshot
 from deltalog.testing import CountingStore
 from deltalog.upkeep import compact_logs
@@ -67,6 +68,12 @@ def test_every_version_is_the_same_with_and_without(
         state_of(load_snapshot(utc_context(store), version=version)) for version in range(last + 1)
     ]
     assert compacted == plain
+
+
+def test_a_torn_compaction_is_not_believed() -> None:
+    store = logs.table_of([logs.add("a")], [logs.remove("a")], [logs.add("b")])
+    store.put(log_path(compaction_name(1, 2)), b"")
+    assert load_snapshot(utc_context(store)).files()["path"].to_pylist() == ["b"]
 
 
 @pytest.mark.protocol("B-18", "D-54")

@@ -17,7 +17,7 @@ from deltalog.rows.merge.source import MergeSource
 from deltalog.snapshot import load_snapshot
 from deltalog.testing import FaultyStore, InjectedFault
 from deltalog.transaction import PostCommitHookProperties
-from deltalog.transaction.commit import run
+from deltalog.transaction.commit import stage_and_commit
 from deltalog.verbs.do import EngineMaintenance, explain, preview
 from deltalog.verbs.merge import Merge, upsert
 from tests.support.logs import DictStore
@@ -67,7 +67,7 @@ def test_a_merge_that_lost_is_evaluated_again() -> None:
             seen.append(merged.changed.rows.inserted)
             return merged
 
-        run(lambda: load_snapshot(utc_context(table.store)), stage, operation="MERGE")
+        stage_and_commit(lambda: load_snapshot(utc_context(table.store)), stage, operation="MERGE")
     assert seen == [1, 0]
     assert [tuple(row.values()) for row in table.rows()] == [(1, 0), (5, 7)]
 

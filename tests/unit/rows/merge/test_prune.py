@@ -13,7 +13,7 @@ from deltalog.rows.changes import RowChanges
 from deltalog.rows.merge.source import MergeSource
 from deltalog.snapshot import load_snapshot
 from deltalog.testing import CountingStore
-from deltalog.transaction.commit import run
+from deltalog.transaction.commit import stage_and_commit
 from deltalog.verbs.do import preview
 from deltalog.verbs.merge import Merge, upsert
 from tests.support.logs import DictStore
@@ -121,6 +121,6 @@ def test_rows_that_cannot_match_are_no_conflict() -> None:
             seen.append(merged.changed.rows.inserted)
             return merged
 
-        run(lambda: load_snapshot(utc_context(table.store)), stage, operation="MERGE")
+        stage_and_commit(lambda: load_snapshot(utc_context(table.store)), stage, operation="MERGE")
     assert seen == [1]
     assert table.values("id") == [1, 5, 6]
